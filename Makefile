@@ -1,0 +1,92 @@
+# The words used at the desk and in CI. Needs Python >= 3.11, make and a C++ compiler; everything
+# else, cmake and ninja too, comes from PyPI into .venv. Another interpreter: make PYTHON=python3.12
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PY     := $(BIN)/python
+
+# cmake and ninja of the environment before those of the machine.
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+# What has been done to the environment is noted inside it, so that deleting it forgets all.
+TOOLS_DONE := $(VENV)/.tools-installed
+BUILD_DONE := $(VENV)/.crfx-installed
+BENCH_DONE := $(VENV)/.bench-installed
+
+# What the compiled module is made of. Python files are not: the install is editable.
+CORE_FILES := CMakeLists.txt $(shell find cpp -path cpp/tests -prune -o -type f -print 2>/dev/null)
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup build stubs lint format types test test-core sanitize bench demo clean
+
+help: ## list these words
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+setup: $(BUILD_DONE) ## make .venv and install crfx and the developers' tools into it
+
+build: $(BUILD_DONE) ## compile the core if its sources changed
+
+$(TOOLS_DONE): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "crfx needs Python 3.11 or newer, and '$(PYTHON)' is not (or is not there)." \
+	       "Name another: make PYTHON=python3.12" >&2; exit 1; }
+	@for cxx in $(firstword $(CXX)) c++ clang++; do command -v "$$cxx" && break; done >/dev/null || { \
+	  echo "crfx needs a C++ compiler; install g++ or clang, or name yours: CXX=..." >&2; exit 1; }
+	@$(PY) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv $(VENV)
+	@$(PY) -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb")); \
+	  print(*p["build-system"]["requires"], *p["project"]["dependencies"], \
+	        *p["project"]["optional-dependencies"]["dev"], sep="\n")' > $(VENV)/requirements.txt
+	$(PY) -m pip install --quiet -r $(VENV)/requirements.txt
+	@touch $@
+
+# Without isolation the build keeps its folder, and compiles again only what changed.
+$(BUILD_DONE): $(TOOLS_DONE) pyproject.toml $(CORE_FILES)
+	$(PY) -m pip install --quiet --no-build-isolation --no-deps --editable .
+	@touch $@
+
+stubs: $(BUILD_DONE) ## write the type stub of the compiled module anew
+	$(PY) -m nanobind.stubgen -q -m crfx._core._native -o src/crfx/_core/_native.pyi
+
+lint: $(TOOLS_DONE) ## check style and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(TOOLS_DONE) ## mend style and format where that is mechanical
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(TOOLS_DONE) ## check types, strictly
+	$(BIN)/mypy
+
+test: $(BUILD_DONE) ## run all tests: Python, doctests, examples, README, then the C++ core
+	$(PY) -m pytest $(PYTEST_ARGS)
+	@$(MAKE) --no-print-directory test-core
+
+test-core: build/core/build.ninja ## run the C++ tests of the core, without Python
+	$(BIN)/cmake --build build/core
+	$(BIN)/ctest --test-dir build/core --output-on-failure --no-tests=error
+
+sanitize: build/sanitize/build.ninja ## the same under address and undefined-behaviour sanitizers
+	$(BIN)/cmake --build build/sanitize
+	$(BIN)/ctest --test-dir build/sanitize --output-on-failure --no-tests=error
+
+build/core/build.ninja: CMAKE_ARGS := -DCMAKE_BUILD_TYPE=Release
+build/sanitize/build.ninja: CMAKE_ARGS := -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCRFX_SANITIZE=ON
+# Configured once; afterwards ninja runs cmake again whenever CMakeLists.txt changes.
+build/%/build.ninja: | $(TOOLS_DONE)
+	$(BIN)/cmake -S . -B $(@D) -G Ninja -DCRFX_BUILD_TESTS=ON -DCRFX_BUILD_PYTHON=OFF $(CMAKE_ARGS)
+
+$(BENCH_DONE): pyproject.toml | $(BUILD_DONE)
+	$(PY) -m pip install --quiet --no-build-isolation --editable '.[bench]'
+	@touch $@
+
+bench: $(BENCH_DONE) ## measure the core against its peers
+	$(PY) benchmarks/inference.py $(BENCH_ARGS)
+
+demo: $(BUILD_DONE) ## read handwritten digit strings, without and with their structure
+	@$(BIN)/crfx demo
+
+clean: ## remove the environment and everything built
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

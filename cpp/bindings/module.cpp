@@ -1,0 +1,187 @@
+// Converts arrays and releases the interpreter lock. No mathematics here.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "crfx/core.hpp"
+#include "crfx/errors.hpp"
+#include "crfx/forest.hpp"
+#include "crfx/parallel.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+// Any number of axes, C-contiguous, on the CPU. Shapes are checked in Python, once, with the names
+// that a user knows.
+template <class T>
+using Array = nb::ndarray<T, nb::numpy, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Maybe = std::optional<Array<T>>;
+
+template <class T>
+T* data_of(const Maybe<T>& array) {
+  return array ? array->data() : nullptr;
+}
+
+crfx::Sharing sharing_of(const std::string& name) {
+  if (name == "shared") return crfx::Sharing::shared;
+  if (name == "typed") return crfx::Sharing::typed;
+  if (name == "each") return crfx::Sharing::each;
+  throw nb::value_error(("unknown sharing: " + name).c_str());
+}
+
+crfx::Curvature curvature_of(const std::optional<std::string>& name) {
+  if (!name) return crfx::Curvature::none;
+  if (*name == "mixing") return crfx::Curvature::mixing;
+  if (*name == "dobrushin") return crfx::Curvature::dobrushin;
+  if (*name == "exact") return crfx::Curvature::exact;
+  if (*name == "length") return crfx::Curvature::length;
+  throw nb::value_error(("unknown curvature: " + *name).c_str());
+}
+
+template <class T>
+crfx::EdgeOutput edge_output(const Maybe<T>& each, const Maybe<double>& sum) {
+  return each ? crfx::EdgeOutput::each : sum ? crfx::EdgeOutput::sum : crfx::EdgeOutput::none;
+}
+
+// A scored batch. Holds on to the arrays it views, and to the visit order of its forests.
+template <class S>
+struct BoundProblem {
+  Array<const S> node, edge;
+  Array<const int64_t> offsets;
+  Maybe<const int64_t> parents;
+  Maybe<const int32_t> edge_types;
+  Maybe<const S> start, end;
+  std::vector<int64_t> visit;
+  crfx::Problem<S> view;
+
+  BoundProblem(Array<const S> node_, Array<const S> edge_, Array<const int64_t> offsets_,
+               Maybe<const int64_t> parents_, Maybe<const int32_t> edge_types_, Maybe<const S> start_,
+               Maybe<const S> end_, int order, const std::string& sharing)
+      : node(node_), edge(edge_), offsets(offsets_), parents(parents_), edge_types(edge_types_),
+        start(start_), end(end_) {
+    view.node = node.data();
+    view.edge = edge.data();
+    view.offsets = offsets.data();
+    view.parents = data_of(parents);
+    view.edge_types = data_of(edge_types);
+    view.start = data_of(start);
+    view.end = data_of(end);
+    view.n_instances = static_cast<int64_t>(offsets.shape(0)) - 1;
+    view.n_labels = static_cast<int>(node.shape(1));
+    view.order = order;
+    view.sharing = sharing_of(sharing);
+    view.n_tables = view.sharing == crfx::Sharing::shared ? 1 : static_cast<int64_t>(edge.shape(0));
+    if (!view.parents) return;
+    visit = crfx::visit_order(view.offsets, view.parents, view.n_instances);
+    view.visit = visit.data();
+  }
+};
+
+template <class S>
+void sum_product(const BoundProblem<S>& problem, Array<double> log_z, Maybe<S> node, Maybe<S> edge,
+                 Maybe<double> edge_sum, Maybe<S> node_gamma, Maybe<S> edge_gamma,
+                 const std::optional<std::string>& curvature, int n_threads) {
+  crfx::SumOutputs<S> out;
+  out.log_z = log_z.data();
+  out.node = data_of(node);
+  out.edge = data_of(edge);
+  out.edge_sum = data_of(edge_sum);
+  out.node_gamma = data_of(node_gamma);
+  out.edge_gamma = data_of(edge_gamma);
+  out.curvature = curvature_of(curvature);
+  out.edge_output = edge_output(edge, edge_sum);
+  nb::gil_scoped_release released;
+  crfx::sum_product(problem.view, out, n_threads);
+}
+
+template <class S>
+void expectation(const BoundProblem<S>& problem, Array<const S> cost, Array<double> value, Array<S> node,
+                 Maybe<S> edge, Maybe<double> edge_sum, int n_threads) {
+  crfx::ExpectationOutputs<S> out;
+  out.value = value.data();
+  out.node = node.data();
+  out.edge = data_of(edge);
+  out.edge_sum = data_of(edge_sum);
+  out.edge_output = edge_output(edge, edge_sum);
+  nb::gil_scoped_release released;
+  crfx::expectation(problem.view, cost.data(), out, n_threads);
+}
+
+template <class S>
+void max_product(const BoundProblem<S>& problem, Array<int32_t> labels, Array<double> scores, int n_threads) {
+  nb::gil_scoped_release released;
+  crfx::max_product(problem.view, labels.data(), scores.data(), n_threads);
+}
+
+template <class S>
+void sample(const BoundProblem<S>& problem, Array<int32_t> labels, uint64_t seed, int n_threads) {
+  const auto n_samples = static_cast<int64_t>(labels.shape(0));
+  nb::gil_scoped_release released;
+  crfx::sample(problem.view, n_samples, seed, labels.data(), n_threads);
+}
+
+// Moves a vector into a NumPy array without copying.
+template <class T>
+using Vector = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
+
+template <class T>
+Vector<T> to_array(std::vector<T>&& values) {
+  auto* owned = new std::vector<T>(std::move(values));
+  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+  return Vector<T>(owned->data(), {owned->size()}, owner);
+}
+
+template <class S>
+std::tuple<Vector<int64_t>, Vector<double>, Vector<int32_t>> k_best(const BoundProblem<S>& problem, int64_t k, int n_threads) {
+  crfx::KBest found;
+  {
+    nb::gil_scoped_release released;
+    found = crfx::k_best(problem.view, k, n_threads);
+  }
+  return {to_array(std::move(found.counts)), to_array(std::move(found.scores)),
+                        to_array(std::move(found.labels))};
+}
+
+template <class S>
+void bind(nb::module_& m, const char* problem_name) {
+  nb::class_<BoundProblem<S>>(m, problem_name, "A scored batch; see crfx.inference.problem.")
+      .def(nb::init<Array<const S>, Array<const S>, Array<const int64_t>, Maybe<const int64_t>,
+                    Maybe<const int32_t>, Maybe<const S>, Maybe<const S>, int, const std::string&>(),
+           "node"_a.noconvert(), "edge"_a.noconvert(), "offsets"_a.noconvert(),
+           "parents"_a.noconvert().none(), "edge_types"_a.noconvert().none(), "start"_a.noconvert().none(),
+           "end"_a.noconvert().none(), "order"_a, "sharing"_a);
+  m.def("sum_product", &sum_product<S>, "problem"_a, "log_z"_a.noconvert(), "node"_a.noconvert().none(),
+        "edge"_a.noconvert().none(), "edge_sum"_a.noconvert().none(), "node_gamma"_a.noconvert().none(),
+        "edge_gamma"_a.noconvert().none(), "curvature"_a.none(), "n_threads"_a,
+        "Fills the given arrays; those that are None are not computed.");
+  m.def("expectation", &expectation<S>, "problem"_a, "cost"_a.noconvert(), "value"_a.noconvert(),
+        "node"_a.noconvert(), "edge"_a.noconvert().none(), "edge_sum"_a.noconvert().none(), "n_threads"_a,
+        "Expected cost per instance and its gradient in the scores.");
+  m.def("max_product", &max_product<S>, "problem"_a, "labels"_a.noconvert(), "scores"_a.noconvert(),
+        "n_threads"_a, "Best labelling and its score.");
+  m.def("sample", &sample<S>, "problem"_a, "labels"_a.noconvert(), "seed"_a, "n_threads"_a,
+        "Fills labels (samples x rows).");
+  m.def("k_best", &k_best<S>, "problem"_a, "k"_a, "n_threads"_a,
+        "(counts per instance, scores, labels), concatenated.");
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+  m.doc() = "The compiled core of crfx. Use crfx.inference.";
+  nb::exception<crfx::InputError>(m, "InputError", PyExc_ValueError);
+  bind<float>(m, "Problem32");
+  bind<double>(m, "Problem64");
+  m.def("instruction_set", &crfx::instruction_set, "Name of the instruction set in use.");
+  m.def("available_threads", &crfx::available_threads, "Threads used when none are named.");
+}

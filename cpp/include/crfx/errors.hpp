@@ -1,0 +1,21 @@
+// Bad input is refused with the place where it was found.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+namespace crfx {
+
+class InputError : public std::invalid_argument {
+  using std::invalid_argument::invalid_argument;
+};
+
+// Out of line, so that code compiled per instruction set carries no string handling.
+[[noreturn]] void fail_node_score(int64_t instance, int64_t position, int64_t label, double value);
+[[noreturn]] void fail_edge_score(int64_t instance, int64_t position, double value);
+[[noreturn]] void fail_shared_score(const char* name, double value);
+[[noreturn]] void fail_no_labelling(int64_t instance);
+[[noreturn]] void fail_parent(int64_t instance, int64_t position, const std::string& what);
+
+}  // namespace crfx

@@ -1,0 +1,12 @@
+// Code in namespace crfx::CRFX_ISA is compiled once per instruction set (cpp/src/kernels.cpp) and
+// chosen at run time. It must not instantiate library templates that could be shared between the
+// copies: raw pointers and functions of this namespace only.
+#pragma once
+
+#ifndef CRFX_ISA
+#define CRFX_ISA baseline
+#endif
+
+#define CRFX_INLINE inline __attribute__((always_inline))
+// Tells the vectoriser that iterations are independent and sums may be reordered.
+#define CRFX_SIMD _Pragma("omp simd")

@@ -1,0 +1,47 @@
+// The table of functions that exist once per instruction set, and the choice between them.
+#pragma once
+
+#include "crfx/instance.hpp"
+#include "crfx/views.hpp"
+#include "crfx/workspace.hpp"
+
+namespace crfx {
+
+// A unit of work: `count` instances (of Plan::instances) that run in lanes beside each other, or a
+// single one that runs alone.
+struct Unit {
+  int64_t begin;
+  int32_t count;
+  bool bundled;
+};
+
+// The units of one chunk, with everything that all chunks share.
+template <class S>
+struct Share {
+  const Problem<S>* problem;
+  const LiftedTables<S>* lifted;
+  const int64_t* instances;
+  const Unit* first;
+  const Unit* last;
+};
+
+template <class S>
+struct Kernels {
+  const char* name;
+  int lanes;
+  // Shared and typed tables as LiftedTables, for sums or maxima; `transposed` may be null.
+  void (*lift_tables)(const Problem<S>&, bool for_sums, S* tables, S* transposed, double* shift);
+  // edge_sum: this chunk's own float64 sums, zeroed by the caller.
+  void (*sum)(const Share<S>&, const SumOutputs<S>&, double* edge_sum, Workspace&);
+  void (*expectation)(const Share<S>&, const S* cost, const ExpectationOutputs<S>&,
+                      double* edge_sum, Workspace&);
+  void (*best)(const Share<S>&, int32_t* labels, double* scores, Workspace&);
+  void (*sample)(const Share<S>&, int64_t n_samples, uint64_t seed, int32_t* labels, Workspace&);
+};
+
+// The best set this machine can run; the environment variable CRFX_ISA (baseline, avx2, avx512)
+// asks for a lesser one.
+template <class S>
+const Kernels<S>& kernels();
+
+}  // namespace crfx

@@ -1,0 +1,125 @@
+// Vector lanes: 64 bytes of float or double, lowered by the compiler to whatever the instruction
+// set has, and the exponential over them.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "crfx/isa.hpp"
+
+namespace crfx::CRFX_ISA {
+
+template <class S>
+struct Lanes;
+
+template <>
+struct Lanes<float> {
+  typedef float Pack __attribute__((vector_size(64)));
+  typedef int32_t Bits __attribute__((vector_size(64)));
+  using Int = int32_t;
+  static constexpr int count = 16, mantissa = 23, bias = 127;
+  static constexpr float magic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
+  static constexpr float lowest_exponent = -87.0f;
+  static constexpr float ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
+  // Below this a scale counts as vanished and the instance is redone in log space.
+  static constexpr float tiny = 1e-20f;
+};
+
+template <>
+struct Lanes<double> {
+  typedef double Pack __attribute__((vector_size(64)));
+  typedef int64_t Bits __attribute__((vector_size(64)));
+  using Int = int64_t;
+  static constexpr int count = 8, mantissa = 52, bias = 1023;
+  static constexpr double magic = 6755399441055744.0;  // 1.5 * 2^52
+  static constexpr double lowest_exponent = -708.0;
+  static constexpr double ln2_high = 0x1.62e42fefa3800p-1, ln2_low = 0x1.ef35793c76730p-45;
+  static constexpr double tiny = 1e-200;
+};
+
+template <class S>
+using Pack = typename Lanes<S>::Pack;
+template <class S>
+using Bits = typename Lanes<S>::Bits;
+
+template <class S>
+CRFX_INLINE Pack<S> splat(S x) {
+  return x - Pack<S>{};
+}
+template <class S>
+CRFX_INLINE Pack<S> load(const S* from) {
+  Pack<S> x;
+  std::memcpy(&x, from, sizeof(x));
+  return x;
+}
+template <class S>
+CRFX_INLINE void store(S* to, Pack<S> x) {
+  std::memcpy(to, &x, sizeof(x));
+}
+template <class P>
+CRFX_INLINE P larger(P a, P b) {
+  return a > b ? a : b;
+}
+template <class P>
+CRFX_INLINE P smaller(P a, P b) {
+  return a < b ? a : b;
+}
+
+// Polynomial for exp(r), |r| <= ln2/2.
+CRFX_INLINE Pack<float> exp_reduced(Pack<float> r) {  // Cephes' expf, about 1 ulp
+  Pack<float> p = splat(1.9875691500e-4f);
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  return (p * r) * r + r + 1.0f;
+}
+CRFX_INLINE Pack<double> exp_reduced(Pack<double> r) {  // Taylor to r^13: below 1e-17
+  constexpr double inverse_factorial[] = {
+      1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880,
+      1.0 / 40320,      1.0 / 5040,      1.0 / 720,      1.0 / 120,     1.0 / 24,
+      1.0 / 6,          0.5,             1.0,            1.0};
+  Pack<double> p = splat(inverse_factorial[0]);
+  for (int k = 1; k < 14; ++k) p = p * r + inverse_factorial[k];
+  return p;
+}
+
+// exp(x) for x <= 0; exactly 0 below lowest_exponent, and at -inf.
+template <class S>
+CRFX_INLINE Pack<S> exp_of_negative(Pack<S> x) {
+  using L = Lanes<S>;
+  const Pack<S> lowest = splat(L::lowest_exponent);
+  const Pack<S> clamped = larger<Pack<S>>(x, lowest);
+  const Pack<S> rounded = clamped * S(1.44269504088896340736) + L::magic;
+  const Pack<S> n = rounded - L::magic;
+  const Pack<S> r = (clamped - n * L::ln2_high) - n * L::ln2_low;
+  // The low bits of `rounded` hold n: shift it into the exponent.
+  const Bits<S> power = ((Bits<S>)rounded + L::bias) << L::mantissa;
+  const Pack<S> y = exp_reduced(r) * (Pack<S>)power;
+  return x < lowest ? Pack<S>{} : y;
+}
+
+// For positive x: the power of two 2^-e with x * 2^-e in [1, 2), and e itself.
+template <class S>
+CRFX_INLINE Pack<S> inverse_power(Pack<S> x, Bits<S>* exponent) {
+  using L = Lanes<S>;
+  const Bits<S> e = ((Bits<S>)x >> L::mantissa) - L::bias;
+  *exponent = e;
+  return (Pack<S>)((L::bias - e) << L::mantissa);
+}
+
+// out = exp(x - shift) over an array; x may equal out.
+template <class S>
+inline void exp_shifted(const S* x, S shift, S* out, int64_t n) {
+  constexpr int count = Lanes<S>::count;
+  int64_t k = 0;
+  for (; k + count <= n; k += count) store(out + k, exp_of_negative<S>(load(x + k) - shift));
+  if (k == n) return;
+  Pack<S> rest{};
+  std::memcpy(&rest, x + k, static_cast<size_t>(n - k) * sizeof(S));
+  rest = exp_of_negative<S>(rest - shift);
+  std::memcpy(out + k, &rest, static_cast<size_t>(n - k) * sizeof(S));
+}
+
+}  // namespace crfx::CRFX_ISA

@@ -1,0 +1,51 @@
+// Chooses the instruction set once, at first use.
+#include <cstdlib>
+#include <cstring>
+
+#include "crfx/kernels.hpp"
+
+namespace crfx {
+
+#define CRFX_DECLARE(isa)           \
+  namespace isa {                   \
+  template <class S>                \
+  extern const Kernels<S> table;    \
+  }
+CRFX_DECLARE(baseline)
+#ifdef CRFX_X86
+CRFX_DECLARE(avx2)
+CRFX_DECLARE(avx512)
+#endif
+
+namespace {
+
+template <class S>
+const Kernels<S>& choose() {
+  const char* wanted = std::getenv("CRFX_ISA");
+  const auto allowed = [wanted](const char* name) { return !wanted || !std::strcmp(wanted, name); };
+#ifdef CRFX_X86
+  __builtin_cpu_init();
+  const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+                          __builtin_cpu_supports("avx512cd");
+  const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                        __builtin_cpu_supports("bmi2");
+  if (has_avx512 && allowed("avx512")) return avx512::table<S>;
+  if (has_avx2 && (allowed("avx2") || allowed("avx512"))) return avx2::table<S>;
+#else
+  (void)allowed;
+#endif
+  return baseline::table<S>;
+}
+
+}  // namespace
+
+template <class S>
+const Kernels<S>& kernels() {
+  static const Kernels<S>& chosen = choose<S>();
+  return chosen;
+}
+template const Kernels<float>& kernels<float>();
+template const Kernels<double>& kernels<double>();
+
+}  // namespace crfx

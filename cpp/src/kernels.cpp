@@ -1,0 +1,240 @@
+// Everything hot, compiled once per instruction set: CRFX_ISA names the namespace, and the compiler
+// flags of each copy say which instructions it may use.
+#include "crfx/kernels.hpp"
+
+#include "crfx/bundle.hpp"
+#include "crfx/exact.hpp"
+#include "crfx/expectation.hpp"
+#include "crfx/length.hpp"
+#include "crfx/mixing_chain.hpp"
+#include "crfx/sampling.hpp"
+
+namespace crfx::CRFX_ISA {
+
+template <class S>
+void lift_tables(const Problem<S>& p, bool for_sums, S* tables, S* transposed, double* shift) {
+  const int64_t size = p.table_size(), K = p.n_labels;
+  for (int64_t table = 0; table < p.n_tables; ++table) {
+    for (int64_t k = 0; k < size; ++k) tables[table * size + k] = p.edge[table * size + k];
+    shift[table] = for_sums ? ScaledSum<S>::lift(tables + table * size, size) : 0;
+  }
+  for (int64_t k = 0; transposed && k < K * K; ++k) transposed[(k % K) * K + k / K] = tables[k];
+}
+
+// std::optional without the library's template, see isa.hpp.
+template <class T>
+class Maybe {
+ public:
+  template <class... Arguments>
+  void make(Arguments&&... arguments) {
+    object_ = new (room_) T(arguments...);
+  }
+  T* get() { return object_; }
+
+ private:
+  alignas(T) unsigned char room_[sizeof(T)];
+  T* object_ = nullptr;
+};
+
+// Calls body(arithmetic) in scaled arithmetic, and again in log space where that reports that a
+// scale vanished. If log space fails too, no labelling is allowed.
+template <class S, class Body>
+void with_fallback(int64_t instance, Workspace& work, Body&& body) {
+  if (body(ScaledSum<S>{})) return;
+  work.reset();
+  if (!body(LogSum{})) fail_no_labelling(instance);
+}
+
+template <class M, class S>
+void write_gamma(M& messages, const SumOutputs<S>& out, Workspace& work) {
+  const auto& inst = messages.inst;
+  const int64_t K = inst.problem->n_labels, size = inst.problem->table_size();
+  switch (out.curvature) {
+    case Curvature::none:
+      break;
+    case Curvature::length:
+      length_gamma(inst, out.node_gamma + inst.first, out.edge_gamma + inst.first, work);
+      break;
+    case Curvature::exact:
+      if constexpr (M::Arithmetic::exact_range)
+        exact_gamma(messages, out.node_gamma + inst.first * K, out.edge_gamma + inst.first * size, work);
+      break;
+    case Curvature::mixing:
+    case Curvature::dobrushin: {
+      const bool tighter = out.curvature == Curvature::dobrushin;
+      S *node = out.node_gamma + inst.first, *edge = out.edge_gamma + inst.first;
+      inst.problem->order > 1 ? chain_gamma(messages, tighter, node, edge, work)
+                              : forest_gamma(messages, tighter, node, edge, work);
+    }
+  }
+}
+
+template <class P, class S>
+bool sum_alone(const Instance<S>& inst, const Share<S>& share, const SumOutputs<S>& out,
+               EdgeTotals<S>* totals, Workspace& work) {
+  Messages<P, S> messages(inst, *share.lifted, work);
+  if (!messages.pass_up()) return false;
+  out.log_z[inst.index] = messages.log_z;
+  if (!out.node && !out.edge && !totals && out.curvature == Curvature::none) return true;
+  if (!messages.pass_down()) return false;
+  const int64_t K = inst.problem->n_labels;
+  for (int64_t v = 0; out.node && v < inst.n; ++v)
+    node_marginal(messages, v, out.node + (inst.first + v) * K);
+  for (int64_t v = 0; totals && v < inst.n; ++v)
+    if (inst.has_table(v)) totals->add(messages, v);
+  if (out.edge) write_edge_marginals(messages, out.edge, work);
+  write_gamma(messages, out, work);
+  return true;
+}
+
+template <class S>
+void sum_instance(const Share<S>& share, int64_t index, const SumOutputs<S>& out,
+                  EdgeTotals<S>* totals, Workspace& work) {
+  const Instance<S> inst(*share.problem, index);
+  out.log_z[index] = 0;
+  if (inst.n == 0) return;
+  with_fallback<S>(index, work, [&]<class P>(P) {
+    // The exact multipliers divide by small probabilities: float64 log space from the start.
+    if (!P::exact_range && out.curvature == Curvature::exact) return false;
+    return sum_alone<P>(inst, share, out, totals, work);
+  });
+}
+
+template <class S>
+void check_unit(const Share<S>& share, const Unit& unit) {
+  for (int64_t k = unit.begin; k < unit.begin + unit.count; ++k)
+    check_scores(Instance<S>(*share.problem, share.instances[k]));
+}
+
+// Chains side by side; those whose scale vanishes are redone alone.
+template <class S>
+void sum_bundle(const Share<S>& share, const Unit& unit, const SumOutputs<S>& out,
+                EdgeSum<S>* edges, EdgeTotals<S>* totals, Workspace& work) {
+  const Bundle<S> bundle(*share.problem, share.instances + unit.begin, unit.count);
+  BundleSum<S> lanes(*share.problem, *share.lifted, bundle, work);
+  lanes.run(out, edges);
+  for (int l = 0; l < unit.count; ++l) {
+    if (lanes.ok(l)) continue;
+    work.reset();
+    sum_instance(share, bundle.index[l], out, totals, work);
+  }
+}
+
+template <class S>
+void sum(const Share<S>& share, const SumOutputs<S>& out, double* edge_sum, Workspace& work) {
+  const Problem<S>& p = *share.problem;
+  Workspace kept;  // the sums outlive the units
+  const bool bundles = share.lifted->transposed != nullptr;
+  Maybe<EdgeSum<S>> edges;
+  Maybe<EdgeTotals<S>> totals;
+  if (edge_sum) totals.make(p, edge_sum, kept);
+  if (edge_sum && bundles) edges.make(p.n_labels, share.lifted->tables, edge_sum, kept);
+  for (const Unit* unit = share.first; unit != share.last; ++unit) {
+    check_unit(share, *unit);
+    work.reset();
+    if (unit->bundled)
+      sum_bundle(share, *unit, out, edges.get(), totals.get(), work);
+    else
+      sum_instance(share, share.instances[unit->begin], out, totals.get(), work);
+  }
+  if (edges.get()) edges.get()->flush();
+  if (totals.get()) totals.get()->flush();
+}
+
+template <class P, class S>
+bool expectation_alone(const Instance<S>& inst, const Share<S>& share, const S* cost,
+                       const ExpectationOutputs<S>& out, double* edge_sum, Workspace& work) {
+  const Problem<S>& p = *inst.problem;
+  const int64_t K = p.n_labels, size = p.table_size();
+  Messages<P, S> messages(inst, *share.lifted, work);
+  if (!messages.pass_up() || !messages.pass_down()) return false;
+  ExpectedCost<Messages<P, S>, S> expected(messages, cost + inst.first * K, work);
+  out.value[inst.index] = expected.value();
+  for (int64_t v = 0; v < inst.n; ++v) {
+    expected.node_gradient(v, out.node + (inst.first + v) * K);
+    if (!inst.has_table(v) || out.edge_output == EdgeOutput::none) continue;
+    const int64_t type = p.sharing == Sharing::typed ? p.edge_types[inst.first + v] : 0;
+    expected.edge_gradient(v, out.edge ? out.edge + (inst.first + v) * size : nullptr,
+                           edge_sum ? edge_sum + type * size : nullptr);
+  }
+  return true;
+}
+
+template <class S>
+void expectation(const Share<S>& share, const S* cost, const ExpectationOutputs<S>& out,
+                 double* edge_sum, Workspace& work) {
+  for (const Unit* unit = share.first; unit != share.last; ++unit) {
+    check_unit(share, *unit);
+    const Instance<S> inst(*share.problem, share.instances[unit->begin]);
+    out.value[inst.index] = 0;
+    if (inst.n == 0) continue;
+    work.reset();
+    with_fallback<S>(inst.index, work, [&]<class P>(P) {
+      return expectation_alone<P>(inst, share, cost, out, edge_sum, work);
+    });
+  }
+}
+
+template <class S>
+void best_alone(const Share<S>& share, const Instance<S>& inst, int32_t* labels, Workspace& work) {
+  Messages<MaxPlus<S>, S> messages(inst, *share.lifted, work);
+  if (!messages.pass_up()) fail_no_labelling(inst.index);
+  best_labelling(messages, labels + inst.first, work);
+}
+
+template <class S>
+void best(const Share<S>& share, int32_t* labels, double* scores, Workspace& work) {
+  for (const Unit* unit = share.first; unit != share.last; ++unit) {
+    check_unit(share, *unit);
+    work.reset();
+    const Problem<S>& p = *share.problem;
+    const int64_t* instances = share.instances + unit->begin;
+    if (unit->bundled)
+      bundle_best(p, *share.lifted, Bundle<S>(p, instances, unit->count), labels, work);
+    else if (p.length(instances[0]) > 0)
+      best_alone(share, Instance<S>(p, instances[0]), labels, work);
+    for (int32_t k = 0; k < unit->count; ++k) {
+      const Instance<S> inst(p, instances[k]);
+      scores[inst.index] = labelling_score(inst, labels + inst.first, work.take<int64_t>(inst.n));
+      if (!(scores[inst.index] > -std::numeric_limits<double>::infinity()))
+        fail_no_labelling(inst.index);
+    }
+  }
+}
+
+template <class P, class S>
+bool sample_alone(const Instance<S>& inst, const Share<S>& share, int64_t n_samples, uint64_t seed,
+                  int32_t* labels, Workspace& work) {
+  Messages<P, S> messages(inst, *share.lifted, work);
+  if (!messages.pass_up()) return false;
+  auto* row = work.take<typename P::Value>(inst.problem->n_labels);
+  int64_t* states = work.take<int64_t>(inst.n);
+  for (int64_t k = 0; k < n_samples; ++k)
+    draw_labelling(messages, seed, k, labels + k * inst.problem->n_rows() + inst.first, row, states);
+  return true;
+}
+
+template <class S>
+void sample(const Share<S>& share, int64_t n_samples, uint64_t seed, int32_t* labels,
+            Workspace& work) {
+  for (const Unit* unit = share.first; unit != share.last; ++unit) {
+    check_unit(share, *unit);
+    const Instance<S> inst(*share.problem, share.instances[unit->begin]);
+    if (inst.n == 0) continue;
+    work.reset();
+    with_fallback<S>(inst.index, work, [&]<class P>(P) {
+      return sample_alone<P>(inst, share, n_samples, seed, labels, work);
+    });
+  }
+}
+
+#define CRFX_STRING_OF(x) #x
+#define CRFX_STRING(x) CRFX_STRING_OF(x)
+
+template <class S>
+extern const Kernels<S> table = {CRFX_STRING(CRFX_ISA), Lanes<S>::count, lift_tables<S>, sum<S>,
+                                 expectation<S>,        best<S>,         sample<S>};
+template const Kernels<float> table<float>;
+template const Kernels<double> table<double>;
+
+}  // namespace crfx::CRFX_ISA

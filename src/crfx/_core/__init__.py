@@ -1,0 +1,30 @@
+"""Takes arrays, gives arrays, in C++; comes after `scores`, before `inference`.
+
+The one door to the compiled module: everything else imports the core from here.
+"""
+
+from crfx._core._native import (
+    InputError,
+    Problem32,
+    Problem64,
+    available_threads,
+    expectation,
+    instruction_set,
+    k_best,
+    max_product,
+    sample,
+    sum_product,
+)
+
+__all__ = [
+    "InputError",
+    "Problem32",
+    "Problem64",
+    "available_threads",
+    "expectation",
+    "instruction_set",
+    "k_best",
+    "max_product",
+    "sample",
+    "sum_product",
+]

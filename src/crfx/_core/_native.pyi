@@ -1,0 +1,61 @@
+"""The compiled core of crfx. Use crfx.inference."""
+
+from typing import Annotated, overload
+
+import numpy
+from numpy.typing import NDArray
+
+
+class InputError(ValueError):
+    pass
+
+class Problem32:
+    """A scored batch; see crfx.inference.problem."""
+
+    def __init__(self, node: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], edge: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], parents: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)] | None, edge_types: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)] | None, start: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, end: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, order: int, sharing: str) -> None: ...
+
+@overload
+def sum_product(problem: Problem32, log_z: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], node: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')] | None, edge: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')] | None, edge_sum: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')] | None, node_gamma: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')] | None, edge_gamma: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')] | None, curvature: str | None, n_threads: int) -> None: ...
+
+@overload
+def sum_product(problem: Problem64, log_z: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], node: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')] | None, edge: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')] | None, edge_sum: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')] | None, node_gamma: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')] | None, edge_gamma: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')] | None, curvature: str | None, n_threads: int) -> None:
+    """Fills the given arrays; those that are None are not computed."""
+
+@overload
+def expectation(problem: Problem32, cost: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], value: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], node: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], edge: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')] | None, edge_sum: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')] | None, n_threads: int) -> None: ...
+
+@overload
+def expectation(problem: Problem64, cost: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], value: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], node: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], edge: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')] | None, edge_sum: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')] | None, n_threads: int) -> None:
+    """Expected cost per instance and its gradient in the scores."""
+
+@overload
+def max_product(problem: Problem32, labels: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu')], scores: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], n_threads: int) -> None: ...
+
+@overload
+def max_product(problem: Problem64, labels: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu')], scores: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], n_threads: int) -> None:
+    """Best labelling and its score."""
+
+@overload
+def sample(problem: Problem32, labels: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu')], seed: int, n_threads: int) -> None: ...
+
+@overload
+def sample(problem: Problem64, labels: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu')], seed: int, n_threads: int) -> None:
+    """Fills labels (samples x rows)."""
+
+@overload
+def k_best(problem: Problem32, k: int, n_threads: int) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))]]: ...
+
+@overload
+def k_best(problem: Problem64, k: int, n_threads: int) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))]]:
+    """(counts per instance, scores, labels), concatenated."""
+
+class Problem64:
+    """A scored batch; see crfx.inference.problem."""
+
+    def __init__(self, node: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], edge: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], parents: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)] | None, edge_types: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)] | None, start: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, end: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, order: int, sharing: str) -> None: ...
+
+def instruction_set() -> str:
+    """Name of the instruction set in use."""
+
+def available_threads() -> int:
+    """Threads used when none are named."""

@@ -1,0 +1,158 @@
+"""Batch: many instances stacked, never padded.
+
+Rows are nodes (positions); instance ``i`` owns rows ``offsets[i]`` to ``offsets[i + 1]``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx.scores import IntArray
+
+EDGE_TYPE_RANGE = np.iinfo(np.int32)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Batch:
+    """Where instances start, and how their nodes hang together.
+
+    Parameters
+    ----------
+    offsets : (instances + 1,) int64
+        Starts at 0 and never falls; equal neighbours are an empty instance, which is legal.
+    parents : None or (rows,) int64
+        In a forest: the parent's index within the instance, -1 at a root; any order, any number
+        of roots.  Checked by ``Forest.check``: a batch does not know its structure.
+    edge_types : None or (rows,) int32
+        The type of the edge that ends at the row; ignored where none does.
+    X : object
+        Whatever potentials read; carried, never looked at.
+
+    Integer arrays of any width are accepted and normalised; floats, booleans and objects are not.
+    O(instances), and O(rows) where ``parents`` or ``edge_types`` need conversion.
+    """
+
+    offsets: IntArray
+    parents: IntArray | None = None
+    edge_types: IntArray | None = None
+    X: object = None
+
+    def __post_init__(self) -> None:
+        offsets = _integers("offsets", self.offsets, np.int64)
+        _check_offsets(offsets)
+        object.__setattr__(self, "offsets", offsets)
+        if self.parents is not None:
+            object.__setattr__(self, "parents", self._per_row("parents", self.parents, np.int64))
+        if self.edge_types is not None:
+            types = self._per_row("edge_types", self.edge_types, np.int32)
+            object.__setattr__(self, "edge_types", types)
+
+    @classmethod
+    def from_lengths(
+        cls,
+        lengths: npt.ArrayLike,
+        *,
+        parents: IntArray | None = None,
+        edge_types: IntArray | None = None,
+        X: object = None,
+    ) -> Batch:
+        """Make a batch from the length of each instance."""
+        counts = _integers("lengths", lengths, np.int64)
+        negative = np.flatnonzero(counts < 0)
+        if negative.size:
+            first = int(negative[0])
+            raise ValueError(f"instance {first}: length {counts[first]} is negative")
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        return cls(offsets, parents=parents, edge_types=edge_types, X=X)
+
+    @property
+    def n_instances(self) -> int:
+        """Number of instances, empty ones included."""
+        return len(self.offsets) - 1
+
+    @property
+    def n_rows(self) -> int:
+        """Number of positions, over all instances."""
+        return int(self.offsets[-1])
+
+    @property
+    def lengths(self) -> IntArray:
+        """(instances,) number of rows of each instance."""
+        return np.diff(self.offsets)
+
+    @property
+    def instance_of_row(self) -> IntArray:
+        """(rows,) the instance that owns each row."""
+        return np.repeat(np.arange(self.n_instances), self.lengths)
+
+    @property
+    def positions(self) -> IntArray:
+        """(rows,) the position of each row within its instance."""
+        return np.arange(self.n_rows) - np.repeat(self.offsets[:-1], self.lengths)
+
+    def slice_of(self, instance: int) -> slice:
+        """Return the rows of one instance."""
+        if not 0 <= instance < self.n_instances:
+            raise ValueError(f"instance {instance}: there are {self.n_instances} instances")
+        return slice(int(self.offsets[instance]), int(self.offsets[instance + 1]))
+
+    def locate(self, row: int) -> tuple[int, int]:
+        """Return (instance, position) of a row, for messages.  O(log instances)."""
+        if not 0 <= row < self.n_rows:
+            raise ValueError(f"row {row}: there are {self.n_rows} rows")
+        # side="right" steps over empty instances that start at the same row.
+        instance = int(np.searchsorted(self.offsets, row, side="right")) - 1
+        return instance, int(row - self.offsets[instance])
+
+    def check_labels(self, labels: npt.ArrayLike, n_labels: int) -> IntArray:
+        """Return ``labels`` (rows,) as int64, or raise and name the first bad code.  O(rows)."""
+        codes = self._per_row("labels", labels, np.int64)
+        bad = np.flatnonzero((codes < 0) | (codes >= n_labels))
+        if bad.size:
+            instance, position = self.locate(int(bad[0]))
+            raise ValueError(
+                f"instance {instance}, position {position}: label code {codes[bad[0]]} is out of "
+                f"range, there are {n_labels} labels (0 to {n_labels - 1})"
+            )
+        return codes
+
+    def _per_row(self, name: str, value: npt.ArrayLike, dtype: type[np.signedinteger]) -> IntArray:
+        array = _integers(name, value, dtype)
+        if len(array) != self.n_rows:
+            raise ValueError(
+                f"{name} has {len(array)} entries but the instances have {self.n_rows} rows in "
+                "all: pass one entry per row"
+            )
+        return array
+
+
+def _integers(name: str, value: npt.ArrayLike, dtype: type[np.signedinteger]) -> IntArray:
+    array = np.asarray(value)
+    if array.ndim != 1:
+        raise ValueError(f"{name} has shape {array.shape}: it must have one axis")
+    # An empty list has dtype float64; it holds no float, so let it pass.
+    if array.dtype.kind not in "iu" and array.size:
+        raise ValueError(f"{name} has dtype {array.dtype}: pass integers")
+    if dtype is np.int32 and array.size and not np.can_cast(array.dtype, dtype):
+        low, high = int(array.min()), int(array.max())
+        if low < EDGE_TYPE_RANGE.min or high > EDGE_TYPE_RANGE.max:
+            raise ValueError(f"{name} holds values beyond 32 bits: renumber them from 0")
+    return np.ascontiguousarray(array, dtype=dtype)
+
+
+def _check_offsets(offsets: IntArray) -> None:
+    if not len(offsets) or offsets[0] != 0:
+        raise ValueError(
+            "offsets must start at 0 and have one entry more than there are instances; "
+            f"got {offsets[:3].tolist()}..."
+        )
+    falls = np.flatnonzero(offsets[1:] < offsets[:-1])
+    if falls.size:
+        first = int(falls[0])
+        raise ValueError(
+            f"instance {first}: offsets fall from {offsets[first]} to {offsets[first + 1]}; "
+            "an instance cannot have a negative length"
+        )

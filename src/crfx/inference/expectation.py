@@ -1,0 +1,87 @@
+"""The expected cost of a labelling and its gradient in every score."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx import _core
+from crfx.inference.native import EdgeOutput, native_problem, thread_count
+from crfx.inference.problem import Problem, prepare
+from crfx.inference.results import Expectation
+from crfx.scores import FloatArray
+
+
+def expectation(
+    node: npt.ArrayLike,
+    edge: npt.ArrayLike | None,
+    offsets: npt.ArrayLike,
+    cost: npt.ArrayLike,
+    *,
+    parents: npt.ArrayLike | None = None,
+    edge_types: npt.ArrayLike | None = None,
+    start: npt.ArrayLike | None = None,
+    end: npt.ArrayLike | None = None,
+    order: int = 1,
+    edge_marginals: Literal["sum", "each"] | None = "sum",
+    n_jobs: int | None = None,
+) -> Expectation:
+    """Expect a cost that is a sum over positions.  Other arguments as in :func:`sum_product`.
+
+    ``cost`` (rows, K) is what each label costs at each position; for the Hamming loss 1 at wrong
+    labels.  Gives ``value`` (instances,), and ``node`` and ``edge``: the gradient of the summed
+    values in the scores, Cov(cost, event), the edge part summed or one table per row.
+
+    Cost: about twice that of sum-product (one first-order expectation pass).
+
+    >>> import numpy as np
+    >>> node, cost = np.zeros((2, 2)), np.array([[0.0, 1.0], [0.0, 1.0]])
+    >>> result = expectation(node, None, [0, 2], cost)
+    >>> result.value, result.node[0]
+    (array([1.]), array([-0.25,  0.25]))
+    """
+    problem = prepare(
+        node,
+        edge,
+        offsets,
+        parents=parents,
+        edge_types=edge_types,
+        start=start,
+        end=end,
+        order=order,
+    )
+    costs = checked_cost(cost, problem)
+    value = np.empty(problem.batch.n_instances)
+    gradient = np.empty_like(problem.scores.node)
+    edges = EdgeOutput(problem, edge_marginals)
+    _core.expectation(
+        native_problem(problem),
+        costs,
+        value,
+        gradient,
+        edges.each,
+        edges.sum,
+        thread_count(n_jobs),
+    )
+    return Expectation(value, gradient, edges.result)
+
+
+def checked_cost(cost: npt.ArrayLike, problem: Problem) -> FloatArray:
+    """Return ``cost`` (rows, K) in the scores' dtype, or raise at the first that is not finite."""
+    array = np.asarray(cost)
+    if array.shape != problem.scores.node.shape or array.dtype.kind not in "fiu":
+        raise ValueError(
+            f"cost has shape {array.shape} and dtype {array.dtype}: it must hold a number for "
+            f"every node score, {problem.scores.node.shape}"
+        )
+    costs = np.ascontiguousarray(array, dtype=problem.scores.dtype)
+    bad = np.argwhere(~np.isfinite(costs))
+    if bad.size:
+        instance, position = problem.batch.locate(int(bad[0, 0]))
+        raise ValueError(
+            f"instance {instance}, position {position}: the cost of label {bad[0, 1]} is "
+            f"{costs[tuple(bad[0])]}; costs must be finite"
+        )
+    return costs

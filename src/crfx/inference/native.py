@@ -1,0 +1,81 @@
+"""From a checked problem to the arguments of the compiled core."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx import _core
+from crfx.inference.problem import Problem
+from crfx.scores import FloatArray
+
+# One of _core.Problem32 and _core.Problem64. Which one is known at run time only, when it is handed
+# on together with arrays of its own dtype.
+NativeProblem: TypeAlias = Any
+
+
+def native_problem(problem: Problem) -> NativeProblem:
+    """Hand the arrays to the core, which views and does not copy them.
+
+    In a forest this also finds the visit order, and refuses parents that are out of range or form a
+    cycle.  Without edge scores a table of zeros stands in: positions are then independent.
+    """
+    scores, batch = problem.scores, problem.batch
+    edge, sharing, order = scores.edge, problem.sharing, problem.order
+    if edge is None:
+        edge, sharing, order = np.zeros((scores.n_labels,) * 2, scores.dtype), "shared", 1
+    kind: Any = _core.Problem32 if scores.dtype == np.float32 else _core.Problem64
+    return kind(
+        scores.node,
+        edge,
+        batch.offsets,
+        batch.parents,
+        batch.edge_types if sharing == "typed" else None,
+        scores.start,
+        scores.end,
+        order,
+        sharing,
+    )
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """Return the number of threads: None and -1 mean all cores, -2 all but one, as in joblib."""
+    if n_jobs is None:
+        return _core.available_threads()
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
+        raise ValueError(f"n_jobs is {n_jobs!r}: pass a number of threads, or None for all cores")
+    return int(n_jobs) if n_jobs > 0 else max(1, _core.available_threads() + 1 + int(n_jobs))
+
+
+class EdgeOutput:
+    """The array that edge marginals (or gradients) are written to, summed or one table per row."""
+
+    __slots__ = ("each", "sum")
+
+    def __init__(self, problem: Problem, how: str | None) -> None:
+        self.each: FloatArray | None = None
+        self.sum: npt.NDArray[np.float64] | None = None
+        check_option("edge_marginals", how, ("sum", "each", None))
+        if how is None or problem.scores.edge is None:
+            return
+        table = (problem.scores.n_labels,) * problem.structure.n_label_axes
+        if how == "each":
+            self.each = np.zeros((problem.batch.n_rows, *table), problem.scores.dtype)
+        elif problem.sharing == "typed":
+            self.sum = np.zeros((problem.scores.edge.shape[0], *table))
+        else:
+            self.sum = np.zeros(table)
+
+    @property
+    def result(self) -> FloatArray | None:
+        """Whichever of the two there is."""
+        return self.sum if self.each is None else self.each
+
+
+def check_option(name: str, value: object, allowed: tuple[object, ...]) -> None:
+    """Raise and list what is allowed."""
+    if value not in allowed:
+        choices = ", ".join(map(repr, allowed))
+        raise ValueError(f"{name} is {value!r}: choose one of {choices}")

@@ -1,0 +1,57 @@
+"""Labellings drawn from the model."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx import _core
+from crfx.inference.native import native_problem, thread_count
+from crfx.inference.problem import prepare
+
+SEED_RANGE = 2**64
+
+
+def sample(
+    node: npt.ArrayLike,
+    edge: npt.ArrayLike | None,
+    offsets: npt.ArrayLike,
+    *,
+    parents: npt.ArrayLike | None = None,
+    edge_types: npt.ArrayLike | None = None,
+    start: npt.ArrayLike | None = None,
+    end: npt.ArrayLike | None = None,
+    order: int = 1,
+    n: int = 1,
+    seed: int = 0,
+    n_jobs: int | None = None,
+) -> npt.NDArray[np.int32]:
+    """Draw ``n`` independent labellings of every instance.  Arguments as in :func:`sum_product`.
+
+    Returns (n, rows) int32.  A draw depends on the seed, its number, its row and the scores alone:
+    not on threads, and asking for more draws does not change the first ones.
+
+    Cost: one half of sum-product, then O(K) per draw and position.
+
+    >>> import numpy as np
+    >>> sample(np.array([[0.0, -np.inf], [-np.inf, 0.0]]), None, [0, 2], n=2).tolist()
+    [[0, 1], [0, 1]]
+    """
+    problem = prepare(
+        node,
+        edge,
+        offsets,
+        parents=parents,
+        edge_types=edge_types,
+        start=start,
+        end=end,
+        order=order,
+    )
+    for name, value, limit in (("n", n, 2**31), ("seed", seed, SEED_RANGE)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise ValueError(f"{name} is {value!r}: pass a whole number")
+        if not 0 <= value < limit:
+            raise ValueError(f"{name} is {value}: it must lie between 0 and {limit - 1}")
+    labels = np.empty((n, problem.batch.n_rows), np.int32)
+    _core.sample(native_problem(problem), labels, int(seed), thread_count(n_jobs))
+    return labels

@@ -1,0 +1,117 @@
+"""Sum-product: log Z, marginals, and the curvature multipliers of second-order boosting."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx import _core
+from crfx.inference.native import EdgeOutput, check_option, native_problem, thread_count
+from crfx.inference.problem import Problem, prepare
+from crfx.inference.results import SumProduct
+from crfx.scores import FloatArray
+
+CURVATURES = ("mixing", "dobrushin", "exact", "length", None)
+
+
+def sum_product(
+    node: npt.ArrayLike,
+    edge: npt.ArrayLike | None,
+    offsets: npt.ArrayLike,
+    *,
+    parents: npt.ArrayLike | None = None,
+    edge_types: npt.ArrayLike | None = None,
+    start: npt.ArrayLike | None = None,
+    end: npt.ArrayLike | None = None,
+    order: int = 1,
+    edge_marginals: Literal["sum", "each"] | None = "sum",
+    curvature: Literal["mixing", "dobrushin", "exact", "length"] | None = None,
+    n_jobs: int | None = None,
+) -> SumProduct:
+    """Sum over all labellings of every instance, exactly.
+
+    Parameters
+    ----------
+    node : (rows, K) float32 or float64
+        Score of every label at every position, instances stacked.
+    edge : None, (K, ..., K), (types, K, ..., K) or (rows, K, ..., K)
+        Score of every label after its ``order`` predecessors, oldest axis first; one table for all
+        edges, one per edge type (with ``edge_types``), or one per row for the edge that ends there.
+        A table applies from position ``order`` on.  None: positions are independent.
+    offsets : (instances + 1,)
+        Instance i owns rows offsets[i] to offsets[i + 1].
+    parents : (rows,), optional
+        Makes instances forests: index of the parent within the instance, -1 at a root.
+    edge_types : (rows,), optional
+        Type of the edge that ends at the row.
+    start, end : (K,), optional
+        Added at the first and the last position; ``start`` at the roots of a forest.
+    order : int
+        Number of predecessors that a label depends on.
+    edge_marginals : "sum", "each" or None
+        One table of expected counts (float64; one per type where tables are typed), one table per
+        row, or none.
+    curvature : optional
+        Multipliers gamma such that gamma * p * (1 - p) dominates the Hessian of log Z
+        (Chen et al. 2015, section 4): "mixing" (O(K^2) per edge), "dobrushin" (tighter, O(K^3)),
+        "exact" (row sums, Eq. 9 and 10; quadratic in the length), "length" (twice the length).
+    n_jobs : int, optional
+        Threads; None: all cores.  The result does not depend on it.
+
+    Returns
+    -------
+    SumProduct
+        ``log_z``, ``node``, ``edge``, ``node_gamma``, ``edge_gamma``.
+
+    Cost: O(K^(order + 1)) per position in time, O(K^order) in scratch memory.
+
+    >>> import numpy as np
+    >>> result = sum_product(np.zeros((4, 3)), np.zeros((3, 3)), [0, 4])
+    >>> round(float(np.exp(result.log_z[0])))      # equal scores: Z counts the labellings
+    81
+    """
+    problem = prepare(
+        node,
+        edge,
+        offsets,
+        parents=parents,
+        edge_types=edge_types,
+        start=start,
+        end=end,
+        order=order,
+    )
+    check_option("curvature", curvature, CURVATURES)
+    marginals = np.empty_like(problem.scores.node)
+    log_z = np.empty(problem.batch.n_instances)
+    edges = EdgeOutput(problem, edge_marginals)
+    node_gamma, edge_gamma = _gamma_arrays(problem, curvature)
+    _core.sum_product(
+        native_problem(problem),
+        log_z,
+        marginals,
+        edges.each,
+        edges.sum,
+        node_gamma,
+        edge_gamma,
+        curvature,
+        thread_count(n_jobs),
+    )
+    if problem.scores.edge is None:
+        edge_gamma = None
+    return SumProduct(log_z, marginals, edges.result, node_gamma, edge_gamma)
+
+
+def _gamma_arrays(
+    problem: Problem, curvature: str | None
+) -> tuple[FloatArray | None, FloatArray | None]:
+    """Room for the multipliers; exact ones depend on the label too."""
+    if curvature is None:
+        return None, None
+    rows, labels, dtype = problem.batch.n_rows, problem.scores.n_labels, problem.scores.dtype
+    if curvature != "exact":
+        return np.zeros(rows, dtype), np.zeros(rows, dtype)
+    n_axes = 2 if problem.scores.edge is None else problem.structure.n_label_axes
+    table = (labels,) * n_axes
+    return np.zeros((rows, labels), dtype), np.zeros((rows, *table), dtype)

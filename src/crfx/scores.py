@@ -1,0 +1,207 @@
+"""Scores: the one currency of the library, one table per kind of part.
+
+Log-potentials, marginals, gradients and curvatures all wear this shape.  ``rows`` are positions
+stacked over instances and ``K`` is the number of labels.  An edge table of order ``n`` has
+``n + 1`` label axes, oldest label first: ``edge[y_{t-n}, ..., y_{t-1}, y_t]``; in a forest
+``edge[y_parent, y_node]``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.floating[Any]]
+IntArray = npt.NDArray[np.integer[Any]]
+
+Sharing = Literal["none", "shared", "typed", "each"]
+"""Who shares an edge table: nobody has one, all edges, the edges of one type, or no two edges."""
+
+SCORE_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+class Locates(Protocol):
+    """What error messages need from a batch: where a row is.  (Scores sit below batches.)"""
+
+    def locate(self, row: int) -> tuple[int, int]:
+        """Return (instance, position) of a row."""
+        ...
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Scores:
+    """Scores of the parts of a batch.  -inf forbids a part; NaN and +inf are errors.
+
+    Parameters
+    ----------
+    node : (rows, K) float32 or float64
+    edge : None, (K, ..., K), (types, K, ..., K) or (rows, K, ..., K)
+        ``order + 1`` label axes; how the first axis is to be read is settled by :meth:`sharing`.
+    start, end : None or (K,)
+        Added at the first and last position of a chain; ``start`` at every root of a forest.
+
+    All tables are C-contiguous and of the dtype of ``node``: arrays that are not are copied once,
+    here.  Construction makes no pass over ``node`` otherwise.
+    """
+
+    node: FloatArray
+    edge: FloatArray | None = None
+    start: FloatArray | None = None
+    end: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        node = _node_table(self.node)
+        n_labels = node.shape[1]
+        object.__setattr__(self, "node", node)
+        if self.edge is not None:
+            object.__setattr__(self, "edge", _edge_table(self.edge, n_labels, node.dtype))
+        for name in ("start", "end"):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, _label_vector(name, value, n_labels, node.dtype))
+
+    @property
+    def n_rows(self) -> int:
+        """Number of positions, over all instances."""
+        return int(self.node.shape[0])
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels, K."""
+        return int(self.node.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[np.floating[Any]]:
+        """The one dtype of all tables: float32 or float64."""
+        return self.node.dtype
+
+    def sharing(self, order: int, *, typed: bool) -> Sharing:
+        """Say how edges share tables, and check that the shape of ``edge`` agrees.
+
+        ``typed`` tells whether the batch has edge types.  O(1).
+        """
+        if self.edge is None:
+            return "none"
+        shape, table = self.edge.shape, (self.n_labels,) * (order + 1)
+        if shape[-order - 1 :] != table or len(shape) not in (order + 1, order + 2):
+            raise ValueError(
+                f"edge has shape {shape}; with order {order} and {self.n_labels} labels it must be "
+                f"{table}, or that with one more axis in front (types or rows)"
+            )
+        if len(shape) == order + 1:
+            if typed:
+                raise ValueError(
+                    f"edge_types are given but edge has shape {shape}, one table for all edges: "
+                    f"pass one table per type, (types, {str(table)[1:-1]}), or drop edge_types"
+                )
+            return "shared"
+        if typed:
+            return "typed"
+        if shape[0] != self.n_rows:
+            raise ValueError(
+                f"edge has {shape[0]} tables for {self.n_rows} rows: pass one table per row, "
+                "or edge_types if these are tables per type"
+            )
+        return "each"
+
+    def check_finite(self, batch: Locates, edge_rows: IntArray | None = None) -> None:
+        """Raise where a score is NaN or +inf, naming the instance and the position.
+
+        ``edge_rows``, where given, says that ``edge`` holds one table per row and which of its
+        rows are in use; the others are not looked at.  O(size of all tables).
+        """
+        _check_rows("node", self.node, np.arange(self.n_rows), batch)
+        if self.edge is not None and edge_rows is not None:
+            _check_rows("edge", self.edge[edge_rows], edge_rows, batch)
+        elif self.edge is not None:
+            _check_table("edge", self.edge)
+        for name, table in (("start", self.start), ("end", self.end)):
+            if table is not None:
+                _check_table(name, table)
+
+
+def table_index(
+    sharing: Sharing, rows: IntArray, edge_types: IntArray | None
+) -> tuple[IntArray, ...]:
+    """Return the leading index that picks the table of each of ``rows`` out of ``edge``.
+
+    Follow it by ``order + 1`` label indices: ``edge[(*table_index(...), *labels)]``.
+    """
+    if sharing == "typed":
+        assert edge_types is not None
+        return (edge_types[rows],)
+    return (rows,) if sharing == "each" else ()
+
+
+def _node_table(value: npt.ArrayLike) -> FloatArray:
+    node = np.asarray(value)
+    if node.dtype not in SCORE_DTYPES:
+        raise ValueError(
+            f"node scores have dtype {node.dtype}: pass float32 or float64 "
+            "(for example node.astype(np.float32))"
+        )
+    if node.ndim != 2 or node.shape[1] == 0:
+        raise ValueError(
+            f"node scores have shape {node.shape}: they must be (rows, labels), one label or more"
+        )
+    return np.ascontiguousarray(node)
+
+
+def _edge_table(value: npt.ArrayLike, n_labels: int, dtype: np.dtype[Any]) -> FloatArray:
+    edge = _cast("edge", value, dtype)
+    if edge.ndim < 2 or edge.shape[-2:] != (n_labels, n_labels):
+        raise ValueError(
+            f"edge scores have shape {edge.shape}: the label axes come last and must have "
+            f"{n_labels} entries each, as many as node has labels"
+        )
+    return edge
+
+
+def _label_vector(
+    name: str, value: npt.ArrayLike, n_labels: int, dtype: np.dtype[Any]
+) -> FloatArray:
+    vector = _cast(name, value, dtype)
+    if vector.shape != (n_labels,):
+        raise ValueError(f"{name} has shape {vector.shape}: it must be ({n_labels},), the labels")
+    return vector
+
+
+def _cast(name: str, value: npt.ArrayLike, dtype: np.dtype[Any]) -> FloatArray:
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiu":
+        raise ValueError(f"{name} scores have dtype {array.dtype}: pass real numbers")
+    # A finite score must not turn into a constraint (-inf) on the way to a narrower dtype.
+    with np.errstate(over="raise"):
+        try:
+            return np.ascontiguousarray(array, dtype=dtype)
+        except FloatingPointError:
+            raise ValueError(
+                f"{name} holds scores that do not fit into {dtype}, the dtype of node: "
+                "pass node as float64, or -inf to forbid"
+            ) from None
+
+
+def _first_bad(table: FloatArray) -> tuple[int, ...] | None:
+    bad = np.isnan(table) | np.isposinf(table)
+    return tuple(int(i) for i in np.argwhere(bad)[0]) if bad.any() else None
+
+
+def _check_rows(name: str, table: FloatArray, rows: IntArray, batch: Locates) -> None:
+    bad = _first_bad(table)
+    if bad is not None:
+        instance, position = batch.locate(int(rows[bad[0]]))
+        labels = ", ".join(map(str, bad[1:]))
+        raise ValueError(
+            f"instance {instance}, position {position}: the {name} score of label {labels} is "
+            f"{table[bad]}; scores must be finite, or -inf to forbid"
+        )
+
+
+def _check_table(name: str, table: FloatArray) -> None:
+    bad = _first_bad(table)
+    if bad is not None:
+        entry = ", ".join(map(str, bad))
+        raise ValueError(f"{name}[{entry}] is {table[bad]}; scores must be finite, or -inf")

@@ -1,0 +1,111 @@
+"""Forests: every node but the roots has an edge from its parent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from crfx.batch import Batch
+from crfx.scores import IntArray
+from crfx.structures.base import Structure
+
+NO_LAST_POSITION = (
+    "end scores are for chains: a forest has no last position (it has many leaves); "
+    "drop `end`, or add the scores to the nodes you mean"
+)
+
+
+@dataclass(frozen=True)
+class Forest(Structure):
+    """Trees by parent index.  Parents may come in any order, and an instance have many roots.
+
+    Edge tables are of order 1: ``edge[y_parent, y_node]``.
+    """
+
+    @property
+    def n_label_axes(self) -> int:
+        """Number of label axes of an edge table: parent and node."""
+        return 2
+
+    def check(self, batch: Batch) -> None:
+        """Raise where a parent is out of range, the node itself, or part of a cycle.
+
+        O(rows log rows).
+        """
+        parents = self._parents(batch)
+        lengths = np.repeat(batch.lengths, batch.lengths)
+        outside = np.flatnonzero((parents < -1) | (parents >= lengths))
+        if outside.size:
+            row = int(outside[0])
+            raise ValueError(
+                f"{_where(batch, row)}: parent {parents[row]} is out of range; parents count within"
+                f" the instance, 0 to {lengths[row] - 1}, and -1 marks a root"
+            )
+        itself = np.flatnonzero(parents == batch.positions)
+        if itself.size:
+            where = _where(batch, int(itself[0]))
+            raise ValueError(f"{where}: the node is its own parent; use -1 to mark a root")
+        top, _ = self._climb(batch)
+        endless = np.flatnonzero(parents[top] != -1)
+        if endless.size:
+            raise ValueError(
+                f"{_where(batch, int(top[endless[0]]))}: the node is its own ancestor (a cycle of "
+                "parents); some node on the cycle must be a root, with parent -1"
+            )
+
+    def root_rows(self, batch: Batch) -> IntArray:
+        """Return the rows whose parent is -1."""
+        return np.flatnonzero(self._parents(batch) == -1)
+
+    def last_rows(self, batch: Batch) -> IntArray:
+        """Refuse: only chains have a last position."""
+        raise ValueError(NO_LAST_POSITION)
+
+    def edge_rows(self, batch: Batch) -> IntArray:
+        """Return the rows that have a parent."""
+        return np.flatnonzero(self._parents(batch) != -1)
+
+    def contexts(self, batch: Batch) -> IntArray:
+        """Return (edge rows, 1): the row of each edge row's parent."""
+        return self._absolute_parents(batch)[self.edge_rows(batch)][:, None]
+
+    def tree_of(self, batch: Batch) -> IntArray:
+        """Return (rows,) the root row above each row (a root's is its own).  O(rows log rows)."""
+        return self._climb(batch)[0]
+
+    def visit_order(self, batch: Batch) -> IntArray:
+        """Return the rows by (instance, depth, position): parents first.  O(rows log rows)."""
+        _, depth = self._climb(batch)
+        return np.lexsort((depth, batch.instance_of_row))
+
+    def _parents(self, batch: Batch) -> IntArray:
+        if batch.parents is None:
+            raise ValueError(
+                "a forest needs parents, one per row, -1 at roots; use Chain() for a batch without"
+            )
+        return batch.parents
+
+    def _absolute_parents(self, batch: Batch) -> IntArray:
+        """(rows,) the parent's row; a root is its own parent, so that walks up stay there."""
+        parents = self._parents(batch)
+        first = np.repeat(batch.offsets[:-1], batch.lengths)
+        return np.where(parents == -1, np.arange(batch.n_rows), first + parents)
+
+    def _climb(self, batch: Batch) -> tuple[IntArray, IntArray]:
+        """Walk up from all rows at once, doubling the stride: (row reached, steps taken).
+
+        The stride ends at or above the longest instance, so whoever has not reached a root by
+        then walks on a cycle.
+        """
+        reached = self._absolute_parents(batch)
+        steps = (reached != np.arange(batch.n_rows)).astype(np.int64)
+        for _ in range(int(batch.lengths.max(initial=0)).bit_length()):
+            steps = steps + steps[reached]
+            reached = reached[reached]
+        return reached, steps
+
+
+def _where(batch: Batch, row: int) -> str:
+    instance, position = batch.locate(row)
+    return f"instance {instance}, position {position}"

@@ -1,0 +1,224 @@
+"""Curvature of the reference: exact against enumeration, bounds against their path formulas.
+
+Theorems 4.1 and 4.2 sum a product of mixing rates along the path to each node and edge.  The
+reference passes messages; here the sums are written out, with rates from enumerated labellings.
+"""
+
+from itertools import combinations, pairwise, product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from crfx.inference import reference
+from crfx.inference.problem import prepare
+from crfx.inference.reference_curvature import _chain_messages, _tree_messages, mixing_rate
+from crfx.inference.reference_windows import beliefs, window_trees
+from crfx.testing import enumerate_instances, make_problem, problems
+
+EXACT = {"rtol": 1e-9, "atol": 1e-9}
+"""Two float64 computations of the same number."""
+
+SLACK = 1e-9
+"""By how much rounding may lift a quantity above its bound."""
+
+SMALL = {"max_examples": 200, "deadline": None}
+KINDS = ("mixing", "dobrushin")
+
+
+# The path formulas.
+
+
+def rate(listed, given, target, kind):
+    """The rate from the labels at positions ``given`` to those at positions ``target``."""
+    k, p = listed.n_labels, listed.probabilities
+    rows = []
+    for state in product(range(k), repeat=len(given)):
+        inside = p * (listed.labels[:, given] == state).all(axis=1)
+        if inside.sum() > 0.0:
+            outcomes = product(range(k), repeat=len(target))
+            hits = [(listed.labels[:, target] == outcome).all(axis=1) for outcome in outcomes]
+            rows.append([inside[hit].sum() / inside.sum() for hit in hits])
+    if kind == "mixing":
+        return 1.0 - np.min(rows, axis=0).sum()
+    return max((np.abs(np.subtract(a, b)).sum() / 2 for a, b in combinations(rows, 2)), default=0.0)
+
+
+def path(parents, start, stop):
+    """The nodes on the way from one node of a tree to another, both included; None if none."""
+
+    def line(node):
+        return [node, *(line(parents[node]) if parents[node] >= 0 else [])]
+
+    up, down = line(start), line(stop)
+    meeting = next((node for node in up if node in down), None)
+    if meeting is None:
+        return None
+    return up[: up.index(meeting) + 1] + down[: down.index(meeting)][::-1]
+
+
+def walked(listed, parents, start, stop, kind):
+    """The product of rates along a path; 0 where there is none."""
+    nodes = path(parents, start, stop)
+    return (
+        0.0
+        if nodes is None
+        else np.prod([rate(listed, [a], [b], kind) for a, b in pairwise(nodes)])
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", ["star", "path", "random"])
+@pytest.mark.parametrize("seed", range(3))
+def test_forest_gammas_are_sums_over_paths(seed, shape, kind):
+    problem = make_problem(seed, lengths=(6,), shape=shape, n_labels=2 + seed % 2, forbid=0.2)
+    found = reference.sum_product(**problem.arguments(), curvature=kind)
+    (listed,) = enumerate_instances(**problem.arguments())
+    up = problem.parents.tolist()
+    for t in range(6):
+        total = sum(walked(listed, up, t, s, kind) for s in range(6))
+        np.testing.assert_allclose(found.node_gamma[t], 2.0 * total, **EXACT)
+    for here in listed.parts:
+        # From the nearer end of one edge to the nearer end of the other.
+        total = 0.0
+        for there in listed.parts:
+            ways = [p for a in here for b in there if (p := path(up, a, b)) is not None]
+            if ways:
+                nearest = min(ways, key=len)
+                total += walked(listed, up, nearest[0], nearest[-1], kind)
+        np.testing.assert_allclose(found.edge_gamma[here[-1]], 2.0 * total, **EXACT)
+
+
+def reach(listed, order, sign, t, kind):
+    """How far y_t moves each later node, and the edge that ends at t each later edge.
+
+    ``sign`` -1 looks at the chain from its other end.  With n the order and q whole turns of n
+    steps, node t + qn + m moves by alpha^(n)_t alpha^(n)_{t+n} ... alpha^(m)_{t+qn}.
+    """
+    length = listed.labels.shape[1]
+    at = range(length)[::sign]
+
+    def alpha(s, m):
+        window, ahead = range(s - order + 1, s + 1), range(s + 1, s + m + 1)
+        return rate(listed, [at[i] for i in window], [at[i] for i in ahead], kind)
+
+    first = max(t, order - 1)
+    nodes, edges, carried = float(first - t), 0.0, 1.0
+    for s in range(first, length, order):
+        steps = min(order, length - 1 - s)
+        nodes += carried * sum(alpha(s, m) for m in range(1, steps + 1))
+        edges += carried * steps
+        carried *= alpha(s, order) if steps == order else 0.0
+    return nodes, edges
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("forbid", [0.0, 0.2])
+def test_chain_gammas_are_sums_over_turns_of_n_steps(order, forbid, kind):
+    length = 8
+    problem = make_problem(
+        order, lengths=(length,), order=order, n_labels=2, forbid=forbid, sharing="each"
+    )
+    found = reference.sum_product(**problem.arguments(), curvature=kind)
+    (listed,) = enumerate_instances(**problem.arguments())
+    for t in range(length):
+        after, _ = reach(listed, order, 1, t, kind)
+        before, _ = reach(listed, order, -1, length - 1 - t, kind)
+        np.testing.assert_allclose(found.node_gamma[t], 2.0 * (1.0 + after + before), **EXACT)
+    for t in range(order, length):
+        _, after = reach(listed, order, 1, t, kind)
+        _, before = reach(listed, order, -1, length - 1 - t + order, kind)
+        np.testing.assert_allclose(found.edge_gamma[t], 2.0 * (1.0 + after + before), **EXACT)
+
+
+# The order of the bounds, and what they are for.
+
+
+def bounds_of(problem):
+    kinds = ("exact", "dobrushin", "mixing", "length")
+    found = [reference.sum_product(**problem.arguments(), curvature=kind) for kind in kinds]
+    nodes = [found[0].node_gamma.max(axis=1), *(f.node_gamma for f in found[1:])]
+    if problem.edge is None:
+        return nodes, None
+    exact = found[0].edge_gamma.max(axis=tuple(range(1, problem.order + 2)))
+    return nodes, [exact, *(f.edge_gamma for f in found[1:])]
+
+
+@settings(**SMALL)
+@given(problems(max_length=5, max_instances=1, scales=(0.0, 1.0, 8.0, 40.0)))
+def test_exact_dobrushin_mixing_length(problem):
+    """Corollary 4.1 and the bounds behind it, for nodes and edges, stars included."""
+    for gammas in filter(None, bounds_of(problem)):
+        for tighter, looser in pairwise(gammas):
+            assert (tighter <= looser + SLACK).all()
+
+
+@pytest.mark.parametrize("coupling", [0.0, 0.3, 1.0, 3.0, 10.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_edge_bound_dominates_its_row_sums_on_stars(seed, coupling):
+    problem = make_problem(seed, lengths=(9,), n_labels=2, shape="star")
+    problem = problem.with_arrays(edge=problem.edge * coupling)
+    for gammas in bounds_of(problem):
+        for tighter, looser in pairwise(gammas):
+            assert (tighter <= looser + SLACK).all()
+
+
+@pytest.mark.parametrize("curvature", ["exact", "dobrushin", "mixing", "length"])
+@pytest.mark.parametrize(
+    "settings_",
+    [
+        {"lengths": (4,)},
+        {"lengths": (4,), "forbid": 0.4, "scale": 4.0},
+        {"lengths": (5,), "order": 2, "n_labels": 2, "scale": 3.0},
+        {"lengths": (5,), "order": 3, "n_labels": 2, "scale": 3.0},
+        {"lengths": (6,), "shape": "star", "n_labels": 2, "scale": 2.0},
+        {"lengths": (5,), "shape": "random"},
+    ],
+)
+def test_scaled_diagonal_dominates_the_hessian(settings_, curvature):
+    problem = make_problem(11, **settings_)
+    found = reference.sum_product(**problem.arguments(), curvature=curvature)
+    (instance,) = enumerate_instances(**problem.arguments())
+    node = np.broadcast_to(found.node_gamma.reshape(len(problem.node), -1), problem.node.shape)
+    ends_at = [part[-1] for part in instance.parts]
+    each = (len(ends_at), instance.n_labels**instance.n_axes)
+    edge = np.broadcast_to(found.edge_gamma[ends_at].reshape(len(ends_at), -1), each)
+    for gamma, events in ((node, instance.node_events), (edge, instance.edge_events)):
+        hessian = instance.hessian(events)
+        gap = np.diag(gamma.ravel() * np.diag(hessian)) - hessian
+        assert np.linalg.eigvalsh(gap).min() > -SLACK
+
+
+def test_length_counts_the_nodes_and_edges_of_each_tree():
+    arguments = {
+        "node": np.zeros((5, 2)),
+        "edge": np.zeros((2, 2)),
+        "offsets": [0, 5],
+        "parents": [-1, 0, 0, -1, 3],
+    }
+    found = reference.sum_product(**arguments, curvature="length")
+    assert found.node_gamma.tolist() == [6, 6, 6, 4, 4]
+    assert found.edge_gamma.tolist() == [0, 4, 4, 0, 2]
+
+
+@pytest.mark.parametrize("curvature", ["exact", "dobrushin", "mixing"])
+@pytest.mark.parametrize("order", [1, 2])
+def test_without_edge_scores_gamma_is_two(order, curvature):
+    problem = make_problem(0, sharing="none", order=order)
+    found = reference.sum_product(**problem.arguments(), curvature=curvature)
+    assert (found.node_gamma == 2.0).all()
+    assert found.edge is None
+    assert found.edge_gamma is None
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_window_messages_of_order_one_are_the_neighbour_messages(seed):
+    arguments = make_problem(seed, lengths=(6,), forbid=0.3, scale=2.0).arguments()
+    ((_, tree),) = window_trees(prepare(**arguments))
+    joints, results = beliefs(tree).edges, []
+    for messages in (_tree_messages, _chain_messages):
+        node, edge = np.zeros(6), np.zeros(6)
+        messages(tree, joints, node, edge, mixing_rate)
+        results.append((node, edge))
+    np.testing.assert_allclose(results[0], results[1], **EXACT)

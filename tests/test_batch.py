@@ -1,0 +1,105 @@
+"""Batches: offsets, rows, and errors that name the instance and the position."""
+
+import numpy as np
+import pytest
+
+from crfx.batch import Batch
+
+
+def test_counts_and_places():
+    batch = Batch.from_lengths([2, 0, 3])
+    assert (batch.n_instances, batch.n_rows) == (3, 5)
+    assert batch.lengths.tolist() == [2, 0, 3]
+    assert batch.positions.tolist() == [0, 1, 0, 1, 2]
+    assert batch.instance_of_row.tolist() == [0, 0, 2, 2, 2]
+    assert [batch.slice_of(i) for i in range(3)] == [slice(0, 2), slice(2, 2), slice(2, 5)]
+
+
+def test_locate_steps_over_empty_instances():
+    batch = Batch.from_lengths([0, 2, 0, 0, 1, 0])
+    assert [batch.locate(row) for row in range(3)] == [(1, 0), (1, 1), (4, 0)]
+
+
+@pytest.mark.parametrize("lengths", [[], [0], [0, 0]])
+def test_nothing_is_legal(lengths):
+    batch = Batch.from_lengths(lengths, parents=[], edge_types=[])
+    assert (batch.n_instances, batch.n_rows) == (len(lengths), 0)
+    assert (batch.parents.dtype, batch.edge_types.dtype) == (np.int64, np.int32)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.uint32, np.int64])
+def test_integers_of_any_width_are_normalised(dtype):
+    values = np.zeros(6, dtype=dtype)[::2]
+    batch = Batch(np.array([0, 3], dtype=dtype), parents=values, edge_types=values)
+    assert batch.offsets.dtype == batch.parents.dtype == np.int64
+    assert batch.edge_types.dtype == np.int32
+    assert batch.parents.flags.c_contiguous
+
+
+def test_arrays_of_the_right_kind_are_not_copied():
+    offsets, parents = np.array([0, 2]), np.array([-1, 0])
+    batch = Batch(offsets, parents=parents)
+    assert batch.offsets is offsets
+    assert batch.parents is parents
+
+
+def test_features_are_carried():
+    features = object()
+    assert Batch.from_lengths([1], X=features).X is features
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"offsets": []}, "start at 0"),
+        ({"offsets": [1, 3]}, "start at 0"),
+        ({"offsets": [0, 4, 3, 5]}, "instance 1: offsets fall from 4 to 3"),
+        ({"offsets": [0.0, 3.0]}, "offsets has dtype float64"),
+        ({"offsets": [False, True]}, "offsets has dtype bool"),
+        ({"offsets": np.array([0, 3], dtype=object)}, "offsets has dtype object"),
+        ({"offsets": [[0, 3]]}, "one axis"),
+        ({"offsets": [0, 3], "parents": [-1, 0]}, "parents has 2 entries .* 3 rows"),
+        ({"offsets": [0, 2], "parents": [-1.0, 0.0]}, "parents has dtype float64"),
+        ({"offsets": [0, 2], "edge_types": [0]}, "edge_types has 1 entries"),
+        ({"offsets": [0, 2], "edge_types": [True, False]}, "edge_types has dtype bool"),
+        ({"offsets": [0, 2], "edge_types": [0, 2**40]}, "beyond 32 bits"),
+    ],
+)
+def test_bad_arrays_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Batch(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "message"),
+    [([2, -1], "instance 1: length -1"), ([1.5], "dtype float64"), ([[1]], "one axis")],
+)
+def test_bad_lengths_are_refused(lengths, message):
+    with pytest.raises(ValueError, match=message):
+        Batch.from_lengths(lengths)
+
+
+def test_rows_and_instances_out_of_range():
+    batch = Batch.from_lengths([2])
+    for row in (-1, 2):
+        with pytest.raises(ValueError, match=f"row {row}"):
+            batch.locate(row)
+    for instance in (-1, 1):
+        with pytest.raises(ValueError, match=f"instance {instance}"):
+            batch.slice_of(instance)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([0, 1, 3, 0], "instance 1, position 1: label code 3 .* 3 labels"),
+        ([0, -1, 0, 0], "instance 1, position 0: label code -1"),
+        ([0, 1, 2], "labels has 3 entries"),
+        ([0.0, 1.0, 2.0, 0.0], "labels has dtype float64"),
+    ],
+)
+def test_bad_labels_are_named(labels, message):
+    batch = Batch.from_lengths([1, 2, 1])
+    with pytest.raises(ValueError, match=message):
+        batch.check_labels(labels, 3)
+    assert batch.check_labels([0, 1, 2, 0], 3).dtype == np.int64
