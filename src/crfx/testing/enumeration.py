@@ -112,7 +112,7 @@ class Enumerated:
         return np.asarray((weights * (values - weights @ values)) @ events)
 
     def _given(self, subset: npt.NDArray[np.bool_], events: Array) -> Array | None:
-        """(events,) probabilities given a set of labellings; None where it is (nearly) impossible."""
+        """(events,) probabilities given a set of labellings; None where the set is impossible."""
         total = _log_sum(self.scores[subset])
         if np.exp(total - self.log_z) <= IMPOSSIBLE:
             return None

@@ -1,0 +1,131 @@
+"""What is refused, with the place and what to do about it."""
+
+import numpy as np
+import pytest
+
+from crfx import inference
+
+NODE = np.zeros((5, 3))
+EDGE = np.zeros((3, 3))
+OFFSETS = [0, 2, 5]
+INF, NAN = np.inf, np.nan
+
+
+def at(array, index, value):
+    changed = array.copy()
+    changed[index] = value
+    return changed
+
+
+def each(row, value):
+    return at(np.zeros((5, 3, 3)), (row, 1, 2), value)
+
+
+CASES = {
+    "NaN node score": ({"node": at(NODE, (3, 1), NAN)}, "instance 1, position 1.*label 1 is NaN"),
+    "+inf node score": ({"node": at(NODE, (1, 2), INF)}, r"instance 0, position 1.*is \+inf"),
+    "NaN edge score": ({"edge": at(EDGE, (0, 1), NAN)}, "edge scores hold NaN"),
+    "+inf edge score": ({"edge": at(EDGE, (0, 1), INF)}, r"edge scores hold \+inf"),
+    "NaN in one row's table": ({"edge": each(4, NAN)}, "instance 1, position 2.*holds NaN"),
+    "NaN start": ({"start": [0.0, NAN, 0.0]}, "start scores hold NaN"),
+    "+inf end": ({"end": [0.0, INF, 0.0]}, r"end scores hold \+inf"),
+    "nothing allowed": ({"node": at(NODE, 3, -INF)}, "instance 1: .*no allowed labelling"),
+    "no transition": ({"edge": np.full((3, 3), -INF)}, "instance [01]: .*no allowed labelling"),
+    "rows": ({"node": NODE[:4]}, "offsets end at 5 but node has 4 rows"),
+    "offsets start": ({"offsets": [1, 2, 5]}, "offsets must start at 0"),
+    "offsets fall": ({"offsets": [0, 4, 2, 5]}, "instance 1: offsets fall from 4 to 2"),
+    "offsets floats": ({"offsets": [0.0, 2.0, 5.0]}, "offsets has dtype float64"),
+    "offsets axes": ({"offsets": [[0, 5]]}, "offsets has shape"),
+    "integer node": ({"node": NODE.astype(int)}, "node scores have dtype int64"),
+    "half node": ({"node": NODE.astype(np.float16)}, "node scores have dtype float16"),
+    "one axis": ({"node": np.zeros(5)}, "node scores have shape"),
+    "no labels": ({"node": np.zeros((5, 0))}, "one label or more"),
+    "edge labels": ({"edge": np.zeros((3, 2))}, "edge scores have shape"),
+    "edge text": ({"edge": np.full((3, 3), "a")}, "edge scores have dtype"),
+    "edge rows": ({"edge": np.zeros((4, 3, 3))}, "edge"),
+    "edge axes": ({"edge": np.zeros((3, 3)), "order": 2}, "edge"),
+    "start length": ({"start": [0.0, 0.0]}, "start has shape"),
+    "order 0": ({"order": 0}, "order"),
+    "order text": ({"order": "1"}, "order"),
+    "parent beyond": ({"parents": [-1, 0, -1, 3, 0]}, "instance 1, position 1: parent 3"),
+    "parent below": ({"parents": [-1, 0, -2, 0, 0]}, "instance 1, position 0: parent -2"),
+    "own parent": ({"parents": [-1, 0, -1, 1, 0]}, "instance 1, position 1: .*cycle"),
+    "cycle": ({"parents": [-1, 0, 1, 2, 0]}, "instance 1, position .*cycle"),
+    "parents size": ({"parents": [-1, 0]}, "parents has 2 entries"),
+    "parents with order 2": (
+        {"parents": [-1, 0, -1, 0, 0], "order": 2, "edge": np.zeros((3, 3, 3))},
+        "order 1 only",
+    ),
+    "end in a forest": ({"parents": [-1, 0, -1, 0, 0], "end": np.zeros(3)}, "end"),
+    "type beyond": (
+        {"edge": np.zeros((2, 3, 3)), "edge_types": [0, 1, 0, 2, 0]},
+        "instance 1, position 1: edge type 2",
+    ),
+    "type below": (
+        {"edge": np.zeros((2, 3, 3)), "edge_types": [0, 1, 0, 0, -1]},
+        "instance 1, position 2: edge type -1",
+    ),
+    "types of floats": ({"edge": np.zeros((2, 3, 3)), "edge_types": np.zeros(5)}, "edge_types"),
+    "n_jobs 0": ({"n_jobs": 0}, "n_jobs is 0"),
+    "n_jobs text": ({"n_jobs": "2"}, "n_jobs is '2'"),
+}
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        inference.sum_product,
+        inference.max_product,
+        lambda **kw: inference.max_product(**kw, k=3),
+        inference.sample,
+        lambda **kw: inference.expectation(**kw, cost=np.zeros_like(kw["node"], dtype=float)),
+    ],
+    ids=["sum_product", "max_product", "k_best", "sample", "expectation"],
+)
+@pytest.mark.parametrize("name", CASES)
+def test_refused_with_its_place(name, function):
+    changes, message = CASES[name]
+    with pytest.raises(ValueError, match=message):
+        function(**{"node": NODE, "edge": EDGE, "offsets": OFFSETS, **changes})
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: inference.sum_product(NODE, EDGE, OFFSETS, curvature="mix"), "curvature is 'mix'"),
+        (lambda: inference.sum_product(NODE, EDGE, OFFSETS, edge_marginals="all"), "'all'"),
+        (lambda: inference.max_product(NODE, EDGE, OFFSETS, k=0), "k is 0"),
+        (lambda: inference.max_product(NODE, EDGE, OFFSETS, k=2.5), "k is 2.5"),
+        (lambda: inference.sample(NODE, EDGE, OFFSETS, n=-1), "n is -1"),
+        (lambda: inference.sample(NODE, EDGE, OFFSETS, seed="a"), "seed is 'a'"),
+        (lambda: inference.sample(NODE, EDGE, OFFSETS, seed=2**64), "seed is"),
+        (lambda: inference.expectation(NODE, EDGE, OFFSETS, NODE[:2]), "cost has shape"),
+        (
+            lambda: inference.expectation(NODE, EDGE, OFFSETS, at(NODE, (4, 0), NAN)),
+            "instance 1, position 2: the cost of label 0 is nan",
+        ),
+    ],
+)
+def test_bad_options(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_tables_without_an_edge_are_ignored():
+    """First positions and roots have no edge: their tables may hold anything."""
+    edge = at(np.zeros((5, 3, 3)), [0, 2], NAN)
+    np.testing.assert_allclose(
+        inference.sum_product(NODE, edge, OFFSETS).log_z, np.log([9.0, 27.0])
+    )
+    types = np.array([7, 0, -3, 0, 0])
+    found = inference.sum_product(NODE, EDGE[None], OFFSETS, edge_types=types)
+    np.testing.assert_allclose(found.log_z, np.log([9.0, 27.0]))
+
+
+def test_the_first_bad_place_is_named_whatever_the_threads():
+    node = np.zeros((40_000, 3), np.float32)
+    node[[9_999, 31_000], 0] = NAN
+    offsets = np.arange(0, 40_001, 10)
+    for jobs in (1, 2):
+        with pytest.raises(ValueError, match="instance 999, position 9"):
+            inference.sum_product(node, EDGE, offsets, n_jobs=jobs)

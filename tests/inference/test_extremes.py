@@ -1,0 +1,196 @@
+"""Sizes and ranges at the edge of what users bring: ordinary inputs all the same."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from crfx import inference
+from crfx.testing import assert_same, make_problem
+
+FLOAT32 = {"rtol": 2e-4, "atol": 2e-5}
+
+
+def both_widths(problem, tolerance=FLOAT32):
+    """The result in float32, which must agree with float64."""
+    wide = {k: v.astype(np.float64) if k in ("node", "edge") else v for k, v in problem.items()}
+    found, expected = (inference.sum_product(**p, curvature="mixing") for p in (problem, wide))
+    assert_same(found, expected, **tolerance)
+    return found
+
+
+def random_scores(rows, n_labels, scale=1.0):
+    random = np.random.default_rng(0)
+    node = random.normal(scale=scale, size=(rows, n_labels)).astype(np.float32)
+    edge = random.normal(scale=scale, size=(n_labels, n_labels)).astype(np.float32)
+    return {"node": node, "edge": edge}
+
+
+@pytest.mark.parametrize("scale", [1e4, 1e30])
+@pytest.mark.parametrize("parents", [None, [-1, 0, 0, 1, 1]])
+def test_huge_scores_choose_one_labelling(scale, parents):
+    scores = random_scores(5, 3, scale)
+    found = inference.sum_product(**scores, offsets=[0, 5], parents=parents, curvature="mixing")
+    best = inference.max_product(**scores, offsets=[0, 5], parents=parents)
+    np.testing.assert_allclose(found.log_z, best.scores, rtol=1e-6)
+    np.testing.assert_array_equal(found.node.argmax(axis=1), best.labels)
+    np.testing.assert_allclose(found.node.max(axis=1), 1.0, rtol=1e-6)
+    assert np.isfinite(found.node_gamma).all()
+
+
+def test_one_label():
+    found = both_widths({**random_scores(4, 1), "offsets": [0, 3, 4]})
+    np.testing.assert_array_equal(found.node, np.ones((4, 1)))
+    np.testing.assert_allclose(found.node_gamma, 2.0, rtol=1e-6)
+
+
+def test_one_position():
+    scores = random_scores(3, 4)
+    found = both_widths({**scores, "offsets": [0, 1, 2, 3]})
+    weights = np.exp(scores["node"].astype(np.float64))
+    np.testing.assert_allclose(found.node, weights / weights.sum(axis=1, keepdims=True), **FLOAT32)
+    np.testing.assert_array_equal(found.edge, np.zeros((4, 4)))
+    np.testing.assert_allclose(found.node_gamma, 2.0, rtol=1e-6)
+
+
+def test_no_instances_and_empty_instances():
+    for offsets in ([0], [0, 0, 0]):
+        found = inference.sum_product(np.zeros((0, 3)), np.zeros((3, 3)), offsets)
+        np.testing.assert_array_equal(found.log_z, np.zeros(len(offsets) - 1))
+        assert inference.max_product(np.zeros((0, 3)), None, offsets).labels.shape == (0,)
+        assert inference.sample(np.zeros((0, 3)), None, offsets, n=2).shape == (2, 0)
+    best = inference.max_product(np.zeros((1, 3)), None, [0, 0, 1], k=2)
+    assert [len(found) for found in best.labels] == [1, 2]
+
+
+def test_500_labels():
+    both_widths({**random_scores(60, 500), "offsets": [0, 20, 60]})
+
+
+def test_a_chain_of_a_million_positions():
+    rows = 1_000_000
+    scores = {**random_scores(rows, 3), "offsets": [0, rows]}
+    found = inference.sum_product(**scores, curvature="mixing")
+    np.testing.assert_allclose(found.node.sum(axis=1), 1.0, rtol=1e-5)
+    np.testing.assert_allclose(found.edge.sum(), rows - 1, rtol=1e-6)
+    # Far from its ends a chain forgets them: a window of it has the same marginals.
+    window = slice(500_000, 500_400)
+    part = inference.sum_product(scores["node"][window], scores["edge"], [0, 400])
+    np.testing.assert_allclose(part.node[150:250], found.node[window][150:250], **FLOAT32)
+    labels = inference.max_product(**scores).labels
+    path = scores["node"][np.arange(rows), labels].sum(dtype=np.float64)
+    path += scores["edge"][labels[:-1], labels[1:]].sum(dtype=np.float64)
+    np.testing.assert_allclose(inference.max_product(**scores).scores, path, rtol=1e-9)
+
+
+@pytest.mark.parametrize("shape", ["star", "path"])
+def test_a_tree_of_100_000_nodes(shape):
+    rows = 100_000
+    parents = np.arange(rows) - 1 if shape == "path" else np.where(np.arange(rows) > 0, 0, -1)
+    scores = {**random_scores(rows, 3), "offsets": [0, rows]}
+    # The hub's gamma sums 100,000 rates, each rounded in float32.
+    tolerance = {"rtol": 5e-3, "atol": 1e-4} if shape == "star" else FLOAT32
+    found = both_widths({**scores, "parents": parents}, tolerance)
+    assert (found.node_gamma <= 2.0 * rows).all()
+    if shape == "path":
+        chain = inference.sum_product(**scores, curvature="mixing")
+        np.testing.assert_allclose(found.node, chain.node, **FLOAT32)
+        np.testing.assert_allclose(found.edge_gamma, chain.edge_gamma, **FLOAT32)
+
+
+@pytest.mark.parametrize(
+    "structure",
+    [
+        {"lengths": tuple(range(60)) * 6},
+        {"lengths": (9,) * 300, "order": 2},
+        {"lengths": (30,) * 100, "shape": "random", "sharing": "typed"},
+    ],
+)
+def test_same_bits_for_any_number_of_threads(structure):
+    problem = make_problem(0, n_labels=4, dtype=np.float32, **structure).arguments()
+    cost = np.ones_like(problem["node"])
+    one, two = (
+        (
+            inference.sum_product(**problem, curvature="mixing", n_jobs=jobs),
+            inference.expectation(**problem, cost=cost, n_jobs=jobs),
+            inference.max_product(**problem, n_jobs=jobs),
+            inference.sample(**problem, n=3, seed=1, n_jobs=jobs),
+        )
+        for jobs in (1, 2)
+    )
+    for name in ("log_z", "node", "edge", "node_gamma", "edge_gamma"):
+        np.testing.assert_array_equal(getattr(one[0], name), getattr(two[0], name))
+    np.testing.assert_array_equal(one[1].node, two[1].node)
+    np.testing.assert_array_equal(one[1].edge, two[1].edge)
+    np.testing.assert_array_equal(one[2].labels, two[2].labels)
+    np.testing.assert_array_equal(one[3], two[3])
+
+
+def test_many_threads_at_once_get_the_same_answer():
+    problem = make_problem(0, lengths=(20,) * 200, dtype=np.float32).arguments()
+    expected = inference.sum_product(**problem).node
+    found = [None] * 8
+
+    def work(i):
+        found[i] = inference.sum_product(**problem).node
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(found))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for node in found:
+        np.testing.assert_array_equal(node, expected)
+
+
+def test_the_interpreter_lock_is_released():
+    rows, seen = 300_000, []
+    scores = {**random_scores(rows, 20), "offsets": [0, rows]}
+    thread = threading.Thread(target=lambda: inference.sum_product(**scores, n_jobs=1))
+    thread.start()
+    while thread.is_alive():
+        seen.append(time.perf_counter())
+        time.sleep(0.001)
+    thread.join()
+    assert len(seen) > 20  # the loop ran while the core did
+
+
+COMPARE = """
+import sys, numpy as np
+from crfx import _core, inference
+from crfx.testing import make_problem
+print(_core.instruction_set())
+for settings in ({"lengths": tuple(range(40))}, {"lengths": (9, 5), "order": 2},
+                 {"lengths": (12, 9), "shape": "random", "sharing": "each"}):
+    problem = make_problem(0, n_labels=11, dtype=np.float32, **settings).arguments()
+    found = inference.sum_product(**problem, curvature="mixing")
+    for part in (found.log_z, found.node, found.edge, found.node_gamma, found.edge_gamma):
+        np.save(sys.stdout.buffer, part)
+    np.save(sys.stdout.buffer, inference.max_product(**problem).labels)
+"""
+
+
+def run_with(isa):
+    environment = {**os.environ, "CRFX_ISA": isa}
+    done = subprocess.run(
+        [sys.executable, "-u", "-c", COMPARE], env=environment, capture_output=True, check=True
+    )
+    name, _, rest = done.stdout.partition(b"\n")
+    return name.decode(), rest
+
+
+def test_every_instruction_set_gives_the_same_answers():
+    """Those that this machine has; each falls back to the next below it."""
+    import io
+
+    _, expected = run_with("baseline")
+    for isa in ("avx2", "avx512"):
+        _, found = run_with(isa)
+        ours, theirs = io.BytesIO(found), io.BytesIO(expected)
+        for _ in range(18):
+            np.testing.assert_allclose(np.load(ours), np.load(theirs), rtol=1e-4, atol=1e-5)
+    assert run_with("baseline")[0] == "baseline"

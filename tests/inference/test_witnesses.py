@@ -1,0 +1,153 @@
+"""The compiled core against enumeration (tiny problems) and the NumPy reference (medium ones)."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from crfx import inference
+from crfx.inference import reference
+from crfx.testing import assert_best, assert_same, enumeration, make_problem, problems
+
+TOLERANCE = {
+    np.dtype(np.float64): {"rtol": 1e-8, "atol": 1e-9},
+    np.dtype(np.float32): {"rtol": 3e-4, "atol": 3e-5},
+}
+"""Scores up to about a hundred: float32 keeps seven digits of one, so four of its exponential."""
+
+SMALL = {"max_examples": 300, "deadline": None}
+CURVATURES = (None, "mixing", "dobrushin", "length", "exact")
+
+STRUCTURES = [
+    pytest.param({"order": 1, "lengths": (30, 1, 0, 12, 25)}, id="chain"),
+    pytest.param({"order": 1, "lengths": tuple(range(40))}, id="bundles of chains"),
+    pytest.param({"order": 2, "lengths": (9, 2, 12), "n_labels": 4}, id="order 2"),
+    pytest.param({"order": 3, "lengths": (3, 8), "n_labels": 3}, id="order 3"),
+    pytest.param({"shape": "path", "lengths": (20, 7)}, id="path"),
+    pytest.param({"shape": "star", "lengths": (20, 7)}, id="star"),
+    pytest.param({"shape": "random", "lengths": (25, 3, 30)}, id="forest"),
+]
+
+
+def tolerance(problem):
+    return TOLERANCE[problem.node.dtype]
+
+
+@settings(**SMALL)
+@given(problems())
+def test_sums_against_enumeration(problem):
+    for edge_marginals in ("sum", "each", None):
+        options = {"edge_marginals": edge_marginals, "curvature": "exact"}
+        found = inference.sum_product(**problem.arguments(), **options)
+        expected = enumeration.sum_product(**problem.arguments(), **options)
+        assert_same(found, expected, **tolerance(problem))
+
+
+@settings(**SMALL)
+@given(problems())
+def test_best_and_k_best_against_enumeration(problem):
+    for k in (1, 2, 7, 1000):
+        found = inference.max_product(**problem.arguments(), k=k)
+        assert_best(found, k=k, **problem.arguments(), **tolerance(problem))
+
+
+@settings(**SMALL)
+@given(problems())
+def test_expectation_against_enumeration(problem):
+    cost = np.random.default_rng(0).normal(size=problem.node.shape)
+    for edge_marginals in ("sum", "each", None):
+        options = {"cost": cost, "edge_marginals": edge_marginals}
+        found = inference.expectation(**problem.arguments(), **options)
+        expected = enumeration.expectation(**problem.arguments(), **options)
+        assert_same(found, expected, **tolerance(problem))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("sharing", ["none", "shared", "typed", "each"])
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_sums_against_the_reference(structure, sharing, dtype):
+    settings_ = {"n_labels": 5, "sharing": sharing, "dtype": dtype, "forbid": 0.1, **structure}
+    problem = make_problem(1, **settings_)
+    for curvature in (None, "mixing", "length") + (("dobrushin",) if sharing == "each" else ()):
+        found = inference.sum_product(**problem.arguments(), curvature=curvature)
+        expected = reference.sum_product(**problem.arguments(), curvature=curvature)
+        assert_same(found, expected, **tolerance(problem))
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_decoding_and_expectation_against_the_reference(structure):
+    problem = make_problem(2, n_labels=5, **{k: v for k, v in structure.items() if k != "n_labels"})
+    found, expected = (
+        module.max_product(**problem.arguments(), k=5) for module in (inference, reference)
+    )
+    for ours, theirs in zip(found.labels, expected.labels, strict=True):
+        np.testing.assert_allclose(
+            [score for _, score in ours], [score for _, score in theirs], rtol=1e-10, atol=1e-10
+        )
+    cost = np.random.default_rng(0).normal(size=problem.node.shape)
+    found, expected = (
+        module.expectation(**problem.arguments(), cost=cost) for module in (inference, reference)
+    )
+    assert_same(found, expected, **tolerance(problem))
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("shape", ["chain", "star", "random"])
+def test_wide_scores_against_the_reference(shape, seed):
+    """Gaps far beyond the range of float32, which are redone in log space."""
+    problem = make_problem(seed, lengths=(6, 3, 1), shape=shape, scale=1e4, forbid=0.2)
+    narrow = make_problem(
+        seed, lengths=(6, 3, 1), shape=shape, scale=60.0, forbid=0.2, dtype=np.float32
+    )
+    for wide in (problem, narrow):
+        found = inference.sum_product(**wide.arguments())
+        assert_same(found, reference.sum_product(**wide.arguments()), **tolerance(wide))
+        best = inference.max_product(**wide.arguments())
+        np.testing.assert_allclose(
+            best.scores, reference.max_product(**wide.arguments()).scores, rtol=1e-6, atol=1e-6
+        )
+
+
+@pytest.mark.parametrize(
+    "structure",
+    [
+        {"order": 1},
+        {"order": 2, "lengths": (4, 1)},
+        {"order": 3, "lengths": (2, 5), "n_labels": 2},
+        {"shape": "star", "forbid": 0.3},
+        {"shape": "random", "lengths": (5,)},
+        {"order": 1, "scale": 40.0, "dtype": np.float32},
+    ],
+)
+def test_samples_come_as_often_as_they_should(structure):
+    """Every labelling within five standard deviations; the rarest may come a few times."""
+    problem = make_problem(3, **structure)
+    draws = 20_000
+    samples = inference.sample(**problem.arguments(), n=draws, seed=5)
+    for instance in enumeration.enumerate_instances(**problem.arguments()):
+        rows = slice(instance.first_row, instance.first_row + instance.labels.shape[1])
+        drawn, counts = np.unique(samples[:, rows], axis=0, return_counts=True)
+        seen = {tuple(labels): count for labels, count in zip(drawn.tolist(), counts, strict=True)}
+        for labels, p in zip(instance.labels.tolist(), instance.probabilities, strict=True):
+            deviation = np.sqrt(draws * p * (1.0 - p))
+            assert abs(seen.pop(tuple(labels), 0) - draws * p) <= 5.0 * deviation + 3.0
+        assert not seen, "a forbidden labelling was drawn"
+
+
+def test_a_wrong_answer_is_noticed():
+    """The companion: each comparison above fails when the core is asked something else."""
+    problem = make_problem(4, lengths=(4, 3))
+    arguments, other = problem.arguments(), problem.arguments()
+    other["edge"] = problem.edge.T.copy()
+    limits = tolerance(problem)
+    expected = enumeration.sum_product(**arguments, curvature="exact")
+    with pytest.raises(AssertionError, match="log_z"):
+        assert_same(inference.sum_product(**other, curvature="exact"), expected, **limits)
+    with pytest.raises(AssertionError):
+        assert_best(inference.max_product(**other, k=3), k=3, **arguments, **limits)
+    cost = np.ones_like(problem.node) * np.arange(3)
+    with pytest.raises(AssertionError, match="value"):
+        assert_same(
+            inference.expectation(**other, cost=cost),
+            enumeration.expectation(**arguments, cost=cost),
+            **limits,
+        )
