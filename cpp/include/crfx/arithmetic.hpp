@@ -48,7 +48,8 @@ struct ScaledSum {
   // that small products do not vanish: in a loop, let it be the one that stays the same.
   static Value ratio(Value x, Value y, Value z, Value total) { return x / total * y * z; }
   static bool vanished(Value total) { return !(total >= Lanes<S>::tiny); }
-  static bool is_zero(Value x) { return !(x > 0); }
+  // A subnormal counts as zero: the processor may or may not flush it, and its inverse overflows.
+  static bool is_zero(Value x) { return !(x >= std::numeric_limits<Value>::min()); }
   static double log_of(Value x) { return std::log(static_cast<double>(x)); }
 
   // Turns scores into weights in place; returns the score that was factored out.

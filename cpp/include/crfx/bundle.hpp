@@ -312,7 +312,8 @@ class BundleSum {
                            const Pack<S>* weight, Pack<S> inverse) {
     Pack<S>*x = scratch_ + K_, *penalty = scratch_ + 2 * K_;
     for (int64_t i = 0; i < K_; ++i) {
-      const Bits<S> possible = evidence[i] * inverse * total[i] > S(kImpossible);
+      const Bits<S> possible = (evidence[i] * inverse * total[i] > S(kImpossible)) &
+                               (total[i] >= std::numeric_limits<S>::min());
       x[i] = possible ? S(1) / total[i] : Pack<S>{};
       penalty[i] = possible ? Pack<S>{} : splat(ScaledSum<S>::excluded);
     }

@@ -20,9 +20,12 @@ template <class M>
 inline void mark_possible(const M& messages, int64_t v, uint8_t* parent, uint8_t* child) {
   using P = typename M::Arithmetic;
   using V = typename M::V;
+  const auto possible = [norm = messages.norm(v)](V evidence, V total) {
+    return !P::is_zero(total) && P::ratio(evidence, total, P::one, norm) > V(kImpossible);
+  };
   for (int64_t k = 0; k < messages.inst.problem->n_labels; ++k) {
-    parent[k] = P::ratio(messages.beside(v)[k], messages.up(v)[k], P::one, messages.norm(v)) > V(kImpossible);
-    child[k] = P::ratio(messages.down(v)[k], messages.below(v)[k], P::one, messages.norm(v)) > V(kImpossible);
+    parent[k] = possible(messages.beside(v)[k], messages.up(v)[k]);
+    child[k] = possible(messages.below(v)[k], messages.down(v)[k]);
   }
 }
 

@@ -30,15 +30,30 @@ inline int available_threads() {
 // cycles each. Undone on leaving, since the setting belongs to the calling thread.
 class FlushDenormals {
  public:
-#ifdef __SSE2__
-  FlushDenormals() : saved_(_mm_getcsr()) { _mm_setcsr(saved_ | 0x8040); }
-  ~FlushDenormals() { _mm_setcsr(saved_); }
+  FlushDenormals() : saved_(control()) { set_control(saved_ | kFlush); }
+  ~FlushDenormals() { set_control(saved_); }
   FlushDenormals(const FlushDenormals&) = delete;
   FlushDenormals& operator=(const FlushDenormals&) = delete;
 
  private:
-  unsigned saved_;
+#if defined(__SSE2__)
+  static constexpr uint64_t kFlush = 0x8040;  // MXCSR: flush to zero, denormals are zero
+  static uint64_t control() { return _mm_getcsr(); }
+  static void set_control(uint64_t x) { _mm_setcsr(static_cast<unsigned>(x)); }
+#elif defined(__aarch64__)
+  static constexpr uint64_t kFlush = uint64_t(1) << 24;  // FPCR.FZ
+  static uint64_t control() {
+    uint64_t x;
+    asm volatile("mrs %0, fpcr" : "=r"(x));
+    return x;
+  }
+  static void set_control(uint64_t x) { asm volatile("msr fpcr, %0" : : "r"(x)); }
+#else  // slower where they occur, and no less right
+  static constexpr uint64_t kFlush = 0;
+  static uint64_t control() { return 0; }
+  static void set_control(uint64_t) {}
 #endif
+  uint64_t saved_;
 };
 
 // Calls body(chunk, workspace) for every chunk, on up to `n_threads` threads (<= 0: all).
