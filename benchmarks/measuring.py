@@ -1,0 +1,105 @@
+"""What every benchmark needs: fair timing, the machine in words, results on disk."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "reports" / "results"
+
+
+def fastest(tasks: dict[str, Callable[[], object]], repeats: dict[str, int]) -> dict[str, float]:
+    """Seconds of the fastest of several runs of each task, the tasks taking turns.
+
+    Taking turns lets a slow moment of the machine hit all of them; the minimum then leaves it out.
+    """
+    best = dict.fromkeys(tasks, float("inf"))
+    for task in tasks.values():
+        task()  # pays for page faults, caches and thread pools
+    for turn in range(max(repeats.values())):
+        for name, task in tasks.items():
+            if turn < repeats[name]:
+                begin = time.perf_counter()
+                task()
+                best[name] = min(best[name], time.perf_counter() - begin)
+    return best
+
+
+def machine() -> dict[str, object]:
+    """The machine and the software that figures depend on."""
+    from crfx._core import instruction_set
+
+    return {
+        "processor": _processor(),
+        "cores": len(os.sched_getaffinity(0)),
+        "instruction_set": instruction_set(),
+        "system": platform.system(),
+        "python": platform.python_version(),
+        "versions": {name: _version(name) for name in ("crfx", "numpy", "torch", "pytorch-crf")},
+        "commit": _commit(),
+        "date": datetime.date.today().isoformat(),
+    }
+
+
+def peak_memory() -> int:
+    """Most bytes this process has held so far (Linux).
+
+    Not getrusage: its maximum is inherited from the process that started this one.
+    """
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
+    return int(line.split()[1]) * 1024
+
+
+def command_line() -> str:
+    """How to run this again, from the root of the checkout."""
+    return " ".join(["python", str(Path(sys.argv[0]).resolve().relative_to(ROOT)), *sys.argv[1:]])
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(
+        "w", encoding="utf-8", dir=path.parent, prefix=path.name, delete=False
+    ) as file:
+        file.write(text)
+    os.chmod(file.name, 0o644)
+    os.replace(file.name, path)
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write readable JSON, whole or not at all."""
+    write_whole(path, json.dumps(content, indent=1) + "\n")
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _commit() -> str:
+    """The commit measured, marked if the core differs from it."""
+    asked = ["git", "describe", "--always", "--dirty=+changes", "--abbrev=12"]
+    done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"

@@ -1,0 +1,52 @@
+"""What the rendered reports say is what the recorded results say."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+RESULTS = ROOT / "reports" / "results"
+
+
+@pytest.fixture
+def benchmark(monkeypatch):
+    """The benchmark's own module, imported as it is run: with its folder on the path."""
+    pytest.importorskip("threadpoolctl")
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    spec = importlib.util.spec_from_file_location(
+        "inference_benchmark", ROOT / "benchmarks" / "inference.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
+    sys.modules.pop("measuring", None)
+
+
+@pytest.fixture
+def result():
+    return json.loads((RESULTS / "inference.json").read_text(encoding="utf-8"))
+
+
+def test_the_page_is_rendered_from_the_results(benchmark, result):
+    assert benchmark.PAGE.read_text(encoding="utf-8") == benchmark.page(result)
+
+
+def test_a_changed_figure_changes_the_page(benchmark, result):
+    result["speed"][0]["seconds"]["statistics_1"] *= 100
+    assert benchmark.page(result) != benchmark.PAGE.read_text(encoding="utf-8")
+    assert "missed" in benchmark.page(result)
+
+
+def test_the_benchmark_measures_what_it_claims(benchmark):
+    node, edge, offsets = benchmark.workload(9)
+    assert node.shape == (52_152, 9)
+    assert edge.shape == (9, 9)
+    assert len(offsets) - 1 == 6_877
+    row = benchmark.measure_speed(3, peers=False, repeats=1)
+    assert set(row["seconds"]) == {"product"} | {
+        f"{task}_{jobs}" for task in ("statistics", "viterbi") for jobs in (1, 2)
+    }
+    assert all(0 < seconds < 60 for seconds in row["seconds"].values())
