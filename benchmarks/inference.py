@@ -141,20 +141,29 @@ def _with_torch_threads(jobs: int, work: Callable[[list], None], batches: list) 
     return task
 
 
-def measure_speed(n_labels: int, *, peers: bool, repeats: int) -> dict[str, object]:
-    """One row of the table: seconds of everything for one number of labels."""
-    tasks = {"product": product_task(n_labels), **our_tasks(n_labels)}
+def measure_speed(*, peers: bool, repeats: int) -> list[dict[str, object]]:
+    """Rows of the table: seconds of everything for each number of labels.
+
+    The peers run after all of ours: their idle threads spin on for a while and would disturb us.
+    """
+    rows = {}
     with threadpool_limits(1, user_api="blas"):
-        seconds = fastest(tasks, dict.fromkeys(tasks, repeats))
-        if peers:  # after ours: its idle threads would spin on our cores
-            theirs = peer_tasks(n_labels)
-            times = fastest(theirs, dict.fromkeys(theirs, max(2, repeats // 20)))
-            for name in ("statistics", "viterbi"):
-                for jobs in (1, 2):
-                    seconds[f"peer_{name}_{jobs}"] = min(
-                        times[f"peer_{name}_{jobs}_{size}"] for size in PEER_BATCHES
-                    )
-    return {"labels": n_labels, "seconds": seconds}
+        for n_labels in LABELS:
+            tasks = {"product": product_task(n_labels), **our_tasks(n_labels)}
+            rows[n_labels] = fastest(tasks, repeats)
+        for n_labels in LABELS if peers else ():
+            times = fastest(peer_tasks(n_labels), max(2, repeats // 20))
+            rows[n_labels] |= best_batches(times)
+    return [{"labels": n_labels, "seconds": seconds} for n_labels, seconds in rows.items()]
+
+
+def best_batches(times: dict[str, float]) -> dict[str, float]:
+    """Drop the batch size from the names of the peer's tasks, keeping the fastest of each."""
+    best: dict[str, float] = {}
+    for name, seconds in times.items():
+        short = name.rpartition("_")[0]
+        best[short] = min(seconds, best.get(short, seconds))
+    return best
 
 
 def measure_growth(n_positions: int, shape: str) -> dict[str, object]:
@@ -277,7 +286,7 @@ def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--no-peers", action="store_true", help="leave out pytorch-crf")
-    parser.add_argument("--repeats", type=int, default=60, help="runs of each task (%(default)s)")
+    parser.add_argument("--repeats", type=int, default=100, help="runs of each task (%(default)s)")
     parser.add_argument("--render", action="store_true", help="only write the page anew")
     parser.add_argument("--one-growth", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -293,10 +302,7 @@ def main() -> None:
             "seed": SEED,
             "repeats": arguments.repeats,
             "peer_batches": PEER_BATCHES,
-            "speed": [
-                measure_speed(n, peers=not arguments.no_peers, repeats=arguments.repeats)
-                for n in LABELS
-            ],
+            "speed": measure_speed(peers=not arguments.no_peers, repeats=arguments.repeats),
             "growth": [
                 measure_growth(n, shape) for shape in ("one chain", "chains of 8") for n in GROWTH
             ],

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "reports" / "results"
 
 
-def fastest(tasks: dict[str, Callable[[], object]], repeats: dict[str, int]) -> dict[str, float]:
+def fastest(tasks: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
     """Seconds of the fastest of several runs of each task, the tasks taking turns.
 
     Taking turns lets a slow moment of the machine hit all of them; the minimum then leaves it out.
@@ -26,12 +26,11 @@ def fastest(tasks: dict[str, Callable[[], object]], repeats: dict[str, int]) -> 
     best = dict.fromkeys(tasks, float("inf"))
     for task in tasks.values():
         task()  # pays for page faults, caches and thread pools
-    for turn in range(max(repeats.values())):
+    for _ in range(repeats):
         for name, task in tasks.items():
-            if turn < repeats[name]:
-                begin = time.perf_counter()
-                task()
-                best[name] = min(best[name], time.perf_counter() - begin)
+            begin = time.perf_counter()
+            task()
+            best[name] = min(best[name], time.perf_counter() - begin)
     return best
 
 
