@@ -14,6 +14,7 @@ TOOLS_DONE := $(VENV)/.tools-installed
 BUILD_DONE := $(VENV)/.crfx-installed
 BENCH_DONE := $(VENV)/.bench-installed
 
+CPP_FILES := $(shell find cpp -name '*.hpp' -o -name '*.cpp' 2>/dev/null)
 # What the compiled module is made of. Python files are not: the install is editable.
 CORE_FILES := CMakeLists.txt $(shell find cpp -path cpp/tests -prune -o -type f -print 2>/dev/null)
 
@@ -52,10 +53,12 @@ stubs: $(BUILD_DONE) ## write the type stub of the compiled module anew
 lint: $(TOOLS_DONE) ## check style and format
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $(CPP_FILES)
 
 format: $(TOOLS_DONE) ## mend style and format where that is mechanical
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(CPP_FILES)
 
 types: $(TOOLS_DONE) ## check types, strictly
 	$(BIN)/mypy

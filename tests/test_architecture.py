@@ -14,6 +14,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "crfx"
 
 FLOORS = (
+    ("__main__",),
     ("cli", "report"),
     ("estimators", "distributed"),
     ("datasets",),

@@ -65,10 +65,15 @@ struct BoundProblem {
   crfx::Problem<S> view;
 
   BoundProblem(Array<const S> node_, Array<const S> edge_, Array<const int64_t> offsets_,
-               Maybe<const int64_t> parents_, Maybe<const int32_t> edge_types_, Maybe<const S> start_,
-               Maybe<const S> end_, int order, const std::string& sharing)
-      : node(node_), edge(edge_), offsets(offsets_), parents(parents_), edge_types(edge_types_),
-        start(start_), end(end_) {
+               Maybe<const int64_t> parents_, Maybe<const int32_t> edge_types_,
+               Maybe<const S> start_, Maybe<const S> end_, int order, const std::string& sharing)
+      : node(node_),
+        edge(edge_),
+        offsets(offsets_),
+        parents(parents_),
+        edge_types(edge_types_),
+        start(start_),
+        end(end_) {
     view.node = node.data();
     view.edge = edge.data();
     view.offsets = offsets.data();
@@ -82,6 +87,7 @@ struct BoundProblem {
     view.sharing = sharing_of(sharing);
     view.n_tables = view.sharing == crfx::Sharing::shared ? 1 : static_cast<int64_t>(edge.shape(0));
     if (!view.parents) return;
+    nb::gil_scoped_release released;
     visit = crfx::visit_order(view.offsets, view.parents, view.n_instances);
     view.visit = visit.data();
   }
@@ -105,8 +111,8 @@ void sum_product(const BoundProblem<S>& problem, Array<double> log_z, Maybe<S> n
 }
 
 template <class S>
-void expectation(const BoundProblem<S>& problem, Array<const S> cost, Array<double> value, Array<S> node,
-                 Maybe<S> edge, Maybe<double> edge_sum, int n_threads) {
+void expectation(const BoundProblem<S>& problem, Array<const S> cost, Array<double> value,
+                 Array<S> node, Maybe<S> edge, Maybe<double> edge_sum, int n_threads) {
   crfx::ExpectationOutputs<S> out;
   out.value = value.data();
   out.node = node.data();
@@ -118,7 +124,8 @@ void expectation(const BoundProblem<S>& problem, Array<const S> cost, Array<doub
 }
 
 template <class S>
-void max_product(const BoundProblem<S>& problem, Array<int32_t> labels, Array<double> scores, int n_threads) {
+void max_product(const BoundProblem<S>& problem, Array<int32_t> labels, Array<double> scores,
+                 int n_threads) {
   nb::gil_scoped_release released;
   crfx::max_product(problem.view, labels.data(), scores.data(), n_threads);
 }
@@ -142,31 +149,33 @@ Vector<T> to_array(std::vector<T>&& values) {
 }
 
 template <class S>
-std::tuple<Vector<int64_t>, Vector<double>, Vector<int32_t>> k_best(const BoundProblem<S>& problem, int64_t k, int n_threads) {
+std::tuple<Vector<int64_t>, Vector<double>, Vector<int32_t>> k_best(const BoundProblem<S>& problem,
+                                                                    int64_t k, int n_threads) {
   crfx::KBest found;
   {
     nb::gil_scoped_release released;
     found = crfx::k_best(problem.view, k, n_threads);
   }
   return {to_array(std::move(found.counts)), to_array(std::move(found.scores)),
-                        to_array(std::move(found.labels))};
+          to_array(std::move(found.labels))};
 }
 
 template <class S>
 void bind(nb::module_& m, const char* problem_name) {
   nb::class_<BoundProblem<S>>(m, problem_name, "A scored batch; see crfx.inference.problem.")
-      .def(nb::init<Array<const S>, Array<const S>, Array<const int64_t>, Maybe<const int64_t>,
-                    Maybe<const int32_t>, Maybe<const S>, Maybe<const S>, int, const std::string&>(),
-           "node"_a.noconvert(), "edge"_a.noconvert(), "offsets"_a.noconvert(),
-           "parents"_a.noconvert().none(), "edge_types"_a.noconvert().none(), "start"_a.noconvert().none(),
-           "end"_a.noconvert().none(), "order"_a, "sharing"_a);
-  m.def("sum_product", &sum_product<S>, "problem"_a, "log_z"_a.noconvert(), "node"_a.noconvert().none(),
-        "edge"_a.noconvert().none(), "edge_sum"_a.noconvert().none(), "node_gamma"_a.noconvert().none(),
-        "edge_gamma"_a.noconvert().none(), "curvature"_a.none(), "n_threads"_a,
-        "Fills the given arrays; those that are None are not computed.");
+      .def(
+          nb::init<Array<const S>, Array<const S>, Array<const int64_t>, Maybe<const int64_t>,
+                   Maybe<const int32_t>, Maybe<const S>, Maybe<const S>, int, const std::string&>(),
+          "node"_a.noconvert(), "edge"_a.noconvert(), "offsets"_a.noconvert(),
+          "parents"_a.noconvert().none(), "edge_types"_a.noconvert().none(),
+          "start"_a.noconvert().none(), "end"_a.noconvert().none(), "order"_a, "sharing"_a);
+  m.def("sum_product", &sum_product<S>, "problem"_a, "log_z"_a.noconvert(),
+        "node"_a.noconvert().none(), "edge"_a.noconvert().none(), "edge_sum"_a.noconvert().none(),
+        "node_gamma"_a.noconvert().none(), "edge_gamma"_a.noconvert().none(), "curvature"_a.none(),
+        "n_threads"_a, "Fills the given arrays; those that are None are not computed.");
   m.def("expectation", &expectation<S>, "problem"_a, "cost"_a.noconvert(), "value"_a.noconvert(),
-        "node"_a.noconvert(), "edge"_a.noconvert().none(), "edge_sum"_a.noconvert().none(), "n_threads"_a,
-        "Expected cost per instance and its gradient in the scores.");
+        "node"_a.noconvert(), "edge"_a.noconvert().none(), "edge_sum"_a.noconvert().none(),
+        "n_threads"_a, "Expected cost per instance and its gradient in the scores.");
   m.def("max_product", &max_product<S>, "problem"_a, "labels"_a.noconvert(), "scores"_a.noconvert(),
         "n_threads"_a, "Best labelling and its score.");
   m.def("sample", &sample<S>, "problem"_a, "labels"_a.noconvert(), "seed"_a, "n_threads"_a,

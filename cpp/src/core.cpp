@@ -11,17 +11,35 @@
 namespace crfx {
 namespace {
 
+// Checks scores that belong to no instance: n_tables tables of n_axes axes.
 template <class S>
-void check_array(const char* name, const S* x, int64_t n) {
-  const int64_t bad = x ? baseline::first_bad(x, n) : -1;
-  if (bad >= 0) fail_shared_score(name, static_cast<double>(x[bad]));
+void check_array(const char* name, const S* x, int64_t n_tables, int n_axes, const Problem<S>& p) {
+  int64_t size = 1;
+  for (int axis = 0; axis < n_axes; ++axis) size *= p.n_labels;
+  const int64_t bad = x ? baseline::first_bad(x, n_tables * size) : -1;
+  if (bad < 0) return;
+  const bool typed = n_axes > 1 && p.sharing == Sharing::typed;
+  fail_shared_score(name, typed ? bad / size : -1, bad % size, n_axes, p.n_labels,
+                    static_cast<double>(x[bad]));
 }
 
 template <class S>
 void check_shared(const Problem<S>& p) {
-  check_array("start", p.start, p.n_labels);
-  check_array("end", p.end, p.n_labels);
-  if (p.sharing != Sharing::each) check_array("edge", p.edge, p.n_tables * p.table_size());
+  check_array("start", p.start, 1, 1, p);
+  check_array("end", p.end, 1, 1, p);
+  if (p.sharing != Sharing::each) check_array("edge", p.edge, p.n_tables, p.order + 1, p);
+}
+
+// Runs body over the chunks of a plan. Chunks meet instances in an order of their own: if one of
+// them refuses its scores, the first bad place of the whole batch is the one to name.
+template <class S, class Body>
+void run(const Problem<S>& p, const Plan& plan, int n_threads, Body&& body) {
+  try {
+    for_chunks(plan.n_chunks(), n_threads, body);
+  } catch (const InputError&) {
+    for (int64_t i = 0; i < p.n_instances; ++i) baseline::check_scores(baseline::Instance<S>(p, i));
+    throw;
+  }
 }
 
 template <class S>
@@ -50,14 +68,16 @@ struct Lifted {
 
 template <class S>
 Share<S> share_of(const Problem<S>& p, const Lifted<S>& lifted, const Plan& plan, int64_t chunk) {
-  return {&p, &lifted.view, plan.instances.data(), plan.units.data() + plan.chunks[static_cast<size_t>(chunk)],
+  return {&p, &lifted.view, plan.instances.data(),
+          plan.units.data() + plan.chunks[static_cast<size_t>(chunk)],
           plan.units.data() + plan.chunks[static_cast<size_t>(chunk) + 1]};
 }
 
 // One running sum per chunk, added up in order at the end.
 class ChunkSums {
  public:
-  ChunkSums(int64_t n_chunks, int64_t size) : size_(size), sums_(static_cast<size_t>(n_chunks * size), 0.0) {}
+  ChunkSums(int64_t n_chunks, int64_t size)
+      : size_(size), sums_(static_cast<size_t>(n_chunks * size), 0.0) {}
   double* of(int64_t chunk) { return size_ ? sums_.data() + chunk * size_ : nullptr; }
   void add_to(double* total) const {
     for (size_t k = 0; k < sums_.size(); ++k) total[k % static_cast<size_t>(size_)] += sums_[k];
@@ -86,21 +106,22 @@ void sum_product(const Problem<S>& p, const SumOutputs<S>& out, int n_threads) {
   const int64_t size = sum_size(p, out.edge_output);
   const Plan plan = make_plan(p, bundles ? kernel.lanes : 1, size * 8);
   ChunkSums sums(plan.n_chunks(), size);
-  for_chunks(plan.n_chunks(), n_threads, [&](int64_t chunk, Workspace& work) {
+  run(p, plan, n_threads, [&](int64_t chunk, Workspace& work) {
     kernel.sum(share_of(p, lifted, plan, chunk), out, sums.of(chunk), work);
   });
   sums.add_to(out.edge_sum);
 }
 
 template <class S>
-void expectation(const Problem<S>& p, const S* cost, const ExpectationOutputs<S>& out, int n_threads) {
+void expectation(const Problem<S>& p, const S* cost, const ExpectationOutputs<S>& out,
+                 int n_threads) {
   check_shared(p);
   const Kernels<S>& kernel = kernels<S>();
   const Lifted<S> lifted(p, kernel, true);
   const int64_t size = sum_size(p, out.edge_output);
   const Plan plan = make_plan(p, 1, size * 8);
   ChunkSums sums(plan.n_chunks(), size);
-  for_chunks(plan.n_chunks(), n_threads, [&](int64_t chunk, Workspace& work) {
+  run(p, plan, n_threads, [&](int64_t chunk, Workspace& work) {
     kernel.expectation(share_of(p, lifted, plan, chunk), cost, out, sums.of(chunk), work);
   });
   sums.add_to(out.edge_sum);
@@ -112,7 +133,7 @@ void max_product(const Problem<S>& p, int32_t* labels, double* scores, int n_thr
   const Kernels<S>& kernel = kernels<S>();
   const Lifted<S> lifted(p, kernel, false);
   const Plan plan = make_plan(p, can_bundle(p) ? kernel.lanes : 1, 0);
-  for_chunks(plan.n_chunks(), n_threads, [&](int64_t chunk, Workspace& work) {
+  run(p, plan, n_threads, [&](int64_t chunk, Workspace& work) {
     kernel.best(share_of(p, lifted, plan, chunk), labels, scores, work);
   });
 }
@@ -123,11 +144,14 @@ KBest k_best(const Problem<S>& p, int64_t k, int n_threads) {
   const Lifted<S> lifted(p, kernels<S>(), false);
   std::vector<std::vector<Ranked>> found(static_cast<size_t>(p.n_instances));
   const Plan plan = make_plan(p, 1, 0);
-  for_chunks(plan.n_chunks(), n_threads, [&](int64_t chunk, Workspace& work) {
-    for (int64_t u = plan.chunks[static_cast<size_t>(chunk)]; u < plan.chunks[static_cast<size_t>(chunk) + 1]; ++u) {
+  run(p, plan, n_threads, [&](int64_t chunk, Workspace& work) {
+    for (int64_t u = plan.chunks[static_cast<size_t>(chunk)];
+         u < plan.chunks[static_cast<size_t>(chunk) + 1]; ++u) {
       work.reset();
-      const baseline::Instance<S> inst(p, plan.instances[static_cast<size_t>(plan.units[static_cast<size_t>(u)].begin)]);
-      found[static_cast<size_t>(inst.index)] = baseline::best_labellings(inst, lifted.view, k, work);
+      const baseline::Instance<S> inst(
+          p, plan.instances[static_cast<size_t>(plan.units[static_cast<size_t>(u)].begin)]);
+      found[static_cast<size_t>(inst.index)] =
+          baseline::best_labellings(inst, lifted.view, k, work);
     }
   });
   KBest all;
@@ -147,18 +171,18 @@ void sample(const Problem<S>& p, int64_t n_samples, uint64_t seed, int32_t* labe
   const Kernels<S>& kernel = kernels<S>();
   const Lifted<S> lifted(p, kernel, true);
   const Plan plan = make_plan(p, 1, 0);
-  for_chunks(plan.n_chunks(), n_threads, [&](int64_t chunk, Workspace& work) {
+  run(p, plan, n_threads, [&](int64_t chunk, Workspace& work) {
     kernel.sample(share_of(p, lifted, plan, chunk), n_samples, seed, labels, work);
   });
 }
 
 const char* instruction_set() { return kernels<float>().name; }
 
-#define CRFX_INSTANTIATE(S)                                                                        \
-  template void sum_product<S>(const Problem<S>&, const SumOutputs<S>&, int);                      \
-  template void expectation<S>(const Problem<S>&, const S*, const ExpectationOutputs<S>&, int);    \
-  template void max_product<S>(const Problem<S>&, int32_t*, double*, int);                         \
-  template KBest k_best<S>(const Problem<S>&, int64_t, int);                                       \
+#define CRFX_INSTANTIATE(S)                                                                     \
+  template void sum_product<S>(const Problem<S>&, const SumOutputs<S>&, int);                   \
+  template void expectation<S>(const Problem<S>&, const S*, const ExpectationOutputs<S>&, int); \
+  template void max_product<S>(const Problem<S>&, int32_t*, double*, int);                      \
+  template KBest k_best<S>(const Problem<S>&, int64_t, int);                                    \
   template void sample<S>(const Problem<S>&, int64_t, uint64_t, int32_t*, int);
 CRFX_INSTANTIATE(float)
 CRFX_INSTANTIATE(double)

@@ -2,14 +2,17 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "crfx/errors.hpp"
 #include "crfx/kernels.hpp"
 
 namespace crfx {
 
-#define CRFX_DECLARE(isa)           \
-  namespace isa {                   \
-  template <class S>                \
-  extern const Kernels<S> table;    \
+#define CRFX_DECLARE(isa)                              \
+  namespace isa {                                      \
+  template <class S>                                   \
+  extern const Kernels<S> table;                       \
+  extern template const Kernels<float> table<float>;   \
+  extern template const Kernels<double> table<double>; \
   }
 CRFX_DECLARE(baseline)
 #ifdef CRFX_X86
@@ -22,12 +25,16 @@ namespace {
 template <class S>
 const Kernels<S>& choose() {
   const char* wanted = std::getenv("CRFX_ISA");
+  if (wanted && std::strcmp(wanted, "baseline") && std::strcmp(wanted, "avx2") &&
+      std::strcmp(wanted, "avx512"))
+    throw InputError(std::string("the environment variable CRFX_ISA is \"") + wanted +
+                     "\": choose baseline, avx2 or avx512, or unset it");
   const auto allowed = [wanted](const char* name) { return !wanted || !std::strcmp(wanted, name); };
 #ifdef CRFX_X86
   __builtin_cpu_init();
   const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-                          __builtin_cpu_supports("avx512cd");
+                          __builtin_cpu_supports("avx512dq") &&
+                          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd");
   const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                         __builtin_cpu_supports("bmi2");
   if (has_avx512 && allowed("avx512")) return avx512::table<S>;

@@ -2,7 +2,8 @@
 // flags of each copy say which instructions it may use.
 #include "crfx/kernels.hpp"
 
-#include "crfx/bundle.hpp"
+#include "crfx/bundle_best.hpp"
+#include "crfx/bundle_sum.hpp"
 #include "crfx/exact.hpp"
 #include "crfx/expectation.hpp"
 #include "crfx/length.hpp"
@@ -36,11 +37,17 @@ class Maybe {
   T* object_ = nullptr;
 };
 
-// Calls body(arithmetic) in scaled arithmetic, and again in log space where that reports that a
-// scale vanished. If log space fails too, no labelling is allowed.
+// Calls body(arithmetic) in scaled arithmetic, then in that of float64, then in log space, until it
+// says that it can be relied on. If log space fails too, no labelling is allowed. `narrow` tells
+// whether to try the scores' own type first.
 template <class S, class Body>
-void with_fallback(int64_t instance, Workspace& work, Body&& body) {
-  if (body(ScaledSum<S>{})) return;
+void with_fallback(int64_t instance, bool narrow, Workspace& work, Body&& body) {
+  if constexpr (!__is_same(S, double)) {
+    work.reset();
+    if (narrow && body(ScaledSum<S>{})) return;
+  }
+  work.reset();
+  if (body(ScaledSum<double>{})) return;
   work.reset();
   if (!body(LogSum{})) fail_no_labelling(instance);
 }
@@ -57,7 +64,8 @@ void write_gamma(M& messages, const SumOutputs<S>& out, Workspace& work) {
       break;
     case Curvature::exact:
       if constexpr (M::Arithmetic::exact_range)
-        exact_gamma(messages, out.node_gamma + inst.first * K, out.edge_gamma + inst.first * size, work);
+        exact_gamma(messages, out.node_gamma + inst.first * K, out.edge_gamma + inst.first * size,
+                    work);
       break;
     case Curvature::mixing:
     case Curvature::dobrushin: {
@@ -73,10 +81,8 @@ template <class P, class S>
 bool sum_alone(const Instance<S>& inst, const Share<S>& share, const SumOutputs<S>& out,
                EdgeTotals<S>* totals, Workspace& work) {
   Messages<P, S> messages(inst, *share.lifted, work);
-  if (!messages.pass_up()) return false;
+  if (!messages.pass_up() || !messages.pass_down()) return false;
   out.log_z[inst.index] = messages.log_z;
-  if (!out.node && !out.edge && !totals && out.curvature == Curvature::none) return true;
-  if (!messages.pass_down()) return false;
   const int64_t K = inst.problem->n_labels;
   for (int64_t v = 0; out.node && v < inst.n; ++v)
     node_marginal(messages, v, out.node + (inst.first + v) * K);
@@ -88,12 +94,12 @@ bool sum_alone(const Instance<S>& inst, const Share<S>& share, const SumOutputs<
 }
 
 template <class S>
-void sum_instance(const Share<S>& share, int64_t index, const SumOutputs<S>& out,
+void sum_instance(const Share<S>& share, int64_t index, bool narrow, const SumOutputs<S>& out,
                   EdgeTotals<S>* totals, Workspace& work) {
   const Instance<S> inst(*share.problem, index);
   out.log_z[index] = 0;
   if (inst.n == 0) return;
-  with_fallback<S>(index, work, [&]<class P>(P) {
+  with_fallback<S>(index, narrow, work, [&]<class P>(P) {
     // The exact multipliers divide by small probabilities: float64 log space from the start.
     if (!P::exact_range && out.curvature == Curvature::exact) return false;
     return sum_alone<P>(inst, share, out, totals, work);
@@ -106,25 +112,23 @@ void check_unit(const Share<S>& share, const Unit& unit) {
     check_scores(Instance<S>(*share.problem, share.instances[k]));
 }
 
-// Chains side by side; those whose scale vanishes are redone alone.
+// Chains side by side; those in which held values matter are redone alone.
 template <class S>
 void sum_bundle(const Share<S>& share, const Unit& unit, const SumOutputs<S>& out,
                 EdgeSum<S>* edges, EdgeTotals<S>* totals, Workspace& work) {
   const Bundle<S> bundle(*share.problem, share.instances + unit.begin, unit.count);
   BundleSum<S> lanes(*share.problem, *share.lifted, bundle, work);
   lanes.run(out, edges);
-  for (int l = 0; l < unit.count; ++l) {
-    if (lanes.ok(l)) continue;
-    work.reset();
-    sum_instance(share, bundle.index[l], out, totals, work);
-  }
+  for (int l = 0; l < unit.count; ++l)
+    if (!lanes.ok(l)) sum_instance(share, bundle.index[l], false, out, totals, work);
 }
 
 template <class S>
 void sum(const Share<S>& share, const SumOutputs<S>& out, double* edge_sum, Workspace& work) {
   const Problem<S>& p = *share.problem;
   Workspace kept;  // the sums outlive the units
-  const bool bundles = share.lifted->transposed != nullptr;
+  bool bundles = false;
+  for (const Unit* unit = share.first; unit != share.last; ++unit) bundles |= unit->bundled;
   Maybe<EdgeSum<S>> edges;
   Maybe<EdgeTotals<S>> totals;
   if (edge_sum) totals.make(p, edge_sum, kept);
@@ -135,7 +139,7 @@ void sum(const Share<S>& share, const SumOutputs<S>& out, double* edge_sum, Work
     if (unit->bundled)
       sum_bundle(share, *unit, out, edges.get(), totals.get(), work);
     else
-      sum_instance(share, share.instances[unit->begin], out, totals.get(), work);
+      sum_instance(share, share.instances[unit->begin], true, out, totals.get(), work);
   }
   if (edges.get()) edges.get()->flush();
   if (totals.get()) totals.get()->flush();
@@ -168,18 +172,35 @@ void expectation(const Share<S>& share, const S* cost, const ExpectationOutputs<
     const Instance<S> inst(*share.problem, share.instances[unit->begin]);
     out.value[inst.index] = 0;
     if (inst.n == 0) continue;
-    work.reset();
-    with_fallback<S>(inst.index, work, [&]<class P>(P) {
+    with_fallback<S>(inst.index, true, work, [&]<class P>(P) {
       return expectation_alone<P>(inst, share, cost, out, edge_sum, work);
     });
   }
 }
 
+template <class V, class S>
+bool best_in(const Share<S>& share, const Instance<S>& inst, int32_t* labels, Workspace& work) {
+  work.reset();
+  Messages<MaxPlus<V>, S> messages(inst, *share.lifted, work);
+  if (!messages.pass_up()) return false;
+  best_labelling(messages, labels + inst.first, work);
+  return true;
+}
+
+// Sums of scores that overflow float32 are formed again in float64.
 template <class S>
 void best_alone(const Share<S>& share, const Instance<S>& inst, int32_t* labels, Workspace& work) {
-  Messages<MaxPlus<S>, S> messages(inst, *share.lifted, work);
-  if (!messages.pass_up()) fail_no_labelling(inst.index);
-  best_labelling(messages, labels + inst.first, work);
+  if (inst.n == 0 || best_in<S>(share, inst, labels, work)) return;
+  if (!best_in<double>(share, inst, labels, work)) fail_no_labelling(inst.index);
+}
+
+template <class S>
+void best_bundle(const Share<S>& share, const Unit& unit, int32_t* labels, Workspace& work) {
+  const Problem<S>& p = *share.problem;
+  const Bundle<S> bundle(p, share.instances + unit.begin, unit.count);
+  const Bits<S> ok = bundle_best(p, *share.lifted, bundle, labels, work);
+  for (int l = 0; l < unit.count; ++l)
+    if (!ok[l]) best_alone(share, Instance<S>(p, bundle.index[l]), labels, work);
 }
 
 template <class S>
@@ -187,14 +208,13 @@ void best(const Share<S>& share, int32_t* labels, double* scores, Workspace& wor
   for (const Unit* unit = share.first; unit != share.last; ++unit) {
     check_unit(share, *unit);
     work.reset();
-    const Problem<S>& p = *share.problem;
     const int64_t* instances = share.instances + unit->begin;
     if (unit->bundled)
-      bundle_best(p, *share.lifted, Bundle<S>(p, instances, unit->count), labels, work);
-    else if (p.length(instances[0]) > 0)
-      best_alone(share, Instance<S>(p, instances[0]), labels, work);
+      best_bundle(share, *unit, labels, work);
+    else
+      best_alone(share, Instance<S>(*share.problem, instances[0]), labels, work);
     for (int32_t k = 0; k < unit->count; ++k) {
-      const Instance<S> inst(p, instances[k]);
+      const Instance<S> inst(*share.problem, instances[k]);
       scores[inst.index] = labelling_score(inst, labels + inst.first, work.take<int64_t>(inst.n));
       if (!(scores[inst.index] > -std::numeric_limits<double>::infinity()))
         fail_no_labelling(inst.index);
@@ -206,11 +226,12 @@ template <class P, class S>
 bool sample_alone(const Instance<S>& inst, const Share<S>& share, int64_t n_samples, uint64_t seed,
                   int32_t* labels, Workspace& work) {
   Messages<P, S> messages(inst, *share.lifted, work);
-  if (!messages.pass_up()) return false;
+  if (!messages.pass_up() || !messages.pass_down()) return false;  // down: can up be relied on?
   auto* row = work.take<typename P::Value>(inst.problem->n_labels);
   int64_t* states = work.take<int64_t>(inst.n);
   for (int64_t k = 0; k < n_samples; ++k)
-    draw_labelling(messages, seed, k, labels + k * inst.problem->n_rows() + inst.first, row, states);
+    draw_labelling(messages, seed, k, labels + k * inst.problem->n_rows() + inst.first, row,
+                   states);
   return true;
 }
 
@@ -221,8 +242,7 @@ void sample(const Share<S>& share, int64_t n_samples, uint64_t seed, int32_t* la
     check_unit(share, *unit);
     const Instance<S> inst(*share.problem, share.instances[unit->begin]);
     if (inst.n == 0) continue;
-    work.reset();
-    with_fallback<S>(inst.index, work, [&]<class P>(P) {
+    with_fallback<S>(inst.index, true, work, [&]<class P>(P) {
       return sample_alone<P>(inst, share, n_samples, seed, labels, work);
     });
   }

@@ -6,6 +6,9 @@ namespace crfx {
 
 void Workspace::Free::operator()(void* p) const { ::operator delete(p, std::align_val_t(kAlign)); }
 
+Workspace::Workspace() = default;
+Workspace::~Workspace() = default;
+
 void* Workspace::take_bytes(size_t bytes) {
   bytes += kSlack;
 #ifdef __SANITIZE_ADDRESS__
@@ -17,7 +20,8 @@ void* Workspace::take_bytes(size_t bytes) {
 #endif
   if (blocks_.empty() || blocks_.back().size - used_ < bytes) {
     const size_t size = bytes > first_block ? bytes : first_block;
-    blocks_.push_back({std::unique_ptr<void, Free>(::operator new(size, std::align_val_t(kAlign))), size});
+    blocks_.push_back(
+        {std::unique_ptr<void, Free>(::operator new(size, std::align_val_t(kAlign))), size});
     used_ = 0;
   }
   void* piece = static_cast<char*>(blocks_.back().memory.get()) + used_;
@@ -34,7 +38,8 @@ void Workspace::reset() {
   size_t size = 0;
   for (const Block& block : blocks_) size += block.size;
   blocks_.clear();
-  blocks_.push_back({std::unique_ptr<void, Free>(::operator new(size, std::align_val_t(kAlign))), size});
+  blocks_.push_back(
+      {std::unique_ptr<void, Free>(::operator new(size, std::align_val_t(kAlign))), size});
 }
 
 }  // namespace crfx

@@ -20,7 +20,9 @@ inline std::vector<Test>& tests() {
 inline int failures = 0;
 
 struct Register {
-  Register(const char* name, std::function<void()> body) { tests().push_back({name, std::move(body)}); }
+  Register(const char* name, std::function<void()> body) {
+    tests().push_back({name, std::move(body)});
+  }
 };
 
 inline bool close(double found, double expected, double tolerance) {
@@ -35,10 +37,11 @@ inline void report(bool ok, const char* file, int line, const std::string& what)
 }  // namespace check
 
 #define CHECK(condition) check::report((condition), __FILE__, __LINE__, #condition)
-#define CHECK_CLOSE(found, expected, tolerance)                                                   \
-  check::report(check::close((found), (expected), (tolerance)), __FILE__, __LINE__,               \
-                std::string(#found " = ") + std::to_string(found) + ", expected " + std::to_string(expected))
-#define TEST(name)                                                \
-  static void test_##name();                                      \
-  static check::Register register_##name(#name, test_##name);     \
+#define CHECK_CLOSE(found, expected, tolerance)                                     \
+  check::report(check::close((found), (expected), (tolerance)), __FILE__, __LINE__, \
+                std::string(#found " = ") + std::to_string(found) + ", expected " + \
+                    std::to_string(expected))
+#define TEST(name)                                            \
+  static void test_##name();                                  \
+  static check::Register register_##name(#name, test_##name); \
   static void test_##name()

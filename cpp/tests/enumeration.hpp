@@ -37,7 +37,8 @@ Owned<S> make(const Spec& spec) {
   std::uniform_real_distribution<double> uniform;
   const auto fill = [&](std::vector<S>& x, int64_t n, double forbid) {
     for (int64_t k = 0; k < n; ++k)
-      x.push_back(uniform(random) < forbid ? -std::numeric_limits<S>::infinity() : S(normal(random)));
+      x.push_back(uniform(random) < forbid ? -std::numeric_limits<S>::infinity()
+                                           : S(normal(random)));
   };
   p.offsets = {0};
   for (int64_t n : spec.lengths) p.offsets.push_back(p.offsets.back() + n);
@@ -48,7 +49,9 @@ Owned<S> make(const Spec& spec) {
   v.sharing = spec.sharing;
   v.offsets = p.offsets.data();
   const int64_t rows = v.n_rows();
-  v.n_tables = spec.sharing == crfx::Sharing::shared ? 1 : spec.sharing == crfx::Sharing::typed ? 3 : rows;
+  v.n_tables = spec.sharing == crfx::Sharing::shared  ? 1
+               : spec.sharing == crfx::Sharing::typed ? 3
+                                                      : rows;
   fill(p.node, rows * spec.n_labels, spec.forbid);
   fill(p.edge, v.n_tables * v.table_size(), 0);
   if (spec.ends) fill(p.start, spec.n_labels, 0);
@@ -98,7 +101,9 @@ int64_t entry_of(const crfx::Problem<S>& p, int64_t i, int64_t t, const std::vec
 
 template <class S>
 int64_t table_of(const crfx::Problem<S>& p, int64_t row) {
-  return p.sharing == crfx::Sharing::shared ? 0 : p.sharing == crfx::Sharing::typed ? p.edge_types[row] : row;
+  return p.sharing == crfx::Sharing::shared  ? 0
+         : p.sharing == crfx::Sharing::typed ? p.edge_types[row]
+                                             : row;
 }
 
 template <class S>
@@ -133,7 +138,8 @@ std::vector<Labelling> enumerate(const crfx::Problem<S>& p, int64_t i, double* l
     while (k < y.size() && ++y[k] == p.n_labels) y[k++] = 0;
     if (k == y.size()) break;
   }
-  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.score > b.score; });
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.score > b.score; });
   double sum = 0;
   for (const Labelling& l : all) sum += std::exp(l.score - all[0].score);
   *log_z = all[0].score + std::log(sum);

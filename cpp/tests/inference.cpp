@@ -47,7 +47,8 @@ struct Found {
 template <class S>
 void check_sums(const crfx::Problem<S>& p) {
   const double tolerance = kTolerance<S>;
-  const Found<S> each(p, Curvature::none, EdgeOutput::each), sum(p, Curvature::mixing, EdgeOutput::sum);
+  const Found<S> each(p, Curvature::none, EdgeOutput::each),
+      sum(p, Curvature::mixing, EdgeOutput::sum);
   std::vector<double> total(sum.edge_sum.size(), 0);
   for (int64_t i = 0; i < p.n_instances; ++i) {
     double log_z;
@@ -92,7 +93,8 @@ void check_best(const crfx::Problem<S>& p) {
     CHECK(ranked.counts[i] == static_cast<int64_t>(std::min<size_t>(7, all.size())));
     std::set<std::vector<int>> seen;
     for (int64_t k = 0; k < ranked.counts[i]; ++k, ++next, row += p.length(i)) {
-      const std::vector<int> z(ranked.labels.begin() + row, ranked.labels.begin() + row + p.length(i));
+      const std::vector<int> z(ranked.labels.begin() + row,
+                               ranked.labels.begin() + row + p.length(i));
       CHECK(seen.insert(z).second);
       CHECK_CLOSE(ranked.scores[next], all[k].score, kTolerance<S>);
       CHECK_CLOSE(score_of(p, i, z), all[k].score, kTolerance<S>);
@@ -103,7 +105,8 @@ void check_best(const crfx::Problem<S>& p) {
 template <class S>
 void check_expectation(const crfx::Problem<S>& p) {
   std::mt19937 random(1);
-  std::vector<S> cost(p.n_rows() * p.n_labels), node(cost.size()), edge(p.n_rows() * p.table_size());
+  std::vector<S> cost(p.n_rows() * p.n_labels), node(cost.size()),
+      edge(p.n_rows() * p.table_size());
   for (S& c : cost) c = static_cast<S>(random() % 5);
   std::vector<double> value(p.n_instances);
   crfx::ExpectationOutputs<S> out;
@@ -130,7 +133,8 @@ void check_expectation(const crfx::Problem<S>& p) {
         if (entry >= 0) h[entry] += l.probability * (l.score - mean);
       }
       const int64_t row = p.offsets[i] + t;
-      for (int k = 0; k < p.n_labels; ++k) CHECK_CLOSE(node[row * p.n_labels + k], g[k], kTolerance<S>);
+      for (int k = 0; k < p.n_labels; ++k)
+        CHECK_CLOSE(node[row * p.n_labels + k], g[k], kTolerance<S>);
       for (int64_t k = 0; k < p.table_size(); ++k)
         CHECK_CLOSE(edge[row * p.table_size() + k], h[k], kTolerance<S>);
     }
@@ -152,7 +156,9 @@ void check_gamma(const crfx::Problem<double>& p) {
     // Node events (width K), then edge events (width table size).
     for (int part = 0; part < 2; ++part) {
       const int64_t width = part ? size : K;
-      const auto event = [&](const Labelling& l, int64_t t) { return part ? entry_of(p, i, t, l.y) : l.y[t]; };
+      const auto event = [&](const Labelling& l, int64_t t) {
+        return part ? entry_of(p, i, t, l.y) : l.y[t];
+      };
       std::vector<double> mean(n * width, 0), joint(n * width * n * width, 0);
       for (const Labelling& l : all)
         for (int64_t t = 0; t < n; ++t) {
@@ -160,13 +166,15 @@ void check_gamma(const crfx::Problem<double>& p) {
           mean[t * width + event(l, t)] += l.probability;
           for (int64_t s = 0; s < n; ++s)
             if (event(l, s) >= 0)
-              joint[(t * width + event(l, t)) * n * width + s * width + event(l, s)] += l.probability;
+              joint[(t * width + event(l, t)) * n * width + s * width + event(l, s)] +=
+                  l.probability;
         }
       for (int64_t a = 0; a < n * width; ++a) {
         const double h = mean[a] * (1 - mean[a]);
         if (h < negligible) continue;
         double sum = 0;
-        for (int64_t b = 0; b < n * width; ++b) sum += std::fabs(joint[a * n * width + b] - mean[a] * mean[b]);
+        for (int64_t b = 0; b < n * width; ++b)
+          sum += std::fabs(joint[a * n * width + b] - mean[a] * mean[b]);
         const int64_t row = p.offsets[i] + a / width, event_at = row * width + a % width;
         const auto gamma = [&](int kind, int64_t at) {
           return part ? found[kind].edge_gamma[at] : found[kind].node_gamma[at];
@@ -253,8 +261,10 @@ TEST(chain_as_forest) {
   const Found<double> a(chain.view, Curvature::mixing, EdgeOutput::sum);
   const Found<double> b(forest.view, Curvature::mixing, EdgeOutput::sum);
   for (size_t k = 0; k < a.node.size(); ++k) CHECK_CLOSE(b.node[k], a.node[k], 1e-12);
-  for (size_t k = 0; k < a.node_gamma.size(); ++k) CHECK_CLOSE(b.node_gamma[k], a.node_gamma[k], 1e-10);
-  for (size_t k = 0; k < a.edge_gamma.size(); ++k) CHECK_CLOSE(b.edge_gamma[k], a.edge_gamma[k], 1e-10);
+  for (size_t k = 0; k < a.node_gamma.size(); ++k)
+    CHECK_CLOSE(b.node_gamma[k], a.node_gamma[k], 1e-10);
+  for (size_t k = 0; k < a.edge_gamma.size(); ++k)
+    CHECK_CLOSE(b.edge_gamma[k], a.edge_gamma[k], 1e-10);
 }
 
 TEST(samples_follow_the_model) {
@@ -271,7 +281,8 @@ TEST(samples_follow_the_model) {
     crfx::sample(p.view, n, 7, labels.data(), 1);
     for (const Labelling& l : all) {
       double count = 0;
-      for (int64_t k = 0; k < n; ++k) count += std::equal(l.y.begin(), l.y.end(), labels.begin() + k * 3);
+      for (int64_t k = 0; k < n; ++k)
+        count += std::equal(l.y.begin(), l.y.end(), labels.begin() + k * 3);
       const double deviation = std::sqrt(l.probability * (1 - l.probability) / n);
       CHECK(std::fabs(count / n - l.probability) < 5 * deviation);
     }

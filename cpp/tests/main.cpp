@@ -13,6 +13,7 @@ int main() {
     std::printf("%s %s\n", ok ? "ok  " : "FAIL", test.name.c_str());
   }
   std::printf("instruction set: %s\n", crfx::instruction_set());
-  std::printf("%zu passed, %d failed\n", check::tests().size() - static_cast<size_t>(broken), broken);
+  std::printf("%zu passed, %d failed\n", check::tests().size() - static_cast<size_t>(broken),
+              broken);
   return broken != 0;
 }

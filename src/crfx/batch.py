@@ -12,8 +12,6 @@ import numpy.typing as npt
 
 from crfx.scores import IntArray
 
-EDGE_TYPE_RANGE = np.iinfo(np.int32)
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Batch:
@@ -136,10 +134,10 @@ def _integers(name: str, value: npt.ArrayLike, dtype: type[np.signedinteger]) ->
     # An empty list has dtype float64; it holds no float, so let it pass.
     if array.dtype.kind not in "iu" and array.size:
         raise ValueError(f"{name} has dtype {array.dtype}: pass integers")
-    if dtype is np.int32 and array.size and not np.can_cast(array.dtype, dtype):
-        low, high = int(array.min()), int(array.max())
-        if low < EDGE_TYPE_RANGE.min or high > EDGE_TYPE_RANGE.max:
-            raise ValueError(f"{name} holds values beyond 32 bits: renumber them from 0")
+    if array.size and not np.can_cast(array.dtype, dtype):
+        low, high, limits = int(array.min()), int(array.max()), np.iinfo(dtype)
+        if low < limits.min or high > limits.max:
+            raise ValueError(f"{name} holds values beyond {limits.bits} bits: number from 0")
     return np.ascontiguousarray(array, dtype=dtype)
 
 
@@ -147,7 +145,7 @@ def _check_offsets(offsets: IntArray) -> None:
     if not len(offsets) or offsets[0] != 0:
         raise ValueError(
             "offsets must start at 0 and have one entry more than there are instances; "
-            f"got {offsets[:3].tolist()}..."
+            f"got {_start_of(offsets)}"
         )
     falls = np.flatnonzero(offsets[1:] < offsets[:-1])
     if falls.size:
@@ -156,3 +154,8 @@ def _check_offsets(offsets: IntArray) -> None:
             f"instance {first}: offsets fall from {offsets[first]} to {offsets[first + 1]}; "
             "an instance cannot have a negative length"
         )
+
+
+def _start_of(array: IntArray) -> str:
+    shown = ", ".join(map(str, array[:3].tolist()))
+    return f"[{shown}, ...]" if len(array) > 3 else f"[{shown}]"

@@ -20,6 +20,9 @@ IntArray = npt.NDArray[np.integer[Any]]
 Sharing = Literal["none", "shared", "typed", "each"]
 """Who shares an edge table: nobody has one, all edges, the edges of one type, or no two edges."""
 
+LARGEST_SCORE = np.float64(1e100)
+"""Sums of larger finite scores could overflow.  float32 has none."""
+
 SCORE_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 
 
@@ -102,8 +105,9 @@ class Scores:
             return "typed"
         if shape[0] != self.n_rows:
             raise ValueError(
-                f"edge has {shape[0]} tables for {self.n_rows} rows: pass one table per row, "
-                "or edge_types if these are tables per type"
+                f"edge has shape {shape}, with order {order} that is {shape[0]} tables for "
+                f"{self.n_rows} rows: pass one table per row, edge_types if these are tables per "
+                f"type, or order={order + 1} if it is one table"
             )
         return "each"
 
@@ -137,11 +141,11 @@ def table_index(
 
 
 def _node_table(value: npt.ArrayLike) -> FloatArray:
-    node = np.asarray(value)
+    node = _as_array("node scores", value)
     if node.dtype not in SCORE_DTYPES:
         raise ValueError(
-            f"node scores have dtype {node.dtype}: pass float32 or float64 "
-            "(for example node.astype(np.float32))"
+            f"node scores have dtype {node.dtype}: pass float32 or float64 in the machine's byte "
+            "order (for example np.asarray(node, dtype=np.float64))"
         )
     if node.ndim != 2 or node.shape[1] == 0:
         raise ValueError(
@@ -170,7 +174,7 @@ def _label_vector(
 
 
 def _cast(name: str, value: npt.ArrayLike, dtype: np.dtype[Any]) -> FloatArray:
-    array = np.asarray(value)
+    array = _as_array(f"{name} scores", value)
     if array.dtype.kind not in "fiu":
         raise ValueError(f"{name} scores have dtype {array.dtype}: pass real numbers")
     # A finite score must not turn into a constraint (-inf) on the way to a narrower dtype.
@@ -184,8 +188,19 @@ def _cast(name: str, value: npt.ArrayLike, dtype: np.dtype[Any]) -> FloatArray:
             ) from None
 
 
+def _as_array(name: str, value: npt.ArrayLike) -> npt.NDArray[Any]:
+    if isinstance(value, np.ma.MaskedArray):
+        raise ValueError(f"{name} are a masked array: put -inf where a label is forbidden")
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ValueError(
+            f"{name} are lists of unequal lengths: stack the instances into one rectangular array"
+        ) from None
+
+
 def _first_bad(table: FloatArray) -> tuple[int, ...] | None:
-    bad = np.isnan(table) | np.isposinf(table)
+    bad = ~(np.abs(table) <= LARGEST_SCORE) & ~np.isneginf(table)
     return tuple(int(i) for i in np.argwhere(bad)[0]) if bad.any() else None
 
 
@@ -196,7 +211,7 @@ def _check_rows(name: str, table: FloatArray, rows: IntArray, batch: Locates) ->
         labels = ", ".join(map(str, bad[1:]))
         raise ValueError(
             f"instance {instance}, position {position}: the {name} score of label {labels} is "
-            f"{table[bad]}; scores must be finite, or -inf to forbid"
+            f"{table[bad]}; scores must be finite (within ±{LARGEST_SCORE:g}), or -inf to forbid"
         )
 
 
@@ -204,4 +219,7 @@ def _check_table(name: str, table: FloatArray) -> None:
     bad = _first_bad(table)
     if bad is not None:
         entry = ", ".join(map(str, bad))
-        raise ValueError(f"{name}[{entry}] is {table[bad]}; scores must be finite, or -inf")
+        raise ValueError(
+            f"{name}[{entry}] is {table[bad]}; scores must be finite (within ±{LARGEST_SCORE:g}), "
+            "or -inf to forbid"
+        )

@@ -24,11 +24,14 @@ def each(row, value):
 CASES = {
     "NaN node score": ({"node": at(NODE, (3, 1), NAN)}, "instance 1, position 1.*label 1 is NaN"),
     "+inf node score": ({"node": at(NODE, (1, 2), INF)}, r"instance 0, position 1.*is \+inf"),
-    "NaN edge score": ({"edge": at(EDGE, (0, 1), NAN)}, "edge scores hold NaN"),
-    "+inf edge score": ({"edge": at(EDGE, (0, 1), INF)}, r"edge scores hold \+inf"),
-    "NaN in one row's table": ({"edge": each(4, NAN)}, "instance 1, position 2.*holds NaN"),
-    "NaN start": ({"start": [0.0, NAN, 0.0]}, "start scores hold NaN"),
-    "+inf end": ({"end": [0.0, INF, 0.0]}, r"end scores hold \+inf"),
+    "NaN edge score": ({"edge": at(EDGE, (0, 1), NAN)}, r"edge score \[0, 1\] is NaN"),
+    "+inf edge score": ({"edge": at(EDGE, (0, 1), INF)}, r"edge score \[0, 1\] is \+inf"),
+    "NaN in one row's table": (
+        {"edge": each(4, NAN)},
+        r"instance 1, position 2: entry \[1, 2\] .*is NaN",
+    ),
+    "NaN start": ({"start": [0.0, NAN, 0.0]}, r"start score \[1\] is NaN"),
+    "+inf end": ({"end": [0.0, INF, 0.0]}, r"end score \[1\] is \+inf"),
     "nothing allowed": ({"node": at(NODE, 3, -INF)}, "instance 1: .*no allowed labelling"),
     "no transition": ({"edge": np.full((3, 3), -INF)}, "instance [01]: .*no allowed labelling"),
     "rows": ({"node": NODE[:4]}, "offsets end at 5 but node has 4 rows"),
@@ -66,6 +69,23 @@ CASES = {
         "instance 1, position 2: edge type -1",
     ),
     "types of floats": ({"edge": np.zeros((2, 3, 3)), "edge_types": np.zeros(5)}, "edge_types"),
+    "NaN in one type's table": (
+        {"edge": at(np.zeros((2, 3, 3)), (1, 2, 0), NAN), "edge_types": [0, 1, 0, 1, 0]},
+        r"edge score \[2, 0\] of edge type 1 is NaN",
+    ),
+    "the first of two": (
+        {"node": at(NODE, ([1, 2], 0), NAN)},  # the longer second instance is looked at first
+        "instance 0, position 1",
+    ),
+    "a mask value": (
+        {"node": at(NODE, (0, 0), np.finfo(float).min)},
+        r"instance 0, position 0.*-1.79769e\+308.*-inf where a label is forbidden",
+    ),
+    "a masked array": ({"node": np.ma.masked_greater(NODE, 1.0)}, "masked array"),
+    "ragged": ({"node": [[0.0, 1.0], [0.0]]}, "unequal lengths"),
+    "a table of order 2": ({"edge": np.zeros((3, 3, 3))}, "order=2 if it is one table"),
+    "huge parent": ({"parents": np.array([2**64 - 1, 0, 0, 0, 0], np.uint64)}, "beyond 64 bits"),
+    "n_jobs huge": ({"n_jobs": 2**40}, "at most"),
     "n_jobs 0": ({"n_jobs": 0}, "n_jobs is 0"),
     "n_jobs text": ({"n_jobs": "2"}, "n_jobs is '2'"),
 }
@@ -78,7 +98,7 @@ CASES = {
         inference.max_product,
         lambda **kw: inference.max_product(**kw, k=3),
         inference.sample,
-        lambda **kw: inference.expectation(**kw, cost=np.zeros_like(kw["node"], dtype=float)),
+        lambda **kw: inference.expectation(**kw, cost=np.zeros((5, 3))),
     ],
     ids=["sum_product", "max_product", "k_best", "sample", "expectation"],
 )

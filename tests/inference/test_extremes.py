@@ -1,10 +1,14 @@
 """Sizes and ranges at the edge of what users bring: ordinary inputs all the same."""
 
+import io
 import os
+import platform
+import signal
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -77,6 +81,12 @@ def test_a_chain_of_a_million_positions():
     found = inference.sum_product(**scores, curvature="mixing")
     np.testing.assert_allclose(found.node.sum(axis=1), 1.0, rtol=1e-5)
     np.testing.assert_allclose(found.edge.sum(), rows - 1, rtol=1e-6)
+    wide = {**scores, "node": scores["node"].astype(float), "edge": scores["edge"].astype(float)}
+    expected = inference.sum_product(**wide)
+    np.testing.assert_allclose(found.log_z, expected.log_z, rtol=1e-7)
+    np.testing.assert_allclose(found.node, expected.node, **FLOAT32)
+    often = (inference.sample(**scores, n=1)[0][:, None] == np.arange(3)).mean(axis=0)
+    np.testing.assert_allclose(often, expected.node.mean(axis=0), atol=0.005)
     # Far from its ends a chain forgets them: a window of it has the same marginals.
     window = slice(500_000, 500_400)
     part = inference.sum_product(scores["node"][window], scores["edge"], [0, 400])
@@ -85,6 +95,41 @@ def test_a_chain_of_a_million_positions():
     path = scores["node"][np.arange(rows), labels].sum(dtype=np.float64)
     path += scores["edge"][labels[:-1], labels[1:]].sum(dtype=np.float64)
     np.testing.assert_allclose(inference.max_product(**scores).scores, path, rtol=1e-9)
+
+
+def test_expectation_keeps_its_digits_on_long_chains():
+    rows = 100_000
+    scores = {**random_scores(rows, 3), "offsets": [0, rows]}
+    cost = np.random.default_rng(1).random((rows, 3), dtype=np.float32)
+    found = inference.expectation(**scores, cost=cost)
+    wide = {k: v.astype(float) if k in ("node", "edge") else v for k, v in scores.items()}
+    expected = inference.expectation(**wide, cost=cost)
+    np.testing.assert_allclose(found.value, expected.value, rtol=1e-7)
+    np.testing.assert_allclose(found.node, expected.node, atol=2e-5)
+    np.testing.assert_allclose(found.edge, expected.edge, atol=1e-3 * abs(expected.edge).max())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_child_does_not_wait_for_threads_it_lacks():
+    problem = make_problem(0, lengths=(10,) * 200).arguments()
+    expected = inference.sum_product(**problem, n_jobs=2).log_z
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # kills the child, should it wait for ever
+        same = np.array_equal(inference.sum_product(**problem, n_jobs=2).log_z, expected)
+        os._exit(0 if same else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_sums_that_overflow_float32():
+    largest = np.array([[0.0, 3e38]], np.float32)
+    for copies in (1, 16):
+        node, offsets = np.tile(largest, (copies, 1)), np.arange(copies + 1)
+        found = inference.max_product(node, None, offsets, start=largest[0])
+        np.testing.assert_array_equal(found.labels, 1)
+        np.testing.assert_allclose(found.scores, 2 * float(largest[0, 1]))
+        assert inference.sum_product(node, None, offsets, start=largest[0]).node[:, 1].all()
 
 
 @pytest.mark.parametrize("shape", ["star", "path"])
@@ -119,15 +164,23 @@ def test_same_bits_for_any_number_of_threads(structure):
             inference.expectation(**problem, cost=cost, n_jobs=jobs),
             inference.max_product(**problem, n_jobs=jobs),
             inference.sample(**problem, n=3, seed=1, n_jobs=jobs),
+            inference.max_product(**problem, k=3, n_jobs=jobs),
+            inference.sum_product(**problem, curvature="dobrushin", n_jobs=jobs),
+            inference.sum_product(**problem, curvature="exact", n_jobs=jobs),
         )
         for jobs in (1, 2)
     )
     for name in ("log_z", "node", "edge", "node_gamma", "edge_gamma"):
-        np.testing.assert_array_equal(getattr(one[0], name), getattr(two[0], name))
+        for which in (0, 5, 6):
+            np.testing.assert_array_equal(getattr(one[which], name), getattr(two[which], name))
     np.testing.assert_array_equal(one[1].node, two[1].node)
     np.testing.assert_array_equal(one[1].edge, two[1].edge)
     np.testing.assert_array_equal(one[2].labels, two[2].labels)
     np.testing.assert_array_equal(one[3], two[3])
+    for ours, theirs in zip(one[4].labels, two[4].labels, strict=True):
+        for (labels, score), (same, as_much) in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(labels, same)
+            assert score == as_much
 
 
 def test_many_threads_at_once_get_the_same_answer():
@@ -185,12 +238,26 @@ def run_with(isa):
 
 def test_every_instruction_set_gives_the_same_answers():
     """Those that this machine has; each falls back to the next below it."""
-    import io
-
-    _, expected = run_with("baseline")
+    name, expected = run_with("baseline")
+    assert name == "baseline"
     for isa in ("avx2", "avx512"):
-        _, found = run_with(isa)
+        name, found = run_with(isa)
+        assert name == (isa if has(isa) else run_with("avx2")[0])
         ours, theirs = io.BytesIO(found), io.BytesIO(expected)
         for _ in range(18):
             np.testing.assert_allclose(np.load(ours), np.load(theirs), rtol=1e-4, atol=1e-5)
-    assert run_with("baseline")[0] == "baseline"
+
+
+def has(isa):
+    """Whether Linux says that this processor has what the instruction set is named after."""
+    flags = Path("/proc/cpuinfo")
+    if platform.machine() not in ("x86_64", "AMD64") or not flags.exists():
+        pytest.skip("what the processor has is read from /proc/cpuinfo on x86-64")
+    words = flags.read_text(encoding="utf-8").split()
+    return {"avx2": "avx2", "avx512": "avx512vl"}[isa] in words
+
+
+def test_an_unknown_instruction_set_is_refused():
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        run_with("AVX512")
+    assert b"choose baseline, avx2 or avx512" in failed.value.stderr

@@ -32,6 +32,63 @@ def tolerance(problem):
     return TOLERANCE[problem.node.dtype]
 
 
+GAPS = (0.0, 20.0, 45.0, 90.0, 350.0, 450.0, 800.0)
+"""Around the limits of float32 and float64, and around those of products of two."""
+
+
+@settings(**SMALL)
+@given(problems(gaps=GAPS))
+def test_sums_against_enumeration_across_gaps(problem):
+    found = inference.sum_product(**problem.arguments())
+    expected = enumeration.sum_product(**problem.arguments())
+    assert_same(found, expected, **tolerance(problem))
+    cost = np.random.default_rng(0).normal(size=problem.node.shape)
+    assert_same(
+        inference.expectation(**problem.arguments(), cost=cost),
+        enumeration.expectation(**problem.arguments(), cost=cost),
+        **tolerance(problem),
+    )
+
+
+@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_against_the_reference_across_gaps(seed, dtype):
+    """Long enough for what was lost on one side to matter on the other."""
+    random = np.random.default_rng(seed)
+    problem = make_problem(
+        seed,
+        lengths=(12, 40) + (5,) * 16 * (seed % 2),
+        shape=random.choice(["chain", "chain", "star", "random"]),
+        scale=float(random.choice([1.0, 15.0, 25.0])),
+        gap=float(random.choice(GAPS)),
+        forbid=float(random.choice([0.0, 0.3])),
+        dtype=dtype,
+    )
+    found = inference.sum_product(**problem.arguments())
+    assert_same(found, reference.sum_product(**problem.arguments()), **tolerance(problem))
+    draws = inference.sample(**problem.arguments(), n=400)
+    often = (draws[:, :, None] == np.arange(3)).mean(axis=0)
+    np.testing.assert_allclose(often, found.node, atol=0.15)  # six standard deviations
+
+
+@pytest.mark.parametrize("copies", [1, 16])
+@pytest.mark.parametrize(
+    ("dtype", "gap", "n"), [(np.float32, 90.0, 200), (np.float64, 800.0, 2000)]
+)
+def test_what_is_improbable_at_both_ends_may_win_in_between(copies, dtype, gap, n):
+    """Label 1 costs `gap` at both ends and label 0 costs 1 a step: 1 wins, beyond any range."""
+    node = np.zeros((n, 2), dtype)
+    node[[0, -1], 1] = -gap
+    edge = np.array([[-1.0, -np.inf], [-np.inf, 0.0]], dtype)
+    problem = {"node": np.tile(node, (copies, 1)), "edge": edge}
+    problem["offsets"] = np.arange(copies + 1) * n
+    found = inference.sum_product(**problem)
+    np.testing.assert_allclose(found.log_z, -2 * gap, rtol=1e-6)
+    np.testing.assert_allclose(found.node[:, 1], 1.0, atol=1e-6)
+    assert inference.sample(**problem, n=3).all()
+    np.testing.assert_array_equal(inference.max_product(**problem).labels, 1)
+
+
 @settings(**SMALL)
 @given(problems())
 def test_sums_against_enumeration(problem):
@@ -119,10 +176,13 @@ def test_wide_scores_against_the_reference(shape, seed):
     ],
 )
 def test_samples_come_as_often_as_they_should(structure):
-    """Every labelling within five standard deviations; the rarest may come a few times."""
     problem = make_problem(3, **structure)
-    draws = 20_000
-    samples = inference.sample(**problem.arguments(), n=draws, seed=5)
+    assert_frequencies(inference.sample(**problem.arguments(), n=20_000, seed=5), problem)
+
+
+def assert_frequencies(samples, problem):
+    """Every labelling within five standard deviations; the rarest may come a few times."""
+    draws = len(samples)
     for instance in enumeration.enumerate_instances(**problem.arguments()):
         rows = slice(instance.first_row, instance.first_row + instance.labels.shape[1])
         drawn, counts = np.unique(samples[:, rows], axis=0, return_counts=True)
@@ -139,6 +199,8 @@ def test_a_wrong_answer_is_noticed():
     arguments, other = problem.arguments(), problem.arguments()
     other["edge"] = problem.edge.T.copy()
     limits = tolerance(problem)
+    with pytest.raises(AssertionError):
+        assert_frequencies(inference.sample(**other, n=20_000, seed=5), problem)
     expected = enumeration.sum_product(**arguments, curvature="exact")
     with pytest.raises(AssertionError, match="log_z"):
         assert_same(inference.sum_product(**other, curvature="exact"), expected, **limits)

@@ -36,7 +36,7 @@ struct ScaledSum {
   using S = S_;
   using Value = S_;
   static constexpr Value one = 1, zero = 0;
-  static constexpr bool exact_range = false, is_max = false;
+  static constexpr bool exact_range = false, is_max = false, may_hold = true;
 
   // Larger than any reciprocal of a message: marks states left out of a minimum.
   static constexpr Value excluded = std::numeric_limits<Value>::max() / 4;
@@ -47,9 +47,11 @@ struct ScaledSum {
   // A probability: the product of three factors over their total. The first factor is divided, so
   // that small products do not vanish: in a loop, let it be the one that stays the same.
   static Value ratio(Value x, Value y, Value z, Value total) { return x / total * y * z; }
-  static bool vanished(Value total) { return !(total >= Lanes<S>::tiny); }
-  // A subnormal counts as zero: the processor may or may not flush it, and its inverse overflows.
-  static bool is_zero(Value x) { return !(x >= std::numeric_limits<Value>::min()); }
+  static bool vanished(Value total) { return !(total > 0); }
+  static bool is_zero(Value x) { return !(x > 0); }
+  // Whether a weight may stand for a smaller one, see Lanes::floor.
+  static bool is_held(Value x) { return x > 0 && x <= 2 * Lanes<S>::floor; }
+  static Value hold(Value x) { return x > 0 && x < Lanes<S>::floor ? Lanes<S>::floor : x; }
   static double log_of(Value x) { return std::log(static_cast<double>(x)); }
 
   // Turns scores into weights in place; returns the score that was factored out.
@@ -59,8 +61,9 @@ struct ScaledSum {
     exp_shifted(x, shift, x, n);
     return shift;
   }
-  // Rescales so that the largest is in [1, 2); returns the log of the factor taken out.
-  static double normalise(Value* x, int64_t n, bool& ok) {
+  // Rescales so that the largest is in [1, 2) and the least possible one at the floor or above;
+  // marks the latter as held. Returns the log of the factor taken out.
+  static double normalise(Value* x, int64_t n, bool& ok, uint8_t* held) {
     const Value top = maximum(x, n);
     if (vanished(top)) {
       ok = false;
@@ -69,14 +72,18 @@ struct ScaledSum {
     int exponent;
     std::frexp(top, &exponent);
     const Value factor = std::ldexp(Value(1), 1 - exponent);
-    CRFX_SIMD for (int64_t k = 0; k < n; ++k) x[k] *= factor;
+    if (held)
+      for (int64_t k = 0; k < n; ++k) held[k] |= is_held(x[k] * factor);
+    CRFX_SIMD
+    for (int64_t k = 0; k < n; ++k) x[k] = hold(x[k] * factor);
     return (exponent - 1) * 0.693147180559945309417;
   }
   static Value total(const Value* x, const Value* y, int64_t n) { return row_product(x, y, n); }
   // m[a,r] = sum_c table[a,r,c] b[r,c]
   static void up(const Value* table, const Value* b, Value* m, EdgeShape s) {
     for (int64_t ar = 0, r = 0; ar < s.A * s.R; ++ar, r = r + 1 == s.R ? 0 : r + 1)
-      m[ar] = table ? row_product(table + ar * s.C, b + r * s.C, s.C) : row_total(b + r * s.C, s.C);
+      m[ar] = hold(table ? row_product(table + ar * s.C, b + r * s.C, s.C)
+                         : row_total(b + r * s.C, s.C));
   }
   // d[r,c] = sum_a above[a,r] table[a,r,c]
   static void down(const Value* table, const Value* above, Value* d, EdgeShape s) {
@@ -85,6 +92,8 @@ struct ScaledSum {
         rows_sum<S>({table + r * s.C, s.R * s.C, s.A, s.R}, above + r, d + r * s.C, s.C);
     else
       for (int64_t k = 0; k < s.R * s.C; ++k) d[k] = above[k / s.C];
+    CRFX_SIMD
+    for (int64_t k = 0; k < s.R * s.C; ++k) d[k] = hold(d[k]);
   }
   // to[r,c] = min_a max(weight[a,r] table[a,r,c], floor[a,r])
   static void least_down(const Value* table, const Value* weight, const Value* floor, Value* to,
@@ -106,7 +115,7 @@ struct LogSum {
   using Value = double;
   static constexpr Value one = 0;
   static constexpr Value zero = -std::numeric_limits<double>::infinity();
-  static constexpr bool exact_range = true, is_max = false;
+  static constexpr bool exact_range = true, is_max = false, may_hold = false;
 
   static constexpr Value excluded = 1e30;
 
@@ -120,7 +129,7 @@ struct LogSum {
   static bool is_zero(Value x) { return !(x > zero); }
   static double log_of(Value x) { return x; }
   static double lift(Value*, int64_t) { return 0; }
-  static double normalise(Value* x, int64_t n, bool& ok) {
+  static double normalise(Value* x, int64_t n, bool& ok, uint8_t*) {
     const double top = maximum(x, n);
     if (vanished(top)) {
       ok = false;  // no labelling is allowed
@@ -176,8 +185,8 @@ struct LogSum {
   static void down(const Value* table, const Value* above, Value* d, EdgeShape s) {
     for (int64_t r = 0; r < s.R; ++r)
       for (int64_t c = 0; c < s.C; ++c)
-        d[r * s.C + c] = log_sum(above + r, s.R, table ? table + r * s.C + c : nullptr,
-                                 s.R * s.C, s.A);
+        d[r * s.C + c] =
+            log_sum(above + r, s.R, table ? table + r * s.C + c : nullptr, s.R * s.C, s.A);
   }
 };
 
@@ -187,19 +196,19 @@ struct MaxPlus {
   using Value = S_;
   static constexpr Value one = 0;
   static constexpr Value zero = -std::numeric_limits<S_>::infinity();
-  static constexpr bool exact_range = true, is_max = true;
+  static constexpr bool exact_range = true, is_max = true, may_hold = false;
 
   static Value times(Value x, Value y) { return x + y; }
-  static bool vanished(Value total) { return !(total > zero); }
   static double lift(Value*, int64_t) { return 0; }
   // Keeps messages near zero, so that long chains lose no precision.
-  static double normalise(Value* x, int64_t n, bool& ok) {
+  static double normalise(Value* x, int64_t n, bool& ok, uint8_t*) {
     const Value top = maximum(x, n);
-    if (vanished(top)) {
+    if (!(top > zero && top <= std::numeric_limits<Value>::max())) {  // impossible, or overflow
       ok = false;
       return 0;
     }
-    CRFX_SIMD for (int64_t k = 0; k < n; ++k) x[k] -= top;
+    CRFX_SIMD
+    for (int64_t k = 0; k < n; ++k) x[k] -= top;
     return top;
   }
   static void up(const Value* table, const Value* b, Value* m, EdgeShape s) {

@@ -59,9 +59,9 @@ inline double labelling_score(const Instance<S>& inst, const int32_t* labels, in
   return score;
 }
 
-// Best labelling after an upward max-product pass; returns its score.
+// Best labelling after an upward max-product pass.
 template <class M>
-inline double best_labelling(M& messages, int32_t* labels, Workspace& work) {
+inline void best_labelling(M& messages, int32_t* labels, Workspace& work) {
   const auto& inst = messages.inst;
   const int64_t K = inst.problem->n_labels;
   auto* row = work.take<typename M::V>(K);
@@ -72,7 +72,6 @@ inline double best_labelling(M& messages, int32_t* labels, Workspace& work) {
     labels[v] = static_cast<int32_t>(first_largest(row, K));
     states[v] = p < 0 ? labels[v] : next_state(inst, v, states[p], labels[v]);
   }
-  return labelling_score(inst, labels, states);
 }
 
 }  // namespace crfx::CRFX_ISA

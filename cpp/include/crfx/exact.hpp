@@ -13,7 +13,7 @@ namespace crfx::CRFX_ISA {
 
 // mean = the rows k' != k weighted by weight[k']; returns the sum of those weights.
 inline double mean_of_others(const double* rows, const double* weight, int64_t n, int64_t width,
-                           int64_t k, double* mean) {
+                             int64_t k, double* mean) {
   double mass = 0;
   for (int64_t j = 0; j < width; ++j) mean[j] = 0;
   for (int64_t i = 0; i < n; ++i) {
@@ -85,9 +85,11 @@ class StateWalk {
     const double* table = m.tables.get(v, &shift);
     each_edge(v, [&](int64_t ar, int64_t rc, int64_t k) {
       const double score = table ? table[ar * K + rc % K] : 0.0;
-      next_[k] = LogSum::is_zero(m.up(v)[ar]) ? 0 : LogSum::ratio(score, m.below(v)[rc], 0, m.up(v)[ar]);
-      previous_[k] =
-          LogSum::is_zero(m.down(v)[rc]) ? 0 : LogSum::ratio(score, m.beside(v)[ar], 0, m.down(v)[rc]);
+      next_[k] =
+          LogSum::is_zero(m.up(v)[ar]) ? 0 : LogSum::ratio(score, m.below(v)[rc], 0, m.up(v)[ar]);
+      previous_[k] = LogSum::is_zero(m.down(v)[rc])
+                         ? 0
+                         : LogSum::ratio(score, m.beside(v)[ar], 0, m.down(v)[rc]);
     });
   }
   double *belief_, *next_, *previous_;
@@ -101,7 +103,7 @@ class Spread {
   Spread(const StateWalk<S>& walk, int64_t n_starts, Workspace& work)
       : walk_(walk), starts_(n_starts), size_(n_starts * walk.W) {
     rows_ = work.take<double>(walk.inst.n * size_);
-    next_child_ = work.take<int64_t>(walk.inst.n);   // sibling lists
+    next_child_ = work.take<int64_t>(walk.inst.n);  // sibling lists
     first_child_ = work.take<int64_t>(walk.inst.n);
     queue_ = work.take<int64_t>(2 * walk.inst.n);
     for (int64_t v = 0; v < walk.inst.n; ++v) first_child_[v] = -1;
@@ -153,7 +155,8 @@ template <class S>
 inline void exact_node_gamma(const StateWalk<S>& walk, S* node_gamma, Workspace& work) {
   const int64_t K = walk.K, W = walk.W;
   Spread<S> spread(walk, K, work);
-  double *p = work.take<double>(K), *labels = work.take<double>(K * K), *mean = work.take<double>(K);
+  double *p = work.take<double>(K), *labels = work.take<double>(K * K),
+         *mean = work.take<double>(K);
   double* gamma = work.take<double>(K);
   for (int64_t t = 0; t < walk.inst.n; ++t) {
     const int64_t states = walk.inst.n_states(t);
@@ -165,12 +168,14 @@ inline void exact_node_gamma(const StateWalk<S>& walk, S* node_gamma, Workspace&
     spread.from(t, [&](int64_t v, int64_t, const double* rows) {
       for (int64_t k = 0; k < K * K; ++k) labels[k] = 0;
       for (int64_t k = 0; k < K; ++k)
-        for (int64_t s = 0; s < walk.inst.n_states(v); ++s) labels[k * K + s % K] += rows[k * W + s];
+        for (int64_t s = 0; s < walk.inst.n_states(v); ++s)
+          labels[k * K + s % K] += rows[k * W + s];
       for (int64_t k = 0; k < K; ++k)
-        if (p[k] > kImpossible && mean_of_others(labels, p, K, K, k, mean) > kImpossible)
+        if (p[k] > kImpossible<S> && mean_of_others(labels, p, K, K, k, mean) > kImpossible<S>)
           gamma[k] += distance(labels + k * K, mean, K);
     });
-    for (int64_t k = 0; k < K; ++k) node_gamma[t * K + k] = static_cast<S>(gamma[k] > 0 ? gamma[k] : 2);
+    for (int64_t k = 0; k < K; ++k)
+      node_gamma[t * K + k] = static_cast<S>(gamma[k] > 0 ? gamma[k] : 2);
   }
 }
 
@@ -191,11 +196,13 @@ inline void edge_distances(const StateWalk<S>& walk, double* total, double* thro
     spread.from(t, [&](int64_t v, int64_t source, const double* rows) {
       branch[v] = source < 0 ? -1 : source == t ? v : branch[source];
       for (int64_t s = 0; s < states; ++s) {
-        const bool known = walk.belief(t)[s] > 0 && mean_of_others(rows, walk.belief(t), states, W, s, mean) > 0;
+        const bool known =
+            walk.belief(t)[s] > 0 && mean_of_others(rows, walk.belief(t), states, W, s, mean) > 0;
         apart[v * W + s] = known ? distance(rows + s * W, mean, W) : 0;
       }
       if (source < 0) return;
-      // The edge between source and v; its near end is source. It carries a table or scores nothing.
+      // The edge between source and v; its near end is source. It carries a table or scores
+      // nothing.
       const int64_t lower = walk.inst.parent(v) == source ? v : source;
       if (!walk.inst.has_table(lower)) return;
       double* side = branch[v] == up ? through_parent + t * W : through + branch[v] * W;
@@ -220,12 +227,13 @@ inline void exact_edge_gamma(const StateWalk<S>& walk, S* edge_gamma, Workspace&
     for (int64_t ar = 0; ar < W; ++ar)
       for (int64_t c = 0; c < K; ++c) {
         const int64_t rc = (ar % R) * K + c;
-        const double upper = walk.belief(p)[ar], not_upper = sum_but(walk.belief(p), walk.inst.n_states(p), ar);
+        const double upper = walk.belief(p)[ar],
+                     not_upper = sum_but(walk.belief(p), walk.inst.n_states(p), ar);
         const double event = upper * walk.next_row(v, ar)[c];
         const double not_event = not_upper + upper * sum_but(walk.next_row(v, ar), K, c);
         const double not_lower = sum_but(walk.belief(v), walk.inst.n_states(v), rc);
         double gamma = 2;
-        if (event > kImpossible && not_event > kImpossible)
+        if (event > kImpossible<S> && not_event > kImpossible<S>)
           gamma += (not_lower * (total[v * W + rc] - through_parent[v * W + rc]) +
                     not_upper * (total[p * W + ar] - through[v * W + ar])) /
                    not_event;
@@ -235,7 +243,8 @@ inline void exact_edge_gamma(const StateWalk<S>& walk, S* edge_gamma, Workspace&
 }
 
 template <class S>
-inline void exact_gamma(Messages<LogSum, S>& messages, S* node_gamma, S* edge_gamma, Workspace& work) {
+inline void exact_gamma(Messages<LogSum, S>& messages, S* node_gamma, S* edge_gamma,
+                        Workspace& work) {
   StateWalk<S> walk(messages, work);
   exact_node_gamma(walk, node_gamma, work);
   exact_edge_gamma(walk, edge_gamma, work);

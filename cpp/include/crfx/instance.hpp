@@ -70,16 +70,23 @@ struct Instance {
   }
 };
 
-// Index of the first value that is NaN or +inf, or -1.
+// NaN, +inf, and finite float64 scores so large that sums of them overflow (those of float32 are
+// added in float64 where they would).
+CRFX_INLINE int is_bad(float x) { return !(x <= std::numeric_limits<float>::max()); }
+CRFX_INLINE int is_bad(double x) {
+  const bool in_range = (x <= kLargestScore) & (x >= -kLargestScore);
+  return !(in_range | (x < -std::numeric_limits<double>::max()));
+}
+
+// Index of the first score that is not legal, or -1.
 template <class S>
 inline int64_t first_bad(const S* x, int64_t n) {
-  constexpr S largest = std::numeric_limits<S>::max();
   int bad = 0;
 #pragma omp simd reduction(| : bad)
-  for (int64_t k = 0; k < n; ++k) bad |= !(x[k] <= largest);
+  for (int64_t k = 0; k < n; ++k) bad |= is_bad(x[k]);
   if (!bad) return -1;
   for (int64_t k = 0; k < n; ++k)
-    if (!(x[k] <= largest)) return k;
+    if (is_bad(x[k])) return k;
   return -1;
 }
 
@@ -94,12 +101,15 @@ inline void check_scores(const Instance<S>& inst) {
   for (int64_t v = 0; v < inst.n; ++v) {
     if (!inst.has_table(v)) continue;
     const int64_t entry = first_bad(inst.raw_table(v), p.table_size());
-    if (entry >= 0) fail_edge_score(inst.index, v, static_cast<double>(inst.raw_table(v)[entry]));
+    if (entry >= 0)
+      fail_edge_score(inst.index, v, entry, p.order + 1, p.n_labels,
+                      static_cast<double>(inst.raw_table(v)[entry]));
   }
 }
 
-// Gives the table of the edge that ends at v, in the arithmetic P. Weights of tables that differ
-// by row are kept for the whole instance where that is small, else made again at each use.
+// Gives the table of the edge that ends at v, in the arithmetic P. Tables that are not in that
+// arithmetic yet are converted once for the whole instance where they are few or small, else anew
+// at each use.
 template <class P, class S>
 class Tables {
   using V = typename P::Value;
@@ -108,11 +118,14 @@ class Tables {
   Tables(const Instance<S>& inst, const LiftedTables<S>& lifted, Workspace& work)
       : inst_(inst), lifted_(lifted), size_(inst.problem->table_size()) {
     if (uses_lifted && inst.problem->sharing != Sharing::each) return;
-    keep_ = inst.n * size_ <= kKeep;
-    room_ = work.take<V>(keep_ ? inst.n * size_ : size_);
-    shifts_ = keep_ ? work.take<double>(inst.n) : nullptr;
-    for (int64_t v = 0; keep_ && v < inst.n; ++v)
-      if (inst.has_table(v)) shifts_[v] = fill(v, room_ + v * size_);
+    const bool each = inst.problem->sharing == Sharing::each;
+    const int64_t count = each ? inst.n : inst.problem->n_tables;
+    keep_ = count == 1 || count * size_ <= kKeep;
+    room_ = work.take<V>(keep_ ? count * size_ : size_);
+    shifts_ = keep_ ? work.take<double>(count) : nullptr;
+    const S* first = inst.problem->edge + (each ? inst.first * size_ : 0);
+    for (int64_t k = 0; keep_ && k < count; ++k)
+      if (!each || inst.has_table(k)) shifts_[k] = fill(first + k * size_, room_ + k * size_);
   }
   // The table, or null where nothing is scored; *shift is the score factored out of it.
   const V* get(int64_t v, double* shift) {
@@ -120,17 +133,15 @@ class Tables {
     if (!inst_.has_table(v)) return nullptr;
     if constexpr (uses_lifted) {
       if (!room_) {
-        const int64_t which =
-            inst_.problem->sharing == Sharing::typed ? inst_.problem->edge_types[inst_.first + v] : 0;
-        *shift = lifted_.shift[which];
-        return lifted_.tables + which * size_;
+        *shift = lifted_.shift[which(v)];
+        return lifted_.tables + which(v) * size_;
       }
     }
     if (keep_) {
-      *shift = shifts_[v];
-      return room_ + v * size_;
+      *shift = shifts_[which(v)];
+      return room_ + which(v) * size_;
     }
-    *shift = fill(v, room_);
+    *shift = fill(inst_.raw_table(v), room_);
     return room_;
   }
 
@@ -139,8 +150,18 @@ class Tables {
   static constexpr bool uses_lifted = __is_same(V, S) && !__is_same(P, LogSum);
   static constexpr int64_t kKeep = int64_t(1) << 20;
 
-  double fill(int64_t v, V* to) {
-    const S* from = inst_.raw_table(v);
+  int64_t which(int64_t v) const {
+    switch (inst_.problem->sharing) {
+      case Sharing::shared:
+        return 0;
+      case Sharing::typed:
+        return inst_.problem->edge_types[inst_.first + v];
+      case Sharing::each:
+        break;
+    }
+    return v;
+  }
+  double fill(const S* from, V* to) {
     for (int64_t k = 0; k < size_; ++k) to[k] = static_cast<V>(from[k]);
     return P::lift(to, size_);
   }

@@ -1,6 +1,6 @@
 // Code in namespace crfx::CRFX_ISA is compiled once per instruction set (cpp/src/kernels.cpp) and
 // chosen at run time. It must not instantiate library templates that could be shared between the
-// copies: raw pointers and functions of this namespace only.
+// copies: raw pointers and functions of this namespace only, and CRFX_INLINE ones of others.
 #pragma once
 
 #ifndef CRFX_ISA
@@ -8,5 +8,5 @@
 #endif
 
 #define CRFX_INLINE inline __attribute__((always_inline))
-// Tells the vectoriser that iterations are independent and sums may be reordered.
+// Tells the vectoriser that iterations are independent.
 #define CRFX_SIMD _Pragma("omp simd")

@@ -1,7 +1,7 @@
 // The k best labellings of one instance, exact, distinct and sorted.
 //
-// After an upward max-product pass the regret of giving v label c, its parent being in some state, is
-// how much the best completion loses by it; a labelling scores best - sum of its regrets. Fixing
+// After an upward max-product pass the regret of giving v label c, its parent being in some state,
+// is how much the best completion loses by it; a labelling scores best - sum of its regrets. Fixing
 // labels in visit order, every labelling but the best deviates for a last time somewhere and is
 // greedy afterwards. So: pop the candidate of least total regret, complete it greedily, and offer
 // every deviation after its own last one. Each labelling arises exactly once (Lawler 1972).
@@ -42,8 +42,11 @@ class Ranking {
 
  public:
   Ranking(Messages<MaxPlus<double>, S>& messages, int64_t k)
-      : m_(messages), K_(messages.inst.problem->n_labels), k_(static_cast<size_t>(k)),
-        row_(static_cast<size_t>(K_)), states_(static_cast<size_t>(messages.inst.n)) {}
+      : m_(messages),
+        K_(messages.inst.problem->n_labels),
+        k_(static_cast<size_t>(k)),
+        row_(static_cast<size_t>(K_)),
+        states_(static_cast<size_t>(messages.inst.n)) {}
 
   std::vector<Ranked> run() {
     complete({0, -1, -1, -1});
@@ -83,7 +86,8 @@ class Ranking {
     keep_best(offers);
     for (const Candidate& c : offers) heap_.push(c);
   }
-  void offer(double regret, int64_t base, int64_t step, int32_t best, std::vector<Candidate>& offers) {
+  void offer(double regret, int64_t base, int64_t step, int32_t best,
+             std::vector<Candidate>& offers) {
     for (int32_t c = 0; c < K_; ++c) {
       const double loss = row_[static_cast<size_t>(best)] - row_[static_cast<size_t>(c)];
       if (c != best && loss < std::numeric_limits<double>::infinity())

@@ -13,9 +13,11 @@ inline void node_marginal(const M& messages, int64_t v, S* out) {
   const auto *down = messages.down(v), *below = messages.below(v);
   const auto norm = messages.norm(v);
   for (int64_t c = 0; c < K; ++c) out[c] = 0;
-  for (int64_t r = 0; r < R; ++r)
-    CRFX_SIMD for (int64_t c = 0; c < K; ++c)
-        out[c] += static_cast<S>(P::ratio(P::one, down[r * K + c], below[r * K + c], norm));
+  for (int64_t r = 0; r < R; ++r) {
+    CRFX_SIMD
+    for (int64_t c = 0; c < K; ++c)
+      out[c] += static_cast<S>(P::ratio(P::one, down[r * K + c], below[r * K + c], norm));
+  }
 }
 
 // Hands out[c] = P(a, r, c) of the edge above v to sink(index of (a, r, 0), row) for every (a, r).
@@ -32,20 +34,22 @@ inline void edge_marginal(M& messages, int64_t v, typename M::V* row, Sink&& sin
       const int64_t k = a * s.R + r;
       const auto weight = beside[k];
       const auto *scores = table + k * s.C, *under = below + r * s.C;
-      CRFX_SIMD for (int64_t c = 0; c < s.C; ++c)
-          row[c] = P::ratio(weight, scores[c], under[c], norm);
+      CRFX_SIMD
+      for (int64_t c = 0; c < s.C; ++c) row[c] = P::ratio(weight, scores[c], under[c], norm);
       sink(k * s.C, row);
     }
 }
 
-// Edge marginals summed over many instances, per table. In scaled arithmetic sums run in S, in rows
-// of whole packs, and are emptied into float64 before they grow long.
+// Edge marginals summed over many instances, per table. In scaled arithmetic of type S sums run
+// in S, in rows of whole packs, and are emptied into float64 before they grow long.
 template <class S>
 class EdgeTotals {
  public:
   EdgeTotals(const Problem<S>& p, double* total, Workspace& work)
-      : K_(p.n_labels), stride_((K_ + kLanes - 1) / kLanes * kLanes),
-        n_rows_((p.sharing == Sharing::typed ? p.n_tables : 1) * p.n_states()), total_(total),
+      : K_(p.n_labels),
+        stride_((K_ + kLanes - 1) / kLanes * kLanes),
+        n_rows_((p.sharing == Sharing::typed ? p.n_tables : 1) * p.n_states()),
+        total_(total),
         sums_(work.take<S>(n_rows_ * stride_)) {
     clear();
   }
@@ -54,14 +58,15 @@ class EdgeTotals {
   void add(M& messages, int64_t v) {
     const auto& inst = messages.inst;
     const EdgeShape s = inst.shape(v);
-    const int64_t type = inst.problem->sharing == Sharing::typed ? inst.problem->edge_types[inst.first + v] : 0;
+    const int64_t type =
+        inst.problem->sharing == Sharing::typed ? inst.problem->edge_types[inst.first + v] : 0;
     const int64_t first_row = type * s.A * s.R;
     double shift;
     const auto* table = messages.tables.get(v, &shift);
     const auto *beside = messages.beside(v), *below = messages.below(v);
     const auto norm = messages.norm(v);
     for (int64_t ar = 0, r = 0; ar < s.A * s.R; ++ar, r = r + 1 == s.R ? 0 : r + 1) {
-      if constexpr (M::Arithmetic::exact_range) {
+      if constexpr (!__is_same(typename M::Arithmetic, ScaledSum<S>)) {
         for (int64_t c = 0; c < s.C; ++c)
           total_[(first_row + ar) * s.C + c] +=
               M::Arithmetic::ratio(beside[ar], table[ar * s.C + c], below[r * s.C + c], norm);
@@ -102,7 +107,8 @@ inline void write_edge_marginals(M& messages, S* each, Workspace& work) {
     if (!inst.has_table(v)) continue;
     S* own = each + (inst.first + v) * size;
     edge_marginal(messages, v, row, [&](int64_t k, const auto* values) {
-      CRFX_SIMD for (int64_t c = 0; c < K; ++c) own[k + c] = static_cast<S>(values[c]);
+      CRFX_SIMD
+      for (int64_t c = 0; c < K; ++c) own[k + c] = static_cast<S>(values[c]);
     });
   }
 }

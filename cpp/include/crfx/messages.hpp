@@ -9,6 +9,11 @@
 //   norm[v]     sum down[v] x below[v], the local total; every marginal at v or at the edge above
 //               it is a product over norm[v].
 // Products over siblings are formed from both sides and never divided out, so zeros are safe.
+//
+// In scaled arithmetic small values are held up at a floor (docs/decisions/0003): every total is an
+// upper bound, off by at most the mass that runs through held values. pass_down adds that mass up,
+// exactly where a node's own scores or a product over children were held, and by its bound
+// floor x (sum of all other factors) / norm for tables and messages, and reports where it matters.
 // Cost: labels^(order+1) per position; memory: a few times labels^order per position.
 #pragma once
 
@@ -23,6 +28,7 @@ class Messages {
  public:
   using Arithmetic = P;
   using V = typename P::Value;
+  using Score = S;
 
   Messages(const Instance<S>& inst, const LiftedTables<S>& lifted, Workspace& work)
       : inst(inst), tables(inst, lifted, work), work_(work), width_(inst.problem->n_states()) {
@@ -30,6 +36,10 @@ class Messages {
     below_ = work.take<V>(inst.n * width_);
     up_ = work.take<V>(inst.n * width_);
     has_child_ = work.take<uint8_t>(inst.n);
+    if constexpr (P::may_hold) {
+      held_ = work.take<uint8_t>(inst.n * width_);
+      for (int64_t k = 0; k < inst.n * width_; ++k) held_[k] = 0;
+    }
     if (inst.branching) beside_ = work.take<V>(inst.n * width_);
   }
 
@@ -42,7 +52,8 @@ class Messages {
     return inst.branching ? beside_ + v * width_ : rest(inst.parent(v));
   }
 
-  // Leaves to roots. Sets log_z (sums; for maxima the best score); false where a scale vanished.
+  // Leaves to roots. Sets log_z (sums; for maxima the best score); false where nothing is possible
+  // (or, for maxima, a score overflows).
   bool pass_up() {
     for (int64_t v = 0; v < inst.n; ++v) has_child_[v] = 0;
     bool ok = true;
@@ -58,7 +69,7 @@ class Messages {
     return ok;
   }
 
-  // Roots to leaves, after pass_up.
+  // Roots to leaves, after pass_up; false where held values matter and nothing can be relied on.
   bool pass_down() {
     down_ = work_.take<V>(inst.n * width_);
     rest_ = work_.take<V>(inst.n * width_);
@@ -71,9 +82,9 @@ class Messages {
       else
         for (int64_t s = 0; s < states; ++s) down(v)[s] = P::one;
       norm_[v] = P::total(down(v), below(v), states);
-      if (P::vanished(norm_[v])) ok = false;
+      ok = ok && !P::vanished(norm_[v]) && !doubtful(v);
       weigh(v, down(v), rest(v));
-      P::normalise(rest(v), states, ok);
+      P::normalise(rest(v), states, ok, inst.branching ? held(v) : nullptr);
     }
     return ok;
   }
@@ -86,13 +97,38 @@ class Messages {
   // own x down x messages of the children seen so far on the way down.
   V* rest(int64_t v) const { return rest_ + v * width_; }
 
+  uint8_t* held(int64_t v) const { return P::may_hold ? held_ + v * width_ : nullptr; }
+
+  // Whether held values take part in the total at v (or at the edge above it) by more than a hair.
+  bool doubtful(int64_t v) const {
+    if constexpr (P::may_hold) {
+      const int64_t p = inst.parent(v), states = inst.n_states(v);
+      const V inner = row_total(below(v), states);
+      V bound = inner + row_total(down(v), states),
+        exact = held_mass(held(v), down(v), below(v), states);
+      if (p >= 0) {
+        const V outer = row_total(beside(v), inst.n_states(p));
+        bound += outer * inner + outer + row_total(up(v), inst.n_states(p));
+        if (inst.branching) exact += held_mass(held(p), beside(v), up(v), inst.n_states(p));
+      }
+      return !(bound * Lanes<V>::floor + exact <= Lanes<V>::doubt * norm_[v]);
+    }
+    return false;
+  }
+  static V held_mass(const uint8_t* held, const V* x, const V* y, int64_t n) {
+    V mass = 0;
+    for (int64_t s = 0; s < n; ++s) mass += held[s] ? x[s] * y[s] : V(0);
+    return mass;
+  }
+
   // to[r, c] = own[c] x from[r, c]
   void weigh(int64_t v, const V* from, V* to) {
     const int64_t K = inst.problem->n_labels, R = inst.n_states(v) / K;
     const V* weight = own(v);
-    for (int64_t r = 0; r < R; ++r)
-      CRFX_SIMD for (int64_t c = 0; c < K; ++c)
-          to[r * K + c] = P::times(weight[c], from[r * K + c]);
+    for (int64_t r = 0; r < R; ++r) {
+      CRFX_SIMD
+      for (int64_t c = 0; c < K; ++c) to[r * K + c] = P::times(weight[c], from[r * K + c]);
+    }
   }
 
   void gather(int64_t v, bool& ok) {
@@ -107,10 +143,12 @@ class Messages {
       own(v)[c] = score;
     }
     log_z += P::lift(own(v), K);
+    if constexpr (P::may_hold)
+      for (int64_t s = 0; s < states; ++s) held(v)[s] |= P::is_held(own(v)[s % K]);
     if (!has_child_[v])
       for (int64_t s = 0; s < states; ++s) below(v)[s] = P::one;
     weigh(v, below(v), below(v));
-    log_z += P::normalise(below(v), states, ok);
+    log_z += P::normalise(below(v), states, ok, nullptr);
   }
 
   void send_up(int64_t v, bool& ok) {
@@ -125,7 +163,7 @@ class Messages {
       if (before) before[s] = product;  // the siblings visited so far
       to[s] = has_child_[p] ? P::times(product, up(v)[s]) : up(v)[s];
     }
-    if (has_child_[p]) log_z += P::normalise(to, states, ok);
+    if (has_child_[p]) log_z += P::normalise(to, states, ok, held(p));
     has_child_[p] = 1;
   }
 
@@ -146,10 +184,10 @@ class Messages {
       const int64_t states = inst.n_states(p);
       V* around = beside_ + v * width_;
       for (int64_t s = 0; s < states; ++s) around[s] = P::times(around[s], rest(p)[s]);
-      P::normalise(around, states, ok);
+      P::normalise(around, states, ok, nullptr);
       for (int64_t s = 0; s < states; ++s) rest(p)[s] = P::times(rest(p)[s], up(v)[s]);
       bool rest_ok = true;  // may vanish after the last child, when nobody needs it any more
-      P::normalise(rest(p), states, rest_ok);
+      P::normalise(rest(p), states, rest_ok, held(p));
     }
     double shift;
     const V* table = tables.get(v, &shift);
@@ -160,7 +198,7 @@ class Messages {
   int64_t width_;
   V *own_ = nullptr, *below_ = nullptr, *up_ = nullptr, *beside_ = nullptr;
   V *down_ = nullptr, *rest_ = nullptr, *norm_ = nullptr;
-  uint8_t* has_child_ = nullptr;
+  uint8_t *has_child_ = nullptr, *held_ = nullptr;
 };
 
 }  // namespace crfx::CRFX_ISA

@@ -8,8 +8,8 @@
 //   beta_t = sum_{m <= min(n, N-1-t)} alpha^(m)_t + alpha^(n)_t beta_{t+n}     (nodes, forward)
 //   eps_t  = min(n, N-1-t)                       + alpha^(n)_t eps_{t+n}       (edges, forward)
 // and the same backward; docs/decisions/0004 has the proof. The minimum over a is taken label by
-// label, oldest first: with M_0 = 1 on possible states, M_m[r, c] = min_a M_{m-1}[a, r] P(c | a, r).
-// Cost: n labels^(n+1) a position (mixing), labels^(3n) (dobrushin).
+// label, oldest first: with M_0 = 1 on possible states, M_m[r, c] = min_a M_{m-1}[a, r] P(c | a,
+// r). Cost: n labels^(n+1) a position (mixing), labels^(3n) (dobrushin).
 #pragma once
 
 #include "crfx/mixing_forest.hpp"
@@ -77,7 +77,7 @@ class WindowRates {
     const int64_t w = window(t, forward);
     for (int64_t s = 0; s < W_; ++s) {
       const V p = P::ratio(m_.down(w)[s], m_.below(w)[s], P::one, m_.norm(w));
-      from_[s] = p > V(kImpossible) ? P::one : P::excluded;
+      from_[s] = p > V(kImpossible<typename M::Score>) ? P::one : P::excluded;
     }
   }
   // P(c | a, r) and P(a | r, c) of the edge that ends at v; zero after an impossible state.
@@ -104,10 +104,12 @@ class WindowRates {
   void step(int64_t v, bool forward) {
     double shift;
     const V* table = m_.tables.get(v, &shift);
-    const V *total = forward ? m_.up(v) : m_.down(v), *evidence = forward ? m_.below(v) : m_.beside(v);
+    const V *total = forward ? m_.up(v) : m_.down(v),
+            *evidence = forward ? m_.below(v) : m_.beside(v);
     for (int64_t s = 0; s < W_; ++s) {
       const bool left_out = from_[s] >= P::excluded;
-      weight_[s] = left_out || P::is_zero(total[s]) ? P::zero : P::times(from_[s], P::inverse(total[s]));
+      weight_[s] =
+          left_out || P::is_zero(total[s]) ? P::zero : P::times(from_[s], P::inverse(total[s]));
       floor_[s] = left_out ? P::excluded : P::zero;
     }
     const EdgeShape shape = {K_, W_ / K_, K_};

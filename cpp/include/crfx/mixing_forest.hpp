@@ -4,9 +4,9 @@
 //   mixing     1 - sum_j min_i P(y_v = j | y_s = i)                    Theorem 3.1, O(K^2) an edge
 //   dobrushin  max_{i,i'} TV(P(y_v | y_s = i), P(y_v | y_s = i'))      tighter, O(K^3) an edge
 // Messages (Eq. 17; the edge form corrected, Theorem 4.2 as printed fails on branching trees):
-//   beta_{s->t} = alpha_{t,s} (1 + sum_{h~s, h!=t} beta_{h->s}),  gamma_t  = 2 (1 + sum beta_{s->t})
-//   eps_{s->t}  = 1 + alpha_{t,s} sum_{h~s, h!=t} eps_{h->s},
-//   gamma_{tt'} = 2 (1 + sum_{s~t, s!=t'} eps_{s->t} + sum_{s~t', s!=t} eps_{s->t'})
+//   beta_{s->t} = alpha_{t,s} (1 + sum_{h~s, h!=t} beta_{h->s}),  gamma_t  = 2 (1 + sum
+//   beta_{s->t}) eps_{s->t}  = 1 + alpha_{t,s} sum_{h~s, h!=t} eps_{h->s}, gamma_{tt'} = 2 (1 +
+//   sum_{s~t, s!=t'} eps_{s->t} + sum_{s~t', s!=t} eps_{s->t'})
 #pragma once
 
 #include "crfx/marginals.hpp"
@@ -21,7 +21,7 @@ inline void mark_possible(const M& messages, int64_t v, uint8_t* parent, uint8_t
   using P = typename M::Arithmetic;
   using V = typename M::V;
   const auto possible = [norm = messages.norm(v)](V evidence, V total) {
-    return !P::is_zero(total) && P::ratio(evidence, total, P::one, norm) > V(kImpossible);
+    return P::ratio(evidence, total, P::one, norm) > V(kImpossible<typename M::Score>);
   };
   for (int64_t k = 0; k < messages.inst.problem->n_labels; ++k) {
     parent[k] = possible(messages.beside(v)[k], messages.up(v)[k]);
@@ -55,7 +55,8 @@ inline void weigh_possible(const V* total, const uint8_t* possible, int64_t K, R
 template <class P, class V>
 inline double shared_mass(const V* evidence, const V* least, int64_t K) {
   double shared = 0;
-  for (int64_t k = 0; k < K; ++k) shared += static_cast<double>(P::linear(P::times(evidence[k], least[k])));
+  for (int64_t k = 0; k < K; ++k)
+    shared += static_cast<double>(P::linear(P::times(evidence[k], least[k])));
   return shared;
 }
 
@@ -99,11 +100,13 @@ inline void dobrushin_rates(const M& messages, int64_t v, const typename M::V* t
   const int64_t K = messages.inst.problem->n_labels;
   for (int64_t i = 0; i < K; ++i)
     for (int64_t j = 0; j < K && room.parent[i]; ++j)
-      room.matrix[i * K + j] = P::ratio(P::one, table[i * K + j], messages.below(v)[j], messages.up(v)[i]);
+      room.matrix[i * K + j] =
+          P::ratio(P::one, table[i * K + j], messages.below(v)[j], messages.up(v)[i]);
   *away = dobrushin(room.matrix, room.parent, K, K);
   for (int64_t j = 0; j < K; ++j)
     for (int64_t i = 0; i < K && room.child[j]; ++i)
-      room.matrix[j * K + i] = P::ratio(P::one, table[i * K + j], messages.beside(v)[i], messages.down(v)[j]);
+      room.matrix[j * K + i] =
+          P::ratio(P::one, table[i * K + j], messages.beside(v)[i], messages.down(v)[j]);
   *back = dobrushin(room.matrix, room.child, K, K);
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 #include "crfx/isa.hpp"
 
@@ -19,10 +20,11 @@ struct Lanes<float> {
   using Int = int32_t;
   static constexpr int count = 16, mantissa = 23, bias = 127;
   static constexpr float magic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
-  static constexpr float lowest_exponent = -87.0f;
   static constexpr float ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
-  // Below this a scale counts as vanished and the instance is redone in log space.
-  static constexpr float tiny = 1e-20f;
+  // Weights and messages that are not zero are held above `floor`, 2^-60, relative to the largest:
+  // the product of two is then a normal number, and zero means impossible. `lowest_exponent` is
+  // its logarithm; `doubt` the mass that held-up values may have before log space is called.
+  static constexpr float floor = 0x1p-60f, lowest_exponent = -41.5f, doubt = 0x1p-20f;
 };
 
 template <>
@@ -32,9 +34,8 @@ struct Lanes<double> {
   using Int = int64_t;
   static constexpr int count = 8, mantissa = 52, bias = 1023;
   static constexpr double magic = 6755399441055744.0;  // 1.5 * 2^52
-  static constexpr double lowest_exponent = -708.0;
   static constexpr double ln2_high = 0x1.62e42fefa3800p-1, ln2_low = 0x1.ef35793c76730p-45;
-  static constexpr double tiny = 1e-200;
+  static constexpr double floor = 0x1p-500, lowest_exponent = -346.5, doubt = 0x1p-44;
 };
 
 template <class S>
@@ -64,6 +65,11 @@ template <class P>
 CRFX_INLINE P smaller(P a, P b) {
   return a < b ? a : b;
 }
+// Lifts to the floor what is not zero.
+template <class S>
+CRFX_INLINE Pack<S> held(Pack<S> x) {
+  return x > 0 ? larger<Pack<S>>(x, splat(Lanes<S>::floor)) : Pack<S>{};
+}
 
 // Polynomial for exp(r), |r| <= ln2/2.
 CRFX_INLINE Pack<float> exp_reduced(Pack<float> r) {  // Cephes' expf, about 1 ulp
@@ -76,16 +82,26 @@ CRFX_INLINE Pack<float> exp_reduced(Pack<float> r) {  // Cephes' expf, about 1 u
   return (p * r) * r + r + 1.0f;
 }
 CRFX_INLINE Pack<double> exp_reduced(Pack<double> r) {  // Taylor to r^13: below 1e-17
-  constexpr double inverse_factorial[] = {
-      1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880,
-      1.0 / 40320,      1.0 / 5040,      1.0 / 720,      1.0 / 120,     1.0 / 24,
-      1.0 / 6,          0.5,             1.0,            1.0};
+  constexpr double inverse_factorial[] = {1.0 / 6227020800,
+                                          1.0 / 479001600,
+                                          1.0 / 39916800,
+                                          1.0 / 3628800,
+                                          1.0 / 362880,
+                                          1.0 / 40320,
+                                          1.0 / 5040,
+                                          1.0 / 720,
+                                          1.0 / 120,
+                                          1.0 / 24,
+                                          1.0 / 6,
+                                          0.5,
+                                          1.0,
+                                          1.0};
   Pack<double> p = splat(inverse_factorial[0]);
   for (int k = 1; k < 14; ++k) p = p * r + inverse_factorial[k];
   return p;
 }
 
-// exp(x) for x <= 0; exactly 0 below lowest_exponent, and at -inf.
+// exp(x) for x <= 0, held at lowest_exponent; exactly 0 at -inf, and there alone.
 template <class S>
 CRFX_INLINE Pack<S> exp_of_negative(Pack<S> x) {
   using L = Lanes<S>;
@@ -97,7 +113,7 @@ CRFX_INLINE Pack<S> exp_of_negative(Pack<S> x) {
   // The low bits of `rounded` hold n: shift it into the exponent.
   const Bits<S> power = ((Bits<S>)rounded + L::bias) << L::mantissa;
   const Pack<S> y = exp_reduced(r) * (Pack<S>)power;
-  return x < lowest ? Pack<S>{} : y;
+  return x > -std::numeric_limits<S>::infinity() ? y : Pack<S>{};
 }
 
 // For positive x: the power of two 2^-e with x * 2^-e in [1, 2), and e itself.

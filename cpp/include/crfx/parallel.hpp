@@ -56,18 +56,26 @@ class FlushDenormals {
   uint64_t saved_;
 };
 
-// Calls body(chunk, workspace) for every chunk, on up to `n_threads` threads (<= 0: all).
+// Whether this process was forked from one that had started threads. They do not exist here, and
+// OpenMP would wait for them for ever; see parallel.cpp.
+bool threads_are_lost();
+void note_threads();
+
+// Calls body(chunk, workspace) for every chunk, on up to `n_threads` threads (<= 0: all; a forked
+// child of a process that used threads: one).
 // The error of the lowest failing chunk is thrown again here; chunks above it may be skipped.
 template <class Body>
 void for_chunks(int64_t n_chunks, int n_threads, Body&& body) {
   if (n_threads <= 0) n_threads = available_threads();
   if (n_threads > n_chunks) n_threads = static_cast<int>(n_chunks);
+  if (threads_are_lost()) n_threads = 1;
   if (n_threads <= 1) {
     Workspace workspace;
     FlushDenormals flush;
     for (int64_t chunk = 0; chunk < n_chunks; ++chunk) body(chunk, workspace);
     return;
   }
+  note_threads();
   std::atomic<int64_t> first_failed{n_chunks};
   std::exception_ptr error;
 #pragma omp parallel num_threads(n_threads)

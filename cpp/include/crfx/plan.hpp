@@ -38,7 +38,8 @@ void order_by_length(const Problem<S>& p, std::vector<int64_t>& instances) {
     return;
   }
   std::vector<int64_t> next(static_cast<size_t>(longest) + 2, 0);
-  for (int64_t i = 0; i < p.n_instances; ++i) ++next[static_cast<size_t>(longest - p.length(i)) + 1];
+  for (int64_t i = 0; i < p.n_instances; ++i)
+    ++next[static_cast<size_t>(longest - p.length(i)) + 1];
   std::partial_sum(next.begin(), next.end(), next.begin());
   for (int64_t i = 0; i < p.n_instances; ++i)
     instances[static_cast<size_t>(next[static_cast<size_t>(longest - p.length(i))]++)] = i;
@@ -52,7 +53,8 @@ void add_units(const Problem<S>& p, int lanes, Plan& plan) {
     int64_t rows = 0;
     for (int64_t k = begin; k < begin + count; ++k) rows += p.length(plan.instances[k]);
     const int64_t longest = p.length(plan.instances[begin]);
-    if (static_cast<double>(rows) >= kLeastFill * static_cast<double>(lanes * longest) && longest > 0) {
+    if (static_cast<double>(rows) >= kLeastFill * static_cast<double>(lanes * longest) &&
+        longest > 0) {
       plan.units.push_back({begin, static_cast<int32_t>(count), true});
       begin += count;
     } else {
@@ -73,7 +75,8 @@ void cut_chunks(const Problem<S>& p, int64_t most_chunks, Plan& plan) {
       rows = 0;
     }
     const Unit& unit = plan.units[u];
-    for (int64_t k = unit.begin; k < unit.begin + unit.count; ++k) rows += p.length(plan.instances[k]);
+    for (int64_t k = unit.begin; k < unit.begin + unit.count; ++k)
+      rows += p.length(plan.instances[k]);
   }
   plan.chunks.push_back(static_cast<int64_t>(plan.units.size()));
 }
@@ -93,7 +96,8 @@ Plan make_plan(const Problem<S>& p, int lanes, int64_t sum_bytes) {
     for (int64_t i = 0; i < p.n_instances; ++i) plan.units.push_back({i, 1, false});
   }
   constexpr int64_t kMostSumBytes = int64_t(1) << 28;
-  const int64_t affordable = sum_bytes > 0 ? std::max<int64_t>(8, kMostSumBytes / sum_bytes) : detail::kMostChunks;
+  const int64_t affordable =
+      sum_bytes > 0 ? std::max<int64_t>(8, kMostSumBytes / sum_bytes) : detail::kMostChunks;
   detail::cut_chunks(p, std::min(affordable, detail::kMostChunks), plan);
   return plan;
 }

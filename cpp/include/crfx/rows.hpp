@@ -63,7 +63,8 @@ CRFX_INLINE S row_total(const S* x, int64_t n) {
 template <class S>
 CRFX_INLINE S row_product(const S* x, const S* y, int64_t n) {
   Pack<S> sum{};
-  over_row<S>(n, [&](int64_t k, Bits<S> used) { sum += used ? load(x + k) * load(y + k) : Pack<S>{}; });
+  over_row<S>(
+      n, [&](int64_t k, Bits<S> used) { sum += used ? load(x + k) * load(y + k) : Pack<S>{}; });
   return fold<S>(sum, [](Pack<S> a, Pack<S> b) { return a + b; });
 }
 
@@ -89,7 +90,8 @@ CRFX_INLINE void mix_packs(const RowSet<S>& rows, Pack<S> start, S* to, int64_t 
   // The last pack may hold less than a pack of this row: what follows it stays as it was.
   S* last = to + (packs - 1) * count;
   const int64_t rest = n - (packs - 1) * count;
-  store<S>(last, rest >= count ? acc[packs - 1] : (first_lanes<S>(rest) ? acc[packs - 1] : load(last)));
+  store<S>(last,
+           rest >= count ? acc[packs - 1] : (first_lanes<S>(rest) ? acc[packs - 1] : load(last)));
 }
 
 // The same over rows of n labels.

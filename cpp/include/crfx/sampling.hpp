@@ -3,7 +3,7 @@
 
 #include "crfx/decode.hpp"
 
-namespace crfx {
+namespace crfx::CRFX_ISA {
 
 // A uniform number in [0, 1) that depends on (seed, sample, row) alone, so that draws do not depend
 // on threads or on the order of work (SplitMix64's finaliser over a mixed key).
@@ -18,10 +18,6 @@ inline double uniform(uint64_t seed, uint64_t sample, uint64_t row) {
   z = mix(z ^ (row + 0x9e3779b97f4a7c15ULL));
   return static_cast<double>(z >> 11) * 0x1.0p-53;
 }
-
-}  // namespace crfx
-
-namespace crfx::CRFX_ISA {
 
 // Turns one row of weights (or log weights) into a label.
 template <class P, class V>
@@ -52,7 +48,8 @@ inline void draw_labelling(M& messages, uint64_t seed, int64_t sample, int32_t* 
   for (int64_t k = 0; k < inst.n; ++k) {
     const int64_t v = inst.at(k), p = inst.parent(v);
     label_row(messages, v, p < 0 ? 0 : states[p], row);
-    const double u = uniform(seed, static_cast<uint64_t>(sample), static_cast<uint64_t>(inst.first + v));
+    const double u =
+        uniform(seed, static_cast<uint64_t>(sample), static_cast<uint64_t>(inst.first + v));
     labels[v] = draw<P>(row, inst.problem->n_labels, u);
     states[v] = p < 0 ? labels[v] : next_state(inst, v, states[p], labels[v]);
   }

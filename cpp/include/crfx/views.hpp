@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "crfx/isa.hpp"
+
 namespace crfx {
 
 // How edge tables are shared: one for all edges, one per edge type, or one per row.
@@ -14,20 +16,24 @@ enum class Curvature { none, mixing, dobrushin, exact, length };
 // Whether and how edge marginals come out: not at all, summed per table, or one table per row.
 enum class EdgeOutput { none, sum, each };
 
-// A state whose probability lies below this counts as impossible when curvature is computed:
-// conditioning on it has no meaning in float32, and its row of the Hessian is as small.
-constexpr double kImpossible = 1e-30;
+// An event whose probability lies below this counts as impossible when curvature is computed:
+// messages do not resolve it (docs/decisions/0003), and its row of the Hessian is as small.
+template <class S>
+constexpr double kImpossible = sizeof(S) == 4 ? 1e-16 : 1e-30;
+
+// The largest magnitude of a finite score.
+constexpr double kLargestScore = 1e100;
 
 // A batch of scored instances. Rows are positions, stacked; nothing is padded.
 template <class S>
 struct Problem {
-  const S* node = nullptr;              // rows x labels
-  const S* edge = nullptr;              // tables x labels^(order+1), oldest label first
-  const S* start = nullptr;             // labels, or null: added at roots / first positions
-  const S* end = nullptr;               // labels, or null: added at the last position of a chain
-  const int64_t* offsets = nullptr;     // instances + 1
-  const int64_t* parents = nullptr;     // rows, index within the instance, -1 at roots; null: chains
-  const int64_t* visit = nullptr;       // rows, within the instance, parents first; null: chains
+  const S* node = nullptr;           // rows x labels
+  const S* edge = nullptr;           // tables x labels^(order+1), oldest label first
+  const S* start = nullptr;          // labels, or null: added at roots / first positions
+  const S* end = nullptr;            // labels, or null: added at the last position of a chain
+  const int64_t* offsets = nullptr;  // instances + 1
+  const int64_t* parents = nullptr;  // rows, index within the instance, -1 at roots; null: chains
+  const int64_t* visit = nullptr;    // rows, within the instance, parents first; null: chains
   const int32_t* edge_types = nullptr;  // rows, with Sharing::typed
   int64_t n_instances = 0;
   int64_t n_tables = 1;
@@ -35,15 +41,15 @@ struct Problem {
   int order = 1;
   Sharing sharing = Sharing::shared;
 
-  int64_t n_rows() const { return offsets[n_instances]; }
-  int64_t length(int64_t i) const { return offsets[i + 1] - offsets[i]; }
+  CRFX_INLINE int64_t n_rows() const { return offsets[n_instances]; }
+  CRFX_INLINE int64_t length(int64_t i) const { return offsets[i + 1] - offsets[i]; }
   // Number of window states, labels^order, and of entries of one table, labels^(order+1).
-  int64_t n_states() const {
+  CRFX_INLINE int64_t n_states() const {
     int64_t states = 1;
     for (int k = 0; k < order; ++k) states *= n_labels;
     return states;
   }
-  int64_t table_size() const { return n_states() * n_labels; }
+  CRFX_INLINE int64_t table_size() const { return n_states() * n_labels; }
 };
 
 // Outputs of sum-product; null where not wanted. Arrays indexed by row start zeroed.

@@ -6,6 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "crfx/isa.hpp"
+
 namespace crfx {
 
 class Workspace {
@@ -14,9 +16,12 @@ class Workspace {
   static constexpr size_t kSlack = 64;  // readable and writable past the end of every piece
   static constexpr size_t kFirstBlock = size_t(1) << 16;
 
+  Workspace();  // out of line, like all that uses the library's templates: see isa.hpp
+  ~Workspace();
+
   // Uninitialised room for `count` values; valid until the next reset().
   template <class T>
-  T* take(int64_t count) {
+  CRFX_INLINE T* take(int64_t count) {
     return static_cast<T*>(take_bytes(static_cast<size_t>(count) * sizeof(T)));
   }
   // Takes everything back. Memory is kept for the next instance, as one block.

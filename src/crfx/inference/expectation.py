@@ -9,9 +9,8 @@ import numpy.typing as npt
 
 from crfx import _core
 from crfx.inference.native import EdgeOutput, native_problem, thread_count
-from crfx.inference.problem import Problem, prepare
+from crfx.inference.problem import checked_cost, prepare
 from crfx.inference.results import Expectation
-from crfx.scores import FloatArray
 
 
 def expectation(
@@ -52,7 +51,7 @@ def expectation(
         end=end,
         order=order,
     )
-    costs = checked_cost(cost, problem)
+    costs = checked_cost(cost, problem, problem.scores.dtype)
     value = np.empty(problem.batch.n_instances)
     gradient = np.empty_like(problem.scores.node)
     edges = EdgeOutput(problem, edge_marginals)
@@ -66,22 +65,3 @@ def expectation(
         thread_count(n_jobs),
     )
     return Expectation(value, gradient, edges.result)
-
-
-def checked_cost(cost: npt.ArrayLike, problem: Problem) -> FloatArray:
-    """Return ``cost`` (rows, K) in the scores' dtype, or raise at the first that is not finite."""
-    array = np.asarray(cost)
-    if array.shape != problem.scores.node.shape or array.dtype.kind not in "fiu":
-        raise ValueError(
-            f"cost has shape {array.shape} and dtype {array.dtype}: it must hold a number for "
-            f"every node score, {problem.scores.node.shape}"
-        )
-    costs = np.ascontiguousarray(array, dtype=problem.scores.dtype)
-    bad = np.argwhere(~np.isfinite(costs))
-    if bad.size:
-        instance, position = problem.batch.locate(int(bad[0, 0]))
-        raise ValueError(
-            f"instance {instance}, position {position}: the cost of label {bad[0, 1]} is "
-            f"{costs[tuple(bad[0])]}; costs must be finite"
-        )
-    return costs

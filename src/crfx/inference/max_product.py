@@ -29,7 +29,9 @@ def max_product(
 
     With ``k=1``, ``labels`` is one stacked array (rows,); equal scores go to the smaller label,
     earlier positions (in a forest: roots) first.  With ``k`` > 1 it is a list per instance of up to
-    ``k`` pairs (label array, score): exact, distinct, best first, computed in float64.
+    ``k`` pairs (label array, score): exact, distinct, best first, computed in float64.  (With
+    ``k=1`` sums run in the dtype of ``node``: float32 decides between labellings whose scores
+    differ by less than its rounding.)
 
     Cost: O(K^(order + 1)) per position; each further labelling O(K) per position.
 
@@ -51,7 +53,8 @@ def max_product(
         end=end,
         order=order,
     )
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+    whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
+    if not whole or not 1 <= k < 2**31:
         raise ValueError(f"k is {k!r}: pass how many labellings you want, 1 or more")
     if k > 1:
         return _k_best(problem, int(k), thread_count(n_jobs))

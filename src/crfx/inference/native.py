@@ -15,6 +15,8 @@ from crfx.scores import FloatArray
 # on together with arrays of its own dtype.
 NativeProblem: TypeAlias = Any
 
+MOST_THREADS = 4096
+
 
 def native_problem(problem: Problem) -> NativeProblem:
     """Hand the arrays to the core, which views and does not copy them.
@@ -46,6 +48,8 @@ def thread_count(n_jobs: int | None) -> int:
         return _core.available_threads()
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
         raise ValueError(f"n_jobs is {n_jobs!r}: pass a number of threads, or None for all cores")
+    if n_jobs > MOST_THREADS:
+        raise ValueError(f"n_jobs is {n_jobs}: pass at most {MOST_THREADS} threads")
     return int(n_jobs) if n_jobs > 0 else max(1, _core.available_threads() + 1 + int(n_jobs))
 
 

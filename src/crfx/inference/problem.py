@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
-from crfx.scores import IntArray, Scores, Sharing
+from crfx.scores import LARGEST_SCORE, FloatArray, IntArray, Scores, Sharing
 from crfx.structures import Chain, Forest
 from crfx.structures.forest import NO_LAST_POSITION
 
@@ -99,3 +99,22 @@ def _check_edge_types(
             f"instance {instance}, position {position}: edge type {types[bad[0]]} is out of range, "
             f"edge has {n_types} tables (types 0 to {n_types - 1})"
         )
+
+
+def checked_cost(cost: npt.ArrayLike, problem: Problem, dtype: npt.DTypeLike) -> FloatArray:
+    """Return ``cost`` (rows, K) as ``dtype``, or raise at the first that is not finite."""
+    array = np.asarray(cost)
+    if array.shape != problem.scores.node.shape or array.dtype.kind not in "fiub":
+        raise ValueError(
+            f"cost has shape {array.shape} and dtype {array.dtype}: it must hold a real number "
+            f"for every node score, {problem.scores.node.shape}"
+        )
+    costs: FloatArray = np.ascontiguousarray(array, dtype=dtype)
+    bad = np.argwhere(~(np.abs(costs) <= LARGEST_SCORE))
+    if bad.size:
+        instance, position = problem.batch.locate(int(bad[0, 0]))
+        raise ValueError(
+            f"instance {instance}, position {position}: the cost of label {bad[0, 1]} is "
+            f"{costs[tuple(bad[0])]}; costs must be finite (within ±{LARGEST_SCORE:g})"
+        )
+    return costs

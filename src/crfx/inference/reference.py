@@ -1,6 +1,7 @@
 """The slow twin of the core: plain NumPy in float64 and log space, for tests and for reading.
 
-Same signatures and results as ``crfx.inference``; clear before fast.  Chains of every order and
+Same signatures as ``crfx.inference`` and the same results (samples: the same distribution, not the
+same draws); clear before fast.  Chains of every order and
 forests go through one recursion, on a tree of windows (``reference_windows``).
 """
 
@@ -12,7 +13,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from crfx.inference.problem import Problem, prepare
+from crfx.inference.problem import Problem, checked_cost, prepare
 from crfx.inference.reference_curvature import Curvature, gammas
 from crfx.inference.reference_decoding import draw, k_best
 from crfx.inference.reference_expectation import (
@@ -110,8 +111,8 @@ def sample(
     edge: npt.ArrayLike | None,
     offsets: npt.ArrayLike,
     *,
-    n: int,
-    seed: int,
+    n: int = 1,
+    seed: int = 0,
     parents: npt.ArrayLike | None = None,
     edge_types: npt.ArrayLike | None = None,
     start: npt.ArrayLike | None = None,
@@ -157,7 +158,7 @@ def expectation(
     """
     _check_options(edge_marginals, None, n_jobs)
     problem = _problem(node, edge, offsets, parents, edge_types, start, end, order)
-    costs = _checked_cost(cost, problem)
+    costs: Array = checked_cost(cost, problem, np.float64).astype(np.float64, copy=False)
     value = np.zeros(problem.batch.n_instances)
     out_node, out_edge = _empty_parts(problem)
     for instance, tree in window_trees(problem):
@@ -204,22 +205,6 @@ def _problem(
     used = problem.structure.edge_rows(problem.batch) if problem.sharing == "each" else None
     problem.scores.check_finite(problem.batch, used)
     return problem
-
-
-def _checked_cost(cost: npt.ArrayLike, problem: Problem) -> Array:
-    table, shape = np.asarray(cost), problem.scores.node.shape
-    if table.dtype.kind not in "fiu" or table.shape != shape:
-        raise ValueError(
-            f"cost has shape {table.shape} and dtype {table.dtype}: pass real numbers, {shape}"
-        )
-    bad = np.argwhere(~np.isfinite(table))
-    if len(bad):
-        instance, position = problem.batch.locate(int(bad[0, 0]))
-        raise ValueError(
-            f"instance {instance}, position {position}: the cost of label {bad[0, 1]} is "
-            f"{table[tuple(bad[0])]}; costs must be finite"
-        )
-    return table.astype(np.float64)
 
 
 def _allowed(instance: int, value: float) -> float:

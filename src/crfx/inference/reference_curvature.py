@@ -29,8 +29,9 @@ from crfx.inference.reference_windows import (
 from crfx.inference.results import IMPOSSIBLE
 
 Curvature = Literal["mixing", "dobrushin", "exact", "length"]
-Rate = Callable[[Array], float]
-"""How much of a total variation distance survives a step: from P(outcome | state), one row each."""
+Rate = Callable[[Array, Array], float]
+"""How much of a total variation distance survives a step: from P(outcome | state), one row each,
+and P(state)."""
 
 NO_INTERACTION = 2.0
 """Gamma of an event on its own: ||P(y | k) - P(y | not k)||_1."""
@@ -43,6 +44,7 @@ def gammas(problem: Problem, kind: Curvature) -> tuple[Array, Array | None]:
     """
     rows, k = problem.scores.node.shape
     exact = kind == "exact"
+    impossible = IMPOSSIBLE[problem.scores.dtype]
     node = np.full((rows, k) if exact else (rows,), NO_INTERACTION)
     edge = np.zeros((rows, *(k,) * problem.structure.n_label_axes) if exact else (rows,))
     if kind == "length":
@@ -50,9 +52,9 @@ def gammas(problem: Problem, kind: Curvature) -> tuple[Array, Array | None]:
     else:
         for _, tree in window_trees(problem):
             if kind == "exact":
-                _exact(tree, node, edge)
+                _exact(tree, node, edge, impossible)
             else:
-                _mixing(tree, node, edge, RATES[kind])
+                _mixing(tree, node, edge, _among_possible(RATES[kind], impossible))
     return node, None if problem.sharing == "none" else edge
 
 
@@ -67,7 +69,12 @@ def dobrushin_rate(conditional: Array) -> float:
     return float(np.clip(gaps.max(), 0.0, 1.0))
 
 
-RATES: dict[str, Rate] = {"mixing": mixing_rate, "dobrushin": dobrushin_rate}
+RATES = {"mixing": mixing_rate, "dobrushin": dobrushin_rate}
+
+
+def _among_possible(rate: Callable[[Array], float], impossible: float) -> Rate:
+    """Leave out the states that no walk starts from."""
+    return lambda conditional, states: rate(conditional[states > impossible])
 
 
 def _length(problem: Problem, node: Array, edge: Array) -> None:
@@ -180,12 +187,12 @@ def _window_rates(joints: list[Array], rate: Rate) -> list[float]:
     window's n axes, then m more; each step multiplies by P(y_{t+m} | the n labels before).
     """
     n = joints[0].ndim - 1
-    possible = np.exp(log_sum(joints[0], 1)).ravel() > IMPOSSIBLE
+    states = np.exp(log_sum(joints[0], 1)).ravel()
     ahead = np.zeros((joints[0].shape[0],) * n)
     rates = []
     for joint in joints:
         ahead = ahead[..., None] + normalised(joint, 1)
-        rates.append(rate(np.exp(ahead).reshape(len(possible), -1)[possible]))
+        rates.append(rate(np.exp(ahead).reshape(len(states), -1), states))
     return rates
 
 
@@ -197,7 +204,7 @@ def _rate_given(joint: Array, rate: Rate) -> float:
 # Exact: compare every event with its complement.
 
 
-def _exact(tree: Tree, node: Array, edge: Array) -> None:
+def _exact(tree: Tree, node: Array, edge: Array, impossible: float) -> None:
     """Fill sum_j |H_ij| / H_ii as sum_j |P(j | i) - P(j | not i)|, which never cancels.
 
     One run of the recursion per event and one per complement: O(N^2 K^(n+2)) for the nodes of a
@@ -210,12 +217,13 @@ def _exact(tree: Tree, node: Array, edge: Array) -> None:
             shape = [k, *(k if a == axis else 1 for a in range(n_axes))]
             mask = _event_or_not(np.eye(k, dtype=bool).reshape(shape))
             clamped = beliefs(exchanged(tree, index, replace(window, local=window.local + mask)))
-            node[window.rows[axis]] = _moved(clamped, total, _node_distances(tree, clamped))
+            distances = _node_distances(tree, clamped)
+            node[window.rows[axis]] = _moved(clamped, total, distances, impossible)
         if window.table is not None:
             events = np.eye(window.table.size, dtype=bool).reshape(-1, *window.table.shape)
             table = window.table + _event_or_not(events)
             clamped = beliefs(exchanged(tree, index, replace(window, table=table)))
-            moved = _moved(clamped, total, _edge_distances(tree, clamped))
+            moved = _moved(clamped, total, _edge_distances(tree, clamped), impossible)
             edge[window.rows[-1]] = moved.reshape(window.table.shape)
 
 
@@ -224,10 +232,10 @@ def _event_or_not(events: npt.NDArray[np.bool_]) -> Array:
     return np.where(np.stack([events, ~events]), 0.0, -np.inf)
 
 
-def _moved(clamped: Beliefs, total: float, distances: Array) -> Array:
+def _moved(clamped: Beliefs, total: float, distances: Array, impossible: float) -> Array:
     """(events,) the distances, or NO_INTERACTION where the event is impossible or certain."""
     probabilities = np.exp(clamped.log_z - total)
-    return np.where((probabilities > IMPOSSIBLE).all(axis=0), distances, NO_INTERACTION)
+    return np.where((probabilities > impossible).all(axis=0), distances, NO_INTERACTION)
 
 
 def _node_distances(tree: Tree, clamped: Beliefs) -> Array:

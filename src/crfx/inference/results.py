@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from crfx.scores import FloatArray, IntArray
 
-IMPOSSIBLE = 1e-30
-"""Events of smaller probability count as impossible where curvature is computed: conditioning on
-them has no meaning in float32, and their rows of the Hessian are as small."""
+IMPOSSIBLE = {np.dtype(np.float32): 1e-16, np.dtype(np.float64): 1e-30}
+"""Events of smaller probability count as impossible where curvature is computed, by the dtype of
+the scores: messages do not resolve them, and their rows of the Hessian are as small."""
 
 KBest = list[list[tuple[IntArray, float]]]
 """Per instance the best labellings, best first: (labels (length,), score)."""
@@ -31,6 +33,7 @@ class SumProduct:
         Factors with which gamma * diag(H) dominates H, the Hessian of ``log_z`` in the node
         scores; with a label axis where ``curvature="exact"``.  Events of probability below
         ``IMPOSSIBLE``, or that close to 1, get 2 there and are left out of the other kinds' rates.
+        (float32 resolves no event rarer than about 1e-6 where messages contradict each other.)
     edge_gamma : None, (rows,) or (rows, K, ..., K)
         The same for edge scores, at the row where the edge ends; zero where none does.
     """

@@ -31,7 +31,8 @@ def sample(
     Returns (n, rows) int32.  A draw depends on the seed, its number, its row and the scores alone:
     not on threads, and asking for more draws does not change the first ones.
 
-    Cost: one half of sum-product, then O(K) per draw and position.
+    Cost: one sum-product, then O(K) per draw and position (O(K^(order + 1)) where long instances
+    have a table per row, which is made anew each time).
 
     >>> import numpy as np
     >>> sample(np.array([[0.0, -np.inf], [-np.inf, 0.0]]), None, [0, 2], n=2).tolist()

@@ -39,11 +39,13 @@ def sum_product(
     edge : None, (K, ..., K), (types, K, ..., K) or (rows, K, ..., K)
         Score of every label after its ``order`` predecessors, oldest axis first; one table for all
         edges, one per edge type (with ``edge_types``), or one per row for the edge that ends there.
-        A table applies from position ``order`` on.  None: positions are independent.
+        A table applies from position ``order`` on.  None: positions are independent.  Rows at
+        which no edge ends are not looked at.
     offsets : (instances + 1,)
         Instance i owns rows offsets[i] to offsets[i + 1].
     parents : (rows,), optional
-        Makes instances forests: index of the parent within the instance, -1 at a root.
+        Makes instances forests: index of the parent within the instance, -1 at a root.  Forests
+        have order 1 and no ``end``.
     edge_types : (rows,), optional
         Type of the edge that ends at the row.
     start, end : (K,), optional
@@ -58,7 +60,8 @@ def sum_product(
         (Chen et al. 2015, section 4): "mixing" (O(K^2) per edge), "dobrushin" (tighter, O(K^3)),
         "exact" (row sums, Eq. 9 and 10; quadratic in the length), "length" (twice the length).
     n_jobs : int, optional
-        Threads; None: all cores.  The result does not depend on it.
+        Threads; None or -1: all cores, -2: all but one.  The result does not depend on it.  A
+        process that was forked from one that used threads runs on one.
 
     Returns
     -------

@@ -35,6 +35,8 @@ class Enumerated:
     n_labels : int
     n_axes : int
         Label axes of an edge table.
+    impossible : float
+        Probability below which an event is not conditioned on.
     """
 
     labels: npt.NDArray[np.int64]
@@ -43,6 +45,7 @@ class Enumerated:
     first_row: int
     n_labels: int
     n_axes: int
+    impossible: float
 
     @property
     def log_z(self) -> float:
@@ -114,7 +117,7 @@ class Enumerated:
     def _given(self, subset: npt.NDArray[np.bool_], events: Array) -> Array | None:
         """(events,) probabilities given a set of labellings; None where the set is impossible."""
         total = _log_sum(self.scores[subset])
-        if np.exp(total - self.log_z) <= IMPOSSIBLE:
+        if np.exp(total - self.log_z) <= self.impossible:
             return None
         return np.asarray(np.exp(self.scores[subset] - total) @ events[subset])
 
@@ -136,7 +139,10 @@ def enumerate_instances(
     bounds = np.asarray(offsets).tolist()
     up = None if parents is None else np.asarray(parents).tolist()
     types = None if edge_types is None else np.asarray(edge_types).tolist()
-    return [_enumerate(slice(a, b), tables, ends, up, types, order) for a, b in pairwise(bounds)]
+    limit = IMPOSSIBLE.get(np.asarray(node).dtype, IMPOSSIBLE[np.dtype(np.float64)])
+    return [
+        _enumerate(slice(a, b), tables, ends, up, types, order, limit) for a, b in pairwise(bounds)
+    ]
 
 
 def sum_product(
@@ -227,6 +233,7 @@ def _enumerate(
     parents: list[int] | None,
     types: list[int] | None,
     order: int,
+    impossible: float,
 ) -> Enumerated:
     node, edge = tables
     n_labels, length = node.shape[1], rows.stop - rows.start
@@ -250,7 +257,7 @@ def _enumerate(
         assert edge is not None
         table = _table_of(edge, rows.start + part[-1], types, order)
         scores += table[tuple(labels[:, t] for t in part)]
-    return Enumerated(labels, scores, parts, rows.start, n_labels, order + 1)
+    return Enumerated(labels, scores, parts, rows.start, n_labels, order + 1, impossible)
 
 
 def _parts(parents: list[int], chain_order: int | None) -> list[tuple[int, ...]]:

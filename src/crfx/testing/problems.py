@@ -58,13 +58,15 @@ def make_problem(
     ends: bool = True,
     scale: float = 1.0,
     forbid: float = 0.0,
+    gap: float = 0.0,
     dtype: npt.DTypeLike = np.float64,
 ) -> RawProblem:
     """Make a problem with Gaussian scores of standard deviation ``scale``.
 
     ``ends`` adds start scores, and end scores to chains.  ``forbid`` is the share of node and edge
-    scores set to -inf; a labelling drawn beforehand stays allowed.  The same seed and arguments
-    give the same problem.
+    scores set to -inf; a labelling drawn beforehand stays allowed.  ``gap`` is taken from a third
+    of the node and edge scores, to reach where arithmetic of limited range gives way.  The same
+    seed and arguments give the same problem.
     """
     random = np.random.default_rng(seed)
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
@@ -88,6 +90,7 @@ def make_problem(
         end=end if ends and parents is None else None,
         order=order,
     )
+    problem = _lower(problem, random, gap) if gap else problem
     return _cast(_forbid(problem, random, forbid), np.dtype(dtype))
 
 
@@ -120,6 +123,7 @@ def problems(
     max_labels: int = 3,
     scales: Sequence[float] = (0.0, 1.0, 8.0),
     forbids: Sequence[float] = (0.0, 0.3),
+    gaps: Sequence[float] = (0.0,),
     dtypes: Sequence[npt.DTypeLike] = (np.float64, np.float32),
 ) -> SearchStrategy[RawProblem]:
     """Return a hypothesis strategy over :func:`make_problem`; empty instances included.
@@ -142,10 +146,21 @@ def problems(
             ends=draw(st.booleans()),
             scale=draw(st.sampled_from(scales)),
             forbid=draw(st.sampled_from(forbids)),
+            gap=draw(st.sampled_from(gaps)),
             dtype=draw(st.sampled_from(dtypes)),
         )
 
     return drawn()
+
+
+def _lower(problem: RawProblem, random: np.random.Generator, gap: float) -> RawProblem:
+    def lowered(table: FloatArray) -> FloatArray:
+        return table - gap * (random.random(table.shape) < 1 / 3)
+
+    edge = problem.edge
+    return problem.with_arrays(
+        node=lowered(problem.node), edge=None if edge is None else lowered(edge)
+    )
 
 
 def _forbid(problem: RawProblem, random: np.random.Generator, share: float) -> RawProblem:
