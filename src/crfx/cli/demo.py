@@ -9,7 +9,7 @@ without counting the frequency of a digit twice.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,9 +29,26 @@ _PSEUDO_COUNT = 0.1  # what was never seen in training stays possible
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     parser.add_argument(
-        "--strings", type=int, default=400, help="half train, half test (%(default)s)"
+        "--strings",
+        type=_at_least(2),
+        default=400,
+        metavar="N",
+        help="how many strings, half of them to train and half to test (%(default)s)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="which strings (%(default)s)")
+    parser.add_argument(
+        "--seed", type=_at_least(0), default=0, metavar="N", help="which strings (%(default)s)"
+    )
+
+
+def _at_least(least: int) -> Callable[[str], int]:
+    """A whole number for argparse, which names the option in its errors."""
+
+    def number(text: str) -> int:
+        if not text.removeprefix("-").isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text} is not a whole number of {least} or more")
+        return int(text)
+
+    return number
 
 
 def run(arguments: argparse.Namespace) -> None:
