@@ -95,13 +95,16 @@ struct BoundProblem {
 
 template <class S>
 void sum_product(const BoundProblem<S>& problem, Array<double> log_z, Maybe<S> node, Maybe<S> edge,
-                 Maybe<double> edge_sum, Maybe<S> node_gamma, Maybe<S> edge_gamma,
+                 Maybe<double> edge_sum, Maybe<double> edge_curvature, Maybe<const double> weight,
+                 Maybe<S> node_gamma, Maybe<S> edge_gamma,
                  const std::optional<std::string>& curvature, int n_threads) {
   crfx::SumOutputs<S> out;
   out.log_z = log_z.data();
   out.node = data_of(node);
   out.edge = data_of(edge);
   out.edge_sum = data_of(edge_sum);
+  out.edge_curvature = data_of(edge_curvature);
+  out.weight = data_of(weight);
   out.node_gamma = data_of(node_gamma);
   out.edge_gamma = data_of(edge_gamma);
   out.curvature = curvature_of(curvature);
@@ -171,6 +174,7 @@ void bind(nb::module_& m, const char* problem_name) {
           "start"_a.noconvert().none(), "end"_a.noconvert().none(), "order"_a, "sharing"_a);
   m.def("sum_product", &sum_product<S>, "problem"_a, "log_z"_a.noconvert(),
         "node"_a.noconvert().none(), "edge"_a.noconvert().none(), "edge_sum"_a.noconvert().none(),
+        "edge_curvature"_a.noconvert().none(), "weight"_a.noconvert().none(),
         "node_gamma"_a.noconvert().none(), "edge_gamma"_a.noconvert().none(), "curvature"_a.none(),
         "n_threads"_a, "Fills the given arrays; those that are None are not computed.");
   m.def("expectation", &expectation<S>, "problem"_a, "cost"_a.noconvert(), "value"_a.noconvert(),

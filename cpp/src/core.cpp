@@ -103,13 +103,14 @@ void sum_product(const Problem<S>& p, const SumOutputs<S>& out, int n_threads) {
   const bool bundles = can_bundle(p) && out.edge_output != EdgeOutput::each &&
                        (out.curvature == Curvature::none || out.curvature == Curvature::mixing);
   const Lifted<S> lifted(p, kernel, true);
-  const int64_t size = sum_size(p, out.edge_output);
-  const Plan plan = make_plan(p, bundles ? kernel.lanes : 1, size * 8);
-  ChunkSums sums(plan.n_chunks(), size);
+  const int64_t size = sum_size(p, out.edge_output), curved = out.edge_curvature ? size : 0;
+  const Plan plan = make_plan(p, bundles ? kernel.lanes : 1, (size + curved) * 8);
+  ChunkSums sums(plan.n_chunks(), size), curvatures(plan.n_chunks(), curved);
   run(p, plan, n_threads, [&](int64_t chunk, Workspace& work) {
-    kernel.sum(share_of(p, lifted, plan, chunk), out, sums.of(chunk), work);
+    kernel.sum(share_of(p, lifted, plan, chunk), out, sums.of(chunk), curvatures.of(chunk), work);
   });
   sums.add_to(out.edge_sum);
+  curvatures.add_to(out.edge_curvature);
 }
 
 template <class S>

@@ -77,32 +77,47 @@ void write_gamma(M& messages, const SumOutputs<S>& out, Workspace& work) {
   }
 }
 
+// Where the sums over edges go, in lanes and alone. Members are null where not wanted.
+template <class S>
+struct EdgeSums {
+  EdgeMarginalSum<S>* marginals = nullptr;
+  EdgeCurvatureSum<S>* curvatures = nullptr;
+  EdgeTotals<S>* totals = nullptr;
+  double* curvature = nullptr;
+};
+
 template <class P, class S>
 bool sum_alone(const Instance<S>& inst, const Share<S>& share, const SumOutputs<S>& out,
-               EdgeTotals<S>* totals, Workspace& work) {
+               const EdgeSums<S>& sums, Workspace& work) {
   Messages<P, S> messages(inst, *share.lifted, work);
   if (!messages.pass_up() || !messages.pass_down()) return false;
   out.log_z[inst.index] = messages.log_z;
   const int64_t K = inst.problem->n_labels;
+  const double weight = out.weight ? out.weight[inst.index] : 1.0;
   for (int64_t v = 0; out.node && v < inst.n; ++v)
     node_marginal(messages, v, out.node + (inst.first + v) * K);
-  for (int64_t v = 0; totals && v < inst.n; ++v)
-    if (inst.has_table(v)) totals->add(messages, v);
+  for (int64_t v = 0; sums.totals && v < inst.n; ++v)
+    if (inst.has_table(v)) sums.totals->add(messages, v, weight);
   if (out.edge) write_edge_marginals(messages, out.edge, work);
   write_gamma(messages, out, work);
+  if (sums.curvature) {
+    const S* gamma = out.curvature == Curvature::none ? nullptr : out.edge_gamma;
+    const bool per_entry = out.curvature == Curvature::exact;
+    add_edge_curvature(messages, gamma, per_entry, weight, sums.curvature, work);
+  }
   return true;
 }
 
 template <class S>
 void sum_instance(const Share<S>& share, int64_t index, bool narrow, const SumOutputs<S>& out,
-                  EdgeTotals<S>* totals, Workspace& work) {
+                  const EdgeSums<S>& sums, Workspace& work) {
   const Instance<S> inst(*share.problem, index);
   out.log_z[index] = 0;
   if (inst.n == 0) return;
   with_fallback<S>(index, narrow, work, [&]<class P>(P) {
     // The exact multipliers divide by small probabilities: float64 log space from the start.
     if (!P::exact_range && out.curvature == Curvature::exact) return false;
-    return sum_alone<P>(inst, share, out, totals, work);
+    return sum_alone<P>(inst, share, out, sums, work);
   });
 }
 
@@ -115,33 +130,39 @@ void check_unit(const Share<S>& share, const Unit& unit) {
 // Chains side by side; those in which held values matter are redone alone.
 template <class S>
 void sum_bundle(const Share<S>& share, const Unit& unit, const SumOutputs<S>& out,
-                EdgeSum<S>* edges, EdgeTotals<S>* totals, Workspace& work) {
+                const EdgeSums<S>& sums, Workspace& work) {
   const Bundle<S> bundle(*share.problem, share.instances + unit.begin, unit.count);
   BundleSum<S> lanes(*share.problem, *share.lifted, bundle, work);
-  lanes.run(out, edges);
+  lanes.run(out, sums.marginals, sums.curvatures);
   for (int l = 0; l < unit.count; ++l)
-    if (!lanes.ok(l)) sum_instance(share, bundle.index[l], false, out, totals, work);
+    if (!lanes.ok(l)) sum_instance(share, bundle.index[l], false, out, sums, work);
 }
 
 template <class S>
-void sum(const Share<S>& share, const SumOutputs<S>& out, double* edge_sum, Workspace& work) {
+void sum(const Share<S>& share, const SumOutputs<S>& out, double* edge_sum, double* edge_curvature,
+         Workspace& work) {
   const Problem<S>& p = *share.problem;
   Workspace kept;  // the sums outlive the units
   bool bundles = false;
   for (const Unit* unit = share.first; unit != share.last; ++unit) bundles |= unit->bundled;
-  Maybe<EdgeSum<S>> edges;
+  Maybe<EdgeMarginalSum<S>> marginals;
+  Maybe<EdgeCurvatureSum<S>> curvatures;
   Maybe<EdgeTotals<S>> totals;
+  const S* table = share.lifted->tables;
   if (edge_sum) totals.make(p, edge_sum, kept);
-  if (edge_sum && bundles) edges.make(p.n_labels, share.lifted->tables, edge_sum, kept);
+  if (edge_sum && bundles) marginals.make(p.n_labels, table, edge_sum, kept);
+  if (edge_curvature && bundles) curvatures.make(p.n_labels, table, edge_curvature, kept);
+  const EdgeSums<S> sums = {marginals.get(), curvatures.get(), totals.get(), edge_curvature};
   for (const Unit* unit = share.first; unit != share.last; ++unit) {
     check_unit(share, *unit);
     work.reset();
     if (unit->bundled)
-      sum_bundle(share, *unit, out, edges.get(), totals.get(), work);
+      sum_bundle(share, *unit, out, sums, work);
     else
-      sum_instance(share, share.instances[unit->begin], true, out, totals.get(), work);
+      sum_instance(share, share.instances[unit->begin], true, out, sums, work);
   }
-  if (edges.get()) edges.get()->flush();
+  if (marginals.get()) marginals.get()->flush();
+  if (curvatures.get()) curvatures.get()->flush();
   if (totals.get()) totals.get()->flush();
 }
 

@@ -45,18 +45,23 @@ class BundleSum {
     scratch_ = work.take<Pack<S>>(3 * K_);
     away_ = work.take<Pack<S>>(T_);
     back_ = work.take<Pack<S>>(T_);
+    edge_gamma_ = work.take<Pack<S>>(T_);
     ok_ = bundle.alive(0);
     exponents_ = Bits<S>{};
     for (int l = 0; l < lanes; ++l) shift_[l] = 0;
   }
 
-  void run(const SumOutputs<S>& out, EdgeSum<S>* edges) {
+  void run(const SumOutputs<S>& out, EdgeMarginalSum<S>* marginals,
+           EdgeCurvatureSum<S>* curvature) {
     const bool rates = out.curvature == Curvature::mixing;
     for (int64_t t = T_ - 1; t >= 0; --t) step_back(t);
     finish_log_z(out.log_z);
     for (int64_t t = 0; t < T_; ++t) step_ahead(t, rates, out.node);
-    if (edges && T_ > 1) add_edges(*edges);
     if (rates) write_gamma(out);
+    if (T_ < 2) return;
+    if (any<S>(bundle_.alive(0) & ~ok_)) leave_out_failed();
+    if (curvature) add_curvature(out, *curvature);
+    if (marginals) add_marginals(out, *marginals);
   }
   // Whether the lane's results stand; a lane without an instance does not count.
   bool ok(int l) const { return ok_[l] != 0; }
@@ -172,19 +177,38 @@ class BundleSum {
     return smaller<Pack<S>>(larger<Pack<S>>(alpha, Pack<S>{}), splat(S(1)));
   }
 
-  void add_edges(EdgeSum<S>& edges) {
-    if (any<S>(bundle_.alive(0) & ~ok_))
-      for (int64_t k = 0; k < T_ * K_; ++k) {
-        below_[k] = ok_ ? below_[k] : Pack<S>{};
-        ahead_[k] = ok_ ? ahead_[k] : Pack<S>{};
-      }
-    edges.add(ahead_, below_ + K_, T_ - 1);
+  void leave_out_failed() {
+    for (int64_t k = 0; k < T_ * K_; ++k) {
+      below_[k] = ok_ ? below_[k] : Pack<S>{};
+      ahead_[k] = ok_ ? ahead_[k] : Pack<S>{};
+    }
+  }
+  Pack<S> weights(const SumOutputs<S>& out) const {
+    Pack<S> w;
+    for (int l = 0; l < lanes; ++l)
+      w[l] =
+          out.weight && bundle_.index[l] >= 0 ? static_cast<S>(out.weight[bundle_.index[l]]) : S(1);
+    return w;
+  }
+  // Sums of weight x gamma x p (1 - p); gamma is 1 where none was asked for.
+  void add_curvature(const SumOutputs<S>& out, EdgeCurvatureSum<S>& sum) {
+    const Pack<S> weight = weights(out);
+    for (int64_t t = 1; t < T_; ++t)
+      edge_gamma_[t] = out.curvature == Curvature::mixing ? weight * edge_gamma_[t] : weight;
+    sum.add({ahead_, below_ + K_, edge_gamma_ + 1}, T_ - 1);
+  }
+  void add_marginals(const SumOutputs<S>& out, EdgeMarginalSum<S>& sum) {
+    if (out.weight) {
+      const Pack<S> weight = weights(out);
+      for (int64_t k = 0; k < T_ * K_; ++k) ahead_[k] *= weight;
+    }
+    sum.add({ahead_, below_ + K_}, T_ - 1);
   }
 
   // spread_rates of mixing_forest.hpp on a chain, in lanes.
   void write_gamma(const SumOutputs<S>& out) {
     Pack<S> beta_ahead{}, eps_ahead{}, beta_back{}, eps_back{};
-    Pack<S>*node = up_, *edge = below_;  // room of T packs each, no longer needed
+    Pack<S>*node = up_, *edge = edge_gamma_;  // up is no longer needed: room of T packs
     for (int64_t t = T_ - 1; t >= 0; --t) {
       const Bits<S> inner = bundle_.alive(t + 1);
       if (t + 1 < T_) {
@@ -210,7 +234,7 @@ class BundleSum {
   const LiftedTables<S>& lifted_;
   const Bundle<S>& bundle_;
   int64_t K_, T_;
-  Pack<S>*ahead_, *below_, *up_, *down_, *scratch_, *away_, *back_;
+  Pack<S>*ahead_, *below_, *up_, *down_, *scratch_, *away_, *back_, *edge_gamma_;
   Bits<S> ok_, exponents_;
   double shift_[lanes];
 };

@@ -31,8 +31,9 @@ struct Kernels {
   int lanes;
   // Shared and typed tables as LiftedTables, for sums or maxima; `transposed` may be null.
   void (*lift_tables)(const Problem<S>&, bool for_sums, S* tables, S* transposed, double* shift);
-  // edge_sum: this chunk's own float64 sums, zeroed by the caller.
-  void (*sum)(const Share<S>&, const SumOutputs<S>&, double* edge_sum, Workspace&);
+  // edge_sum, edge_curvature: this chunk's own float64 sums, zeroed by the caller, or null.
+  void (*sum)(const Share<S>&, const SumOutputs<S>&, double* edge_sum, double* edge_curvature,
+              Workspace&);
   void (*expectation)(const Share<S>&, const S* cost, const ExpectationOutputs<S>&,
                       double* edge_sum, Workspace&);
   void (*best)(const Share<S>&, int32_t* labels, double* scores, Workspace&);

@@ -53,9 +53,9 @@ class EdgeTotals {
         sums_(work.take<S>(n_rows_ * stride_)) {
     clear();
   }
-  // Adds the edge above v.
+  // Adds the edge above v, `weight` times.
   template <class M>
-  void add(M& messages, int64_t v) {
+  void add(M& messages, int64_t v, double weight) {
     const auto& inst = messages.inst;
     const EdgeShape s = inst.shape(v);
     const int64_t type =
@@ -69,10 +69,11 @@ class EdgeTotals {
       if constexpr (!__is_same(typename M::Arithmetic, ScaledSum<S>)) {
         for (int64_t c = 0; c < s.C; ++c)
           total_[(first_row + ar) * s.C + c] +=
+              weight *
               M::Arithmetic::ratio(beside[ar], table[ar * s.C + c], below[r * s.C + c], norm);
       } else {
-        row_add_product(beside[ar] / norm, table + ar * s.C, below + r * s.C,
-                        sums_ + (first_row + ar) * stride_, s.C);
+        row_add_product(static_cast<S>(weight) * beside[ar] / norm, table + ar * s.C,
+                        below + r * s.C, sums_ + (first_row + ar) * stride_, s.C);
       }
     }
     if (++pending_ == kMostPending) flush();
@@ -96,6 +97,29 @@ class EdgeTotals {
   double* total_;
   S* sums_;
 };
+
+// Adds weight x gamma p (1 - p) of every edge of the instance to float64 sums, per table. `gamma`
+// is null (for 1), one per row, or one per row and table entry.
+template <class M, class S>
+inline void add_edge_curvature(M& messages, const S* gamma, bool per_entry, double weight,
+                               double* total, Workspace& work) {
+  const auto& inst = messages.inst;
+  const Problem<S>& p = *inst.problem;
+  const int64_t K = p.n_labels, size = p.table_size();
+  auto* row = work.take<typename M::V>(K);
+  for (int64_t v = 0; v < inst.n; ++v) {
+    if (!inst.has_table(v)) continue;
+    const int64_t type = p.sharing == Sharing::typed ? p.edge_types[inst.first + v] : 0;
+    const S* own = gamma ? gamma + (per_entry ? (inst.first + v) * size : inst.first + v) : nullptr;
+    edge_marginal(messages, v, row, [&](int64_t k, const auto* values) {
+      double* to = total + type * size + k;
+      for (int64_t c = 0; c < K; ++c) {
+        const double x = values[c], factor = own ? own[per_entry ? k + c : 0] : 1.0;
+        to[c] += x < 1 ? weight * factor * x * (1 - x) : 0.0;
+      }
+    });
+  }
+}
 
 // Edge marginals of every row of the instance: rows x table.
 template <class M, class S>

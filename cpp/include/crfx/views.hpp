@@ -59,8 +59,11 @@ struct SumOutputs {
   S* node = nullptr;           // rows x labels
   S* edge = nullptr;           // EdgeOutput::each: rows x table_size
   double* edge_sum = nullptr;  // EdgeOutput::sum: tables (1 unless typed) x table_size
-  S* node_gamma = nullptr;     // rows; exact: rows x labels
-  S* edge_gamma = nullptr;     // rows; exact: rows x table_size
+  // Sums of gamma p (1 - p) over edges, like edge_sum; gamma is 1 where Curvature::none.
+  double* edge_curvature = nullptr;
+  const double* weight = nullptr;  // instances: factors of both sums, null for 1
+  S* node_gamma = nullptr;         // rows; exact: rows x labels
+  S* edge_gamma = nullptr;         // rows; exact: rows x table_size
   Curvature curvature = Curvature::none;
   EdgeOutput edge_output = EdgeOutput::none;
 };

@@ -36,6 +36,8 @@ class SumProduct:
         (float32 resolves no event rarer than about 1e-6 where messages contradict each other.)
     edge_gamma : None, (rows,) or (rows, K, ..., K)
         The same for edge scores, at the row where the edge ends; zero where none does.
+    edge_curvature : None or shaped like summed edge marginals
+        Sum over edges of edge_gamma * p * (1 - p); filled only where training asks for it.
     """
 
     log_z: FloatArray
@@ -43,6 +45,7 @@ class SumProduct:
     edge: FloatArray | None = None
     node_gamma: FloatArray | None = None
     edge_gamma: FloatArray | None = None
+    edge_curvature: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
