@@ -1,0 +1,122 @@
+"""Where data are looked for, what is refused, and what the reader is told."""
+
+import gzip
+import hashlib
+
+import pytest
+
+from crfx.datasets.files import find, open_text, read_blocks
+
+TEXT = "a b\nc d\n\n\ne f\n"
+SHA256 = hashlib.sha256(TEXT.encode()).hexdigest()
+
+
+@pytest.fixture
+def places(tmp_path, monkeypatch):
+    """An empty $CRFX_DATA and an empty cache."""
+    monkeypatch.setenv("CRFX_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "data" / "set", tmp_path / "cache" / "crfx" / "set"
+
+
+def put(folder, name="x.txt", text=TEXT):
+    folder.mkdir(parents=True, exist_ok=True)
+    contents = text.encode()
+    (folder / name).write_bytes(gzip.compress(contents) if name.endswith(".gz") else contents)
+    return folder / name
+
+
+def look(sha256=SHA256):
+    return find("set", "x.txt", sha256, how_to_get="Ask the library.")
+
+
+def test_data_come_before_the_cache(places):
+    data, cache = places
+    cached = put(cache)
+    assert look() == cached
+    given = put(data)
+    assert look() == given
+
+
+def test_the_cache_is_in_the_home_folder_unless_told_otherwise(tmp_path, monkeypatch):
+    monkeypatch.delenv("CRFX_DATA", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    cached = put(tmp_path / ".cache" / "crfx" / "set")
+    assert look() == cached
+
+
+def test_the_checksum_is_that_of_the_contents(places):
+    """Compressed or not, the same sha256 holds."""
+    compressed = put(places[0], "x.txt.gz")
+    assert look() == compressed
+    plain = put(places[0])
+    assert look() == plain
+
+
+def test_a_missing_file_says_how_to_get_it_and_where_to_put_it(places):
+    with pytest.raises(FileNotFoundError) as raised:
+        look()
+    message = str(raised.value)
+    assert message.startswith("set/x.txt is not there. Ask the library.")
+    assert "$CRFX_DATA/set/" in message
+    assert all(str(folder / "x.txt") in message for folder in places)
+    assert "not set" not in message
+
+
+@pytest.mark.parametrize("value", [None, ""])
+def test_a_missing_file_says_that_the_variable_is_not_set(places, monkeypatch, value):
+    put(places[0])
+    if value is None:
+        monkeypatch.delenv("CRFX_DATA")
+    else:
+        monkeypatch.setenv("CRFX_DATA", value)  # the shell's way of unsetting, not a folder
+    with pytest.raises(FileNotFoundError, match=r"\$CRFX_DATA is not set"):
+        look()
+
+
+def test_a_folder_is_no_file(places):
+    (places[0] / "x.txt").mkdir(parents=True)
+    with pytest.raises(FileNotFoundError, match="is not there"):
+        look()
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x.txt.gz"])
+def test_other_contents_are_refused_by_name(places, name):
+    path = put(places[0], name, text=TEXT + "g h\n")
+    put(places[1])  # a good copy further on does not hide the bad one
+    with pytest.raises(ValueError, match="sha256 of its contents is") as raised:
+        look()
+    assert str(path) in str(raised.value)
+    assert SHA256 in str(raised.value)
+
+
+@pytest.mark.parametrize("damage", [lambda c: c[:-9], lambda c: b"no" + c, lambda c: c[:12] + c])
+def test_a_damaged_gzip_is_refused_by_name(places, damage):
+    path = put(places[0], "x.txt.gz")
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(ValueError, match="cannot be decompressed") as raised:
+        look()
+    assert str(path) in str(raised.value)
+
+
+def test_without_a_checksum_anything_goes(places):
+    path = put(places[0], text="other")
+    assert look(sha256=None) == path
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x.txt.gz"])
+def test_text_is_read_compressed_or_not(places, name):
+    path = put(places[0], name, text="ä\u00a0b\n")
+    with open_text(path) as file:
+        assert file.read() == "ä\u00a0b\n"
+
+
+@pytest.mark.parametrize("text", [TEXT, TEXT.rstrip("\n"), "\n" + TEXT + "\n\n"])
+def test_blocks_are_parted_by_empty_lines(places, text):
+    assert read_blocks(put(places[0], text=text)) == [["a b", "c d"], ["e f"]]
+
+
+def test_an_empty_text_has_no_blocks(places):
+    assert read_blocks(put(places[0], text="")) == []
