@@ -4,12 +4,35 @@ The pipeline, from input to labels::
 
     X, y ─ `datasets` ─▶ `batch` ─▶ `structures` ─ potentials score the parts ─▶ `scores` ─ `_core`
       ─▶ `inference` ─▶ log Z, marginals, best labelling          (`testing`: oracles for all of it)
-                                                     `cli` puts it at a terminal's reach
+      ─▶ `objectives` ─ gradient, curvature ─▶ `potentials` ─▶ `model` ─▶ `io` ─▶ a file
+         moved by `trainers`, in the dress of `estimators`; `cli` puts it at a terminal's reach
 
 `batch` stacks instances without padding, `structures` says which parts an instance has, `scores`
 is the one currency, `inference` runs sums and maxima over it in the compiled `_core`.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from crfx.estimators.gbcrf import GBCRF
+    from crfx.estimators.loading import load
 
 __version__ = version("crfx")
+__all__ = ["GBCRF", "__version__", "load"]
+
+# Imported when first asked for: `import crfx` stays light.
+_HOMES = {"GBCRF": "crfx.estimators.gbcrf", "load": "crfx.estimators.loading"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

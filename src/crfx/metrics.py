@@ -37,3 +37,44 @@ def token_accuracy(y_true: Sequence[ArrayLike], y_pred: Sequence[ArrayLike]) -> 
     if total == 0:
         raise ValueError("there is no position to score: every instance is empty")
     return right / total
+
+
+def spans(labels: Sequence[str]) -> set[tuple[int, int, str]]:
+    """The labelled spans (first, last, type) of one instance, as conlleval finds them.
+
+    Reads IOB1, IOB2 and IOBES alike: a span ends where the type changes, before B and S, and after
+    E and S.
+
+    >>> sorted(spans(["I-PER", "I-PER", "O", "B-LOC", "B-LOC"]))
+    [(0, 1, 'PER'), (3, 3, 'LOC'), (4, 4, 'LOC')]
+    """
+    found = set()
+    begin, open_type, closed = 0, "", True
+    for position, label in enumerate([*labels, "O"]):
+        tag, _, kind = str(label).partition("-")
+        inside = tag not in ("O", "")
+        if not closed and (not inside or kind != open_type or tag in ("B", "S")):
+            found.add((begin, position - 1, open_type))
+            closed = True
+        if inside:
+            if closed:
+                begin, open_type, closed = position, kind, False
+            if tag in ("E", "S"):
+                found.add((begin, position, open_type))
+                closed = True
+    return found
+
+
+def span_f1(y_true: Sequence[Sequence[str]], y_pred: Sequence[Sequence[str]]) -> float:
+    """F1 of whole spans: right are those whose ends and type are right (CoNLL's rule).
+
+    >>> span_f1([["B-PER", "I-PER", "O"]], [["B-PER", "I-PER", "B-LOC"]])
+    0.6666666666666666
+    """
+    if len(y_true) != len(y_pred):
+        raise ValueError(f"y_true has {len(y_true)} instances, y_pred has {len(y_pred)}")
+    right = found = wanted = 0
+    for true, predicted in zip(y_true, y_pred, strict=True):
+        a, b = spans(true), spans(predicted)
+        right, found, wanted = right + len(a & b), found + len(b), wanted + len(a)
+    return 2 * right / (found + wanted) if found + wanted else 0.0

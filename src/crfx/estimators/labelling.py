@@ -1,0 +1,241 @@
+"""What all labelling estimators share: predictions of every kind from a fitted model."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from crfx import features
+from crfx.batch import Batch
+from crfx.estimators.inputs import Input, encode, flat_labels, read_input
+from crfx.inference import max_product, sample, sum_product
+from crfx.inference.problem import Problem
+from crfx.metrics import token_accuracy
+from crfx.model import Model
+from crfx.objectives.truth import UNKNOWN
+from crfx.scores import Scores
+
+
+class LabellingEstimator(BaseEstimator):  # type: ignore[misc]
+    """Predictions from ``model_`` and ``classes_``.
+
+    Methods take X as ``fit`` does: a list of (length, features) matrices, or one stacked matrix
+    with ``lengths``.  A list gives lists, a stacked matrix gives stacked arrays.  ``n_rounds`` uses
+    the first rounds of the model only.
+    """
+
+    model_: Model
+    classes_: npt.NDArray[Any]
+    decode: str
+    n_jobs: int | None
+
+    def predict(
+        self,
+        X: Any,
+        *,
+        lengths: Any = None,
+        parents: Any = None,
+        edge_types: Any = None,
+        n_rounds: int | None = None,
+    ) -> Any:
+        """Label every position: the best labelling, or with ``decode="marginal"`` the best label
+        of each position.
+        """
+        data, problem = self._problem(X, lengths, parents, edge_types, n_rounds)
+        return data.split(self.classes_[self._decode(problem)])
+
+    def _decode(self, problem: Problem) -> npt.NDArray[Any]:
+        if self.decode == "marginal":
+            codes: npt.NDArray[Any] = sum_product(
+                **_arguments(problem), edge_marginals=None, n_jobs=self.n_jobs
+            ).node.argmax(axis=1)
+            return codes
+        if self.decode != "viterbi":
+            raise ValueError(f"decode is {self.decode!r}: choose 'viterbi' or 'marginal'")
+        return cast(
+            "npt.NDArray[Any]", max_product(**_arguments(problem), n_jobs=self.n_jobs).labels
+        )
+
+    def predict_marginals(
+        self,
+        X: Any,
+        *,
+        lengths: Any = None,
+        parents: Any = None,
+        edge_types: Any = None,
+        n_rounds: int | None = None,
+    ) -> Any:
+        """(length, labels) per instance: the probability of every label."""
+        data, problem = self._problem(X, lengths, parents, edge_types, n_rounds)
+        found = sum_product(**_arguments(problem), edge_marginals=None, n_jobs=self.n_jobs)
+        return data.split(found.node)
+
+    def predict_edge_marginals(
+        self,
+        X: Any,
+        *,
+        lengths: Any = None,
+        parents: Any = None,
+        edge_types: Any = None,
+        n_rounds: int | None = None,
+    ) -> Any:
+        """(length, labels, ..., labels) per instance: the probability of every label tuple of the
+        edge that ends at the position, zero where none does.
+        """
+        data, problem = self._problem(X, lengths, parents, edge_types, n_rounds)
+        if problem.scores.edge is None:
+            raise ValueError("the model has no edges: it was fitted with edges=None")
+        found = sum_product(**_arguments(problem), edge_marginals="each", n_jobs=self.n_jobs)
+        return data.split(cast("npt.NDArray[Any]", found.edge))
+
+    def predict_kbest(
+        self,
+        X: Any,
+        k: int,
+        *,
+        lengths: Any = None,
+        parents: Any = None,
+        edge_types: Any = None,
+        n_rounds: int | None = None,
+    ) -> list[list[tuple[npt.NDArray[Any], float]]]:
+        """Per instance up to ``k`` pairs (labels, probability), best first."""
+        _, problem = self._problem(X, lengths, parents, edge_types, n_rounds)
+        arguments = _arguments(problem)
+        found = max_product(**arguments, k=k, n_jobs=self.n_jobs)
+        log_z = sum_product(**arguments, edge_marginals=None, n_jobs=self.n_jobs).log_z
+        if k == 1:
+            parts = np.split(cast("npt.NDArray[Any]", found.labels), problem.batch.offsets[1:-1])
+            lists = [[pair] for pair in zip(parts, found.scores.tolist(), strict=True)]
+        else:
+            lists = cast("Any", found.labels)
+        return [
+            [(self.classes_[codes], float(np.exp(score - total))) for codes, score in best]
+            for best, total in zip(lists, log_z, strict=True)
+        ]
+
+    def sample(
+        self,
+        X: Any,
+        n: int = 1,
+        *,
+        lengths: Any = None,
+        parents: Any = None,
+        edge_types: Any = None,
+        n_rounds: int | None = None,
+        random_state: int = 0,
+    ) -> Any:
+        """(n, length) per instance: labellings drawn from the model."""
+        data, problem = self._problem(X, lengths, parents, edge_types, n_rounds)
+        drawn = sample(**_arguments(problem), n=n, seed=random_state, n_jobs=self.n_jobs)
+        labels = self.classes_[drawn]
+        return np.split(labels, data.batch.offsets[1:-1], axis=1) if data.as_list else labels
+
+    def log_likelihood(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        lengths: Any = None,
+        parents: Any = None,
+        edge_types: Any = None,
+        n_rounds: int | None = None,
+    ) -> npt.NDArray[np.float64]:
+        """(instances,) log p(y | X); unknown labels (None) are summed over."""
+        data, problem = self._problem(X, lengths, parents, edge_types, n_rounds)
+        codes = encode(flat_labels(y, data), self.classes_, data, "y")
+        arguments = _arguments(problem)
+        log_z = sum_product(**arguments, edge_marginals=None, n_jobs=self.n_jobs).log_z
+        node = arguments["node"].copy()
+        known = np.flatnonzero(codes != UNKNOWN)
+        kept = node[known, codes[known]]
+        node[known] = -np.inf
+        node[known, codes[known]] = kept
+        clamped = {**arguments, "node": node}
+        agreed = sum_product(**clamped, edge_marginals=None, n_jobs=self.n_jobs).log_z
+        return np.asarray(agreed - log_z, dtype=np.float64)
+
+    def score(
+        self, X: Any, y: Any, *, lengths: Any = None, parents: Any = None, edge_types: Any = None
+    ) -> float:
+        """Token accuracy over the positions whose label is known."""
+        data = read_input(X, lengths, parents, edge_types)
+        predicted = self.predict(X, lengths=lengths, parents=parents, edge_types=edge_types)
+        flat = np.concatenate(predicted) if data.as_list else predicted
+        true = flat_labels(y, data)
+        known = [row for row, label in enumerate(true) if label is not None]
+        return token_accuracy([[true[row] for row in known]], [flat[known]])
+
+    @property
+    def transitions_(self) -> npt.NDArray[np.float32] | None:
+        """The shared edge table, (labels, ..., labels), one per type where edges have types."""
+        self._check_fitted()
+        tables = self.model_.edge if self.model_.edge_family == "table" else None
+        return None if tables is None else tables.tables["edge"]
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "model_"):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted: call fit first")
+
+    def _problem(
+        self, X: Any, lengths: Any, parents: Any, edge_types: Any, n_rounds: int | None
+    ) -> tuple[Input, Problem]:
+        self._check_fitted()
+        data = read_input(X, lengths, parents, edge_types)
+        self._check_features(data.batch.X)
+        self._check_structure(data.batch)
+        if n_rounds is not None and not 0 <= n_rounds <= self.n_rounds_:
+            raise ValueError(f"n_rounds is {n_rounds}: the model has {self.n_rounds_} rounds")
+        return data, self.model_.problem(data.batch, n_rounds)
+
+    n_rounds_: int
+    n_features_in_: int
+
+    def _check_features(self, X: Any) -> None:
+        if X.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"X has {X.shape[1]} features, the model was fitted with {self.n_features_in_}"
+            )
+        seen, names = getattr(self, "feature_names_in_", None), features.names(X)
+        if seen is not None and names is not None and list(seen) != names:
+            raise ValueError("the columns of X are not those the model was fitted with")
+
+    def _check_structure(self, batch: Batch) -> None:
+        model = self.model_
+        model.structure(batch).check(batch)
+        if batch.parents is not None and model.order != 1:
+            raise ValueError(
+                f"parents are given, but the model has order {model.order}: forests have order 1"
+            )
+        if model.edge_family is None:
+            return
+        if (batch.edge_types is None) != (model.n_types is None):
+            raise ValueError("pass edge_types exactly if the model was fitted with them")
+        if batch.edge_types is not None and model.n_types is not None:
+            rows = model.structure(batch).edge_rows(batch)
+            bad = rows[(batch.edge_types[rows] < 0) | (batch.edge_types[rows] >= model.n_types)]
+            if bad.size:
+                instance, position = batch.locate(int(bad[0]))
+                raise ValueError(
+                    f"instance {instance}, position {position}: edge type "
+                    f"{batch.edge_types[bad[0]]} was not seen in training"
+                )
+
+
+def _arguments(problem: Problem) -> dict[str, Any]:
+    """The arguments of an inference function, by name."""
+    scores: Scores = problem.scores
+    typed = problem.sharing == "typed"
+    return {
+        "node": scores.node,
+        "edge": scores.edge,
+        "offsets": problem.batch.offsets,
+        "parents": problem.batch.parents,
+        "edge_types": problem.batch.edge_types if typed else None,
+        "start": scores.start,
+        "end": scores.end,
+        "order": problem.order,
+    }

@@ -1,0 +1,110 @@
+"""Feature matrices of every kind: one stacked array, CSR matrix or data frame.
+
+Rows are positions.  For trees absent CSR entries and NaN are missing; for linear functions they
+count as 0.  A zero in a dense array is a value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from crfx.scores import IntArray
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a data frame (pandas); without importing it."""
+    return hasattr(X, "iloc") and hasattr(X, "columns")
+
+
+def stack(instances: Sequence[Any]) -> tuple[Any, list[int]]:
+    """Stack the features of instances, (length, features) each; return them and the lengths."""
+    if any(is_frame(X) for X in instances):
+        return _stack_frames(instances)
+    if any(sparse.issparse(X) for X in instances):
+        parts = [sparse.csr_matrix(X) for X in instances]
+        _check_columns([part.shape for part in parts])
+        return sparse.vstack(parts, format="csr"), [part.shape[0] for part in parts]
+    arrays = [_array(X, instance) for instance, X in enumerate(instances)]
+    _check_columns([array.shape for array in arrays])
+    return np.concatenate(arrays), [len(array) for array in arrays]
+
+
+def stacked(X: Any) -> Any:
+    """Normalise one stacked matrix."""
+    if is_frame(X):
+        return X
+    if sparse.issparse(X):
+        return X.tocsr()
+    return _array(X, None)
+
+
+def take_rows(X: Any, rows: IntArray) -> Any:
+    """Return some rows, in the order given."""
+    return X.iloc[rows] if is_frame(X) else X[rows]
+
+
+def names(X: Any) -> list[str] | None:
+    """Column names of a data frame; None for arrays."""
+    return [str(column) for column in X.columns] if is_frame(X) else None
+
+
+def first_infinite(X: Any) -> tuple[int, int] | None:
+    """(row, column) of the first infinite number of a dense array or CSR matrix, or None."""
+    if is_frame(X):
+        numbers = X.select_dtypes("number")
+        bad = np.argwhere(np.isinf(numbers.to_numpy(dtype=np.float64, na_value=np.nan)))
+        return None if not len(bad) else (int(bad[0, 0]), int(bad[0, 1]))
+    values = X.data if sparse.issparse(X) else X
+    # A sum is infinite or NaN where an entry is: one pass without a temporary array.
+    with np.errstate(over="ignore", invalid="ignore"):
+        if values.dtype.kind != "f" or np.isfinite(values.sum(dtype=np.float64)):
+            return None
+    if sparse.issparse(X):
+        at = np.flatnonzero(np.isinf(values))
+        rows, columns = X.tocoo().coords if hasattr(X.tocoo(), "coords") else X.nonzero()
+        return None if not len(at) else (int(rows[at[0]]), int(columns[at[0]]))
+    for begin in range(0, len(X), 65536):
+        bad = np.argwhere(np.isinf(X[begin : begin + 65536]))
+        if len(bad):
+            return begin + int(bad[0, 0]), int(bad[0, 1])
+    return None
+
+
+def _array(X: Any, instance: int | None) -> Any:
+    where = "X" if instance is None else f"instance {instance}: X"
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise ValueError(f"{where} has shape {array.shape}: it must be (positions, features)")
+    if array.dtype.kind not in "fiub":
+        raise ValueError(
+            f"{where} has dtype {array.dtype}: pass numbers, or a data frame with categorical "
+            "columns"
+        )
+    return array if array.dtype.kind == "f" else array.astype(np.float32)
+
+
+def _stack_frames(instances: Sequence[Any]) -> tuple[Any, list[int]]:
+    import pandas
+
+    first = instances[0]
+    for instance, frame in enumerate(instances):
+        if not is_frame(frame) or list(frame.columns) != list(first.columns):
+            raise ValueError(f"instance {instance}: its columns differ from those of instance 0")
+        if not frame.dtypes.equals(first.dtypes):
+            raise ValueError(
+                f"instance {instance}: its column types (or categories) differ from those of "
+                "instance 0: convert the whole data frame before you split it"
+            )
+    return pandas.concat(instances, ignore_index=True), [len(frame) for frame in instances]
+
+
+def _check_columns(shapes: Sequence[tuple[int, ...]]) -> None:
+    for instance, shape in enumerate(shapes):
+        if shape[1] != shapes[0][1]:
+            raise ValueError(
+                f"instance {instance}: X has {shape[1]} features, instance 0 has {shapes[0][1]}"
+            )

@@ -1,0 +1,1 @@
+"""Takes models and files, gives files and models; comes after `model`, before `trainers`."""

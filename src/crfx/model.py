@@ -1,0 +1,120 @@
+"""A model: structure, potentials and labels; gives the scores of a batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx.batch import Batch
+from crfx.features import take_rows
+from crfx.inference.problem import Problem
+from crfx.potentials.additive import AdditiveFunction
+from crfx.potentials.linear import linear_features
+from crfx.potentials.sum import add_scores, wider
+from crfx.potentials.transitions import Tables
+from crfx.scores import FloatArray, Scores, Sharing
+from crfx.structures import Chain, Forest
+
+EdgeFamily = Literal["table", "linear", "trees"] | None
+
+
+@dataclass(eq=False)
+class Model:
+    """Scores of parts as sums over rounds, plus those of a base model where there is one.
+
+    ``edge`` holds a table (or one per type) for "table", weights (types, features + 1, entries)
+    for "linear", and is None for "trees", whose functions (one per type) are ``edge_functions``.
+    """
+
+    order: int
+    n_labels: int
+    node: AdditiveFunction
+    edge_family: EdgeFamily = None
+    edge: Tables | None = None
+    edge_functions: list[AdditiveFunction] | None = None
+    ends: Tables | None = None
+    n_types: int | None = None
+    base: Model | None = None
+
+    def structure(self, batch: Batch) -> Chain | Forest:
+        """A forest where the batch has parents."""
+        return Chain(self.order) if batch.parents is None else Forest()
+
+    @property
+    def own_sharing(self) -> Sharing:
+        """How edges share tables, the base model aside."""
+        if self.edge_family is None:
+            return "none"
+        if self.edge_family != "table":
+            return "each"
+        return "shared" if self.n_types is None else "typed"
+
+    @property
+    def sharing(self) -> Sharing:
+        """How edges share tables."""
+        return self.own_sharing if self.base is None else wider(self.own_sharing, self.base.sharing)
+
+    @property
+    def table(self) -> tuple[int, ...]:
+        """Shape of one edge table."""
+        return (self.n_labels,) * (self.order + 1)
+
+    def problem(self, batch: Batch, n_rounds: int | None = None) -> Problem:
+        """The batch with its scores; ``batch.X`` holds the features."""
+        structure = self.structure(batch)
+        scores = self.scores(batch, structure, n_rounds)
+        return Problem(batch, scores, structure, self.sharing)
+
+    def scores(
+        self, batch: Batch, structure: Chain | Forest, n_rounds: int | None = None
+    ) -> Scores:
+        """Scores after the first ``n_rounds`` rounds, by default all; a base model counts whole."""
+        own = self._own_scores(batch, structure, n_rounds)
+        if self.base is None:
+            return own
+        under = self.base.scores(batch, structure)
+        return add_scores(own, self.own_sharing, under, self.base.sharing, batch)
+
+    def _own_scores(self, batch: Batch, structure: Chain | Forest, n_rounds: int | None) -> Scores:
+        node = self.node.scores(batch.X, batch.n_rows, n_rounds)
+        ends = {} if self.ends is None else dict(self.ends.at_round(n_rounds))
+        if batch.parents is not None:
+            ends.pop("end", None)
+        edge = self._edge_scores(batch, structure, n_rounds)
+        return Scores(node, edge, ends.get("start"), ends.get("end"))
+
+    def _edge_scores(
+        self, batch: Batch, structure: Chain | Forest, n_rounds: int | None
+    ) -> FloatArray | None:
+        if self.edge_family is None:
+            return None
+        if self.edge_family == "table":
+            assert self.edge is not None
+            return self.edge.at_round(n_rounds)["edge"]
+        rows = structure.edge_rows(batch)
+        edge = np.zeros((batch.n_rows, int(np.prod(self.table))), dtype=np.float32)
+        for kind in range(self.n_types or 1):
+            own = rows if batch.edge_types is None else rows[batch.edge_types[rows] == kind]
+            if len(own):
+                X = take_rows(batch.X, own)
+                edge[own] = self._edge_values(X, len(own), kind, n_rounds)
+        return edge.reshape(batch.n_rows, *self.table)
+
+    def _edge_values(
+        self, X: Any, n_rows: int, kind: int, n_rounds: int | None
+    ) -> npt.NDArray[np.float32]:
+        if self.edge_functions is not None:
+            found: npt.NDArray[np.float32] = self.edge_functions[kind].scores(X, n_rows, n_rounds)
+            return found
+        assert self.edge is not None
+        weights = self.edge.at_round(n_rounds)["weights"][kind]
+        return np.asarray(linear_features(X) @ weights, dtype=np.float32)
+
+    def keep(self, n_rounds: int) -> None:
+        """Drop the rounds after the first ``n_rounds``."""
+        for part in (self.node, self.edge, self.ends, *(self.edge_functions or ())):
+            if part is not None:
+                part.keep(n_rounds)

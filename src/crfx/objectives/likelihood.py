@@ -1,0 +1,235 @@
+"""The negative log-likelihood, with labels that may be unknown (Chen et al. 2015, Eq. 3 to 8)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from crfx.inference.problem import Problem
+from crfx.inference.results import SumProduct
+from crfx.inference.sum_product import summed
+from crfx.objectives.base import Evaluation, PartName
+from crfx.objectives.curvature import Curvature
+from crfx.objectives.truth import UNKNOWN, Truth
+from crfx.scores import FloatArray, Scores, table_index
+
+LEAST_CURVATURE = np.float32(1e-16)
+"""Keeps leaves of rows that are all but certain finite where nothing regularises."""
+
+
+class Likelihood:
+    """sum_i w_i (log Z_i - log Z_i(known labels)).
+
+    With all labels known the second term is the score of the truth.  Where some are not, it is the
+    log of the sum over all labellings that agree with the known ones.  That term is concave in the
+    scores, lies below its linearisation, and adds no curvature: bounds for log Z stay bounds.
+
+    The gradient is p - mu (the supplement's Eq. 21; Eq. 5 has the sign reversed), with mu the
+    marginals given what is known.  One sum-product per evaluation, two where labels are unknown.
+    """
+
+    curvature_kind: Literal["bound", "diagonal", "none"] = "bound"
+
+    def __init__(self, truth: Truth, n_jobs: int | None = None) -> None:
+        self.truth, self.n_jobs = truth, n_jobs
+
+    def evaluate(self, problem: Problem, part: PartName | None, curvature: Curvature) -> Evaluation:
+        """Evaluate at a problem's scores."""
+        edges = {"edge": "sum", "each_edge": "each"}.get(part or "")
+        bound = curvature.bound if part in ("node", "edge", "each_edge") else None
+        free = summed(
+            problem,
+            edges,
+            bound,
+            edge_curvature=part == "edge",
+            weights=self.truth.weights,
+            n_jobs=self.n_jobs,
+        )
+        clamped = self._clamped(problem, edges)
+        value = self._value(problem, free, clamped)
+        if part is None:
+            return Evaluation(value, {}, {})
+        gradient, curved = {
+            "node": self._node,
+            "edge": self._edge,
+            "each_edge": self._each_edge,
+            "ends": self._ends,
+        }[part](problem, free, clamped, curvature)
+        gamma = free.node_gamma if part == "node" else None
+        mean = None if gamma is None or not gamma.size else float(gamma.mean(dtype=np.float64))
+        return Evaluation(value, gradient, curved, mean)
+
+    def _clamped(self, problem: Problem, edges: str | None) -> SumProduct | None:
+        """Sum over the labellings that agree with what is known, of the partly labelled."""
+        part = self.truth.partial
+        if part is None:
+            return None
+        scores = problem.scores
+        node = scores.node[part.rows].copy()
+        labels = self.truth.labels[part.rows]
+        known = labels != UNKNOWN
+        allowed = node[known, labels[known]]
+        node[known] = -np.inf
+        node[known, labels[known]] = allowed
+        edge = scores.edge
+        if edge is not None and problem.sharing == "each":
+            edge = edge[part.rows]
+        sub = replace(
+            problem, batch=part.batch, scores=Scores(node, edge, scores.start, scores.end)
+        )
+        weights = self.truth.weights
+        return summed(
+            sub,
+            edges,
+            None,
+            weights=None if weights is None else weights[part.instances],
+            n_jobs=self.n_jobs,
+        )
+
+    def _value(self, problem: Problem, free: SumProduct, clamped: SumProduct | None) -> float:
+        weights = self.truth.instance_weights
+        value = float(weights @ free.log_z) - self._known_score(problem)
+        if clamped is not None and self.truth.partial is not None:
+            value -= float(weights[self.truth.partial.instances] @ clamped.log_z)
+        return value
+
+    def _known_score(self, problem: Problem) -> float:
+        """Weighted score of the truth, over the fully labelled instances."""
+        truth, scores = self.truth, problem.scores
+        per_row = np.zeros(truth.batch.n_rows)
+        rows = truth.known_rows
+        per_row[rows] = scores.node[rows, truth.labels[rows]]
+        for table, where in self._end_rows(problem):
+            at = where[truth.labels[where] != UNKNOWN]
+            per_row[at] += table[truth.labels[at]]
+        if scores.edge is not None:
+            at, labels = truth.edges
+            index = table_index(problem.sharing, at, truth.batch.edge_types)
+            per_row[at] += scores.edge[(*index, *labels)]
+        keep = ~truth.is_partial
+        totals = np.bincount(
+            truth.batch.instance_of_row, weights=per_row, minlength=truth.batch.n_instances
+        )
+        return float(truth.instance_weights[keep] @ totals[keep])
+
+    def _end_rows(self, problem: Problem) -> list[tuple[FloatArray, np.ndarray]]:
+        scores, structure, batch = problem.scores, self.truth.structure, self.truth.batch
+        found = []
+        if scores.start is not None:
+            found.append((scores.start, structure.root_rows(batch)))
+        if scores.end is not None:
+            found.append((scores.end, structure.last_rows(batch)))
+        return found
+
+    # One method per part: gradient and curvature, by name of the scores.
+
+    def _node(
+        self, problem: Problem, free: SumProduct, clamped: SumProduct | None, curvature: Curvature
+    ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+        p, truth = free.node, self.truth
+        if curvature.first_order:
+            curved = np.ones_like(p)
+        else:
+            curved = _event_curvature(p, free.node_gamma, curvature.factor)
+        self._subtract_truth(p, clamped)
+        if truth.row_weights is not None:
+            p *= truth.row_weights
+            curved *= truth.row_weights
+        return {"node": p}, {"node": curved}
+
+    def _subtract_truth(self, p: FloatArray, clamped: SumProduct | None) -> None:
+        """P - mu, in place."""
+        truth = self.truth
+        rows = truth.known_rows
+        p[rows, truth.labels[rows]] -= 1.0
+        if clamped is not None and truth.partial is not None:
+            p[truth.partial.rows] -= clamped.node
+
+    def _edge(
+        self, problem: Problem, free: SumProduct, clamped: SumProduct | None, curvature: Curvature
+    ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+        assert free.edge is not None
+        assert free.edge_curvature is not None
+        gradient = free.edge - self._counts(problem, free.edge.shape)
+        if clamped is not None and clamped.edge is not None:
+            gradient = gradient - clamped.edge
+        if curvature.first_order:
+            curved = np.broadcast_to(self._edge_weight(problem), gradient.shape)
+        else:
+            curved = curvature.factor * free.edge_curvature
+        return {"edge": gradient}, {"edge": curved}
+
+    def _counts(self, problem: Problem, shape: tuple[int, ...]) -> FloatArray:
+        """How often the truth uses each table entry, weighted; fully labelled instances only."""
+        truth = self.truth
+        rows, labels = truth.edges
+        types = () if problem.sharing != "typed" else (truth.batch.edge_types[rows],)  # type: ignore[index]
+        flat = np.ravel_multi_index((*types, *labels), shape)
+        weights = None if truth.row_weights is None else truth.row_weights[rows, 0]
+        counts = np.bincount(flat, weights=weights, minlength=int(np.prod(shape)))
+        return counts.astype(np.float64).reshape(shape)
+
+    def _edge_weight(self, problem: Problem) -> FloatArray:
+        """Total weight of the edges that share a table: one number, or (types, 1, ...)."""
+        truth = self.truth
+        rows = truth.structure.edge_rows(truth.batch)
+        weights = np.ones(len(rows)) if truth.row_weights is None else truth.row_weights[rows, 0]
+        if problem.sharing != "typed" or truth.batch.edge_types is None:
+            return np.asarray(weights.sum(dtype=np.float64))
+        assert problem.scores.edge is not None
+        n_types, n_axes = problem.scores.edge.shape[0], problem.scores.edge.ndim - 1
+        totals = np.bincount(truth.batch.edge_types[rows], weights=weights, minlength=n_types)
+        return totals.astype(np.float64).reshape(-1, *(1,) * n_axes)
+
+    def _each_edge(
+        self, problem: Problem, free: SumProduct, clamped: SumProduct | None, curvature: Curvature
+    ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+        p, truth = free.edge, self.truth
+        assert p is not None
+        all_edges = truth.structure.edge_rows(truth.batch)
+        if curvature.first_order:
+            curved = np.zeros_like(p)
+            curved[all_edges] = 1.0
+        else:
+            curved = _event_curvature(p, free.edge_gamma, curvature.factor)
+        rows, labels = truth.edges
+        p[(rows, *labels)] -= 1.0
+        if clamped is not None and truth.partial is not None:
+            assert clamped.edge is not None
+            p[truth.partial.rows] -= clamped.edge
+        if truth.row_weights is not None:
+            factors = truth.row_weights.reshape((-1,) + (1,) * (p.ndim - 1))
+            p *= factors
+            curved *= factors
+        return {"edge": p}, {"edge": curved}
+
+    def _ends(
+        self, problem: Problem, free: SumProduct, clamped: SumProduct | None, curvature: Curvature
+    ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+        p, truth = free.node, self.truth
+        curved = np.ones_like(p)
+        if not curvature.first_order:
+            curved = curvature.ends_factor * p * (1.0 - p)
+        self._subtract_truth(p, clamped)
+        if truth.row_weights is not None:
+            p, curved = p * truth.row_weights, curved * truth.row_weights
+        names = [name for name in ("start", "end") if getattr(problem.scores, name) is not None]
+        gradient, curvatures = {}, {}
+        for name, (_, rows) in zip(names, self._end_rows(problem), strict=True):
+            gradient[name] = p[rows].sum(axis=0, dtype=np.float64)
+            curvatures[name] = curved[rows].sum(axis=0, dtype=np.float64)
+        return gradient, curvatures
+
+
+def _event_curvature(p: FloatArray, gamma: FloatArray | None, factor: float) -> FloatArray:
+    """factor * gamma * p * (1 - p), not below ``LEAST_CURVATURE``; gamma by row or by event."""
+    curved: FloatArray = 1.0 - p
+    curved *= p
+    if gamma is not None:
+        curved *= gamma.reshape(gamma.shape + (1,) * (p.ndim - gamma.ndim))
+    if factor != 1.0:
+        curved *= p.dtype.type(factor)
+    np.maximum(curved, LEAST_CURVATURE, out=curved)
+    return curved

@@ -1,0 +1,47 @@
+"""What an additive potential offers a trainer: a function that may be added, by some step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from crfx.scores import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Addition:
+    """A fitted function, on the training rows and on the rows that are followed.
+
+    Nothing is kept until ``accept`` is called with the step that was taken.
+    """
+
+    delta: FloatArray
+    followed: list[FloatArray]
+    accept: Callable[[float], None]
+
+
+class AdditiveFunction(Protocol):
+    """A function of the features that grows round by round: trees, or any regressor."""
+
+    n_outputs: int
+
+    def bind(self, X: Any, followed: list[Any]) -> None:
+        """Take the rows to learn from, and rows to follow."""
+        ...
+
+    def release(self) -> None:
+        """Forget them."""
+        ...
+
+    def propose(self, gradient: Any, curvature: Any, number: int) -> Addition:
+        """Fit a function to (rows, outputs) gradient and curvature."""
+        ...
+
+    def keep(self, n_rounds: int) -> None:
+        """Drop the rounds after the first ``n_rounds``."""
+        ...
+
+    def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> Any:
+        """(rows, outputs)."""
+        ...

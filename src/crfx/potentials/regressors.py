@@ -1,0 +1,66 @@
+"""Any regressor with ``sample_weight`` as the function of a round: one clone per output."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+
+from crfx.potentials.additive import Addition
+
+Array32 = npt.NDArray[np.float32]
+
+
+class BoostedRegressors:
+    """A sum of rounds, each with one regressor per output, fitted to -G/H with weights H."""
+
+    def __init__(self, regressor: Any, n_outputs: int, seed: int) -> None:
+        self.regressor, self.n_outputs, self.seed = regressor, n_outputs, seed
+        self._rounds: list[tuple[list[Any], float]] = []
+        self._X: Any = None
+        self._followed: list[Any] = []
+
+    def bind(self, X: Any, followed: list[Any]) -> None:
+        """Take the rows to learn from, and rows to follow."""
+        self._X, self._followed = X, followed
+
+    def release(self) -> None:
+        """Forget them."""
+        self._X, self._followed = None, []
+
+    def propose(self, gradient: Array32, curvature: Array32, number: int) -> Addition:
+        """Fit one regressor per column of (rows, outputs) gradient and curvature."""
+        fitted = [
+            self._fit(gradient[:, k], curvature[:, k], number * self.n_outputs + k)
+            for k in range(self.n_outputs)
+        ]
+        return Addition(
+            _predict(fitted, self._X),
+            [_predict(fitted, other) for other in self._followed],
+            lambda step: self._rounds.append((fitted, step)),
+        )
+
+    def _fit(self, gradient: Array32, curvature: Array32, number: int) -> Any:
+        regressor = clone(self.regressor)
+        if "random_state" in regressor.get_params():
+            state = np.random.SeedSequence([self.seed, number]).generate_state(1)[0]
+            regressor.set_params(random_state=int(state >> 1))
+        return regressor.fit(self._X, -gradient / curvature, sample_weight=curvature)
+
+    def keep(self, n_rounds: int) -> None:
+        """Drop the rounds after the first ``n_rounds``."""
+        del self._rounds[n_rounds:]
+
+    def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> Array32:
+        """(rows, outputs) of the first ``n_rounds`` rounds, by default all."""
+        total = np.zeros((n_rows, self.n_outputs), dtype=np.float32)
+        if n_rows:
+            for fitted, step in self._rounds[:n_rounds]:
+                total += np.float32(step) * _predict(fitted, X)
+        return total
+
+
+def _predict(fitted: list[Any], X: Any) -> Array32:
+    return np.stack([regressor.predict(X) for regressor in fitted], axis=1).astype(np.float32)

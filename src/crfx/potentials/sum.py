@@ -1,0 +1,52 @@
+"""Sums of scores whose edges share tables differently: a base model under a boosted one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from crfx.batch import Batch
+from crfx.scores import FloatArray, Scores, Sharing
+
+_ORDER: dict[Sharing, int] = {"none": 0, "shared": 1, "typed": 2, "each": 3}
+
+
+def wider(a: Sharing, b: Sharing) -> Sharing:
+    """The sharing that can express both."""
+    return a if _ORDER[a] >= _ORDER[b] else b
+
+
+def add_scores(
+    first: Scores, first_sharing: Sharing, second: Scores, second_sharing: Sharing, batch: Batch
+) -> Scores:
+    """Return the sum, with edges shared as the wider of the two shares them."""
+    target = wider(first_sharing, second_sharing)
+    edges = [
+        _lifted(scores.edge, sharing, target, second if scores is first else first, batch)
+        for scores, sharing in ((first, first_sharing), (second, second_sharing))
+    ]
+    return Scores(
+        first.node + second.node,
+        _plus(*edges),
+        _plus(first.start, second.start),
+        _plus(first.end, second.end),
+    )
+
+
+def _lifted(
+    edge: FloatArray | None, sharing: Sharing, target: Sharing, other: Scores, batch: Batch
+) -> FloatArray | None:
+    if edge is None or sharing == target:
+        return edge
+    if target == "typed":
+        assert other.edge is not None
+        return np.broadcast_to(edge, other.edge.shape)
+    if sharing == "typed":
+        assert batch.edge_types is not None
+        return edge[np.clip(batch.edge_types, 0, len(edge) - 1)]  # clipped where no edge ends
+    return np.broadcast_to(edge, (batch.n_rows, *edge.shape))
+
+
+def _plus(a: FloatArray | None, b: FloatArray | None) -> FloatArray | None:
+    if a is None or b is None:
+        return b if a is None else a
+    return a + b

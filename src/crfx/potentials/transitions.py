@@ -1,0 +1,112 @@
+"""Tables of scores that parts share: transitions, and the first and last label."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx.scores import FloatArray
+
+Array32 = npt.NDArray[np.float32]
+
+
+class Tables:
+    """A few tables that are moved together, and what each round added to them.
+
+    What rounds added is kept, so that a model can be cut back to fewer rounds, up to
+    ``MOST_KEPT`` numbers; beyond that only the sum is.
+    """
+
+    MOST_KEPT = 50_000_000
+
+    def __init__(self, tables: dict[str, FloatArray], l2: float) -> None:
+        self.tables = {name: np.array(table, np.float32) for name, table in tables.items()}
+        self.l2 = l2
+        self._first = dict(self.tables)
+        self._marked: tuple[int, dict[str, Array32]] | None = None
+        self._rounds: list[dict[str, Array32]] | None = []
+        self._kept = 0
+
+    def propose(
+        self, gradient: dict[str, FloatArray], curvature: dict[str, FloatArray]
+    ) -> dict[str, Array32]:
+        """Newton's step for what is regularised as a whole: -(G + l2 phi) / (H + l2).
+
+        Entries without curvature (their event never occurs) move by their penalty alone.
+        """
+        step = {}
+        for name, table in self.tables.items():
+            total = curvature[name] + self.l2
+            slope = gradient[name] + self.l2 * table
+            safe = np.where(total > 0, total, 1.0)
+            step[name] = np.where(total > 0, -slope / safe, 0.0).astype(np.float32)
+        return step
+
+    def penalty(self, delta: dict[str, Array32] | None = None, step: float = 0.0) -> float:
+        """l2 / 2 times the sum of squares, after ``step`` times ``delta``."""
+        if not self.l2:
+            return 0.0
+        total = 0.0
+        for name, table in self.tables.items():
+            moved = table.astype(np.float64)
+            if delta is not None:
+                moved += step * delta[name]
+            total += float(np.vdot(moved, moved))
+        return 0.5 * self.l2 * total
+
+    def accept(self, delta: dict[str, Array32], step: float) -> None:
+        """Add ``step`` times ``delta``."""
+        added = {name: np.float32(step) * change for name, change in delta.items()}
+        for name, change in added.items():
+            self.tables[name] = self.tables[name] + change
+        self._kept += sum(change.size for change in added.values())
+        if self._kept > self.MOST_KEPT:
+            self._rounds = None
+        if self._rounds is not None:
+            self._rounds.append(added)
+
+    def at_round(self, n_rounds: int | None) -> dict[str, Array32]:
+        """The tables after the first ``n_rounds`` rounds; by default all."""
+        if n_rounds is None:
+            return self.tables
+        if self._rounds is None:
+            raise ValueError(
+                "the tables of this model are too large to be kept for every round: "
+                "use all rounds, or train anew with fewer"
+            )
+        tables = dict(self._first)
+        for added in self._rounds[:n_rounds]:
+            tables = {name: table + added[name] for name, table in tables.items()}
+        return tables
+
+    def mark(self, n_rounds: int) -> None:
+        """Note that ``keep(n_rounds)`` may come."""
+        if self._rounds is None:
+            self._marked = n_rounds, dict(self.tables)
+
+    def keep(self, n_rounds: int) -> None:
+        """Drop the rounds after the first ``n_rounds``."""
+        if self._marked is not None and self._marked[0] == n_rounds:
+            self.tables = self._marked[1]
+            return
+        self.tables = self.at_round(n_rounds)
+        if self._rounds is not None:
+            del self._rounds[n_rounds:]
+
+    def rounds(self) -> dict[str, Array32] | None:
+        """(1 + rounds, ...) by name: where the tables started and what was added; None if lost."""
+        if self._rounds is None:
+            return None
+        return {
+            name: np.stack([first, *(added[name] for added in self._rounds)])
+            for name, first in self._first.items()
+        }
+
+    @classmethod
+    def from_rounds(cls, rounds: dict[str, Array32], l2: float) -> Tables:
+        """Build from what :meth:`rounds` gave."""
+        found = cls({name: stacked[0] for name, stacked in rounds.items()}, l2)
+        n_rounds = len(next(iter(rounds.values()))) - 1
+        for number in range(n_rounds):
+            found.accept({name: stacked[number + 1] for name, stacked in rounds.items()}, 1.0)
+        return found

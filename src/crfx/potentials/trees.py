@@ -1,0 +1,84 @@
+"""Boosted trees: a function of the features with one output per label (or label tuple)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx.potentials import tree_format
+from crfx.potentials.additive import Addition
+from crfx.potentials.xgboost_learner import GrownTrees, TreeEnsemble, XGBoostLearner
+
+Array32 = npt.NDArray[np.float32]
+
+
+class BoostedTrees:
+    """A sum of rounds, each with one tree per output.
+
+    ``bind`` gives it the rows to learn from, and others to follow; ``propose`` grows a round,
+    ``accept`` keeps it with the step that was taken in the end.
+    """
+
+    def __init__(self, learner: XGBoostLearner, n_outputs: int, raw: bytes | None = None) -> None:
+        self.learner, self.n_outputs = learner, n_outputs
+        self._rounds: list[bytes] = [] if raw is None else [raw]
+        self._steps: list[float] = [] if raw is None else [1.0]
+        self._ensemble: TreeEnsemble | None = None
+        self._matrix: Any = None
+        self._followed: list[Any] = []
+
+    def bind(self, X: Any, followed: list[Any]) -> None:
+        """Quantise the training rows, and prepare the rows whose scores are kept up to date."""
+        self._matrix = self.learner.training_matrix(X)
+        self._followed = [self.learner.matrix(other) for other in followed]
+
+    def release(self) -> None:
+        """Forget the training rows."""
+        self._matrix, self._followed = None, []
+
+    def propose(self, gradient: Array32, curvature: Array32, number: int) -> Addition:
+        """Grow round ``number``: (rows, outputs) gradient and curvature of the training rows."""
+        grown = self.learner.grow(self._matrix, gradient, curvature, number)
+        return Addition(
+            grown.training_scores(self._matrix),
+            [grown.scores(other) for other in self._followed],
+            lambda step: self._accept(grown, step),
+        )
+
+    def _accept(self, grown: GrownTrees, step: float) -> None:
+        self._rounds.append(grown.raw())
+        self._steps.append(step)
+        self._ensemble = None
+
+    @property
+    def raw(self) -> bytes | None:
+        """The joined model in XGBoost's format; None before the first round."""
+        if len(self._rounds) > 1 or self._steps not in ([], [1.0]):
+            self._rounds, self._steps = [tree_format.join(self._rounds, self._steps)], [1.0]
+        return self._rounds[0] if self._rounds else None
+
+    def keep(self, n_rounds: int) -> None:
+        """Drop the rounds after the first ``n_rounds``."""
+        raw = self.raw
+        self._rounds = [] if raw is None or not n_rounds else [_first(raw, n_rounds)]
+        self._steps = [1.0] * len(self._rounds)
+        self._ensemble = None
+
+    def ensemble(self) -> TreeEnsemble | None:
+        """Ready to predict; None before the first round."""
+        if self._ensemble is None and self.raw is not None:
+            self._ensemble = TreeEnsemble(self.raw, self.n_outputs, self.learner.n_jobs)
+        return self._ensemble
+
+    def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> Array32:
+        """(rows, outputs) of the first ``n_rounds`` rounds, by default all."""
+        ensemble = self.ensemble()
+        if ensemble is None or not n_rows or n_rounds == 0:
+            return np.zeros((n_rows, self.n_outputs), dtype=np.float32)
+        return ensemble.scores(self.learner.matrix(X), n_rounds)
+
+
+def _first(raw: bytes, n_rounds: int) -> bytes:
+    return raw if tree_format.n_rounds(raw) <= n_rounds else tree_format.first_rounds(raw, n_rounds)

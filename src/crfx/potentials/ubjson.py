@@ -1,0 +1,153 @@
+"""Universal Binary JSON, as far as XGBoost's model files use it.
+
+Objects become dicts, typed arrays become NumPy arrays, other arrays become lists.  The reader
+checks every length against what is left of the input: no input makes it read or allocate more.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+
+# Marker -> big-endian dtype of one number.
+_NUMBERS = {
+    b"U": ">u1",
+    b"i": ">i1",
+    b"I": ">i2",
+    b"l": ">i4",
+    b"L": ">i8",
+    b"d": ">f4",
+    b"D": ">f8",
+}
+_MARKERS = {np.dtype(kind).newbyteorder("="): marker for marker, kind in _NUMBERS.items()}
+_MAX_DEPTH = 32
+
+
+def decode(data: bytes) -> Any:
+    """Read one value; raise ValueError where the bytes are no such value, or go on after it."""
+    reader = _Reader(data)
+    value = reader.value(0)
+    if reader.at != len(data):
+        raise ValueError(f"{len(data) - reader.at} bytes follow the end of the document")
+    return value
+
+
+def encode(value: Any) -> bytes:
+    """Write a value of dicts, lists, NumPy arrays, strings, ints and floats."""
+    parts: list[bytes] = []
+    _write(value, parts)
+    return b"".join(parts)
+
+
+class _Reader:
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at = data, 0
+
+    def take(self, count: int) -> bytes:
+        if count < 0 or count > len(self.data) - self.at:
+            raise ValueError(f"the document is cut off at byte {self.at}")
+        self.at += count
+        return self.data[self.at - count : self.at]
+
+    def peek(self) -> bytes:
+        return self.data[self.at : self.at + 1]
+
+    def value(self, depth: int) -> Any:
+        if depth > _MAX_DEPTH:
+            raise ValueError("the document is nested too deeply")
+        marker = self.take(1)
+        if marker in _NUMBERS:
+            return self.number(marker)
+        if marker == b"{":
+            return self.mapping(depth)
+        if marker == b"[":
+            return self.sequence(depth)
+        if marker == b"S":
+            return self.text()
+        if marker in b"TF":
+            return marker == b"T"
+        if marker == b"Z":
+            return None
+        raise ValueError(f"unknown marker {marker!r} at byte {self.at - 1}")
+
+    def number(self, marker: bytes) -> int | float:
+        dtype = np.dtype(_NUMBERS[marker])
+        found: int | float = np.frombuffer(self.take(dtype.itemsize), dtype)[0].item()
+        return found
+
+    def length(self) -> int:
+        marker = self.take(1)
+        if marker not in b"UiIlL" or not marker:
+            raise ValueError(f"a length is expected at byte {self.at - 1}")
+        return int(self.number(marker))
+
+    def text(self) -> str:
+        return self.take(self.length()).decode("utf-8")
+
+    def mapping(self, depth: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        while self.peek() != b"}":
+            key = self.text()  # before the value: Python evaluates the right side first
+            found[key] = self.value(depth + 1)
+        self.take(1)
+        return found
+
+    def sequence(self, depth: int) -> Any:
+        if self.peek() == b"$":
+            self.take(1)
+            marker = self.take(1)
+            if marker not in _NUMBERS or self.take(1) != b"#":
+                raise ValueError(f"an array of unknown type ends at byte {self.at}")
+            dtype, count = np.dtype(_NUMBERS[marker]), self.length()
+            return np.frombuffer(self.take(count * dtype.itemsize), dtype).astype(
+                dtype.newbyteorder("=")
+            )
+        if self.peek() == b"#":
+            self.take(1)
+            return [self.value(depth + 1) for _ in range(self._bounded(self.length()))]
+        items = []
+        while self.peek() != b"]":
+            items.append(self.value(depth + 1))
+        self.take(1)
+        return items
+
+    def _bounded(self, count: int) -> int:
+        if count < 0 or count > len(self.data) - self.at:  # an item takes a byte or more
+            raise ValueError(f"the document is cut off at byte {self.at}")
+        return count
+
+
+def _length(count: int) -> bytes:
+    return b"L" + struct.pack(">q", count)
+
+
+def _text(value: str) -> bytes:
+    raw = value.encode("utf-8")
+    return _length(len(raw)) + raw
+
+
+def _write(value: Any, parts: list[bytes]) -> None:
+    if isinstance(value, np.ndarray):
+        marker = _MARKERS[value.dtype]
+        parts += [b"[$", marker, b"#", _length(len(value))]
+        parts.append(value.astype(_NUMBERS[marker]).tobytes())
+    elif isinstance(value, dict):
+        parts.append(b"{")
+        for key, item in value.items():
+            parts.append(_text(key))
+            _write(item, parts)
+        parts.append(b"}")
+    elif isinstance(value, list):
+        parts += [b"[#", _length(len(value))]
+        for item in value:
+            _write(item, parts)
+    elif isinstance(value, str):
+        parts += [b"S", _text(value)]
+    elif isinstance(value, bool) or value is None:
+        parts.append(b"Z" if value is None else b"T" if value else b"F")
+    elif isinstance(value, int):
+        parts.append(_length(value))
+    else:
+        parts.append(b"D" + struct.pack(">d", value))

@@ -1,0 +1,127 @@
+"""The one door to XGBoost: grows the trees of one round from gradients and curvatures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import xgboost
+
+Array32 = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class XGBoostLearner:
+    """How to grow trees.  ``params`` go to XGBoost; leaves are not shrunk.
+
+    Every round is a booster of its own, seeded by (seed, round): so a run that was interrupted
+    goes on as if it had not been, and a step can still be halved after the trees are grown.
+    """
+
+    params: dict[str, Any] = field(default_factory=dict)
+    max_bin: int = 256
+    seed: int = 0
+    n_jobs: int = 1
+
+    def training_matrix(self, X: Any) -> xgboost.QuantileDMatrix:
+        """Quantise the features, once for all rounds.  Absent CSR entries and NaN are missing."""
+        import xgboost
+
+        return xgboost.QuantileDMatrix(
+            X, max_bin=self.max_bin, nthread=self.n_jobs, enable_categorical=True
+        )
+
+    def matrix(self, X: Any) -> xgboost.DMatrix:
+        """Features to predict from."""
+        import xgboost
+
+        return xgboost.DMatrix(X, nthread=self.n_jobs, enable_categorical=True)
+
+    def grow(
+        self, matrix: xgboost.QuantileDMatrix, gradient: Array32, curvature: Array32, number: int
+    ) -> GrownTrees:
+        """Fit one tree per column to minimise sum g d + h d^2 / 2; (rows, outputs) each."""
+        import xgboost
+
+        n_outputs = gradient.shape[1]
+        booster = xgboost.Booster(self._booster_params(n_outputs, number), [matrix])
+        booster.boost(matrix, 0, grad=gradient, hess=curvature)
+        return GrownTrees(booster, n_outputs)
+
+    def _booster_params(self, n_outputs: int, number: int) -> dict[str, Any]:
+        # An objective that XGBoost never evaluates, for the number of outputs and nothing else.
+        objective = {"objective": "reg:squarederror"}
+        if n_outputs > 1:
+            objective = {"objective": "multi:softprob", "num_class": n_outputs}  # type: ignore[dict-item]
+        return {
+            "tree_method": "hist",
+            "max_bin": self.max_bin,
+            **self.params,
+            **objective,
+            "eta": 1.0,
+            "base_score": 0.0,
+            "disable_default_eval_metric": True,
+            "nthread": self.n_jobs,
+            "seed": _round_seed(self.seed, number),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class GrownTrees:
+    """The trees of one round, one per output."""
+
+    booster: xgboost.Booster
+    n_outputs: int
+
+    def training_scores(self, matrix: xgboost.QuantileDMatrix) -> Array32:
+        """(rows, outputs) on the matrix they were grown on; nearly free, being cached."""
+        return self._shaped(self.booster.predict(matrix, output_margin=True, training=True))
+
+    def scores(self, matrix: xgboost.DMatrix) -> Array32:
+        """(rows, outputs) on other rows."""
+        return self._shaped(self.booster.predict(matrix, output_margin=True))
+
+    def raw(self) -> bytes:
+        """The trees in XGBoost's binary format."""
+        return bytes(self.booster.save_raw("ubj"))
+
+    def _shaped(self, margins: Array32) -> Array32:
+        return margins.reshape(-1, self.n_outputs)
+
+
+class TreeEnsemble:
+    """All rounds as one model, ready to predict.  ``raw`` is XGBoost's binary format."""
+
+    def __init__(self, raw: bytes, n_outputs: int, n_jobs: int = 1) -> None:
+        import xgboost
+
+        self.raw, self.n_outputs = raw, n_outputs
+        self._booster = xgboost.Booster({"nthread": n_jobs})
+        self._booster.load_model(bytearray(raw))
+
+    def scores(self, matrix: xgboost.DMatrix, n_rounds: int | None = None) -> Array32:
+        """(rows, outputs): the sum of the trees of the first ``n_rounds`` rounds."""
+        margins = self._booster.predict(
+            matrix, output_margin=True, iteration_range=(0, n_rounds or 0)
+        )
+        return np.asarray(margins, dtype=np.float32).reshape(-1, self.n_outputs)
+
+    def contributions(self, matrix: xgboost.DMatrix, n_rounds: int | None = None) -> Array32:
+        """(rows, outputs, features + 1) SHAP values; the last column is the expected score."""
+        values = self._booster.predict(
+            matrix, pred_contribs=True, iteration_range=(0, n_rounds or 0)
+        )
+        return np.asarray(values).reshape(matrix.num_row(), self.n_outputs, -1)
+
+    def importance(self, kind: str) -> dict[str, float]:
+        """Total or mean gain, cover or number of splits of every feature that is used."""
+        found: dict[str, Any] = self._booster.get_score(importance_type=kind)
+        return {name: float(np.sum(value)) for name, value in found.items()}
+
+
+def _round_seed(seed: int, number: int) -> int:
+    return int(np.random.SeedSequence([seed, number]).generate_state(1)[0] >> 1)

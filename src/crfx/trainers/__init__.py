@@ -1,0 +1,3 @@
+"""Takes an objective and potentials, gives better potentials; comes after `potentials`, before
+`estimators`.
+"""

@@ -1,0 +1,247 @@
+"""Blocks: the parts of the scores that boosting moves in turn, and what each may add.
+
+A block asks the objective for one part, fits its potential to gradient and curvature, and proposes
+a change of the scores.  What it proposes is kept once the trainer has settled the step.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx.batch import Batch
+from crfx.features import take_rows
+from crfx.objectives.base import Evaluation, PartName
+from crfx.potentials.additive import AdditiveFunction
+from crfx.potentials.linear import newton_step
+from crfx.potentials.transitions import Tables
+from crfx.scores import FloatArray, IntArray
+
+Changes = dict[str, FloatArray]
+"""What to add to the scores, by name: node, edge, start, end."""
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """A change of the training scores and of those that are followed.
+
+    ``accept(step)`` keeps it; ``penalty(step)`` is the block's regulariser if it were kept.
+    """
+
+    changes: Changes
+    followed: list[Changes]
+    accept: Callable[[float], None]
+    penalty: Callable[[float], float] = lambda step: 0.0
+
+
+class Block(ABC):
+    """One part of the scores and the potential behind it."""
+
+    part: PartName
+
+    @abstractmethod
+    def propose(self, evaluation: Evaluation, number: int) -> Proposal:
+        """Fit round ``number`` to gradient and curvature."""
+
+    def penalty(self) -> float:
+        """What the block's regulariser adds to the objective."""
+        return 0.0
+
+    @abstractmethod
+    def mark(self, n_rounds: int) -> None:
+        """Note that ``keep(n_rounds)`` may come."""
+
+    @abstractmethod
+    def keep(self, n_rounds: int) -> None:
+        """Drop the rounds after the first ``n_rounds``."""
+
+
+class NodeBlock(Block):
+    """Node scores by a function of the features, K outputs.
+
+    ``sample`` (number) -> (rows,) bool or None: the rows that round looks at.
+    """
+
+    part: PartName = "node"
+
+    def __init__(
+        self,
+        function: AdditiveFunction,
+        sample: Callable[[int], npt.NDArray[np.bool_] | None] = lambda number: None,
+    ) -> None:
+        self.function, self.sample = function, sample
+
+    def propose(self, evaluation: Evaluation, number: int) -> Proposal:
+        """Fit one function per label."""
+        gradient, curvature = evaluation.gradient["node"], evaluation.curvature["node"]
+        rows = self.sample(number)
+        if rows is not None:
+            gradient[~rows] = 0.0
+            curvature[~rows] = 0.0
+        found = self.function.propose(gradient, curvature, number)
+        followed: list[Changes] = [{"node": delta} for delta in found.followed]
+        return Proposal({"node": found.delta}, followed, found.accept)
+
+    def mark(self, n_rounds: int) -> None:
+        """Functions keep all rounds."""
+
+    def keep(self, n_rounds: int) -> None:
+        """Drop later rounds."""
+        self.function.keep(n_rounds)
+
+
+class TableBlock(Block):
+    """Shared tables: transitions ("edge"), or start and end ("ends")."""
+
+    def __init__(self, part: PartName, tables: Tables, n_followed: int) -> None:
+        self.part, self.tables, self.n_followed = part, tables, n_followed
+
+    def propose(self, evaluation: Evaluation, number: int) -> Proposal:
+        """One Newton step."""
+        delta = self.tables.propose(evaluation.gradient, evaluation.curvature)
+        changes: Changes = dict(delta)
+        return Proposal(
+            changes,
+            [changes] * self.n_followed,
+            lambda step: self.tables.accept(delta, step),
+            lambda step: self.tables.penalty(delta, step),
+        )
+
+    def penalty(self) -> float:
+        """Of the tables."""
+        return self.tables.penalty()
+
+    def mark(self, n_rounds: int) -> None:
+        """Note the round."""
+        self.tables.mark(n_rounds)
+
+    def keep(self, n_rounds: int) -> None:
+        """Drop later rounds."""
+        self.tables.keep(n_rounds)
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeRows:
+    """Rows of a batch at which an edge ends, by edge type; their features."""
+
+    n_rows: int
+    by_type: list[IntArray]
+    features: list[Any]
+
+    @classmethod
+    def of(cls, batch: Batch, rows: IntArray, n_types: int, X: Any) -> EdgeRows:
+        """Sort ``rows`` by type; ``X`` has the features of every row."""
+        if batch.edge_types is None:
+            groups = [rows]
+        else:
+            groups = [rows[batch.edge_types[rows] == k] for k in range(n_types)]
+        return cls(batch.n_rows, groups, [take_rows(X, group) for group in groups])
+
+    def spread(self, parts: list[FloatArray], table: tuple[int, ...]) -> FloatArray:
+        """(rows, *table) from (rows of one type, outputs) each; zero where no edge ends."""
+        edge = np.zeros((self.n_rows, int(np.prod(table))), dtype=np.float32)
+        for rows, part in zip(self.by_type, parts, strict=True):
+            edge[rows] = part
+        return edge.reshape(self.n_rows, *table)
+
+
+class EdgeFunctionBlock(Block):
+    """Edge scores by functions of the features: an output per table entry, a function per type."""
+
+    part: PartName = "each_edge"
+
+    def __init__(
+        self, functions: list[AdditiveFunction], rows: EdgeRows, followed: list[EdgeRows]
+    ) -> None:
+        self.functions, self.rows, self.followed = functions, rows, followed
+
+    def propose(self, evaluation: Evaluation, number: int) -> Proposal:
+        """Fit one function per table entry, on the rows where an edge of its type ends."""
+        gradient, curvature = evaluation.gradient["edge"], evaluation.curvature["edge"]
+        table = gradient.shape[1:]
+        found = [
+            function.propose(
+                gradient[rows].reshape(len(rows), -1),
+                curvature[rows].reshape(len(rows), -1),
+                number,
+            )
+            for function, rows in zip(self.functions, self.rows.by_type, strict=True)
+        ]
+
+        def accept(step: float) -> None:
+            for addition in found:
+                addition.accept(step)
+
+        followed: list[Changes] = [
+            {"edge": rows.spread([addition.followed[k] for addition in found], table)}
+            for k, rows in enumerate(self.followed)
+        ]
+        return Proposal(
+            {"edge": self.rows.spread([addition.delta for addition in found], table)},
+            followed,
+            accept,
+        )
+
+    def mark(self, n_rounds: int) -> None:
+        """Functions keep all rounds."""
+
+    def keep(self, n_rounds: int) -> None:
+        """Drop later rounds."""
+        for function in self.functions:
+            function.keep(n_rounds)
+
+
+class LinearEdgeBlock(Block):
+    """Edge scores linear in the features; weights (types, features + 1, table entries)."""
+
+    part: PartName = "each_edge"
+
+    def __init__(self, weights: Tables, rows: EdgeRows, followed: list[EdgeRows]) -> None:
+        self.weights, self.rows, self.followed = weights, rows, followed
+
+    def propose(self, evaluation: Evaluation, number: int) -> Proposal:
+        """Minimise the quadratic model over the weights of each type."""
+        gradient, curvature = evaluation.gradient["edge"], evaluation.curvature["edge"]
+        table, weights = gradient.shape[1:], self.weights.tables["weights"]
+        delta = np.stack(
+            [
+                newton_step(
+                    features,
+                    gradient[rows].reshape(len(rows), -1),
+                    curvature[rows].reshape(len(rows), -1),
+                    own,
+                    self.weights.l2,
+                )
+                for features, rows, own in zip(
+                    self.rows.features, self.rows.by_type, weights, strict=True
+                )
+            ]
+        )
+
+        def scored(rows: EdgeRows) -> Changes:
+            parts = [x @ own for x, own in zip(rows.features, delta, strict=True)]
+            return {"edge": rows.spread(parts, table)}
+
+        return Proposal(
+            scored(self.rows),
+            [scored(rows) for rows in self.followed],
+            lambda step: self.weights.accept({"weights": delta}, step),
+            lambda step: self.weights.penalty({"weights": delta}, step),
+        )
+
+    def penalty(self) -> float:
+        """Of the weights."""
+        return self.weights.penalty()
+
+    def mark(self, n_rounds: int) -> None:
+        """Note the round."""
+        self.weights.mark(n_rounds)
+
+    def keep(self, n_rounds: int) -> None:
+        """Drop later rounds."""
+        self.weights.keep(n_rounds)

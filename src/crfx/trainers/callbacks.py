@@ -1,0 +1,69 @@
+"""What a trainer tells while it works, and how to stop it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+History = dict[str, list[float]]
+
+
+@dataclass
+class Progress:
+    """The state of a training run after a round.
+
+    ``history`` has one entry per round and name; ``save`` writes the model as it is now to a file.
+    """
+
+    n_rounds: int
+    history: History
+    save: Callable[[str], None] | None = None
+
+
+class Callback(Protocol):
+    """Called after every round; True stops the run."""
+
+    def __call__(self, progress: Progress) -> bool | None:
+        """Look at the progress."""
+        ...
+
+
+@dataclass
+class EarlyStopping:
+    """Stops once the last of ``name`` has not improved for ``rounds`` rounds."""
+
+    rounds: int
+    name: str = "eval_metric"
+    larger_is_better: bool = False
+    best: float | None = field(default=None, init=False)
+    best_round: int = field(default=0, init=False)
+
+    def __call__(self, progress: Progress) -> bool:
+        """Compare with the best so far."""
+        value = progress.history[self.name][-1]
+        better = self.best is None or (
+            value > self.best if self.larger_is_better else value < self.best
+        )
+        if better:
+            self.best, self.best_round = value, progress.n_rounds
+        return progress.n_rounds - self.best_round >= self.rounds
+
+
+@dataclass
+class Checkpoint:
+    """Saves the model every ``every`` rounds, whole or not at all; train on with ``init_model``."""
+
+    path: str
+    every: int = 10
+
+    def __call__(self, progress: Progress) -> None:
+        """Save if it is time."""
+        if progress.n_rounds % self.every == 0 and progress.save is not None:
+            progress.save(self.path)
+
+
+def any_stops(callbacks: Sequence[Callback], progress: Progress) -> bool:
+    """Call all of them; whether one asks to stop."""
+    answers = [callback(progress) for callback in callbacks]
+    return any(answers)
