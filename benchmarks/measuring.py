@@ -44,7 +44,9 @@ def machine() -> dict[str, object]:
         "instruction_set": instruction_set(),
         "system": platform.system(),
         "python": platform.python_version(),
-        "versions": {name: _version(name) for name in ("crfx", "numpy", "torch", "pytorch-crf")},
+        "versions": {
+            name: _version(name) for name in ("crfx", "numpy", "xgboost", "torch", "pytorch-crf")
+        },
         "commit": _commit(),
         "date": datetime.date.today().isoformat(),
     }

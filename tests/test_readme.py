@@ -20,7 +20,8 @@ def run(blocks):
         exec(compile(block, "README.md", "exec"), namespace)
 
 
-def test_python_blocks_run_and_print_what_they_say(capsys):
+def test_python_blocks_run_and_print_what_they_say(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)  # they may write files
     blocks = python_blocks(README)
     assert blocks
     run(blocks)

@@ -10,9 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
-from crfx.scores import IntArray
+IntArray = npt.NDArray[np.integer[Any]]
+
+_LARGEST = np.finfo(np.float32).max
 
 
 def is_frame(X: Any) -> bool:
@@ -25,7 +28,7 @@ def stack(instances: Sequence[Any]) -> tuple[Any, list[int]]:
     if any(is_frame(X) for X in instances):
         return _stack_frames(instances)
     if any(sparse.issparse(X) for X in instances):
-        parts = [sparse.csr_matrix(X) for X in instances]
+        parts = [_csr(X, instance) for instance, X in enumerate(instances)]
         _check_columns([part.shape for part in parts])
         return sparse.vstack(parts, format="csr"), [part.shape[0] for part in parts]
     arrays = [_array(X, instance) for instance, X in enumerate(instances)]
@@ -37,9 +40,7 @@ def stacked(X: Any) -> Any:
     """Normalise one stacked matrix."""
     if is_frame(X):
         return X
-    if sparse.issparse(X):
-        return X.tocsr()
-    return _array(X, None)
+    return _csr(X, None) if sparse.issparse(X) else _array(X, None)
 
 
 def take_rows(X: Any, rows: IntArray) -> Any:
@@ -53,30 +54,65 @@ def names(X: Any) -> list[str] | None:
 
 
 def first_infinite(X: Any) -> tuple[int, int] | None:
-    """(row, column) of the first infinite number of a dense array or CSR matrix, or None."""
+    """(row, column) of the first number that is infinite, or too large for float32; or None.
+
+    Of a dense array, CSR matrix or data frame.
+    """
     if is_frame(X):
-        numbers = X.select_dtypes("number")
-        bad = np.argwhere(np.isinf(numbers.to_numpy(dtype=np.float64, na_value=np.nan)))
-        return None if not len(bad) else (int(bad[0, 0]), int(bad[0, 1]))
+        return _first_infinite_of_frame(X)
     values = X.data if sparse.issparse(X) else X
-    # A sum is infinite or NaN where an entry is: one pass without a temporary array.
-    with np.errstate(over="ignore", invalid="ignore"):
-        if values.dtype.kind != "f" or np.isfinite(values.sum(dtype=np.float64)):
-            return None
+    # The extremes are NaN where an entry is: two passes without a temporary array.
+    if values.dtype.kind != "f" or not values.size:
+        return None
+    if values.min() >= -_LARGEST and values.max() <= _LARGEST:
+        return None
     if sparse.issparse(X):
-        at = np.flatnonzero(np.isinf(values))
-        rows, columns = X.tocoo().coords if hasattr(X.tocoo(), "coords") else X.nonzero()
+        at = np.flatnonzero(np.abs(values) > _LARGEST)
+        rows, columns = X.tocoo().coords
         return None if not len(at) else (int(rows[at[0]]), int(columns[at[0]]))
     for begin in range(0, len(X), 65536):
-        bad = np.argwhere(np.isinf(X[begin : begin + 65536]))
+        bad = np.argwhere(np.abs(X[begin : begin + 65536]) > _LARGEST)
         if len(bad):
             return begin + int(bad[0, 0]), int(bad[0, 1])
     return None
 
 
+def _first_infinite_of_frame(X: Any) -> tuple[int, int] | None:
+    first = None
+    for column, dtype in enumerate(X.dtypes):
+        if getattr(dtype, "kind", "O") != "f":  # integers and categories are finite
+            continue
+        values = X.iloc[:, column].to_numpy(dtype=np.float64, na_value=np.nan)
+        bad = np.flatnonzero(np.abs(values) > _LARGEST)
+        if len(bad) and (first is None or bad[0] < first[0]):
+            first = int(bad[0]), column
+    return first
+
+
+def _csr(X: Any, instance: int | None) -> Any:
+    """CSR of two axes and of numbers, from what may be sparse or dense."""
+    if not sparse.issparse(X):
+        return sparse.csr_matrix(_array(X, instance))
+    where = _where(instance)
+    if X.ndim != 2:
+        raise ValueError(f"{where} has shape {X.shape}: it must be (positions, features)")
+    if X.dtype.kind not in "fiub":
+        raise ValueError(f"{where} has dtype {X.dtype}: pass real numbers")
+    return sparse.csr_matrix(X)
+
+
+def _where(instance: int | None) -> str:
+    return "X" if instance is None else f"instance {instance}: X"
+
+
 def _array(X: Any, instance: int | None) -> Any:
-    where = "X" if instance is None else f"instance {instance}: X"
-    array = np.asarray(X)
+    where = _where(instance)
+    if isinstance(X, np.ma.MaskedArray):
+        raise ValueError(f"{where} is a masked array: put NaN where a value is missing")
+    try:
+        array = np.asarray(X)
+    except ValueError:
+        raise ValueError(f"{where} has rows of unequal lengths") from None
     if array.ndim != 2:
         raise ValueError(f"{where} has shape {array.shape}: it must be (positions, features)")
     if array.dtype.kind not in "fiub":
@@ -92,7 +128,9 @@ def _stack_frames(instances: Sequence[Any]) -> tuple[Any, list[int]]:
 
     first = instances[0]
     for instance, frame in enumerate(instances):
-        if not is_frame(frame) or list(frame.columns) != list(first.columns):
+        if not is_frame(frame):
+            raise ValueError(f"instance {instance}: X is no data frame, but others are")
+        if list(frame.columns) != list(first.columns):
             raise ValueError(f"instance {instance}: its columns differ from those of instance 0")
         if not frame.dtypes.equals(first.dtypes):
             raise ValueError(

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import NoReturn
 
-from crfx.cli import demo
+from crfx.cli import demo, reproduce
 
-_COMMANDS = {"demo": demo}
+_COMMANDS = {"demo": demo, "reproduce": reproduce}
 
 
 class _Parser(argparse.ArgumentParser):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -117,7 +118,7 @@ class GBCRF(LabellingEstimator):
         max_bin: int = 256,
         tree_params: dict[str, Any] | None = None,
         edges: EdgeFamily = "table",
-        edge_l2: float = 1.0,
+        edge_l2: float = 0.1,
         curvature: curvatures.CurvatureOption = "auto",
         early_stopping_rounds: int | None = None,
         base_learner: Any = None,
@@ -172,6 +173,8 @@ class GBCRF(LabellingEstimator):
         fixed underneath.
         """
         self._check_parameters()
+        if init_model is not None:
+            init_model._check_fitted()
         data = read_input(X, lengths, parents, edge_types)
         labels = flat_labels(y, data)
         classes = find_classes(labels) if init_model is None else init_model.classes_
@@ -217,7 +220,6 @@ class GBCRF(LabellingEstimator):
             )
         structure.check(batch)
         if init_model is not None:
-            init_model._check_fitted()
             init_model._check_features(batch.X)
             if isinstance(init_model, GBCRF) and (found := continued(init_model, self)):
                 model = found
@@ -335,6 +337,9 @@ class GBCRF(LabellingEstimator):
         self.history_ = plan.history
         try:
             self.n_rounds_ = trainer.run(total)
+        except BaseException:
+            model.keep(self.n_rounds_)  # a round that was cut short leaves nothing behind
+            raise
         finally:
             for function in (model.node, *(model.edge_functions or ())):
                 function.release()
@@ -421,7 +426,7 @@ class GBCRF(LabellingEstimator):
             raise ValueError("the model has no rounds")
         return ensemble
 
-    def save(self, path: str) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, whole or not at all."""
         from crfx.estimators.loading import save
 

@@ -6,15 +6,20 @@ against its declared size before it is used.
 
 from __future__ import annotations
 
+import ast
 import io
 import json
+import math
 import os
+import re
+import struct
 import tempfile
 import zipfile
+import zlib
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +27,22 @@ import numpy.typing as npt
 FORMAT_VERSION = 1
 _MANIFEST = "model.json"
 _LARGEST_HEADER = 4096
+_DAMAGED = (
+    zipfile.BadZipFile,
+    zipfile.LargeZipFile,
+    zlib.error,
+    struct.error,
+    OSError,  # an offset that cannot be
+    EOFError,
+    NotImplementedError,  # a zip version that zipfile does not know
+    RuntimeError,  # an encrypted member; values nested too deeply
+    KeyError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    OverflowError,
+)
+"""What damaged files make zipfile, zlib and the reading of values raise."""
 
 
 @dataclass(eq=False)
@@ -69,38 +90,30 @@ def _umask() -> int:
 
 def read(path: str | os.PathLike[str]) -> Contents:
     """Read a model file; raise ValueError, naming the file, where it is not one."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            _check_members(archive)
-            values = json.loads(archive.read(_MANIFEST))
-            version = values.pop("format_version")
-            if not isinstance(version, int) or not 1 <= version <= FORMAT_VERSION:
-                raise ValueError(
-                    f"its format is version {version}, this crfx reads up to {FORMAT_VERSION}: "
-                    "upgrade crfx"
-                )
-            names = archive.namelist()
-            arrays = {n[:-4]: _array(archive.read(n)) for n in names if n.endswith(".npy")}
-            blobs = {n[:-4]: archive.read(n) for n in names if n.endswith(".ubj")}
-    except FileNotFoundError:
-        raise
-    except (
-        zipfile.BadZipFile,
-        zipfile.LargeZipFile,
-        KeyError,
-        TypeError,
-        ValueError,
-        AttributeError,
-        EOFError,
-        NotImplementedError,  # a compression method that zipfile does not know
-        RuntimeError,  # an encrypted member
-    ) as error:
-        raise ValueError(f"{os.fspath(path)} is not a model file of crfx: {error}") from None
+    with open(path, "rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                return _read(archive)
+        except _DAMAGED as error:
+            raise ValueError(f"{os.fspath(path)} is not a model file of crfx: {error}") from None
+
+
+def _read(archive: zipfile.ZipFile) -> Contents:
+    _check_members(archive)
+    values = json.loads(archive.read(_MANIFEST))
+    version = values.pop("format_version")
+    if not isinstance(version, int) or not 1 <= version <= FORMAT_VERSION:
+        raise ValueError(
+            f"its format is version {version}, this crfx reads up to {FORMAT_VERSION}: upgrade crfx"
+        )
+    names = archive.namelist()
+    arrays = {n[:-4]: _array(archive.read(n)) for n in names if n.endswith(".npy")}
+    blobs = {n[:-4]: archive.read(n) for n in names if n.endswith(".ubj")}
     return Contents(values, arrays, blobs)
 
 
 def _check_members(archive: zipfile.ZipFile) -> None:
-    """Refuse doubled names, members that overlap, and sizes beyond what deflate can reach."""
+    """Refuse doubled names, overlap, foreign compression, sizes beyond what deflate can reach."""
     members = archive.infolist()
     if len({member.filename for member in members}) != len(members):
         raise ValueError("a member is there twice")
@@ -108,23 +121,36 @@ def _check_members(archive: zipfile.ZipFile) -> None:
     if any(end > begin for (_, end), (begin, _) in pairwise(taken)):
         raise ValueError("members overlap")
     for member in members:
+        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise ValueError(f"member {member.filename} is compressed in an unknown way")
         if member.file_size > 1100 * max(member.compress_size, 1):
             raise ValueError(f"member {member.filename} claims an impossible size")
 
 
 def _array(raw: bytes) -> npt.NDArray[Any]:
-    """An .npy array whose header agrees with its size; nothing is unpickled."""
-    buffer = io.BytesIO(raw)
-    version = np.lib.format.read_magic(buffer)
-    reader = {
-        (1, 0): np.lib.format.read_array_header_1_0,
-        (2, 0): np.lib.format.read_array_header_2_0,
-    }.get(version)
-    if reader is None:
-        raise ValueError(f"an array has the unknown format {version}")
-    shape, _, dtype = reader(buffer, max_header_size=_LARGEST_HEADER)
-    if dtype.hasobject or int(np.prod(shape)) * dtype.itemsize != len(raw) - buffer.tell():
+    """An .npy array of plain numbers or text whose header agrees with its size.
+
+    Read here and not by NumPy, which would unpickle if asked, and whose parser of old headers warns
+    and raises in its own ways.
+    """
+    if raw[:8] not in (b"\x93NUMPY\x01\x00", b"\x93NUMPY\x02\x00"):
+        raise ValueError("an array has an unknown format")
+    begin = 10 if raw[6] == 1 else 12
+    end = begin + int.from_bytes(raw[8:begin], "little")
+    if end > min(len(raw), _LARGEST_HEADER):
+        raise ValueError("an array's header is cut off")
+    try:
+        header = ast.literal_eval(raw[begin:end].decode("latin1"))
+        kind, shape = header["descr"], header["shape"]
+    except (SyntaxError, MemoryError) as error:
+        raise ValueError(f"an array's header cannot be read: {error}") from None
+    if not isinstance(kind, str) or not re.fullmatch("[<>|][biufcSU][0-9]{1,6}", kind):
+        raise ValueError(f"an array holds {kind!r}, not numbers or text")
+    dtype = np.dtype(kind)
+    if not all(isinstance(length, int) and length >= 0 for length in shape):
+        raise ValueError(f"an array has the impossible shape {shape}")
+    if math.prod(shape) * dtype.itemsize != len(raw) - end:
         raise ValueError("an array's header does not agree with its size")
-    buffer.seek(0)
-    found: npt.NDArray[Any] = np.load(buffer, allow_pickle=False)
-    return found
+    order: Literal["C", "F"] = "F" if header["fortran_order"] else "C"
+    flat = np.frombuffer(raw, dtype, offset=end) if end < len(raw) else np.zeros(0, dtype)
+    return flat.reshape(shape, order=order).astype(dtype.newbyteorder("="))

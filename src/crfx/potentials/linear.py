@@ -18,7 +18,8 @@ CG_TOLERANCE = 1e-3
 def linear_features(X: Any) -> Any:
     """(rows, features + 1) float32, dense or CSR, with a constant last; missing counts as 0."""
     if sparse.issparse(X):
-        matrix = sparse.csr_matrix(X, dtype=np.float32)
+        matrix = sparse.csr_matrix(X, dtype=np.float32, copy=True)
+        matrix.data = np.nan_to_num(matrix.data, copy=False)
         ones = sparse.csr_matrix(np.ones((matrix.shape[0], 1), np.float32))
         return sparse.hstack([matrix, ones], format="csr")
     try:

@@ -47,7 +47,13 @@ class BoostedRegressors:
         if "random_state" in regressor.get_params():
             state = np.random.SeedSequence([self.seed, number]).generate_state(1)[0]
             regressor.set_params(random_state=int(state >> 1))
-        return regressor.fit(self._X, -gradient / curvature, sample_weight=curvature)
+        # A row without curvature (left out of this round) counts for nothing, whatever its target;
+        # where no row counts the function is 0.  float64: the quotient may exceed float32.
+        counts = curvature > 0
+        target = np.zeros(len(gradient))
+        np.divide(-gradient, curvature, out=target, where=counts, dtype=np.float64)
+        weights = curvature if counts.any() else np.ones_like(curvature)
+        return regressor.fit(self._X, target, sample_weight=weights)
 
     def keep(self, n_rounds: int) -> None:
         """Drop the rounds after the first ``n_rounds``."""
@@ -63,4 +69,6 @@ class BoostedRegressors:
 
 
 def _predict(fitted: list[Any], X: Any) -> Array32:
+    if not X.shape[0]:  # regressors of scikit-learn refuse to predict nothing
+        return np.zeros((0, len(fitted)), dtype=np.float32)
     return np.stack([regressor.predict(X) for regressor in fitted], axis=1).astype(np.float32)

@@ -20,6 +20,8 @@ def add_scores(
 ) -> Scores:
     """Return the sum, with edges shared as the wider of the two shares them."""
     target = wider(first_sharing, second_sharing)
+    if first_sharing == second_sharing == "typed":
+        _check_types(first, second)
     edges = [
         _lifted(scores.edge, sharing, target, second if scores is first else first, batch)
         for scores, sharing in ((first, first_sharing), (second, second_sharing))
@@ -44,6 +46,17 @@ def _lifted(
         assert batch.edge_types is not None
         return edge[np.clip(batch.edge_types, 0, len(edge) - 1)]  # clipped where no edge ends
     return np.broadcast_to(edge, (batch.n_rows, *edge.shape))
+
+
+def _check_types(first: Scores, second: Scores) -> None:
+    """NumPy would take the one table of one type for all types of the other."""
+    assert first.edge is not None
+    assert second.edge is not None
+    if len(first.edge) != len(second.edge):
+        raise ValueError(
+            f"edge tables of {len(first.edge)} types cannot be added to those of "
+            f"{len(second.edge)}: train both on the same edge types"
+        )
 
 
 def _plus(a: FloatArray | None, b: FloatArray | None) -> FloatArray | None:

@@ -25,6 +25,7 @@ class Tables:
         self._first = dict(self.tables)
         self._marked: tuple[int, dict[str, Array32]] | None = None
         self._rounds: list[dict[str, Array32]] | None = []
+        self._n_rounds = 0
         self._kept = 0
 
     def propose(
@@ -59,6 +60,7 @@ class Tables:
         added = {name: np.float32(step) * change for name, change in delta.items()}
         for name, change in added.items():
             self.tables[name] = self.tables[name] + change
+        self._n_rounds += 1
         self._kept += sum(change.size for change in added.values())
         if self._kept > self.MOST_KEPT:
             self._rounds = None
@@ -67,7 +69,7 @@ class Tables:
 
     def at_round(self, n_rounds: int | None) -> dict[str, Array32]:
         """The tables after the first ``n_rounds`` rounds; by default all."""
-        if n_rounds is None:
+        if n_rounds is None or n_rounds >= self._n_rounds:
             return self.tables
         if self._rounds is None:
             raise ValueError(
@@ -80,18 +82,20 @@ class Tables:
         return tables
 
     def mark(self, n_rounds: int) -> None:
-        """Note that ``keep(n_rounds)`` may come."""
-        if self._rounds is None:
-            self._marked = n_rounds, dict(self.tables)
+        """Note that ``keep(n_rounds)`` may come; by then the rounds may be kept no more."""
+        self._marked = n_rounds, dict(self.tables)
 
     def keep(self, n_rounds: int) -> None:
         """Drop the rounds after the first ``n_rounds``."""
-        if self._marked is not None and self._marked[0] == n_rounds:
+        if self._rounds is None and self._marked is not None and self._marked[0] == n_rounds:
             self.tables = self._marked[1]
-            return
-        self.tables = self.at_round(n_rounds)
+        else:
+            self.tables = self.at_round(n_rounds)
         if self._rounds is not None:
             del self._rounds[n_rounds:]
+            self._kept = len(self._rounds) * sum(table.size for table in self._first.values())
+        self._marked = None
+        self._n_rounds = min(self._n_rounds, n_rounds)
 
     def rounds(self) -> dict[str, Array32] | None:
         """(1 + rounds, ...) by name: where the tables started and what was added; None if lost."""
@@ -101,6 +105,13 @@ class Tables:
             name: np.stack([first, *(added[name] for added in self._rounds)])
             for name, first in self._first.items()
         }
+
+    @classmethod
+    def from_sum(cls, tables: dict[str, FloatArray], l2: float, n_rounds: int) -> Tables:
+        """Build from the sum of rounds that were not kept: where :meth:`rounds` gave None."""
+        found = cls(tables, l2)
+        found._rounds, found._n_rounds = None, n_rounds
+        return found
 
     @classmethod
     def from_rounds(cls, rounds: dict[str, Array32], l2: float) -> Tables:

@@ -10,11 +10,20 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from crfx.potentials import ubjson
 
-_INTEGERS = ("left_children", "right_children", "parents", "split_indices")
-_PER_NODE = (*_INTEGERS, "base_weights", "default_left", "split_conditions", "split_type")
+IntArray = npt.NDArray[np.int64]
+
+_INTEGERS = ("left_children", "right_children", "parents", "split_indices", "split_type")
+_PER_NODE = (*_INTEGERS, "base_weights", "default_left", "split_conditions")
+_ONE_OUTPUT = "reg:squarederror"
+_NO_NODE = -1
+_ROOT_PARENT = 2**31 - 1
+"""How XGBoost writes that a node has no parent."""
+_MOST_CATEGORIES = 2**24
+"""XGBoost stores categories as float32."""
 
 
 def join(rounds: Sequence[bytes], steps: Sequence[float]) -> bytes:
@@ -25,6 +34,12 @@ def join(rounds: Sequence[bytes], steps: Sequence[float]) -> bytes:
     models = [ubjson.decode(raw) for raw in rounds]
     joined = models[0]
     parts = [_trees(model) for model in models]
+    names = {ubjson.encode(part.get("cats")) for part in parts}
+    if len(names) > 1:
+        raise ValueError(
+            "the rounds were grown on different categories: use the same categories, in the same "
+            "order, when training goes on"
+        )
     trees: list[dict[str, Any]] = []
     for part, step in zip(parts, steps, strict=True):
         for tree in part["trees"]:
@@ -59,18 +74,16 @@ def n_rounds(raw: bytes) -> int:
 def check(raw: bytes, *, n_features: int, n_outputs: int) -> None:
     """Raise ValueError unless XGBoost can safely walk these trees.
 
-    XGBoost trusts what it loads: a child index out of range makes it read beyond its arrays.
+    XGBoost trusts what it loads: a child index out of range makes it read beyond its arrays, and so
+    do two trees of one number, a negative category or a leaf with odd children.
     """
     try:
         model = ubjson.decode(raw)
-        part, param = _trees(model), model["learner"]["learner_model_param"]
-        trees, info = part["trees"], _numbers(part["tree_info"])
-        bounds = _numbers(part["iteration_indptr"])
-        expected = {"num_feature": n_features, "num_class": n_outputs if n_outputs > 1 else 0}
-        for name, value in expected.items():
-            if int(param[name]) != value:
-                raise ValueError(f"{name} is {param[name]}, not {value}")
-        if not (len(trees) == len(info) == int(part["gbtree_model_param"]["num_trees"])):
+        _check_learner(model["learner"], n_features, n_outputs)
+        part = _trees(model)
+        trees, info = part["trees"], _whole_numbers(part["tree_info"])
+        bounds = _whole_numbers(part["iteration_indptr"])
+        if not (len(trees) == len(info) == _count(part["gbtree_model_param"]["num_trees"])):
             raise ValueError("the number of trees is told in different ways")
         if bounds[0] != 0 or bounds[-1] != len(trees) or (np.diff(bounds) < 0).any():
             raise ValueError("the bounds of the rounds are out of order")
@@ -78,45 +91,107 @@ def check(raw: bytes, *, n_features: int, n_outputs: int) -> None:
             raise ValueError("a tree belongs to no output")
         for number, tree in enumerate(trees):
             _check_tree(number, tree, n_features)
-    except (KeyError, TypeError, AttributeError, IndexError, UnicodeDecodeError) as error:
-        raise ValueError(f"the trees are not in XGBoost's format: {error}") from None
+        if "cats" in part:  # XGBoost 3.1 and later
+            _check_category_names(part["cats"], n_features)
+    except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
+        raise ValueError(f"the trees are not in XGBoost's format: {error!r}") from None
+
+
+def _check_learner(learner: dict[str, Any], n_features: int, n_outputs: int) -> None:
+    """The model is of the kind that the learner writes: another could be larger than its trees."""
+    param = learner["learner_model_param"]
+    expected = {
+        "num_feature": n_features,
+        "num_class": n_outputs if n_outputs > 1 else 0,
+        "num_target": 1,
+    }
+    for name, value in expected.items():
+        if _count(param[name]) != value:
+            raise ValueError(f"{name} is {param[name]}, not {value}")
+    base = [float(number) for number in param["base_score"].strip("[]").split(",")]
+    if any(base) or len(base) not in (1, n_outputs):
+        raise ValueError(f"base_score is {param['base_score']}, not 0")
+    objective, booster = learner["objective"]["name"], learner["gradient_booster"]["name"]
+    if booster != "gbtree" or objective != ("multi:softprob" if n_outputs > 1 else _ONE_OUTPUT):
+        raise ValueError(f"it is a {booster} for {objective}, which crfx does not grow")
 
 
 def _check_tree(number: int, tree: dict[str, Any], n_features: int) -> None:
-    size = int(tree["tree_param"]["num_nodes"])
-    if size < 1 or int(tree["tree_param"]["size_leaf_vector"]) > 1:
-        raise ValueError(f"tree {number} has no nodes, or vectors in its leaves")
-    if int(tree["tree_param"]["num_feature"]) != n_features:
+    param = tree["tree_param"]
+    size = _count(param["num_nodes"])
+    if size < 1 or _count(param["size_leaf_vector"]) > 1 or _count(param["num_deleted"]):
+        raise ValueError(f"tree {number} has no nodes, deleted ones, or vectors in its leaves")
+    if _count(param["num_feature"]) != n_features:
         raise ValueError(f"tree {number} was grown on another number of features")
-    arrays = {name: _numbers(tree[name]) for name in _PER_NODE}
-    if any(len(array) != size for array in arrays.values()):
+    if tree["id"] != number:
+        raise ValueError(f"tree {number} has the number {tree['id']}")
+    if any(len(tree[name]) != size for name in _PER_NODE):
         raise ValueError(f"tree {number}: arrays of unequal length")
-    left, right = arrays["left_children"], arrays["right_children"]
-    inner = left >= 0
-    children = np.concatenate([left[inner], right[inner]])
+    left, right, parents, features, categorical = (_whole_numbers(tree[name]) for name in _INTEGERS)
+    inner = left != _NO_NODE
+    children, places = (
+        np.concatenate([left[inner], right[inner]]),
+        np.tile(np.flatnonzero(inner), 2),
+    )
     # Every node but the root is the child of exactly one node that comes before it: no cycles.
-    places = np.tile(np.flatnonzero(inner), 2)
-    if (right[~inner] >= 0).any() or not np.array_equal(np.sort(children), np.arange(1, size)):
+    if (
+        not np.array_equal(np.sort(children), np.arange(1, size))
+        or (right[~inner] != _NO_NODE).any()
+    ):
         raise ValueError(f"tree {number}: its nodes do not form a tree")
     if (children <= places).any():
         raise ValueError(f"tree {number}: a child comes before its parent")
-    features = arrays["split_indices"][inner]
-    if len(features) and (features.min() < 0 or features.max() >= n_features):
+    if (parents[children] != places).any() or parents[0] not in (_NO_NODE, _ROOT_PARENT):
+        raise ValueError(f"tree {number}: a node names another parent")
+    used = features[inner]
+    if len(used) and (used.min() < 0 or used.max() >= n_features):
         raise ValueError(f"tree {number}: a split uses a feature that does not exist")
-    _check_categories(number, tree, size)
+    _check_categories(number, tree, categorical)
 
 
-def _check_categories(number: int, tree: dict[str, Any], size: int) -> None:
-    nodes, starts = _numbers(tree["categories_nodes"]), _numbers(tree["categories_segments"])
-    sizes, total = _numbers(tree["categories_sizes"]), len(tree["categories"])
+def _check_categories(number: int, tree: dict[str, Any], categorical: IntArray) -> None:
+    nodes, starts = (_whole_numbers(tree[f"categories_{what}"]) for what in ("nodes", "segments"))
+    sizes, categories = _whole_numbers(tree["categories_sizes"]), _whole_numbers(tree["categories"])
+    if not np.isin(categorical, (0, 1)).all():
+        raise ValueError(f"tree {number}: a split of unknown type")
+    # XGBoost expects the nodes in order, and one segment for each.
     same = len(nodes) == len(starts) == len(sizes)
-    if not same or (len(nodes) and (nodes.min() < 0 or nodes.max() >= size)):
-        raise ValueError(f"tree {number}: its categories belong to no node")
-    if len(nodes) and (starts.min() < 0 or sizes.min() < 0 or (starts + sizes).max() > total):
+    if not same or not np.array_equal(nodes, np.flatnonzero(categorical)):
+        raise ValueError(f"tree {number}: its categories belong to no node, or a node has none")
+    total = len(categories)
+    if (starts < 0).any() or (sizes < 1).any() or (starts > total).any():
         raise ValueError(f"tree {number}: its categories are cut off")
-    split = np.flatnonzero(_numbers(tree["split_type"]) != 0)
-    if not np.isin(split, nodes).all():
-        raise ValueError(f"tree {number}: a categorical split has no categories")
+    if (sizes > total - starts).any():
+        raise ValueError(f"tree {number}: its categories are cut off")
+    if total and (categories.min() < 0 or categories.max() >= _MOST_CATEGORIES):
+        raise ValueError(f"tree {number}: a category that cannot exist")
+
+
+def _check_category_names(cats: dict[str, Any], n_features: int) -> None:
+    """Names of the categories of each feature, by which XGBoost recodes a data frame."""
+    names, order = cats["enc"], _whole_numbers(cats["sorted_idx"])
+    bounds = _whole_numbers(cats["feature_segments"])
+    if not len(names) and not len(order) and not len(bounds):
+        return
+    if len(names) != n_features or len(bounds) != n_features + 1:
+        raise ValueError("the categories are not told for every feature")
+    if bounds[0] != 0 or bounds[-1] != len(order) or (np.diff(bounds) < 0).any():
+        raise ValueError("the categories of the features are cut off")
+    for feature, own in enumerate(names):
+        begin, end = int(bounds[feature]), int(bounds[feature + 1])
+        if not np.array_equal(np.sort(order[begin:end]), np.arange(end - begin)):
+            raise ValueError(f"feature {feature}: its categories are not in any order")
+        count, values = end - begin, own["values"]
+        if "offsets" in own:  # text, one after the other
+            ends = _whole_numbers(own["offsets"])
+            if len(ends) != (count + 1 if count else 0) or len(values) != (
+                ends[-1] if count else 0
+            ):
+                raise ValueError(f"feature {feature}: the names of its categories are cut off")
+            if count and (ends[0] != 0 or (np.diff(ends) < 0).any()):
+                raise ValueError(f"feature {feature}: the names of its categories overlap")
+        elif len(values) != count:
+            raise ValueError(f"feature {feature}: the names of its categories are cut off")
 
 
 def _trees(model: dict[str, Any]) -> dict[str, Any]:
@@ -126,6 +201,20 @@ def _trees(model: dict[str, Any]) -> dict[str, Any]:
 
 def _numbers(values: Any) -> np.ndarray[Any, np.dtype[Any]]:
     return np.asarray(values) if len(values) else np.zeros(0, dtype=np.int32)
+
+
+def _whole_numbers(values: Any) -> IntArray:
+    found = _numbers(values)
+    if found.ndim != 1 or found.dtype.kind not in "iu":
+        raise ValueError(f"the trees hold {found.dtype} where whole numbers belong")
+    return found.astype(np.int64)
+
+
+def _count(text: Any) -> int:
+    """Numbers of the model as such are written as text."""
+    if not isinstance(text, str) or not (text.isascii() and text.isdigit()):
+        raise ValueError(f"the trees say {text!r} where a number belongs")
+    return int(text)
 
 
 def _like(old: Any, new: np.ndarray[Any, np.dtype[Any]]) -> Any:

@@ -89,7 +89,9 @@ class _Reader:
     def mapping(self, depth: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
         while self.peek() != b"}":
-            key = self.text()  # before the value: Python evaluates the right side first
+            key = self.text()
+            if key in found:  # readers differ in which of the two they believe
+                raise ValueError(f"the key {key!r} is there twice, at byte {self.at}")
             found[key] = self.value(depth + 1)
         self.take(1)
         return found
@@ -130,7 +132,9 @@ def _text(value: str) -> bytes:
 
 def _write(value: Any, parts: list[bytes]) -> None:
     if isinstance(value, np.ndarray):
-        marker = _MARKERS[value.dtype]
+        marker = _MARKERS.get(value.dtype.newbyteorder("="))
+        if marker is None or value.ndim != 1:
+            raise ValueError(f"an array of {value.dtype}, {value.ndim} axes, cannot be written")
         parts += [b"[$", marker, b"#", _length(len(value))]
         parts.append(value.astype(_NUMBERS[marker]).tobytes())
     elif isinstance(value, dict):
@@ -148,6 +152,10 @@ def _write(value: Any, parts: list[bytes]) -> None:
     elif isinstance(value, bool) or value is None:
         parts.append(b"Z" if value is None else b"T" if value else b"F")
     elif isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            raise ValueError(f"{value} does not fit into 64 bits")
         parts.append(_length(value))
-    else:
+    elif isinstance(value, float):
         parts.append(b"D" + struct.pack(">d", value))
+    else:
+        raise ValueError(f"a {type(value).__name__} cannot be written")

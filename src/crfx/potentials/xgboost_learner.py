@@ -49,7 +49,9 @@ class XGBoostLearner:
 
         n_outputs = gradient.shape[1]
         booster = xgboost.Booster(self._booster_params(n_outputs, number), [matrix])
-        booster.boost(matrix, 0, grad=gradient, hess=curvature)
+        quiet = {} if len(gradient) else {"verbosity": 0}  # no rows: a round of zeros, no warning
+        with xgboost.config_context(**quiet):
+            booster.boost(matrix, 0, grad=gradient, hess=curvature)
         return GrownTrees(booster, n_outputs)
 
     def _booster_params(self, n_outputs: int, number: int) -> dict[str, Any]:
@@ -79,10 +81,14 @@ class GrownTrees:
 
     def training_scores(self, matrix: xgboost.QuantileDMatrix) -> Array32:
         """(rows, outputs) on the matrix they were grown on; nearly free, being cached."""
+        if not matrix.num_row():  # XGBoost warns
+            return np.zeros((0, self.n_outputs), dtype=np.float32)
         return self._shaped(self.booster.predict(matrix, output_margin=True, training=True))
 
     def scores(self, matrix: xgboost.DMatrix) -> Array32:
         """(rows, outputs) on other rows."""
+        if not matrix.num_row():
+            return np.zeros((0, self.n_outputs), dtype=np.float32)
         return self._shaped(self.booster.predict(matrix, output_margin=True))
 
     def raw(self) -> bytes:
@@ -105,6 +111,8 @@ class TreeEnsemble:
 
     def scores(self, matrix: xgboost.DMatrix, n_rounds: int | None = None) -> Array32:
         """(rows, outputs): the sum of the trees of the first ``n_rounds`` rounds."""
+        if n_rounds == 0 or not matrix.num_row():  # 0 means all rounds to XGBoost
+            return np.zeros((matrix.num_row(), self.n_outputs), dtype=np.float32)
         margins = self._booster.predict(
             matrix, output_margin=True, iteration_range=(0, n_rounds or 0)
         )
@@ -112,10 +120,13 @@ class TreeEnsemble:
 
     def contributions(self, matrix: xgboost.DMatrix, n_rounds: int | None = None) -> Array32:
         """(rows, outputs, features + 1) SHAP values; the last column is the expected score."""
+        shape = matrix.num_row(), self.n_outputs, self._booster.num_features() + 1
+        if n_rounds == 0 or not matrix.num_row():
+            return np.zeros(shape, dtype=np.float32)
         values = self._booster.predict(
             matrix, pred_contribs=True, iteration_range=(0, n_rounds or 0)
         )
-        return np.asarray(values).reshape(matrix.num_row(), self.n_outputs, -1)
+        return np.asarray(values).reshape(shape)
 
     def importance(self, kind: str) -> dict[str, float]:
         """Total or mean gain, cover or number of splits of every feature that is used."""

@@ -6,6 +6,7 @@ the next step needs anyway: had the objective risen, the step is halved until it
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -70,7 +71,7 @@ class Boosting:
     followed: Sequence[WorkingScores] = ()
     metric: Callable[[], float] | None = None
     callbacks: Sequence[Callback] = ()
-    save: Callable[[str], None] | None = None
+    save: Callable[[str | os.PathLike[str]], None] | None = None
     first_round: int = 0
     history: History = field(default_factory=dict)
     _pending: _Pending | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -18,7 +19,7 @@ class Progress:
 
     n_rounds: int
     history: History
-    save: Callable[[str], None] | None = None
+    save: Callable[[str | os.PathLike[str]], None] | None = None
 
 
 class Callback(Protocol):
@@ -54,7 +55,7 @@ class EarlyStopping:
 class Checkpoint:
     """Saves the model every ``every`` rounds, whole or not at all; train on with ``init_model``."""
 
-    path: str
+    path: str | os.PathLike[str]
     every: int = 10
 
     def __call__(self, progress: Progress) -> None:

@@ -1,0 +1,198 @@
+"""What does a round of GBCRF cost beside a round of plain XGBoost, and how much memory?
+
+Both grow the same trees from the same matrix; GBCRF adds inference (node, edge and end steps).
+Rounds take turns in one process; each figure is the fastest of several. Random data of the shapes
+of the sets named; $CRFX_DATA is not needed.
+
+    python benchmarks/boosting.py
+
+Writes reports/results/boosting.json and from it reports/boosting.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+from measuring import (
+    RESULTS,
+    ROOT,
+    command_line,
+    machine,
+    peak_memory,
+    write_json,
+    write_whole,
+)
+
+from crfx import GBCRF
+from crfx.datasets import load_ocr
+
+MOST_RATIO = 1.10
+MOST_MEMORY = 3.0
+PAGE = ROOT / "reports" / "boosting.md"
+
+
+def ocr_task(seed: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The OCR letters themselves."""
+    del seed
+    letters = load_ocr()
+    return letters.X, letters.y
+
+
+def conll_task(seed: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """As many sentences and words as CoNLL-2003 trains on, vectors of three words, 9 labels."""
+    random = np.random.default_rng(seed)
+    lengths = np.clip(random.poisson(14.5, 14_041), 1, None)
+    X = [random.standard_normal((n, 300), dtype=np.float32) for n in lengths]
+    y = [
+        np.minimum(random.geometric(0.6, n) - 1, 8) + (x[:, 0] > 2)
+        for n, x in zip(lengths, X, strict=True)
+    ]
+    return X, [np.minimum(own, 8) for own in y]
+
+
+CASES = (
+    ("OCR, K = 26, depth 6", ocr_task, 6),
+    ("OCR, K = 26, depth 10", ocr_task, 10),
+    ("CoNLL-2003, K = 9, depth 6", conll_task, 6),
+)
+
+
+def one_case(index: int, rounds: int) -> dict[str, object]:
+    """Seconds of the fastest round of both, in this process."""
+    import xgboost
+
+    name, task, depth = CASES[index]
+    X, y = task(0)
+    classes, codes = np.unique(np.concatenate(y), return_inverse=True)
+    stacked = np.concatenate(X)
+    data = xgboost.QuantileDMatrix(stacked, codes, max_bin=256)
+    params = {
+        "objective": "multi:softprob",
+        "num_class": len(classes),
+        "eta": 0.3,
+        "max_depth": depth,
+        "base_score": 0.0,
+        "disable_default_eval_metric": True,
+        "max_bin": 256,
+    }
+    booster = xgboost.Booster(params, [data])
+    theirs: list[float] = []
+
+    def their_round(progress: object) -> None:
+        begin = time.perf_counter()
+        booster.update(data, len(theirs))
+        theirs.append(time.perf_counter() - begin)
+
+    crf = GBCRF(rounds, max_depth=depth, random_state=0)
+    crf.fit(X, y, callbacks=[their_round])
+    # The callback runs inside our round: its time is not ours.
+    ours = crf.history_["seconds"]
+    return {
+        "case": name,
+        "ours": min(ours[1:]),
+        "theirs": min(theirs[1:]),
+        "median_ratio": float(np.median(ours[1:]) / np.median(theirs[1:])),
+        "rounds": rounds,
+    }
+
+
+def one_memory(rounds: int) -> dict[str, object]:
+    """Peak memory above the loaded input: 1 M positions, 50 float32 features, 10 labels."""
+    random = np.random.default_rng(0)
+    X = random.standard_normal((1_000_000, 50), dtype=np.float32)
+    y = 3 * (X[:, 0] > 0) + 2 * (X[:, 1] > 0.5) + random.integers(0, 5, len(X))
+    lengths = np.full(50_000, 20)
+    GBCRF(1, max_depth=2).fit(X[:200], y[:200], lengths=[20] * 10)  # libraries are loaded
+    before = peak_memory()
+    GBCRF(rounds, max_depth=6, random_state=0).fit(X, y, lengths=lengths)
+    return {"input": X.nbytes, "peak_above": peak_memory() - before, "labels": len(np.unique(y))}
+
+
+def in_new_process(*arguments: str) -> dict[str, object]:
+    asked = [sys.executable, __file__, *arguments]
+    return json.loads(subprocess.run(asked, stdout=subprocess.PIPE, text=True, check=True).stdout)
+
+
+def verdict(reached: bool) -> str:
+    """How a target went, in a word."""
+    return "reached" if reached else "**missed**"
+
+
+def page(result: dict) -> str:
+    """The report, rendered from what was measured."""
+    host, memory = result["machine"], result["memory"]
+    versions = ", ".join(f"{name} {v}" for name, v in host["versions"].items() if v)
+    share = memory["peak_above"] / memory["input"]
+    lines = [
+        "# Boosting: what a round costs",
+        "",
+        "Rendered by `benchmarks/boosting.py` from [results/boosting.json](results/boosting.json); "
+        f"command: `{result['command']}`.",
+        "",
+        f"Machine: {host['processor']}, {host['cores']} cores, {host['instruction_set']}; "
+        f"{host['system']}, Python {host['python']}; {versions}; commit {host['commit']}, "
+        f"{host['date']}.",
+        "",
+        "One round of GBCRF (trees, and inference for the node, edge and end steps) beside one of "
+        "XGBoost's `multi:softprob` on the same rows with the same settings, rounds taking turns; "
+        "the fastest of each, and the ratio of the medians.",
+        "",
+        f"| case | GBCRF | XGBoost | ratio (≤ {MOST_RATIO}) | of medians |",
+        "|---|---|---|---|---|",
+    ]
+    for row in result["rounds"]:
+        ratio = row["ours"] / row["theirs"]
+        lines.append(
+            f"| {row['case']} | {row['ours'] * 1e3:.0f} ms | {row['theirs'] * 1e3:.0f} ms | "
+            f"{ratio:.2f}: {verdict(ratio <= MOST_RATIO)} | {row['median_ratio']:.2f} |"
+        )
+    lines += [
+        "",
+        "Memory: 1 M positions × 50 float32 features × "
+        f"{memory['labels']} labels, stacked: the peak of training lies "
+        f"{memory['peak_above'] / 1e6:.0f} MB above the loaded input of "
+        f"{memory['input'] / 1e6:.0f} MB, {share:.2f} times the input "
+        f"(≤ {MOST_MEMORY:g}: {verdict(share <= MOST_MEMORY)}).",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=15, help="rounds of each (%(default)s)")
+    parser.add_argument("--render", action="store_true", help="only write the page anew")
+    parser.add_argument("--one-case", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--one-memory", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.one_case is not None:
+        print(json.dumps(one_case(arguments.one_case, arguments.rounds)))
+        return
+    if arguments.one_memory:
+        print(json.dumps(one_memory(3)))
+        return
+    target = RESULTS / "boosting.json"
+    if not arguments.render:
+        rounds = ["--rounds", str(arguments.rounds)]
+        result = {
+            "command": command_line(),
+            "machine": machine(),
+            "rounds": [
+                in_new_process("--one-case", str(index), *rounds) for index in range(len(CASES))
+            ],
+            "memory": in_new_process("--one-memory"),
+        }
+        write_json(target, result)
+    text = page(json.loads(target.read_text(encoding="utf-8")))
+    write_whole(PAGE, text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,16 @@
+"""One file per published table; one function per experiment, from a task to its figures."""
+
+from crfx.report.experiments import conll2003, convergence, ocr, protein, trees
+from crfx.report.experiments.task import Experiment, Outcome, Task
+
+EXPERIMENTS: dict[str, Experiment] = {
+    "ocr": ocr.run,
+    "conll2003": conll2003.run,
+    "protein": protein.run,
+    "convergence-likelihood": convergence.likelihood,
+    "convergence-gamma": convergence.gamma,
+    "trees-upos": trees.upos,
+    "trees-sst": trees.sst,
+}
+
+__all__ = ["EXPERIMENTS", "Experiment", "Outcome", "Task"]

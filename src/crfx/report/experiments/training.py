@@ -1,0 +1,104 @@
+"""Trains the estimator of a task and tells how that went."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crfx.metrics import token_accuracy
+from crfx.report.experiments.task import Task
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from crfx.estimators.gbcrf import GBCRF
+
+_SEED = 0  # of subsets and validation parts; the estimator's own is its random_state
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Part:
+    """Instances with their labels; with `parents` they are trees."""
+
+    X: list[Any]
+    y: list[Any]
+    parents: list[NDArray[np.int64]] | None = None
+    edge_types: list[NDArray[np.int64]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def take(self, instances: NDArray[np.int64]) -> Part:
+        """Some of the instances, in the order given."""
+        lists = (self.X, self.y, self.parents, self.edge_types)
+        return Part(*(None if each is None else [each[i] for i in instances] for each in lists))  # type: ignore[arg-type]
+
+    def limited(self, n_instances: int | None) -> Part:
+        """A fixed random subset of at most so many; None: all."""
+        if n_instances is None or n_instances >= len(self):
+            return self
+        chosen = np.random.default_rng(_SEED).permutation(len(self))[:n_instances]
+        return self.take(np.sort(chosen))
+
+    def hold_out(self, share: float) -> tuple[Part, Part | None]:
+        """What to train on, and a random share to validate on; None where the share is 0."""
+        if not 0 <= share < 1:
+            raise ValueError(f"validation is {share}: it must be 0 or more and below 1")
+        n_held = round(share * len(self))
+        if not n_held:
+            return self, None
+        shuffled = np.random.default_rng(_SEED).permutation(len(self))
+        return self.take(np.sort(shuffled[n_held:])), self.take(np.sort(shuffled[:n_held]))
+
+    @property
+    def structure(self) -> dict[str, Any]:
+        """The keyword arguments of `fit` and `predict` that say how positions hang together."""
+        named = {"parents": self.parents, "edge_types": self.edge_types}
+        return {name: value for name, value in named.items() if value is not None}
+
+
+def fit(task: Task, train: Part, validation: Part | None = None) -> GBCRF:
+    """Train; `validation` is for early stopping, and is never what the figures are taken on."""
+    from crfx.estimators.gbcrf import GBCRF
+
+    known = GBCRF().get_params()
+    if unknown := [name for name in task.settings if name not in known]:
+        raise ValueError(f"GBCRF has no argument {unknown[0]!r}")
+    settings = {**task.settings, "n_jobs": task.n_jobs, "verbose": task.verbose}
+    watched = None
+    if validation is not None:
+        watched = {"X": validation.X, "y": validation.y, **validation.structure}
+    return GBCRF(**settings).fit(train.X, train.y, **train.structure, eval_set=watched)
+
+
+def predict(estimator: GBCRF, part: Part) -> list[Any]:
+    """Label the instances."""
+    labels: list[Any] = estimator.predict(part.X, **part.structure)
+    return labels
+
+
+def accuracy(estimator: GBCRF, part: Part) -> float:
+    """Share of positions with the right label, in percent."""
+    return 100 * token_accuracy(part.y, predict(estimator, part))
+
+
+def effort(estimator: GBCRF, train: Part, validation: Part | None = None) -> dict[str, float]:
+    """Figures every experiment gives: rounds kept, time, halved steps, size of the data.
+
+    With a validation part also the metric on it, by which settings may be compared.
+    """
+    history = estimator.history_
+    watched = {}
+    if validation is not None and estimator.n_rounds_:
+        watched = {"validation_metric": history["eval_metric"][estimator.best_iteration_]}
+    return {
+        **watched,
+        "rounds": estimator.n_rounds_,
+        # The median leaves out the rounds in which the machine did something else.
+        "seconds_per_round": float(np.median(history["seconds"])) if history else 0.0,
+        "halvings": float(sum(history.get("halvings", ()))),
+        "train_instances": len(train),
+        "train_positions": sum(map(len, train.X)),
+    }

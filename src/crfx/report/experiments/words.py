@@ -1,0 +1,91 @@
+"""Words as numbers: vectors, shapes, and windows over neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from crfx.datasets import WordVectors, load_word_vectors
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array32 = NDArray[np.float32]
+
+SHAPES = (
+    "begins with a capital",
+    "all capitals",
+    "all small letters",
+    "has a digit",
+    "all digits",
+    "has a hyphen",
+    "has a full stop",
+    "length",
+)
+
+
+@cache
+def _glove() -> WordVectors:
+    return load_word_vectors("glove_6B_100d")
+
+
+def vectors(words: Sequence[str]) -> Array32:
+    """(words, 100) GloVe vectors; a word without one is missing, NaN throughout."""
+    glove = _glove()
+    rows = glove.rows(words)
+    found = glove.vectors[rows]
+    found[rows < 0] = np.nan
+    return found
+
+
+def shapes(words: Sequence[str]) -> Array32:
+    """(words, 8) numbers, as listed in `SHAPES`.
+
+    >>> shapes(["U.S.", "1996-08-22"])
+    array([[ 1.,  1.,  0.,  0.,  0.,  0.,  1.,  4.],
+           [ 0.,  0.,  0.,  1.,  0.,  1.,  0., 10.]], dtype=float32)
+    """
+    return np.array([_shape(word) for word in words], dtype=np.float32).reshape(-1, len(SHAPES))
+
+
+def _shape(word: str) -> tuple[float, ...]:
+    return (
+        word[:1].isupper(),
+        word.isupper(),
+        word.islower(),
+        any(character.isdigit() for character in word),
+        word.isdigit(),
+        "-" in word,
+        "." in word,
+        len(word),
+    )
+
+
+def windowed(
+    X: Array32, lengths: Sequence[int], radius: int, outside: float = float("nan")
+) -> Array32:
+    """(rows, (2 radius + 1) features): each position with its neighbours, first to last.
+
+    `outside` fills what lies beyond the ends of an instance.
+
+    >>> windowed(np.array([[1.0], [2.0], [3.0]], np.float32), [2, 1], radius=1, outside=0)
+    array([[0., 1., 2.],
+           [1., 2., 0.],
+           [0., 3., 0.]], dtype=float32)
+    """
+    ends = np.cumsum(lengths)
+    first, last = np.repeat(ends - lengths, lengths), np.repeat(ends, lengths)
+    wide = np.full((len(X), 2 * radius + 1, X.shape[1]), outside, dtype=np.float32)
+    for place, shift in enumerate(range(-radius, radius + 1)):
+        at = np.arange(len(X)) + shift
+        inside = (at >= first) & (at < last)
+        wide[inside, place] = X[at[inside]]
+    return wide.reshape(len(X), -1)
+
+
+def split(X: Array32, lengths: Sequence[int]) -> list[Array32]:
+    """One matrix per instance."""
+    return np.split(X, np.cumsum(lengths)[:-1])

@@ -1,0 +1,154 @@
+"""Writes a table: for the terminal, and as a page; from the summaries alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crfx.report.plots import picture_name, points
+from crfx.report.summary import RowSummary
+from crfx.report.tables import Metric, Published, Table
+
+if TYPE_CHECKING:
+    import rich.table
+
+_NONE = "–"
+
+
+def heading(table: Table) -> str:
+    """The title; a quick version says that it is one."""
+    if not table.quick:
+        return table.title
+    return f"{table.title} (quick version: fewer rounds, less data, not to be quoted)"
+
+
+def for_terminal(table: Table, summaries: list[RowSummary]) -> rich.table.Table:
+    """The table for a terminal."""
+    from rich.table import Table as RichTable
+
+    header, *lines = _cells(table, summaries)
+    shown = RichTable(title=heading(table), caption=f"published: {table.source}")
+    for number, title in enumerate(header):
+        shown.add_column(title, justify="right" if number else "left")
+    for line in lines:
+        shown.add_row(*line)
+    return shown
+
+
+def page(table: Table, summaries: list[RowSummary], results: str) -> str:
+    """The page, in Markdown; `results` is where the units lie, as seen from the page."""
+    quick = " --quick" if table.quick else ""
+    begin = (
+        f"Rendered by `crfx reproduce {table.name}{quick}` from [{results}/{table.folder}]"
+        f"({results}/{table.folder}), one file per unit (a fold, or the test set). Ours is the "
+        "mean over the units that are done, ± their standard deviation. "
+        f"Published: {table.source}."
+    )
+    parts = [
+        f"# {heading(table)}",
+        begin,
+        _markdown(_cells(table, summaries)),
+        *_pictures(table, summaries),
+        _bullets([*table.notes, *_row_notes(summaries)]),
+        "## Settings",
+        _bullets(_settings(summaries)),
+        *_runs(summaries),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def page_path(table: Table, folder: Path) -> Path:
+    """Return where the page of a table is kept."""
+    return folder / f"{table.folder}.md"
+
+
+def relative(results: Path, folder: Path) -> str:
+    """Return the results as seen from the folder of the pages."""
+    return Path(os.path.relpath(results, folder)).as_posix()
+
+
+def _cells(table: Table, summaries: list[RowSummary]) -> list[list[str]]:
+    """Header and lines; a published column only where something was published."""
+    columns: list[tuple[str, Metric, bool]] = []
+    for metric in table.metrics:
+        columns.append((metric.title, metric, True))
+        if any(metric.name in each.row.published for each in summaries):
+            columns.append(("published", metric, False))
+    lines = [["", *(title for title, _, _ in columns), "units", "time"]]
+    for each in summaries:
+        figures = [
+            _figure(each.ours(metric.name) if ours else each.row.published.get(metric.name), metric)
+            for _, metric, ours in columns
+        ]
+        seconds = sum(unit.seconds for unit in each.units.values())
+        lines.append([each.row.title, *figures, each.done, _duration(seconds)])
+    return lines
+
+
+def _figure(figure: Published | None, metric: Metric) -> str:
+    if figure is None:
+        return _NONE
+    spread = "" if figure.spread is None else f" ± {figure.spread:.{metric.digits}f}"
+    return f"{figure.value:.{metric.digits}f}{spread}"
+
+
+def _duration(seconds: float) -> str:
+    if not seconds:
+        return _NONE
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _markdown(cells: list[list[str]]) -> str:
+    header, *lines = cells
+    rule = ["---", *("---:" for _ in header[1:])]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (header, rule, *lines))
+
+
+def _bullets(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _row_notes(summaries: list[RowSummary]) -> list[str]:
+    return [f"{each.row.title}: {each.row.note}" for each in summaries if each.row.note]
+
+
+def _pictures(table: Table, summaries: list[RowSummary]) -> list[str]:
+    return [
+        f"![{plot.title}]({picture_name(table, plot)})"
+        for plot in table.plots
+        if any(points(line, summaries) for line in plot.lines)
+    ]
+
+
+def _settings(summaries: list[RowSummary]) -> list[str]:
+    return [
+        f"{each.row.title} (`{each.row.name}`): `{_arguments(each.row.settings)}`"
+        + (f"; data: `{_arguments(each.row.data)}`" if each.row.data else "")
+        for each in summaries
+        if each.row.experiment
+    ]
+
+
+def _arguments(given: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in given.items())
+
+
+def _runs(summaries: list[RowSummary]) -> list[str]:
+    """On what the units ran; one line for each combination of machine and software."""
+    units = [unit for each in summaries for unit in each.units.values()]
+    if not units:
+        return []
+    lines: dict[str, int] = {}
+    for unit in units:
+        software = ", ".join(f"{name} {number}" for name, number in unit.versions.items())
+        line = (
+            f"{unit.processor}, {unit.cores} cores, {unit.threads} threads; {software}; "
+            f"commit {unit.commit or 'not known'}; {unit.date}; seed {unit.seed}"
+        )
+        lines[line] = lines.get(line, 0) + 1
+    counted = [f"{line}: {count} unit{'s' * (count > 1)}" for line, count in lines.items()]
+    return ["## Runs", _bullets(counted)]

@@ -1,0 +1,129 @@
+"""Runs the units of a table that are missing, one after the other or some at a time."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
+from pathlib import Path
+
+from crfx.report.experiments.task import Experiment, Outcome, Task
+from crfx.report.results import UnitResult, finished, read_row, unit_path, write_unit
+from crfx.report.tables import Row, Table
+
+Told = Callable[[Task, UnitResult | None], None]
+"""Called with None when a unit begins, and with its result when it is written."""
+
+
+def missing(
+    table: Table,
+    results: Path,
+    *,
+    rows: Sequence[str] | None = None,
+    units: Sequence[str] | None = None,
+) -> list[Task]:
+    """The units to run: not there, or there with other settings."""
+    chosen = [table.row(name) for name in rows] if rows else list(table.rows)
+    if rows:
+        for row in chosen:
+            if row.experiment is None:
+                raise ValueError(f"row {row.name!r} has nothing to run: {row.note}")
+    if units:
+        known = list(dict.fromkeys(unit for row in chosen for unit in row.units))
+        if unknown := [unit for unit in units if unit not in known]:
+            raise ValueError(f"there is no unit {unknown[0]!r}: units are {', '.join(known)}")
+    return [task for row in chosen for task in _missing_of(table, row, results, units)]
+
+
+def _missing_of(
+    table: Table, row: Row, results: Path, units: Sequence[str] | None
+) -> Iterable[Task]:
+    done = read_row(results, table, row)
+    for unit in row.units:
+        if unit not in done and (not units or unit in units):
+            yield Task(table.folder, row.name, unit, row.settings, row.data)
+
+
+def run(
+    table: Table,
+    tasks: Sequence[Task],
+    results: Path,
+    *,
+    experiments: Mapping[str, Experiment],
+    jobs: int = 1,
+    verbose: int = 0,
+    tell: Told = lambda task, result: None,
+) -> None:
+    """Run the tasks; each is written as soon as it is done, so that nothing done is lost.
+
+    With `jobs` above 1 so many run at the same time, in processes that share the cores.
+    """
+    for task in tasks:
+        _experiment(table, task, experiments)  # an unknown name shows now, not hours later
+    if jobs == 1:
+        for task in tasks:
+            tell(task, None)
+            task = replace(task, verbose=verbose)
+            _keep(table, task, _timed(_experiment(table, task, experiments), task), results, tell)
+        return
+    _run_side_by_side(table, tasks, results, experiments, jobs, tell)
+
+
+def _run_side_by_side(
+    table: Table,
+    tasks: Sequence[Task],
+    results: Path,
+    experiments: Mapping[str, Experiment],
+    jobs: int,
+    tell: Told,
+) -> None:
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+    # Not forked: the threads of OpenMP do not survive that.
+    context = multiprocessing.get_context("spawn")
+    failure: Exception | None = None
+    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
+        running = {}
+        for task in tasks:
+            task = replace(task, n_jobs=threads)
+            running[pool.submit(_timed, _experiment(table, task, experiments), task)] = task
+        for future in as_completed(running):
+            if future.cancelled():
+                continue
+            try:
+                _keep(table, running[future], future.result(), results, tell)
+            except Exception as error:
+                # Those that already run may finish and be kept; no others begin.
+                failure = failure or error
+                pool.shutdown(wait=False, cancel_futures=True)
+    if failure is not None:
+        raise failure
+
+
+def _experiment(table: Table, task: Task, experiments: Mapping[str, Experiment]) -> Experiment:
+    name = table.row(task.row).experiment
+    if name is None or name not in experiments:
+        raise ValueError(
+            f"row {task.row!r}: there is no experiment {name!r}; "
+            f"there are {', '.join(sorted(experiments))}"
+        )
+    return experiments[name]
+
+
+def _timed(experiment: Experiment, task: Task) -> tuple[Outcome, float]:
+    begin = time.perf_counter()
+    try:
+        outcome = experiment(task)
+    except ValueError as error:
+        raise ValueError(f"{task}: {error}") from error
+    return outcome, time.perf_counter() - begin
+
+
+def _keep(
+    table: Table, task: Task, outcome: tuple[Outcome, float], results: Path, tell: Told
+) -> None:
+    result = finished(table.row(task.row).experiment or "", task, *outcome)
+    write_unit(unit_path(results, table, task.row, task.unit), result)
+    tell(task, result)

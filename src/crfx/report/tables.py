@@ -1,0 +1,279 @@
+"""What a table compares: its rows, their settings, and the published figures.
+
+A file in TOML::
+
+    title = "Handwritten words"
+    source = "Chen et al. 2015, Table 2"
+
+    [[metrics]]                   # what a unit measures; the first is the one that counts
+    name = "error"
+    title = "error, %"
+
+    [defaults.settings]           # arguments of the estimator, for every row
+    random_state = 0
+
+    [quick]                       # what `--quick` changes
+    units = 1
+    settings = { n_estimators = 10 }
+    data = { train = 500 }
+
+    [[rows]]
+    name = "logitboost"
+    title = "LogitBoost"
+    published = { error = [9.67, 0.49] }     # or one number, without the spread
+    experiment = "ocr"
+    units = [0, 1, 2]
+    settings = { edges = "none" }            # TOML has no null: "none" stands for None
+    data = {}                                # options of the experiment
+
+A row without `experiment` shows published figures only; its `note` says why.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from crfx.report.fields import Fields, is_number
+
+_FOLDER_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A figure that every unit of a table has, by name, and how to print it."""
+
+    name: str
+    title: str
+    digits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A published figure, with its spread over folds where one was given."""
+
+    value: float
+    spread: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a table; `experiment` is None where only published figures are shown."""
+
+    name: str
+    title: str
+    experiment: str | None
+    units: tuple[str, ...]
+    settings: dict[str, Any]
+    data: dict[str, Any]
+    published: dict[str, Published]
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A curve of a row, as it appears in a picture."""
+
+    row: str
+    curve: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A picture of curves, one point per round."""
+
+    name: str
+    title: str
+    y: str
+    log: bool
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table as it is to be run: defaults merged into the rows, `--quick` applied."""
+
+    name: str
+    title: str
+    source: str
+    metrics: tuple[Metric, ...]
+    rows: tuple[Row, ...]
+    plots: tuple[Plot, ...]
+    notes: tuple[str, ...]
+    quick: bool
+
+    @property
+    def folder(self) -> str:
+        """Under which its results and its page are kept; quick ones apart."""
+        return f"{self.name}-quick" if self.quick else self.name
+
+    def row(self, name: str) -> Row:
+        """Return the row of that name."""
+        for row in self.rows:
+            if row.name == name:
+                return row
+        names = ", ".join(row.name for row in self.rows)
+        raise ValueError(f"table {self.name} has no row {name!r}: its rows are {names}")
+
+
+def find_table(name: str) -> Path:
+    """Return the file of a table, given by its name or by its path."""
+    if name.endswith(".toml"):
+        if not Path(name).is_file():
+            raise FileNotFoundError(f"there is no file {name}")
+        return Path(name)
+    files = {path.stem: path for path in list_tables()}
+    if name not in files:
+        raise ValueError(f"there is no table {name!r}: tables are {', '.join(files)}")
+    return files[name]
+
+
+def list_tables() -> list[Path]:
+    """Return the files of all tables: of `reports/tables` here, else of the checkout of crfx."""
+    for base in (Path.cwd(), Path(__file__).parents[3]):
+        if found := sorted((base / "reports" / "tables").glob("*.toml")):
+            return found
+    raise FileNotFoundError(
+        "there is no folder reports/tables here: go to a checkout of crfx, or give the path of a "
+        "table, a file .toml"
+    )
+
+
+def read_table(path: Path, *, quick: bool = False) -> Table:
+    """Read and check one file; what is wrong is told with the file and the place in it."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path.name}: {error}") from error
+    try:
+        return _table(path.stem, Fields(content, "the table"), quick)
+    except ValueError as error:
+        raise ValueError(f"{path.name}: {error}") from error
+
+
+def _table(name: str, fields: Fields, quick: bool) -> Table:
+    _check_folder_name(name, "the name of the file")
+    title, source = fields.text("title"), fields.text("source")
+    metrics = tuple(_metric(part) for part in fields.parts("metrics"))
+    _check_distinct([metric.name for metric in metrics], "metric")
+    if not metrics:
+        raise ValueError("the table has no [[metrics]]")
+    defaults = Fields(fields.mapping("defaults"), "defaults")
+    less = Fields(fields.mapping("quick"), "quick")
+    under, over = (
+        {key: part.mapping(key) for key in ("settings", "data")} for part in (defaults, less)
+    )
+    enough = less.number("units", None)
+    base = _Layers(under, over, enough) if quick else _Layers(under, {}, None)
+    rows = [_row(part, base, [m.name for m in metrics], quick) for part in fields.parts("rows")]
+    _check_distinct([row.name for row in rows], "row")
+    if not rows:
+        raise ValueError("the table has no [[rows]]")
+    plots = tuple(_plot(part, [row.name for row in rows]) for part in fields.parts("plots"))
+    notes = tuple(fields.texts("notes"))
+    for part in (fields, defaults, less):
+        part.nothing_left()
+    return Table(name, title, source, metrics, tuple(rows), plots, notes, quick)
+
+
+@dataclass(frozen=True, slots=True)
+class _Layers:
+    """What lies under and over the settings of a row, and how many units are enough."""
+
+    under: dict[str, dict[str, Any]]
+    over: dict[str, dict[str, Any]]
+    units: int | None
+
+    def merged(self, key: str, own: dict[str, Any]) -> dict[str, Any]:
+        content = {**self.under.get(key, {}), **own, **self.over.get(key, {})}
+        return {name: None if value == "none" else value for name, value in content.items()}
+
+
+def _row(fields: Fields, layers: _Layers, metrics: list[str], quick: bool) -> Row:
+    name = fields.text("name")
+    fields.place = f"row {name!r}"
+    _check_folder_name(name, "the name of the row")
+    experiment, note = fields.text("experiment", ""), fields.text("note", "")
+    units = [str(unit) for unit in fields.values("units", ["test"])]
+    _check_distinct(units, f"{fields.place}: unit")
+    for unit in units:
+        _check_folder_name(unit, f"{fields.place}: the name of a unit")
+    own = {key: fields.mapping(key) for key in ("settings", "data")}
+    merged = {key: layers.merged(key, own[key]) for key in own}
+    in_quick = fields.flag("quick", True)
+    if not experiment and (own["settings"] or own["data"] or not note):
+        raise ValueError(
+            f"{fields.place} has no experiment: then it has no settings and no data, and a note "
+            "that says why"
+        )
+    if not units[: layers.units]:
+        raise ValueError(f"{fields.place} has no units")
+    if quick and not in_quick:
+        experiment, note = "", f"{note} Not in the quick version.".strip()
+    row = Row(
+        name=name,
+        title=fields.text("title"),
+        experiment=experiment or None,
+        units=tuple(units[: layers.units]) if experiment else (),
+        settings=merged["settings"] if experiment else {},
+        data=merged["data"] if experiment else {},
+        published=_published(fields, metrics),
+        note=note,
+    )
+    fields.nothing_left()
+    return row
+
+
+def _published(fields: Fields, metrics: list[str]) -> dict[str, Published]:
+    found = {}
+    for metric, given in fields.mapping("published").items():
+        if metric not in metrics:
+            raise ValueError(f"{fields.place}: published {metric!r} is no metric of the table")
+        pair = given if isinstance(given, list) else [given, None]
+        numbers = [number for number in pair if number is not None]
+        if len(pair) != 2 or any(not is_number(number) for number in numbers):
+            raise ValueError(
+                f"{fields.place}: published {metric!r} is {given!r}, not a number or a pair of "
+                "number and spread"
+            )
+        found[metric] = Published(float(pair[0]), None if pair[1] is None else float(pair[1]))
+    return found
+
+
+def _metric(fields: Fields) -> Metric:
+    metric = Metric(fields.text("name"), fields.text("title"), fields.number("digits", 2) or 0)
+    fields.nothing_left()
+    return metric
+
+
+def _plot(fields: Fields, rows: list[str]) -> Plot:
+    name = fields.text("name")
+    fields.place = f"plot {name!r}"
+    _check_folder_name(name, "the name of the plot")
+    lines = []
+    for part in fields.parts("lines"):
+        line = Line(part.text("row"), part.text("curve"), part.text("label"))
+        if line.row not in rows:
+            raise ValueError(f"{fields.place}: there is no row {line.row!r}")
+        part.nothing_left()
+        lines.append(line)
+    plot = Plot(
+        name, fields.text("title"), fields.text("y"), fields.flag("log", False), tuple(lines)
+    )
+    fields.nothing_left()
+    return plot
+
+
+def _check_folder_name(name: str, what: str) -> None:
+    if not _FOLDER_NAME.fullmatch(name):
+        raise ValueError(f"{what} is {name!r}: use small letters, digits and hyphens")
+
+
+def _check_distinct(names: list[str], what: str) -> None:
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise ValueError(f"{what} {name!r} is there twice")

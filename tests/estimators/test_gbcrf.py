@@ -1,0 +1,400 @@
+"""GBCRF as its users see it: equivalences, continuing, files, inputs, refusals."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.tree import DecisionTreeRegressor
+
+import crfx
+from crfx import GBCRF, load
+from crfx.testing import enumerate_instances
+from crfx.trainers.callbacks import Checkpoint
+
+MARGIN = 1e-5
+"""To which our scores equal XGBoost's, round by round (float32 sums in another order)."""
+
+
+def task(seed=0, n_instances=30, n_labels=3):
+    random = np.random.default_rng(seed)
+    X, y = [], []
+    for length in random.integers(1, 8, n_instances):
+        labels = np.sort(random.integers(n_labels, size=length))
+        X.append((random.normal(size=(length, 4)) + labels[:, None]).astype(np.float32))
+        y.append([f"L{label}" for label in labels])
+    return X, y
+
+
+X, Y = task()
+X_DEV, Y_DEV = task(1, 10)
+
+
+def flat(parts):
+    return np.concatenate(parts)
+
+
+def same(a, b):
+    return all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+def test_without_edges_it_is_xgboosts_softmax():
+    import xgboost
+
+    crf = GBCRF(20, 0.3, max_depth=4, edges=None, random_state=0, n_jobs=1).fit(X, Y)
+    codes = flat([np.searchsorted(crf.classes_, own) for own in Y])
+    data = xgboost.QuantileDMatrix(flat(X), codes, max_bin=256)
+    params = {
+        "objective": "multi:softprob",
+        "num_class": 3,
+        "eta": 0.3,
+        "max_depth": 4,
+        "base_score": 0.0,
+        "max_bin": 256,
+        "nthread": 1,
+    }
+    booster = xgboost.train(params, data, 20)
+    ours = crf.model_.problem(crfx.batch.Batch.from_lengths(list(map(len, X)), X=flat(X)))
+    for rounds in (1, 5, 20):
+        theirs = booster.predict(
+            xgboost.DMatrix(flat(X)), output_margin=True, iteration_range=(0, rounds)
+        )
+        mine = crf.model_.node.scores(flat(X), len(flat(X)), rounds)
+        np.testing.assert_allclose(mine, theirs, atol=MARGIN)
+    assert ours.scores.edge is None
+    assert ours.scores.start is None
+
+
+def test_probabilities_are_those_of_the_scores():
+    crf = GBCRF(5, random_state=0).fit(X, Y)
+    batch = crfx.batch.Batch.from_lengths([len(X[0])], X=X[0])
+    scores = crf.model_.problem(batch).scores
+    (listed,) = enumerate_instances(
+        scores.node, scores.edge, [0, len(X[0])], start=scores.start, end=scores.end
+    )
+    marginals = crf.predict_marginals([X[0]])[0]
+    np.testing.assert_allclose(
+        marginals.ravel(), listed.marginals(listed.node_events).ravel(), atol=1e-5
+    )
+    best = crf.predict_kbest([X[0]], 3)[0]
+    order = np.argsort(-listed.probabilities)[:3]
+    np.testing.assert_allclose([p for _, p in best], listed.probabilities[order], atol=1e-5)
+    for (labels, _), expected in zip(best, listed.labels[order], strict=True):
+        assert labels.tolist() == crf.classes_[expected].tolist()
+    codes = np.searchsorted(crf.classes_, Y[0])
+    at = (listed.labels == codes).all(axis=1)
+    expected = np.log(listed.probabilities[at])
+    np.testing.assert_allclose(crf.log_likelihood([X[0]], [Y[0]]), expected, atol=1e-5)
+
+
+def test_a_list_gives_lists_and_a_stack_gives_arrays():
+    crf = GBCRF(5, random_state=0).fit(X, Y)
+    lengths = [len(own) for own in X]
+    other = GBCRF(5, random_state=0).fit(flat(X), flat(Y), lengths=lengths)
+    assert same(
+        crf.predict(X), np.split(other.predict(flat(X), lengths=lengths), np.cumsum(lengths)[:-1])
+    )
+    assert crf.predict_edge_marginals(X)[0].shape == (len(X[0]), 3, 3)
+    assert crf.sample(X, 4)[0].shape == (4, len(X[0]))
+    assert other.sample(flat(X), 4, lengths=lengths).shape == (4, sum(lengths))
+    assert crf.score(X, Y) == other.score(flat(X), flat(Y), lengths=lengths) > 0.8
+
+
+@pytest.mark.parametrize("edges", ["table", "linear", "trees", None])
+def test_continued_training_equals_one_longer_run(edges):
+    settings = {"edges": edges, "random_state": 0, "subsample": 0.8, "colsample_bynode": 0.5}
+    whole = GBCRF(6, **settings).fit(X, Y)
+    first = GBCRF(2, **settings).fit(X, Y)
+    before = first.predict_marginals(X)
+    second = GBCRF(4, **settings).fit(X, Y, init_model=first)
+    # Linear scores are summed over rounds in training, weights in a model: equal to rounding.
+    rounding = 1e-5 if edges == "linear" else 0.0
+    np.testing.assert_allclose(
+        flat(whole.predict_marginals(X)), flat(second.predict_marginals(X)), rtol=0, atol=rounding
+    )
+    assert same(before, first.predict_marginals(X))  # the old model is left as it was
+    np.testing.assert_allclose(
+        second.history_["objective"], whole.history_["objective"], rtol=rounding
+    )
+    assert second.n_rounds_ == 6
+
+
+@pytest.mark.parametrize("edges", ["table", "linear", "trees", None])
+def test_a_saved_model_answers_the_same(tmp_path, edges):
+    crf = GBCRF(4, edges=edges, random_state=0).fit(X, Y, eval_set=(X_DEV, Y_DEV))
+    crf.save(tmp_path / "model.crfx")
+    again = load(tmp_path / "model.crfx")
+    assert same(crf.predict_marginals(X_DEV), again.predict_marginals(X_DEV))
+    assert same(
+        crf.predict_marginals(X_DEV, n_rounds=2), again.predict_marginals(X_DEV, n_rounds=2)
+    )
+    assert again.get_params() == crf.get_params()
+    assert again.history_ == crf.history_
+    assert [path.name for path in tmp_path.iterdir()] == ["model.crfx"]
+
+
+def test_an_interrupted_run_resumes_exactly(tmp_path):
+    settings = {"random_state": 0, "subsample": 0.7, "colsample_bynode": 0.5}
+    path = tmp_path / "checkpoint.crfx"
+
+    def interrupt(progress):
+        if progress.n_rounds == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        GBCRF(9, **settings).fit(X, Y, callbacks=[Checkpoint(path, every=2), interrupt])
+    checkpoint = load(path)
+    assert checkpoint.n_rounds_ == 4
+    resumed = GBCRF(9 - 4, **settings).fit(X, Y, init_model=checkpoint)
+    whole = GBCRF(9, **settings).fit(X, Y)
+    assert same(resumed.predict_marginals(X), whole.predict_marginals(X))
+
+
+def test_an_interrupted_model_can_be_used_and_continued():
+    crf = GBCRF(9, random_state=0)
+
+    def interrupt(progress):
+        if progress.n_rounds == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        crf.fit(X, Y, callbacks=[interrupt])
+    assert crf.n_rounds_ == 5
+    five, nine = (GBCRF(n, random_state=0).fit(X, Y) for n in (5, 9))
+    assert same(crf.predict_marginals(X), five.predict_marginals(X))
+    resumed = GBCRF(4, random_state=0).fit(X, Y, init_model=crf)
+    assert same(resumed.predict_marginals(X), nine.predict_marginals(X))
+
+
+def test_rounds_can_be_left_out_in_prediction():
+    long, short = (GBCRF(n, random_state=0).fit(X, Y) for n in (6, 2))
+    assert same(long.predict_marginals(X, n_rounds=2), short.predict_marginals(X))
+    with pytest.raises(ValueError, match="the model has 6 rounds"):
+        long.predict(X, n_rounds=7)
+
+
+@pytest.mark.parametrize("metric", ["loss", "token_accuracy", "span_f1", lambda a, b: 0.5])
+def test_early_stopping_restores_the_best_round(metric):
+    crf = GBCRF(60, 0.5, max_depth=3, eval_metric=metric, early_stopping_rounds=3, random_state=0)
+    crf.fit(X, Y, eval_set={"X": X_DEV, "y": Y_DEV})
+    values = np.array(crf.history_["eval_metric"])
+    best = values.argmin() if metric == "loss" else values.argmax()
+    assert crf.best_iteration_ == best
+    assert crf.n_rounds_ == best + 1 == len(values) - 3 or len(values) == 60
+    fresh = GBCRF(best + 1, 0.5, max_depth=3, random_state=0).fit(X, Y)
+    assert same(crf.predict_marginals(X), fresh.predict_marginals(X))
+
+
+def test_the_eval_metric_is_that_of_the_model():
+    crf = GBCRF(4, random_state=0).fit(X, Y, eval_set=(X_DEV, Y_DEV))
+    rows = sum(map(len, Y_DEV))
+    loss = -crf.log_likelihood(X_DEV, Y_DEV).sum() / rows
+    np.testing.assert_allclose(crf.history_["eval_metric"][-1], loss, rtol=1e-5)
+    scored = GBCRF(4, random_state=0, eval_metric="token_accuracy")
+    scored.fit(X, Y, eval_set=(X_DEV, Y_DEV))
+    assert scored.history_["eval_metric"][-1] == scored.score(X_DEV, Y_DEV)
+
+
+def test_the_objective_is_the_likelihood_and_the_penalties():
+    crf = GBCRF(4, edge_l2=2.0, random_state=0).fit(X, Y)
+    tables = [crf.transitions_, *crf.model_.ends.tables.values()]
+    penalty = sum(float((table.astype(float) ** 2).sum()) for table in tables)
+    expected = -crf.log_likelihood(X, Y).sum() + penalty
+    np.testing.assert_allclose(crf.history_["objective"][-1], expected, rtol=1e-5)
+
+
+def test_unknown_labels_are_summed_over():
+    random = np.random.default_rng(0)
+    hidden = [[None if random.random() < 0.5 else label for label in own] for own in Y]
+    crf = GBCRF(15, random_state=0).fit(X, hidden)
+    assert crf.score(X, Y) > 0.8
+    known = GBCRF(15, random_state=0).fit(X, Y)
+    assert known.log_likelihood(X, Y).sum() > crf.log_likelihood(X, Y).sum()
+    assert (crf.log_likelihood(X, hidden) >= crf.log_likelihood(X, Y) - 1e-6).all()
+
+
+def test_weights_of_instances():
+    heavy = np.where(np.arange(len(X)) < 5, 2.0, 1.0)
+    weighted = GBCRF(3, random_state=0).fit(X, Y, sample_weight=heavy)
+    repeated = GBCRF(3, random_state=0).fit(X + X[:5], Y + Y[:5])
+    np.testing.assert_allclose(
+        weighted.history_["objective"], repeated.history_["objective"], rtol=1e-4
+    )
+    without = GBCRF(3, random_state=0).fit(X, Y, sample_weight=np.where(heavy == 2, 0.0, 1.0))
+    less = GBCRF(3, random_state=0).fit(X[5:], Y[5:])
+    np.testing.assert_allclose(without.history_["objective"], less.history_["objective"], rtol=1e-4)
+
+
+def test_a_base_model_of_another_kind_stays_underneath():
+    base = GBCRF(3, edges=None, random_state=0).fit(X, Y)
+    crf = GBCRF(3, random_state=0).fit(X, Y, init_model=base)
+    zero = GBCRF(0, random_state=0).fit(X, Y, init_model=base)
+    assert same(zero.predict_marginals(X), base.predict_marginals(X))
+    assert crf.log_likelihood(X, Y).sum() > base.log_likelihood(X, Y).sum()
+    assert crf.history_["objective"][0] < base.history_["objective"][-1]
+
+
+def test_a_saved_base_comes_along(tmp_path):
+    base = GBCRF(3, edges="linear", random_state=0).fit(X, Y)
+    crf = GBCRF(2, edges="table", random_state=0).fit(X, Y, init_model=base)
+    crf.save(tmp_path / "m.crfx")
+    assert same(load(tmp_path / "m.crfx").predict_marginals(X), crf.predict_marginals(X))
+
+
+def test_sparse_and_missing_features():
+    random = np.random.default_rng(0)
+    holes = [np.where(random.random(own.shape) < 0.3, np.nan, own) for own in X]
+    dense = GBCRF(5, random_state=0).fit(holes, Y)
+    # Absent entries are missing for trees: the same as NaN.
+    csr = []
+    for own in holes:
+        rows, columns = np.nonzero(~np.isnan(own))
+        csr.append(sparse.csr_matrix((own[rows, columns], (rows, columns)), shape=own.shape))
+    thin = GBCRF(5, random_state=0).fit(csr, Y)
+    np.testing.assert_allclose(
+        flat(thin.predict_marginals(csr)), flat(dense.predict_marginals(holes)), atol=1e-6
+    )
+    nothing = [np.column_stack([own, np.full(len(own), np.nan)]) for own in X]
+    GBCRF(2, random_state=0).fit(nothing, Y)
+
+
+def test_data_frames_with_categories():
+    pandas = pytest.importorskip("pandas")
+    kinds = pandas.CategoricalDtype(["a", "b", "c"])
+    random = np.random.default_rng(0)
+    frames, labels = [], []
+    for own in Y:
+        letters = random.choice(["a", "b", "c"], len(own))
+        frame = pandas.DataFrame({"x": random.normal(size=len(own)), "kind": letters})
+        frames.append(frame.astype({"kind": kinds}))
+        labels.append(["yes" if letter == "b" else "no" for letter in letters])
+    crf = GBCRF(10, min_child_weight=0.1, random_state=0).fit(frames, labels)
+    assert crf.score(frames, labels) == 1.0
+    assert crf.feature_names_in_.tolist() == ["x", "kind"]
+    assert set(crf.feature_importance()) <= {"x", "kind"}
+    assert crf.feature_importance()["kind"] > 0
+    with pytest.raises(ValueError, match="columns of X"):
+        crf.predict([frame.rename(columns={"x": "z"}) for frame in frames])
+
+
+def test_contributions_add_up_to_the_scores():
+    crf = GBCRF(5, random_state=0).fit(X, Y)
+    values = flat(crf.predict_contributions(X))
+    scores = crf.model_.node.scores(flat(X), len(flat(X)))
+    np.testing.assert_allclose(values.sum(axis=2), scores, atol=1e-4)
+
+
+def test_any_regressor_can_take_the_place_of_trees(tmp_path):
+    crf = GBCRF(8, base_learner=DecisionTreeRegressor(max_depth=3), random_state=0).fit(X, Y)
+    assert crf.score(X, Y) > 0.8
+    assert (np.diff(crf.history_["objective"]) <= 0).all()
+    with pytest.raises(ValueError, match="cannot be saved"):
+        crf.save(tmp_path / "m.crfx")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_the_same_seed_gives_the_same_model(n_jobs):
+    settings = {"subsample": 0.7, "colsample_bynode": 0.5}
+    one = GBCRF(5, random_state=3, n_jobs=1, **settings).fit(X, Y)
+    two = GBCRF(5, random_state=3, n_jobs=n_jobs, **settings).fit(X, Y)
+    np.testing.assert_allclose(
+        flat(one.predict_marginals(X)), flat(two.predict_marginals(X)), atol=1e-5
+    )
+    other = GBCRF(5, random_state=4, n_jobs=1, **settings).fit(X, Y)
+    assert not same(one.predict_marginals(X), other.predict_marginals(X))
+
+
+def test_it_is_an_estimator_of_scikit_learn():
+    crf = GBCRF(3, max_depth=2, tree_params={"gamma": 0.1})
+    assert clone(crf).get_params() == crf.get_params()
+    search = GridSearchCV(GBCRF(2, random_state=0), {"max_depth": [1, 3]}, cv=KFold(2))
+    search.fit(X, Y)
+    assert search.best_score_ > 0.6
+    with pytest.raises(NotFittedError, match="call fit first"):
+        GBCRF().predict(X)
+
+
+def test_short_and_empty_instances_and_one_class():
+    short = [*X, np.zeros((0, 4), np.float32), X[0][:1]]
+    labels = [*Y, [], Y[0][:1]]
+    crf = GBCRF(3, order=2, random_state=0).fit(short, labels)
+    assert [len(own) for own in crf.predict(short)] == [len(own) for own in short]
+    lone = GBCRF(2, random_state=0).fit(X, [["A"] * len(own) for own in X])
+    assert set(flat(lone.predict(X))) == {"A"}
+    np.testing.assert_allclose(flat(lone.predict_marginals(X)), 1.0)
+
+
+def test_marginal_decoding_takes_the_best_label_of_each_position():
+    crf = GBCRF(3, decode="marginal", random_state=0).fit(X, Y)
+    best = crf.classes_[flat(crf.predict_marginals(X)).argmax(axis=1)]
+    np.testing.assert_array_equal(flat(crf.predict(X)), best)
+
+
+REFUSED = {
+    "unequal": ({"y": Y[:-1]}, "y has 29 instances but X has 30"),
+    "short labels": ({"y": [Y[0][:-1], *Y[1:]]}, "instance 0: y has"),
+    "features": ({"X": [X[0][:, :3], *X[1:]]}, "instance 1: X has 4 features, instance 0 has 3"),
+    "infinite": ({"X": [np.full_like(X[0], np.inf), *X[1:]]}, "instance 0, position 0: feature 0"),
+    "text": ({"X": [X[0].astype(str), *X[1:]]}, "instance 0: X has dtype"),
+    "one axis": ({"X": [X[0][:, 0], *X[1:]]}, "instance 0: X has shape"),
+    "no lengths": ({"X": flat(X), "y": flat(Y)}, "pass lengths="),
+    "lengths of a list": ({"lengths": [1]}, "X is a list"),
+    "nothing": ({"X": [], "y": []}, "X has no instances"),
+    "all unknown": ({"y": [[None] * len(own) for own in Y]}, "no known label"),
+    "mixed labels": ({"y": [[1] * len(Y[0]), *Y[1:]]}, "cannot be compared"),
+    "weights": ({"sample_weight": [1.0]}, "one weight per instance"),
+    "negative weight": ({"sample_weight": [-1.0] * 30}, "instance 0: its weight"),
+    "new label": ({"eval_set": ([X[0]], [["??"] * len(Y[0])])}, "eval_set has the label '??'"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_bad_input_is_refused(name):
+    changes, message = REFUSED[name]
+    with pytest.raises(ValueError, match=message):
+        GBCRF(1).fit(**{"X": X, "y": Y, **changes})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"learning_rate": 0.0}, "learning_rate"),
+        ({"learning_rate": 1.5}, "learning_rate"),
+        ({"subsample": 0.0}, "subsample"),
+        ({"edges": "tables"}, "edges is 'tables'"),
+        ({"curvature": "newton"}, "curvature is 'newton'"),
+        ({"decode": "best"}, "decode is 'best'"),
+        ({"order": 0}, "order must be 1 or more"),
+        ({"eval_metric": "f1"}, "eval_metric is 'f1'"),
+        ({"early_stopping_rounds": 0}, "early_stopping_rounds"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        GBCRF(1, **arguments).fit(X, Y, eval_set=(X_DEV, Y_DEV))
+
+
+def test_what_does_not_go_together_is_refused():
+    parents = [np.arange(len(own)) - 1 for own in X]
+    with pytest.raises(ValueError, match="order=2"):
+        GBCRF(1, order=2).fit(X, Y, parents=parents)
+    with pytest.raises(ValueError, match="needs an eval_set"):
+        GBCRF(1, early_stopping_rounds=2).fit(X, Y)
+    crf = GBCRF(1).fit(X, Y)
+    with pytest.raises(ValueError, match="X has 3 features"):
+        crf.predict([own[:, :3] for own in X])
+    with pytest.raises(ValueError, match="edge_types"):
+        crf.predict(X, edge_types=[np.zeros(len(own), int) for own in X])
+    with pytest.raises(ValueError, match="label 'new'"):
+        crf.log_likelihood([X[0]], [["new"] * len(X[0])])
+
+
+def test_a_file_that_is_no_model_is_refused(tmp_path):
+    path = tmp_path / "m.crfx"
+    path.write_bytes(b"not a model")
+    with pytest.raises(ValueError, match=r"m\.crfx is not a model file"):
+        load(path)
+    with pytest.raises(FileNotFoundError):
+        load(tmp_path / "missing.crfx")

@@ -1,0 +1,97 @@
+"""The page says what the results say."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from crfx.report import plots, render
+from crfx.report.experiments import EXPERIMENTS
+from crfx.report.results import read_unit, unit_path, write_unit
+from crfx.report.runner import missing, run
+from crfx.report.summary import as_json, summarise
+from crfx.report.tables import read_table
+
+REPORTS = Path(__file__).parents[2] / "reports"
+
+
+@pytest.fixture
+def done(table_file, coins, tmp_path):
+    """The table with two of its three units done."""
+    table = read_table(table_file)
+    tasks = missing(table, tmp_path, units=["0", "1"])
+    run(table, tasks, tmp_path, experiments={"coins": coins})
+    return table
+
+
+def page(table, results):
+    return render.page(table, summarise(table, results), "results")
+
+
+def test_ours_stands_beside_the_published_figure(done, tmp_path):
+    text = page(done, tmp_path)
+    # Units gave 3 and 4: mean 3.5, standard deviation 0.71.
+    assert "| New way | 3.50 ± 0.71 | 4.00 | 2 of 3 |" in text
+    assert "| Old way | – | 9.50 ± 0.50 | – | – |" in text
+    assert "# Coins\n" in text
+    assert "Somebody 1900, Table 1" in text
+    assert "- Coins are fair." in text
+    assert "- Old way: open, comes later." in text
+    assert "`random_state=0, rounds=10, edges=None`; data: `start=3.0`" in text
+    assert ": 2 units" in text
+
+
+def test_a_quick_page_says_so(table_file, tmp_path):
+    text = page(read_table(table_file, quick=True), tmp_path)
+    assert text.startswith("# Coins (quick version:")
+    assert "crfx reproduce coins --quick" in text
+
+
+def test_a_changed_figure_changes_the_page(done, tmp_path):
+    before = page(done, tmp_path)
+    path = unit_path(tmp_path, done, "new", "0")
+    write_unit(path, dataclasses.replace(read_unit(path), figures={"error": 30.0}))
+    assert page(done, tmp_path) != before
+
+
+def test_units_of_other_settings_are_not_shown(done, table_file, tmp_path):
+    text = table_file.read_text(encoding="utf-8")
+    table_file.write_text(text.replace("rounds = 10", "rounds = 20"), encoding="utf-8")
+    assert "| New way | – | 4.00 | 0 of 3 |" in page(read_table(table_file), tmp_path)
+
+
+def test_as_json(done, tmp_path):
+    old, new = as_json(done, summarise(done, tmp_path))["rows"]
+    assert (new["done"], new["units"]) == (["0", "1"], ["0", "1", "2"])
+    assert new["figures"]["error"]["ours"]["value"] == 3.5
+    assert new["figures"]["error"]["published"] == {"value": 4.0, "spread": None}
+    assert old["figures"]["error"]["ours"] is None
+
+
+def test_a_picture_is_drawn_and_shown(done, tmp_path):
+    assert "![Down](coins-curve.png)" in page(done, tmp_path)
+    pytest.importorskip("matplotlib", reason="pictures need crfx[plot]")
+    (path,) = plots.draw(done, summarise(done, tmp_path), tmp_path)
+    assert path.name == "coins-curve.png"
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_curves_there_is_no_picture(table_file, tmp_path):
+    table = read_table(table_file)
+    assert "![" not in page(table, tmp_path)
+    assert plots.draw(table, summarise(table, tmp_path), tmp_path) == []
+
+
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("path", sorted(REPORTS.glob("tables/*.toml")), ids=lambda path: path.stem)
+def test_committed_pages_are_rendered_from_the_results(path, quick):
+    table = read_table(path, quick=quick)
+    written = render.page_path(table, REPORTS)
+    if not written.exists():
+        pytest.skip(f"{written.name} is not written yet: crfx reproduce {table.name}")
+    assert written.read_text(encoding="utf-8") == page(table, REPORTS / "results")
+
+
+def test_every_experiment_is_in_a_table():
+    tables = [read_table(path) for path in REPORTS.glob("tables/*.toml")]
+    assert {row.experiment for table in tables for row in table.rows} - {None} == set(EXPERIMENTS)
