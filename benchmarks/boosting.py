@@ -1,8 +1,8 @@
 """What does a round of GBCRF cost beside a round of plain XGBoost, and how much memory?
 
 Both grow the same trees from the same matrix; GBCRF adds inference (node, edge and end steps).
-Rounds take turns in one process; each figure is the fastest of several. Random data of the shapes
-of the sets named; $CRFX_DATA is not needed.
+Rounds take turns in one process; each figure is the fastest of several. The OCR letters come from
+$CRFX_DATA, in the place of CoNLL-2003 stand random vectors of its shape.
 
     python benchmarks/boosting.py
 
