@@ -113,6 +113,11 @@ class Model:
         weights = self.edge.at_round(n_rounds)["weights"][kind]
         return np.asarray(linear_features(X) @ weights, dtype=np.float32)
 
+    @property
+    def n_rounds(self) -> int:
+        """Rounds of the node potential, a base model aside."""
+        return self.node.n_rounds
+
     def keep(self, n_rounds: int) -> None:
         """Drop the rounds after the first ``n_rounds``."""
         for part in (self.node, self.edge, self.ends, *(self.edge_functions or ())):

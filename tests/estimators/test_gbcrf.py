@@ -369,6 +369,7 @@ def test_bad_input_is_refused(name):
         ({"order": 0}, "order must be 1 or more"),
         ({"eval_metric": "f1"}, "eval_metric is 'f1'"),
         ({"early_stopping_rounds": 0}, "early_stopping_rounds"),
+        ({"tree_params": {"eta": 0.1}}, "tree_params holds eta"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message):

@@ -23,7 +23,7 @@ def continued(old: Any, new: Any) -> Model | None:
     functions = [model.node, *(model.edge_functions or ())]
     if new.base_learner is not None or not all(isinstance(f, BoostedTrees) for f in functions):
         return None
-    tables = [_copied(part) for part in (model.edge, model.ends)]
+    tables = [_copied(part, old.n_rounds_) for part in (model.edge, model.ends)]
     return Model(
         order=model.order,
         n_labels=model.n_labels,
@@ -44,12 +44,10 @@ def _grown(function: BoostedTrees, new: Any) -> BoostedTrees:
     return BoostedTrees(fresh.learner, function.n_outputs, function.raw)
 
 
-def _copied(tables: Tables | None) -> Tables | None:
+def _copied(tables: Tables | None, n_rounds: int) -> Tables | None:
     if tables is None:
         return None
     rounds = tables.rounds()
-    return (
-        Tables(tables.tables, tables.l2)
-        if rounds is None
-        else Tables.from_rounds(rounds, tables.l2)
-    )
+    if rounds is None:
+        return Tables.from_sum(tables.tables, tables.l2, n_rounds)
+    return Tables.from_rounds(rounds, tables.l2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -47,6 +48,22 @@ from crfx.trainers.blocks import (
 from crfx.trainers.boosting import Boosting, WorkingScores
 from crfx.trainers.callbacks import Callback, EarlyStopping
 from crfx.trainers.progress import ProgressBar
+
+OWN_PARAMS = {
+    "eta",
+    "learning_rate",
+    "objective",
+    "num_class",
+    "seed",
+    "random_state",
+    "base_score",
+    "nthread",
+    "n_jobs",
+    "max_bin",
+    "subsample",
+    "tree_method",
+}
+"""Parameters of XGBoost that do not go through ``tree_params``."""
 
 
 class GBCRF(LabellingEstimator):
@@ -203,6 +220,11 @@ class GBCRF(LabellingEstimator):
             raise ValueError(f"edges is {self.edges!r}: choose 'table', 'linear', 'trees' or None")
         if self.n_estimators < 0 or self.edge_l2 < 0:
             raise ValueError("n_estimators and edge_l2 must be 0 or more")
+        own = sorted(set(self.tree_params or {}) & OWN_PARAMS)
+        if own:
+            raise ValueError(
+                f"tree_params holds {', '.join(own)}: GBCRF sets these itself; use its arguments"
+            )
         if self.decode not in ("viterbi", "marginal"):
             raise ValueError(f"decode is {self.decode!r}: choose 'viterbi' or 'marginal'")
         if self.early_stopping_rounds is not None and self.early_stopping_rounds < 1:
@@ -338,7 +360,7 @@ class GBCRF(LabellingEstimator):
         try:
             self.n_rounds_ = trainer.run(total)
         except BaseException:
-            model.keep(self.n_rounds_)  # a round that was cut short leaves nothing behind
+            _drop_unfinished(model, self.n_rounds_)
             raise
         finally:
             for function in (model.node, *(model.edge_functions or ())):
@@ -465,6 +487,12 @@ class _MarkBest:
             for block in self.blocks:
                 block.mark(progress.n_rounds)
         return stop
+
+
+def _drop_unfinished(model: Model, n_rounds: int) -> None:
+    """A round that was cut short leaves nothing behind."""
+    with suppress(ValueError):  # tables too large to be kept by round stay as they are
+        model.keep(n_rounds)
 
 
 def _working(model: Model, batch: Batch) -> WorkingScores:

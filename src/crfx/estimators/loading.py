@@ -34,7 +34,10 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
             "n_features": estimator.n_features_in_,
             "feature_names": _plain_names(estimator),
             "n_rounds": estimator.n_rounds_,
-            "history": estimator.history_,
+            "history": {
+                name: [entry if np.isfinite(entry) else None for entry in entries]
+                for name, entries in estimator.history_.items()
+            },
         }
     )
     contents.values["model"] = _pack_model(estimator.model_, "", contents)
@@ -46,7 +49,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     contents = read(path)
     try:
         return _unpack(contents)
-    except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, IndexError, AttributeError, ValueError, OverflowError) as error:
         raise ValueError(f"{os.fspath(path)} is not a model file of crfx: {error}") from None
 
 
@@ -56,13 +59,20 @@ def _unpack(contents: Contents) -> Any:
         raise ValueError(f"it holds a {values['class']}, which this crfx does not know")
     estimator = CLASSES[values["class"]](**values["arguments"])
     estimator.classes_ = np.array(values["labels"])
+    if estimator.classes_.shape != (int(values["model"]["n_labels"]),):
+        raise ValueError("its labels are not as many as its scores")
     estimator.n_features_in_ = int(values["n_features"])
     if values["feature_names"] is not None:
         estimator.feature_names_in_ = np.array(values["feature_names"], dtype=object)
     estimator.n_rounds_ = int(values["n_rounds"])
     estimator.best_iteration_ = max(estimator.n_rounds_ - 1, 0)
-    estimator.history_ = values["history"]
+    estimator.history_ = {
+        name: [np.nan if entry is None else float(entry) for entry in entries]
+        for name, entries in values["history"].items()
+    }
     estimator.model_ = _unpack_model(values["model"], "", contents, estimator.n_features_in_)
+    if estimator.model_.n_rounds != estimator.n_rounds_:
+        raise ValueError("its rounds are not as many as it says")
     return estimator
 
 
@@ -107,6 +117,7 @@ def _pack_model(model: Model, prefix: str, contents: Contents) -> dict[str, Any]
         if function.raw is not None:
             contents.blobs[f"{prefix}{name}"] = function.raw
     packed: dict[str, Any] = {
+        "n_rounds": model.n_rounds,
         "order": model.order,
         "n_labels": model.n_labels,
         "edges": model.edge_family,
@@ -130,6 +141,7 @@ def _unpack_model(
     packed: dict[str, Any], prefix: str, contents: Contents, n_features: int
 ) -> Model:
     n_labels, order, n_types = int(packed["n_labels"]), int(packed["order"]), packed["n_types"]
+    n_rounds = int(packed["n_rounds"])
     family = packed["edges"]
     if family not in ("table", "linear", "trees", None):
         raise ValueError(f"unknown edges {family!r}")
@@ -153,8 +165,8 @@ def _unpack_model(
         "start": (n_labels,),
         "end": (n_labels,),
     }
-    model.edge = _tables(packed["tables"].get("edge"), f"{prefix}edge", contents, shapes)
-    model.ends = _tables(packed["tables"].get("ends"), f"{prefix}ends", contents, shapes)
+    model.edge = _tables(packed["tables"].get("edge"), f"{prefix}edge", contents, shapes, n_rounds)
+    model.ends = _tables(packed["tables"].get("ends"), f"{prefix}ends", contents, shapes, n_rounds)
     if (model.edge is None) != (family not in ("table", "linear")):
         raise ValueError("its edge tables are missing")
     if "base" in packed:
@@ -170,7 +182,11 @@ def _trees(contents: Contents, name: str, n_outputs: int, n_features: int) -> Bo
 
 
 def _tables(
-    packed: Any, prefix: str, contents: Contents, shapes: dict[str, tuple[int, ...]]
+    packed: Any,
+    prefix: str,
+    contents: Contents,
+    shapes: dict[str, tuple[int, ...]],
+    n_rounds: int,
 ) -> Tables | None:
     if packed is None:
         return None
@@ -181,4 +197,4 @@ def _tables(
             raise ValueError(f"the table {name} has shape {shape}, not {shapes[name]}")
     if packed["by_round"]:
         return Tables.from_rounds(arrays, float(packed["l2"]))
-    return Tables(arrays, float(packed["l2"]))
+    return Tables.from_sum(arrays, float(packed["l2"]), n_rounds)

@@ -26,6 +26,11 @@ class AdditiveFunction(Protocol):
 
     n_outputs: int
 
+    @property
+    def n_rounds(self) -> int:
+        """How many rounds there are."""
+        ...
+
     def bind(self, X: Any, followed: list[Any]) -> None:
         """Take the rows to learn from, and rows to follow."""
         ...

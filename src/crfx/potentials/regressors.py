@@ -55,6 +55,11 @@ class BoostedRegressors:
         weights = curvature if counts.any() else np.ones_like(curvature)
         return regressor.fit(self._X, target, sample_weight=weights)
 
+    @property
+    def n_rounds(self) -> int:
+        """How many rounds there are."""
+        return len(self._rounds)
+
     def keep(self, n_rounds: int) -> None:
         """Drop the rounds after the first ``n_rounds``."""
         del self._rounds[n_rounds:]

@@ -59,6 +59,13 @@ class BoostedTrees:
             self._rounds, self._steps = [tree_format.join(self._rounds, self._steps)], [1.0]
         return self._rounds[0] if self._rounds else None
 
+    @property
+    def n_rounds(self) -> int:
+        """How many rounds there are."""
+        if not self._rounds:
+            return 0
+        return tree_format.n_rounds(self._rounds[0]) + len(self._rounds) - 1
+
     def keep(self, n_rounds: int) -> None:
         """Drop the rounds after the first ``n_rounds``."""
         raw = self.raw

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 Array32 = npt.NDArray[np.float32]
 
+_NEEDED = {"booster": "gbtree", "multi_strategy": "one_output_per_tree", "process_type": "default"}
+
 
 @dataclass(frozen=True)
 class XGBoostLearner:
@@ -55,6 +57,12 @@ class XGBoostLearner:
         return GrownTrees(booster, n_outputs)
 
     def _booster_params(self, n_outputs: int, number: int) -> dict[str, Any]:
+        for name, needed in _NEEDED.items():
+            if self.params.get(name, needed) != needed:
+                raise ValueError(
+                    f"{name} is {self.params[name]!r}: rounds are joined tree by tree, one per "
+                    f"output, so it must be {needed!r}"
+                )
         # An objective that XGBoost never evaluates, for the number of outputs and nothing else.
         objective = {"objective": "reg:squarederror"}
         if n_outputs > 1:

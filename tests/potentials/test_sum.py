@@ -1,0 +1,118 @@
+"""Sums of scores whose edges share tables differently, against sums edge by edge."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from crfx.batch import Batch
+from crfx.potentials.sum import add_scores, wider
+from crfx.scores import Scores, table_index
+
+SHARINGS = ("none", "shared", "typed", "each")
+PAIRS = list(itertools.product(SHARINGS, SHARINGS))
+LENGTHS = (3, 0, 4, 1)
+N_LABELS, N_TYPES, N_ROWS = 3, 2, sum(LENGTHS)
+
+
+def make_batch(edge_types=None):
+    if edge_types is None:
+        edge_types = np.random.default_rng(9).integers(N_TYPES, size=N_ROWS)
+    return Batch.from_lengths(LENGTHS, edge_types=edge_types)
+
+
+def make_scores(sharing, seed, *, order=1, ends=True, n_types=N_TYPES):
+    random = np.random.default_rng(seed)
+    front = {"none": None, "shared": (), "typed": (n_types,), "each": (N_ROWS,)}[sharing]
+    table = (N_LABELS,) * (order + 1)
+    edge = None if front is None else random.normal(size=(*front, *table))
+    start, end = random.normal(size=(2, N_LABELS)) if ends else (None, None)
+    return Scores(random.normal(size=(N_ROWS, N_LABELS)), edge, start, end)
+
+
+def by_edge(scores, sharing, batch):
+    """(rows, labels, labels): every row's own table."""
+    table = (N_LABELS,) * 2
+    if scores.edge is None:
+        return np.zeros((N_ROWS, *table))
+    index = table_index(sharing, np.arange(N_ROWS), batch.edge_types)
+    return np.broadcast_to(scores.edge[index] if index else scores.edge, (N_ROWS, *table))
+
+
+@pytest.mark.parametrize(("a", "b"), PAIRS)
+def test_every_edge_gets_the_sum(a, b):
+    batch, first, second = make_batch(), make_scores(a, 0), make_scores(b, 1)
+    found = add_scores(first, a, second, b, batch)
+    expected = by_edge(first, a, batch) + by_edge(second, b, batch)
+    np.testing.assert_array_equal(by_edge(found, wider(a, b), batch), expected)
+    np.testing.assert_array_equal(found.node, first.node + second.node)
+    np.testing.assert_array_equal(found.start, first.start + second.start)
+    np.testing.assert_array_equal(found.end, first.end + second.end)
+    assert found.sharing(1, typed=wider(a, b) == "typed") == wider(a, b)
+
+
+def test_tables_of_other_rows_are_seen():
+    """The companion: types shifted by one give another sum."""
+    batch, other = make_batch(), make_batch(1 - make_batch().edge_types)
+    first, second = make_scores("typed", 0), make_scores("each", 1)
+    found, expected = (
+        by_edge(add_scores(first, "typed", second, "each", which), "each", batch)
+        for which in (other, batch)
+    )
+    assert not np.allclose(found, expected)
+
+
+@pytest.mark.parametrize(("a", "b"), PAIRS)
+def test_the_wider_sharing(a, b):
+    assert wider(a, b) == max(a, b, key=SHARINGS.index)
+
+
+@pytest.mark.parametrize("flipped", [False, True])
+def test_ends_of_one_of_the_two(flipped):
+    """One model has start and end scores, the other not."""
+    pair = make_scores("shared", 0), make_scores("shared", 1, ends=False)
+    found = add_scores(pair[flipped], "shared", pair[1 - flipped], "shared", make_batch())
+    np.testing.assert_array_equal(found.start, pair[0].start)
+    np.testing.assert_array_equal(found.end, pair[0].end)
+
+
+def test_no_edges_and_no_ends():
+    found = add_scores(
+        make_scores("none", 0, ends=False), "none", make_scores("none", 1, ends=False), "none",
+        make_batch(),
+    )  # fmt: skip
+    assert found.edge is found.start is found.end is None
+
+
+def test_higher_orders():
+    batch = make_batch()
+    first, second = make_scores("shared", 0, order=2), make_scores("each", 1, order=2)
+    found = add_scores(first, "shared", second, "each", batch)
+    np.testing.assert_array_equal(found.edge, first.edge + second.edge)
+
+
+def test_types_are_ignored_where_no_edge_ends():
+    """The first row of an instance may have any type, even one that does not exist."""
+    types = make_batch().edge_types.copy()
+    types[0], types[3] = -7, 1000
+    first, second = make_scores("typed", 0), make_scores("each", 1)
+    found = add_scores(first, "typed", second, "each", make_batch(types))
+    expected = add_scores(first, "typed", second, "each", make_batch())
+    rows = [1, 2, 4, 5, 6]
+    np.testing.assert_array_equal(found.edge[rows], expected.edge[rows])
+
+
+@pytest.mark.parametrize("n_types", [1, 3])
+def test_different_numbers_of_types(n_types):
+    """One table must not be spread over all types only because NumPy would."""
+    first, second = make_scores("typed", 0), make_scores("typed", 1, n_types=n_types)
+    with pytest.raises(ValueError, match=f"2 types cannot be added to those of {n_types}"):
+        add_scores(first, "typed", second, "typed", make_batch())
+
+
+def test_the_summands_stay_as_they_are():
+    first, second = make_scores("shared", 0), make_scores("each", 1)
+    add_scores(first, "shared", second, "each", make_batch())
+    for scores, seed, sharing in ((first, 0, "shared"), (second, 1, "each")):
+        np.testing.assert_array_equal(scores.edge, make_scores(sharing, seed).edge)
+        np.testing.assert_array_equal(scores.node, make_scores(sharing, seed).node)

@@ -1,0 +1,239 @@
+"""Binary JSON: what is written is read back, and no input does worse than raise ValueError."""
+
+import functools
+import math
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from crfx.potentials import ubjson
+from crfx.potentials.xgboost_learner import XGBoostLearner
+
+DTYPES = ("u1", "i1", "i2", "i4", "i8", "f4", "f8")
+MUTATIONS = 1500
+LONGEST_NUMBER = b"L" + struct.pack(">q", 2**62)
+"""A length that, were it believed, would exhaust the memory."""
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False)
+    | st.text()
+)
+TYPED = st.sampled_from(DTYPES).flatmap(
+    lambda dtype: (
+        arrays.arrays(dtype, st.integers(0, 5), elements={"allow_nan": True})
+        if dtype[0] == "f"
+        else arrays.arrays(dtype, st.integers(0, 5))
+    )
+)
+VALUES = st.recursive(
+    SCALARS | TYPED,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def same(a, b):
+    """Equal, and of one type all the way down; arrays bit by bit."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    if isinstance(a, dict):
+        return list(a) == list(b) and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, list):
+        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
+    return a == b
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (1, True),
+        (1, 1.0),
+        (None, False),
+        ([1], [1, 1]),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+        (np.zeros(2, "f4"), np.zeros(2, "f8")),
+        (np.zeros(2), np.array([0.0, -0.0])),
+        ([np.zeros(2)], [[0.0, 0.0]]),
+    ],
+)
+def test_the_comparison_can_fail(a, b):
+    """The companion of the round trips."""
+    assert same(a, a)
+    assert not same(a, b)
+
+
+@settings(max_examples=300, deadline=None)
+@given(VALUES)
+def test_round_trip(value):
+    assert same(ubjson.decode(ubjson.encode(value)), value)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("order", "<>")
+def test_typed_arrays_come_back_in_the_byte_order_of_the_machine(dtype, order):
+    limits = np.finfo(dtype) if dtype[0] == "f" else np.iinfo(dtype)
+    values = np.array([limits.min, 0, 1, limits.max], dtype=dtype)
+    found = ubjson.decode(ubjson.encode({"array": values.astype(order + dtype)}))["array"]
+    assert same(found, values)
+    assert found.flags.writeable
+
+
+def test_floats_that_are_no_numbers():
+    found = ubjson.decode(ubjson.encode([math.inf, -math.inf, math.nan]))
+    assert found[:2] == [math.inf, -math.inf]
+    assert math.isnan(found[2])
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        (b"U\xff", 255),
+        (b"i\xff", -1),
+        (b"I\xff\xfe", -2),
+        (b"l\x00\x00\x00\x07", 7),
+        (b"d" + struct.pack(">f", 0.5), 0.5),
+        (b"[U\x01SU\x01aZTF]", [1, "a", None, True, False]),
+        (b"[#U\x02TF", [True, False]),
+        (b"{U\x01ai\x05}", {"a": 5}),
+        (b"[]", []),
+        (b"{}", {}),
+    ],
+)
+def test_reads_what_others_write(raw, value):
+    """Short lengths and lists without a length, which `encode` never writes."""
+    assert same(ubjson.decode(raw), value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        2**63,
+        -(2**63) - 1,
+        (1, 2),
+        {1, 2},
+        b"bytes",
+        1j,
+        np.float32(1),
+        np.zeros((2, 2)),
+        np.zeros(2, bool),
+        np.zeros(2, "u2"),
+        np.array(["a"]),
+    ],
+)
+def test_what_the_format_cannot_hold_is_not_written(value):
+    """It would come back as something else, or not at all."""
+    with pytest.raises(ValueError, match=r"cannot be written|does not fit"):
+        ubjson.encode({"key": [value]})
+
+
+@functools.cache
+def real_model():
+    random = np.random.default_rng(0)
+    learner = XGBoostLearner({"max_depth": 2})
+    matrix = learner.training_matrix(random.normal(size=(40, 3)))
+    gradient = random.normal(size=(40, 2)).astype(np.float32)
+    return learner.grow(matrix, gradient, np.ones_like(gradient), 0).raw()
+
+
+def test_a_real_model_is_written_as_xgboost_reads_it():
+    model = ubjson.decode(real_model())
+    assert len(model["learner"]["gradient_booster"]["model"]["trees"]) == 2
+    assert same(ubjson.decode(ubjson.encode(model)), model)
+
+
+def test_cut_off_anywhere():
+    raw = real_model()
+    for length in range(len(raw)):
+        with pytest.raises(ValueError, match="cut off at byte"):
+            ubjson.decode(raw[:length])
+
+
+@settings(max_examples=150, deadline=None)
+@given(VALUES.filter(lambda value: isinstance(value, dict | list)), st.data())
+def test_any_document_cut_off(value, data):
+    raw = ubjson.encode(value)
+    length = data.draw(st.integers(0, len(raw) - 1))
+    with pytest.raises(ValueError, match="cut off at byte"):
+        ubjson.decode(raw[:length])
+
+
+def test_bytes_after_the_end():
+    with pytest.raises(ValueError, match="2 bytes follow"):
+        ubjson.decode(real_model() + b"Z}")
+
+
+def test_random_mutations_decode_or_raise():
+    raw, random, outcomes = real_model(), np.random.default_rng(1), set()
+    for _ in range(MUTATIONS):
+        changed = bytearray(raw)
+        for place in random.integers(len(raw), size=random.integers(1, 5)):
+            changed[place] = random.integers(256)
+        try:
+            ubjson.decode(bytes(changed))
+            outcomes.add("decoded")
+        except ValueError:
+            outcomes.add("refused")
+    assert outcomes == {"decoded", "refused"}, "the mutations are too weak, or too strong"
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=60) | st.lists(st.sampled_from(b"{}[]$#SUiIlLdDTFZ\x00\x01")).map(bytes))
+def test_arbitrary_bytes_decode_or_raise(raw):
+    try:
+        ubjson.decode(raw)
+    except ValueError:
+        return
+    assert raw
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"S" + LONGEST_NUMBER,
+        b"[$D#" + LONGEST_NUMBER,
+        b"[#" + LONGEST_NUMBER + b"T" * 20,
+        b"{" + LONGEST_NUMBER,
+        b"Si\xff",
+        b"[#i\xff",
+        b"[$U#i\xff",
+    ],
+    ids=repr,
+)
+def test_lengths_beyond_the_input(raw):
+    """Refused before anything of that length is made: 2**62 items would not fit into memory."""
+    with pytest.raises(ValueError, match="cut off at byte"):
+        ubjson.decode(raw)
+
+
+@pytest.mark.parametrize("opening", [b"[", b"{U\x01a", b"[#U\x01"])
+def test_nesting_has_an_end(opening):
+    """A Python reader that recurses would otherwise run out of stack."""
+    with pytest.raises(ValueError, match="nested too deeply"):
+        ubjson.decode(opening * 100_000)
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (b"", "cut off at byte 0"),
+        (b"x", "unknown marker b'x' at byte 0"),
+        (b"Sd\x00\x00\x00\x00", "a length is expected at byte 1"),
+        (b"[$S#U\x01U\x01a", "unknown type"),
+        (b"[$U]", "unknown type"),
+        (b"SU\x01\xff", "utf-8"),
+        (b"{U\x01aTU\x01aF}", "the key 'a' is there twice"),
+    ],
+)
+def test_messages(raw, message):
+    """A doubled key is refused because XGBoost may believe the other one than we checked."""
+    with pytest.raises(ValueError, match=message):
+        ubjson.decode(raw)
