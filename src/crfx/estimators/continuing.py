@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from crfx.estimators.assembly import new_function
 from crfx.model import Model
 from crfx.potentials.transitions import Tables
 from crfx.potentials.trees import BoostedTrees
@@ -40,7 +41,8 @@ def continued(old: Any, new: Any) -> Model | None:
 
 
 def _grown(function: BoostedTrees, new: Any) -> BoostedTrees:
-    fresh: BoostedTrees = new._function(function.n_outputs)
+    fresh = new_function(new, function.n_outputs)
+    assert isinstance(fresh, BoostedTrees)
     return BoostedTrees(fresh.learner, function.n_outputs, function.raw)
 
 

@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_random_state
 
 from crfx import features
 from crfx.batch import Batch
+from crfx.estimators.assembly import make_blocks, new_model, working_scores
 from crfx.estimators.continuing import continued
 from crfx.estimators.evaluation import EvalMetric, Evaluator, make_evaluator
 from crfx.estimators.inputs import (
@@ -25,27 +25,16 @@ from crfx.estimators.inputs import (
     read_input,
 )
 from crfx.estimators.labelling import LabellingEstimator
-from crfx.inference.native import thread_count
 from crfx.model import EdgeFamily, Model
 from crfx.objectives import curvature as curvatures
 from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.truth import Truth
-from crfx.potentials.additive import AdditiveFunction
-from crfx.potentials.linear import linear_features
-from crfx.potentials.regressors import BoostedRegressors
-from crfx.potentials.transitions import Tables
 from crfx.potentials.trees import BoostedTrees
-from crfx.potentials.xgboost_learner import XGBoostLearner
 from crfx.structures import Chain, Forest
 from crfx.trainers.blocks import (
     Block,
-    EdgeFunctionBlock,
-    EdgeRows,
-    LinearEdgeBlock,
-    NodeBlock,
-    TableBlock,
 )
-from crfx.trainers.boosting import Boosting, WorkingScores
+from crfx.trainers.boosting import Boosting
 from crfx.trainers.callbacks import Callback, EarlyStopping
 from crfx.trainers.progress import ProgressBar
 
@@ -247,65 +236,11 @@ class GBCRF(LabellingEstimator):
                 model = found
                 history = {name: list(values) for name, values in init_model.history_.items()}
                 return _Plan(model, structure, init_model.n_rounds_, history)
-        model = self._new_model(batch, structure, len(classes))
+        model = new_model(self, batch, structure, len(classes))
         model.base = None if init_model is None else init_model.model_
         if model.sharing == "each" and model.own_sharing == "typed":
             raise ValueError("tables per edge type cannot stand on a base with a table per edge")
         return _Plan(model, structure, 0, {})
-
-    def _new_model(self, batch: Batch, structure: Chain | Forest, n_labels: int) -> Model:
-        n_types = None
-        if batch.edge_types is not None and self.edges is not None:
-            rows = structure.edge_rows(batch)
-            n_types = int(batch.edge_types[rows].max(initial=0)) + 1
-            if len(rows) and batch.edge_types[rows].min() < 0:
-                row = int(rows[batch.edge_types[rows].argmin()])
-                instance, position = batch.locate(row)
-                raise ValueError(
-                    f"instance {instance}, position {position}: edge type "
-                    f"{batch.edge_types[row]} is negative"
-                )
-        model = Model(
-            order=self.order,
-            n_labels=n_labels,
-            node=self._function(n_labels),
-            edge_family=self.edges,
-            n_types=n_types,
-        )
-        front = () if n_types is None else (n_types,)
-        if self.edges == "table":
-            model.edge = Tables({"edge": np.zeros((*front, *model.table))}, self._l2)
-        elif self.edges == "linear":
-            shape = (n_types or 1, batch.X.shape[1] + 1, int(np.prod(model.table)))  # type: ignore[attr-defined]
-            model.edge = Tables({"weights": np.zeros(shape)}, self._l2)
-        elif self.edges == "trees":
-            size = int(np.prod(model.table))
-            model.edge_functions = [self._function(size) for _ in range(n_types or 1)]
-        if self.start_end and self.edges is not None:
-            names = ("start", "end") if batch.parents is None else ("start",)
-            model.ends = Tables({name: np.zeros(n_labels) for name in names}, self._l2)
-        return model
-
-    @property
-    def _l2(self) -> float:
-        # First order: curvature 1, nothing regularised, as in the paper's comparison.
-        return 0.0 if self.curvature is None else self.edge_l2
-
-    def _function(self, n_outputs: int) -> AdditiveFunction:
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        if self.base_learner is not None:
-            return BoostedRegressors(self.base_learner, n_outputs, seed)
-        params = {
-            "max_depth": self.max_depth,
-            "max_leaves": self.max_leaves,
-            "grow_policy": self.grow_policy,
-            "reg_lambda": 0.0 if self.curvature is None else self.reg_lambda,
-            "min_child_weight": self.min_child_weight,
-            "colsample_bynode": self.colsample_bynode,
-            **(self.tree_params or {}),
-        }
-        learner = XGBoostLearner(params, self.max_bin, seed, thread_count(self.n_jobs))
-        return BoostedTrees(learner, n_outputs)
 
     def _evaluator(self, eval_set: Any) -> Evaluator | None:
         if eval_set is None:
@@ -330,9 +265,9 @@ class GBCRF(LabellingEstimator):
     ) -> None:
         model, batch = plan.model, data.batch
         followed = [] if evaluator is None else [evaluator.data.batch]
-        blocks = self._blocks(plan, batch, followed)
-        scores = _working(model, batch)
-        watched = [] if evaluator is None else [_working(model, other) for other in followed]
+        blocks = make_blocks(self, model, batch, followed)
+        scores = working_scores(model, batch)
+        watched = [] if evaluator is None else [working_scores(model, other) for other in followed]
         stopping = None
         if self.early_stopping_rounds is not None and evaluator is not None:
             stopping = EarlyStopping(
@@ -372,51 +307,6 @@ class GBCRF(LabellingEstimator):
             model.keep(stopping.best_round)
             self.n_rounds_ = stopping.best_round
         self.best_iteration_ = max(self.n_rounds_ - 1, 0)
-
-    def _blocks(self, plan: _Plan, batch: Batch, followed: list[Batch]) -> list[Block]:
-        model = plan.model
-        model.node.bind(batch.X, [other.X for other in followed])
-        blocks: list[Block] = [NodeBlock(model.node, self._row_sampler(batch))]
-        if model.edge_family == "table":
-            assert model.edge is not None
-            blocks.append(TableBlock("edge", model.edge, len(followed)))
-        elif model.edge_family is not None:
-            blocks.append(self._edge_function_block(model, batch, followed))
-        if model.ends is not None:
-            blocks.append(TableBlock("ends", model.ends, len(followed)))
-        return blocks
-
-    def _edge_function_block(self, model: Model, batch: Batch, followed: list[Batch]) -> Block:
-        linear = model.edge_family == "linear"
-        rows = [
-            EdgeRows.of(
-                other,
-                model.structure(other).edge_rows(other),
-                model.n_types or 1,
-                linear_features(other.X) if linear else other.X,
-            )
-            for other in (batch, *followed)
-        ]
-        if linear:
-            assert model.edge is not None
-            return LinearEdgeBlock(model.edge, rows[0], rows[1:])
-        assert model.edge_functions is not None
-        for kind, function in enumerate(model.edge_functions):
-            function.bind(rows[0].features[kind], [other.features[kind] for other in rows[1:]])
-        return EdgeFunctionBlock(model.edge_functions, rows[0], rows[1:])
-
-    def _row_sampler(self, batch: Batch) -> Any:
-        if self.subsample == 1.0:
-            return lambda number: None
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        lengths = batch.lengths
-
-        def rows(number: int) -> npt.NDArray[np.bool_]:
-            random = np.random.default_rng([seed, number])
-            chosen = random.random(len(lengths)) < self.subsample
-            return np.repeat(chosen, lengths)
-
-        return rows
 
     def feature_importance(self, kind: str = "total_gain") -> dict[str, float]:
         """Importance of the features in the node trees: XGBoost's "total_gain", "gain", "weight",
@@ -493,15 +383,3 @@ def _drop_unfinished(model: Model, n_rounds: int) -> None:
     """A round that was cut short leaves nothing behind."""
     with suppress(ValueError):  # tables too large to be kept by round stay as they are
         model.keep(n_rounds)
-
-
-def _working(model: Model, batch: Batch) -> WorkingScores:
-    """The scores before training, in arrays that may be changed."""
-    structure = model.structure(batch)
-    start = model.scores(batch, structure)
-    arrays = {
-        name: np.array(getattr(start, name), dtype=np.float32)
-        for name in ("node", "edge", "start", "end")
-        if getattr(start, name) is not None
-    }
-    return WorkingScores(batch, structure, model.sharing, arrays)

@@ -1,0 +1,154 @@
+"""From the arguments of GBCRF to a model and the blocks that boosting moves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_random_state
+
+from crfx.batch import Batch
+from crfx.inference.native import thread_count
+from crfx.model import Model
+from crfx.potentials.additive import AdditiveFunction
+from crfx.potentials.linear import linear_features
+from crfx.potentials.regressors import BoostedRegressors
+from crfx.potentials.transitions import Tables
+from crfx.potentials.trees import BoostedTrees
+from crfx.potentials.xgboost_learner import XGBoostLearner
+from crfx.structures import Chain, Forest
+from crfx.trainers.blocks import (
+    Block,
+    EdgeFunctionBlock,
+    EdgeRows,
+    LinearEdgeBlock,
+    NodeBlock,
+    TableBlock,
+)
+from crfx.trainers.boosting import WorkingScores
+
+if TYPE_CHECKING:
+    from crfx.estimators.gbcrf import GBCRF
+
+
+def new_model(crf: GBCRF, batch: Batch, structure: Chain | Forest, n_labels: int) -> Model:
+    """A model without rounds."""
+    n_types = _count_types(batch, structure) if crf.edges is not None else None
+    model = Model(
+        order=crf.order,
+        n_labels=n_labels,
+        node=new_function(crf, n_labels),
+        edge_family=crf.edges,
+        n_types=n_types,
+    )
+    front = () if n_types is None else (n_types,)
+    if crf.edges == "table":
+        model.edge = Tables({"edge": np.zeros((*front, *model.table))}, _l2(crf))
+    elif crf.edges == "linear":
+        shape = (n_types or 1, batch.X.shape[1] + 1, int(np.prod(model.table)))  # type: ignore[attr-defined]
+        model.edge = Tables({"weights": np.zeros(shape)}, _l2(crf))
+    elif crf.edges == "trees":
+        size = int(np.prod(model.table))
+        model.edge_functions = [new_function(crf, size) for _ in range(n_types or 1)]
+    if crf.start_end and crf.edges is not None:
+        names = ("start", "end") if batch.parents is None else ("start",)
+        model.ends = Tables({name: np.zeros(n_labels) for name in names}, _l2(crf))
+    return model
+
+
+def _count_types(batch: Batch, structure: Chain | Forest) -> int | None:
+    if batch.edge_types is None:
+        return None
+    rows = structure.edge_rows(batch)
+    types = batch.edge_types[rows]
+    if len(types) and types.min() < 0:
+        instance, position = batch.locate(int(rows[types.argmin()]))
+        raise ValueError(
+            f"instance {instance}, position {position}: edge type {types.min()} is negative"
+        )
+    return int(types.max(initial=0)) + 1
+
+
+def _l2(crf: GBCRF) -> float:
+    # First order: curvature 1, nothing regularised, as in the paper's comparison.
+    return 0.0 if crf.curvature is None else crf.edge_l2
+
+
+def new_function(crf: GBCRF, n_outputs: int) -> AdditiveFunction:
+    """Boosted trees, or what ``base_learner`` asks for, without rounds."""
+    seed = int(check_random_state(crf.random_state).randint(2**31 - 1))
+    if crf.base_learner is not None:
+        return BoostedRegressors(crf.base_learner, n_outputs, seed)
+    params = {
+        "max_depth": crf.max_depth,
+        "max_leaves": crf.max_leaves,
+        "grow_policy": crf.grow_policy,
+        "reg_lambda": 0.0 if crf.curvature is None else crf.reg_lambda,
+        "min_child_weight": crf.min_child_weight,
+        "colsample_bynode": crf.colsample_bynode,
+        **(crf.tree_params or {}),
+    }
+    learner = XGBoostLearner(params, crf.max_bin, seed, thread_count(crf.n_jobs))
+    return BoostedTrees(learner, n_outputs)
+
+
+def make_blocks(crf: GBCRF, model: Model, batch: Batch, followed: list[Batch]) -> list[Block]:
+    """What boosting moves in turn; ``followed`` batches have their scores kept up to date."""
+    model.node.bind(batch.X, [other.X for other in followed])
+    blocks: list[Block] = [NodeBlock(model.node, _row_sampler(crf, batch))]
+    if model.edge_family == "table":
+        assert model.edge is not None
+        blocks.append(TableBlock("edge", model.edge, len(followed)))
+    elif model.edge_family is not None:
+        blocks.append(_edge_function_block(model, batch, followed))
+    if model.ends is not None:
+        blocks.append(TableBlock("ends", model.ends, len(followed)))
+    return blocks
+
+
+def _edge_function_block(model: Model, batch: Batch, followed: list[Batch]) -> Block:
+    linear = model.edge_family == "linear"
+    rows = [
+        EdgeRows.of(
+            other,
+            model.structure(other).edge_rows(other),
+            model.n_types or 1,
+            linear_features(other.X) if linear else other.X,
+        )
+        for other in (batch, *followed)
+    ]
+    if linear:
+        assert model.edge is not None
+        return LinearEdgeBlock(model.edge, rows[0], rows[1:])
+    assert model.edge_functions is not None
+    for kind, function in enumerate(model.edge_functions):
+        function.bind(rows[0].features[kind], [other.features[kind] for other in rows[1:]])
+    return EdgeFunctionBlock(model.edge_functions, rows[0], rows[1:])
+
+
+def _row_sampler(crf: GBCRF, batch: Batch) -> Callable[[int], npt.NDArray[np.bool_] | None]:
+    if crf.subsample == 1.0:
+        return lambda number: None
+    seed = int(check_random_state(crf.random_state).randint(2**31 - 1))
+    lengths = batch.lengths
+
+    def rows(number: int) -> npt.NDArray[np.bool_]:
+        random = np.random.default_rng([seed, number])
+        chosen = random.random(len(lengths)) < crf.subsample
+        return np.repeat(chosen, lengths)
+
+    return rows
+
+
+def working_scores(model: Model, batch: Batch) -> WorkingScores:
+    """The scores before training, in arrays that may be changed."""
+    structure = model.structure(batch)
+    start = model.scores(batch, structure)
+    arrays = {
+        name: np.array(getattr(start, name), dtype=np.float32)
+        for name in ("node", "edge", "start", "end")
+        if getattr(start, name) is not None
+    }
+    return WorkingScores(batch, structure, model.sharing, arrays)
