@@ -208,18 +208,20 @@ class Likelihood:
     def _ends(
         self, problem: Problem, free: SumProduct, clamped: SumProduct | None, curvature: Curvature
     ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-        p, truth = free.node, self.truth
-        curved = np.ones_like(p)
-        if not curvature.first_order:
-            curved = curvature.ends_factor * p * (1.0 - p)
-        self._subtract_truth(p, clamped)
-        if truth.row_weights is not None:
-            p, curved = p * truth.row_weights, curved * truth.row_weights
         names = [name for name in ("start", "end") if getattr(problem.scores, name) is not None]
+        ends = [rows for _, rows in self._end_rows(problem)]
+        before = [free.node[rows] for rows in ends]
+        self._subtract_truth(free.node, clamped)
         gradient, curvatures = {}, {}
-        for name, (_, rows) in zip(names, self._end_rows(problem), strict=True):
-            gradient[name] = p[rows].sum(axis=0, dtype=np.float64)
-            curvatures[name] = curved[rows].sum(axis=0, dtype=np.float64)
+        for name, rows, p in zip(names, ends, before, strict=True):
+            slope = free.node[rows]
+            curved = np.ones_like(p) if curvature.first_order else p * (1.0 - p)
+            if not curvature.first_order:
+                curved *= p.dtype.type(curvature.ends_factor)
+            if self.truth.row_weights is not None:
+                slope, curved = (part * self.truth.row_weights[rows] for part in (slope, curved))
+            gradient[name] = slope.sum(axis=0, dtype=np.float64)
+            curvatures[name] = curved.sum(axis=0, dtype=np.float64)
         return gradient, curvatures
 
 

@@ -53,6 +53,9 @@ class XGBoostLearner:
         booster = xgboost.Booster(self._booster_params(n_outputs, number), [matrix])
         quiet = {} if len(gradient) else {"verbosity": 0}  # no rows: a round of zeros, no warning
         with xgboost.config_context(**quiet):
+            # Predicting nothing fills the booster's cache, which boosting then keeps up to date:
+            # scores of the training rows come from there and cost no walk through the trees.
+            booster.predict(matrix, output_margin=True, training=True)
             booster.boost(matrix, 0, grad=gradient, hess=curvature)
         return GrownTrees(booster, n_outputs)
 
