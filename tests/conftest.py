@@ -5,3 +5,11 @@ import os
 # Idle OpenMP threads that spin make small parallel regions crawl where other processes want the
 # cores too, as they may where tests run.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+from hypothesis import settings
+
+# The same examples every time, so that a change fails for what it changed. To look for new ones:
+# HYPOTHESIS_PROFILE=wander make test
+settings.register_profile("steady", derandomize=True, print_blob=True)
+settings.register_profile("wander", print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
