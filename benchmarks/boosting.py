@@ -153,6 +153,10 @@ def page(result: dict) -> str:
         )
     lines += [
         "",
+        "What GBCRF adds to a round: three passes of inference (node, edge and end steps), and "
+        "passes over the gradient, curvature and score arrays, (rows × K) each. That is what "
+        "stands between us and the target where it is missed.",
+        "",
         "Memory: 1 M positions × 50 float32 features × "
         f"{memory['labels']} labels, stacked: the peak of training lies "
         f"{memory['peak_above'] / 1e6:.0f} MB above the loaded input of "

@@ -12,17 +12,25 @@ RESULTS = ROOT / "reports" / "results"
 
 
 @pytest.fixture
-def benchmark(monkeypatch):
-    """The benchmark's own module, imported as it is run: with its folder on the path."""
-    pytest.importorskip("threadpoolctl")
+def load_benchmark(monkeypatch):
+    """Import a benchmark as it is run: with its folder on the path."""
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    spec = importlib.util.spec_from_file_location(
-        "inference_benchmark", ROOT / "benchmarks" / "inference.py"
-    )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
+
+    def load(name):
+        spec = importlib.util.spec_from_file_location(
+            f"{name}_benchmark", ROOT / "benchmarks" / f"{name}.py"
+        )
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+
+    yield load
     sys.modules.pop("measuring", None)
+
+
+@pytest.fixture
+def benchmark(load_benchmark):
+    return load_benchmark("inference")
 
 
 @pytest.fixture
@@ -30,8 +38,11 @@ def result():
     return json.loads((RESULTS / "inference.json").read_text(encoding="utf-8"))
 
 
-def test_the_page_is_rendered_from_the_results(benchmark, result):
-    assert benchmark.PAGE.read_text(encoding="utf-8") == benchmark.page(result)
+@pytest.mark.parametrize("name", ["inference", "boosting"])
+def test_the_page_is_rendered_from_the_results(load_benchmark, name):
+    module = load_benchmark(name)
+    recorded = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    assert module.PAGE.read_text(encoding="utf-8") == module.page(recorded)
 
 
 def test_a_changed_figure_changes_the_page(benchmark, result):
