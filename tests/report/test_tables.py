@@ -12,6 +12,7 @@ from crfx.report.tables import Published, find_table, list_tables, read_table
 COMMITTED = sorted((Path(__file__).parents[2] / "reports" / "tables").glob("*.toml"))
 OPTIONS = {
     "ocr": ocr.Options,
+    "ocr-settings": ocr.JudgeOptions,
     "conll2003": conll2003.Options,
     "protein": protein.Options,
     "convergence-likelihood": convergence.Options,
@@ -40,6 +41,22 @@ def test_quick_changes_settings_and_units_and_is_kept_apart(table_file):
     assert table.folder == "coins-quick"
 
 
+CHOSEN = """
+[[rows.chosen]]
+units = [0, 2]
+settings = { rounds = 20, depth = 4 }
+"""
+
+
+def test_some_units_have_settings_of_their_own(table_file):
+    change(table_file, "data = { start = 3.0 }", f"data = {{ start = 3.0 }}\n{CHOSEN}")
+    row = read_table(table_file).row("new")
+    own = {"random_state": 0, "rounds": 20, "edges": None, "depth": 4}
+    assert [row.settings_of(unit) for unit in row.units] == [own, row.settings, own]
+    quick = read_table(table_file, quick=True).row("new")
+    assert quick.chosen == {"0": own | {"rounds": 1}}
+
+
 def test_a_row_may_be_left_out_of_the_quick_version(table_file):
     change(table_file, 'title = "New way"', 'title = "New way"\nquick = false')
     assert read_table(table_file).row("new").experiment == "coins"
@@ -63,6 +80,9 @@ def test_a_row_may_be_left_out_of_the_quick_version(table_file):
         ("error = 4.0", "accuracy = 4.0", "published 'accuracy' is no metric"),
         ("error = 4.0", 'error = "low"', "'low', not a number"),
         ("start = 3.0", "start = 1979-05-27", "row 'new': data.start"),
+        ("data = { start = 3.0 }", CHOSEN.replace("2]", "7]"), "'7' is no unit of the row"),
+        ("data = { start = 3.0 }", CHOSEN.replace("2]", "0]"), "'0' is chosen for twice"),
+        ("data = { start = 3.0 }", CHOSEN.replace("units", "unit"), "unknown unit"),
         ('note = "open, comes later."', "", "row 'old' has no experiment"),
         ('row = "new", curve', 'row = "newer", curve', "plot 'curve': there is no row 'newer'"),
         ('experiment = "coins"', 'experiment = "coins"\nseed = 1', "row 'new': unknown seed"),
@@ -102,9 +122,11 @@ def test_committed_tables_ask_for_what_there_is(path, quick):
             continue
         options = {field.name for field in dataclasses.fields(OPTIONS[row.experiment])}
         assert row.experiment in EXPERIMENTS
-        assert set(row.settings) <= set(arguments), row.name
-        assert "n_jobs" not in row.settings
-        assert row.settings["random_state"] == 0
+        for unit in row.units:
+            settings = row.settings_of(unit)
+            assert set(settings) <= set(arguments), row.name
+            assert "n_jobs" not in settings
+            assert settings["random_state"] == 0
         assert set(row.data) <= options, row.name
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from crfx.report.plots import picture_name, points
 from crfx.report.summary import RowSummary
-from crfx.report.tables import Metric, Published, Table
+from crfx.report.tables import Metric, Published, Row, Table
 
 if TYPE_CHECKING:
     import rich.table
@@ -126,11 +126,23 @@ def _pictures(table: Table, summaries: list[RowSummary]) -> list[str]:
 
 def _settings(summaries: list[RowSummary]) -> list[str]:
     return [
-        f"{each.row.title} (`{each.row.name}`): `{_arguments(each.row.settings)}`"
+        f"{each.row.title} (`{each.row.name}`): {_settings_by_unit(each.row)}"
         + (f"; data: `{_arguments(each.row.data)}`" if each.row.data else "")
         for each in summaries
         if each.row.experiment
     ]
+
+
+def _settings_by_unit(row: Row) -> str:
+    """One list of arguments; or some, each after the units that it is for."""
+    units_of: dict[str, list[str]] = {}
+    for unit in row.units:
+        units_of.setdefault(_arguments(row.settings_of(unit)), []).append(unit)
+    if len(units_of) == 1:
+        return f"`{next(iter(units_of))}`"
+    return "; ".join(
+        f"units {', '.join(units)}: `{arguments}`" for arguments, units in units_of.items()
+    )
 
 
 def _arguments(given: dict[str, Any]) -> str:

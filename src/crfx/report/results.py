@@ -35,9 +35,9 @@ class UnitResult:
     commit: str | None
     date: str
 
-    def answers(self, row: Row) -> bool:
-        """Whether it is what the row asks for today."""
-        asked = (row.experiment, row.settings, row.data)
+    def answers(self, row: Row, unit: str) -> bool:
+        """Whether it is what the row asks of the unit today."""
+        asked = (row.experiment, row.settings_of(unit), row.data)
         return (self.experiment, self.settings, self.data) == asked
 
 
@@ -90,7 +90,7 @@ def read_unit(path: Path) -> UnitResult | None:
 def read_row(results: Path, table: Table, row: Row) -> dict[str, UnitResult]:
     """The units of a row that are done, in order; those of other settings are passed over."""
     found = {unit: read_unit(unit_path(results, table, row.name, unit)) for unit in row.units}
-    return {unit: result for unit, result in found.items() if result and result.answers(row)}
+    return {unit: result for unit, result in found.items() if result and result.answers(row, unit)}
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -44,7 +44,7 @@ def _missing_of(
     done = read_row(results, table, row)
     for unit in row.units:
         if unit not in done and (not units or unit in units):
-            yield Task(table.folder, row.name, unit, row.settings, row.data)
+            yield Task(table.folder, row.name, unit, row.settings_of(unit), row.data)
 
 
 def run(

@@ -26,6 +26,10 @@ A file in TOML::
     settings = { edges = "none" }            # TOML has no null: "none" stands for None
     data = {}                                # options of the experiment
 
+    [[rows.chosen]]                          # settings of some units: what was chosen on data
+    units = [0, 1]                           # that these units do not test on
+    settings = { max_depth = 4 }
+
 A row without `experiment` shows published figures only; its `note` says why.
 """
 
@@ -61,16 +65,24 @@ class Published:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a table; `experiment` is None where only published figures are shown."""
+    """One line of a table; `experiment` is None where only published figures are shown.
+
+    `chosen` has the settings, whole, of the units that have their own.
+    """
 
     name: str
     title: str
     experiment: str | None
     units: tuple[str, ...]
     settings: dict[str, Any]
+    chosen: dict[str, dict[str, Any]]
     data: dict[str, Any]
     published: dict[str, Published]
     note: str
+
+    def settings_of(self, unit: str) -> dict[str, Any]:
+        """The settings a unit is run with."""
+        return self.chosen.get(unit, self.settings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +216,7 @@ def _row(fields: Fields, layers: _Layers, metrics: list[str], quick: bool) -> Ro
         _check_folder_name(unit, f"{fields.place}: the name of a unit")
     own = {key: fields.mapping(key) for key in ("settings", "data")}
     merged = {key: layers.merged(key, own[key]) for key in own}
+    chosen = _chosen(fields, units, own["settings"], layers)
     in_quick = fields.flag("quick", True)
     if not experiment and (own["settings"] or own["data"] or not note):
         raise ValueError(
@@ -214,18 +227,39 @@ def _row(fields: Fields, layers: _Layers, metrics: list[str], quick: bool) -> Ro
         raise ValueError(f"{fields.place} has no units")
     if quick and not in_quick:
         experiment, note = "", f"{note} Not in the quick version.".strip()
+    kept = units[: layers.units] if experiment else []
     row = Row(
         name=name,
         title=fields.text("title"),
         experiment=experiment or None,
-        units=tuple(units[: layers.units]) if experiment else (),
+        units=tuple(kept),
         settings=merged["settings"] if experiment else {},
+        chosen={unit: chosen[unit] for unit in kept if unit in chosen},
         data=merged["data"] if experiment else {},
         published=_published(fields, metrics),
         note=note,
     )
     fields.nothing_left()
     return row
+
+
+def _chosen(
+    fields: Fields, units: list[str], own: dict[str, Any], layers: _Layers
+) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for part in fields.parts("chosen"):
+        part.place = f"{fields.place}, {part.place}"
+        settings = layers.merged("settings", {**own, **part.mapping("settings")})
+        meant = [str(unit) for unit in part.values("units", [])]
+        part.nothing_left()
+        if not meant:
+            raise ValueError(f"{part.place} has no units")
+        for unit in meant:
+            if unit not in units or unit in found:
+                what = "is chosen for twice" if unit in found else "is no unit of the row"
+                raise ValueError(f"{part.place}: {unit!r} {what}")
+            found[unit] = settings
+    return found
 
 
 def _published(fields: Fields, metrics: list[str]) -> dict[str, Published]:

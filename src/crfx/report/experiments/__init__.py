@@ -5,6 +5,7 @@ from crfx.report.experiments.task import Experiment, Outcome, Task
 
 EXPERIMENTS: dict[str, Experiment] = {
     "ocr": ocr.run,
+    "ocr-settings": ocr.judge_settings,
     "conll2003": conll2003.run,
     "protein": protein.run,
     "convergence-likelihood": convergence.likelihood,

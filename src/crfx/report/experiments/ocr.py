@@ -16,6 +16,7 @@ from crfx.report.experiments.task import Outcome, Task
 from crfx.report.experiments.training import Part, accuracy, effort, fit
 
 N_FOLDS = 10
+HALVES = {"folds-0-4": (0, 1, 2, 3, 4), "folds-5-9": (5, 6, 7, 8, 9)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,14 @@ class Options:
     test: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class JudgeOptions:
+    """`train` and `test` limit the number of words."""
+
+    train: int | None = None
+    test: int | None = None
+
+
 def run(task: Task) -> Outcome:
     """Error per letter, in percent, on one fold after training on the nine others."""
     options = task.options(Options)
@@ -40,6 +49,29 @@ def run(task: Task) -> Outcome:
     estimator = fit(task, train, validation)
     error = 100 - accuracy(estimator, test.limited(options.test))
     return Outcome({"error": error, **effort(estimator, train, validation)})
+
+
+def judge_settings(task: Task) -> Outcome:
+    """Error of settings within one half of the folds: trained on four, judged on the fifth.
+
+    The settings must ask for the metric "token_accuracy": the curve of the error comes from there.
+
+    What is chosen on one half is used for the test folds of the other, which it has never seen.
+    """
+    if task.unit not in HALVES:
+        raise ValueError(f"units are the halves: {', '.join(HALVES)}")
+    ocr: Ocr = load()
+    *train_folds, judged = HALVES[task.unit]
+    whole, folds = Part(list(ocr.X), list(ocr.y)), np.asarray(ocr.folds)
+    train, judge = (
+        whole.take(np.flatnonzero(np.isin(folds, chosen))) for chosen in (train_folds, judged)
+    )
+    options = task.options(JudgeOptions)
+    train, judge = train.limited(options.train), judge.limited(options.test)
+    estimator = fit(task, train, validation=judge)
+    errors = [100 * (1 - right) for right in estimator.history_["eval_metric"]]
+    figures = {"error": 100 - accuracy(estimator, judge), "lowest": min(errors)}
+    return Outcome({**figures, **effort(estimator, train)}, {"error": errors})
 
 
 load = cache(load_ocr)
