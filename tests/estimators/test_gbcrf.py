@@ -167,6 +167,29 @@ def test_an_interrupted_model_can_be_used_and_continued():
     assert same(resumed.predict_marginals(X), nine.predict_marginals(X))
 
 
+def test_a_round_may_grow_a_forest(tmp_path):
+    """Several trees per label and round, averaged: rounds, not trees, are counted and cut."""
+    settings = {
+        "tree_params": {"num_parallel_tree": 3},
+        "colsample_bynode": 0.5,
+        "random_state": 0,
+    }
+    long, short = (GBCRF(n, **settings).fit(X, Y) for n in (5, 2))
+    assert long.n_rounds_ == 5
+    assert same(long.predict_marginals(X, n_rounds=2), short.predict_marginals(X))
+    continued = GBCRF(3, **settings).fit(X, Y, init_model=short)
+    # In training the trees of a round are summed, then shrunk; in a model the other way round.
+    np.testing.assert_allclose(
+        flat(continued.predict_marginals(X)), flat(long.predict_marginals(X)), rtol=0, atol=MARGIN
+    )
+    long.save(tmp_path / "forest.crfx")
+    again = load(tmp_path / "forest.crfx")
+    assert again.n_rounds_ == 5
+    assert same(again.predict_marginals(X), long.predict_marginals(X))
+    one = GBCRF(5, colsample_bynode=0.5, random_state=0).fit(X, Y)
+    assert not same(one.predict_marginals(X), long.predict_marginals(X))
+
+
 def test_rounds_can_be_left_out_in_prediction():
     long, short = (GBCRF(n, random_state=0).fit(X, Y) for n in (6, 2))
     assert same(long.predict_marginals(X, n_rounds=2), short.predict_marginals(X))
