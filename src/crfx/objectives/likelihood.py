@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -12,9 +12,10 @@ from crfx.inference.results import SumProduct
 from crfx.inference.sum_product import summed
 from crfx.objectives.base import Evaluation, PartName
 from crfx.objectives.curvature import Curvature
-from crfx.objectives.truth import UNKNOWN, Truth
-from crfx.scores import FloatArray, Scores, table_index
+from crfx.objectives.truth import UNKNOWN, ScoreName, Truth
+from crfx.scores import FloatArray, IntArray, Scores, Sharing
 
+SCORE_NAMES: tuple[ScoreName, ...] = ("node", "edge", "start", "end")
 LEAST_CURVATURE = np.float32(1e-16)
 """Keeps leaves of rows that are all but certain finite where nothing regularises."""
 
@@ -97,31 +98,11 @@ class Likelihood:
 
     def _known_score(self, problem: Problem) -> float:
         """Weighted score of the truth, over the fully labelled instances."""
-        truth, scores = self.truth, problem.scores
-        per_row = np.zeros(truth.batch.n_rows)
-        rows = truth.known_rows
-        per_row[rows] = scores.node[rows, truth.labels[rows]]
-        for table, where in self._end_rows(problem):
-            at = where[truth.labels[where] != UNKNOWN]
-            per_row[at] += table[truth.labels[at]]
-        if scores.edge is not None:
-            at, labels = truth.edges
-            index = table_index(problem.sharing, at, truth.batch.edge_types)
-            per_row[at] += scores.edge[(*index, *labels)]
-        keep = ~truth.is_partial
-        totals = np.bincount(
-            truth.batch.instance_of_row, weights=per_row, minlength=truth.batch.n_instances
+        return sum(
+            self.truth.uses(name, scores, problem.sharing).score(scores)
+            for name in SCORE_NAMES
+            if (scores := getattr(problem.scores, name)) is not None
         )
-        return float(truth.instance_weights[keep] @ totals[keep])
-
-    def _end_rows(self, problem: Problem) -> list[tuple[FloatArray, np.ndarray]]:
-        scores, structure, batch = problem.scores, self.truth.structure, self.truth.batch
-        found = []
-        if scores.start is not None:
-            found.append((scores.start, structure.root_rows(batch)))
-        if scores.end is not None:
-            found.append((scores.end, structure.last_rows(batch)))
-        return found
 
     # One method per part: gradient and curvature, by name of the scores.
 
@@ -133,49 +114,41 @@ class Likelihood:
             curved = np.ones_like(p)
         else:
             curved = _event_curvature(p, free.node_gamma, curvature.factor)
-        self._subtract_truth(p, clamped)
-        if truth.row_weights is not None:
-            p *= truth.row_weights
-            curved *= truth.row_weights
-        return {"node": p}, {"node": curved}
-
-    def _subtract_truth(self, p: FloatArray, clamped: SumProduct | None) -> None:
-        """P - mu, in place."""
-        truth = self.truth
-        rows = truth.known_rows
-        p[rows, truth.labels[rows]] -= 1.0
         if clamped is not None and truth.partial is not None:
             p[truth.partial.rows] -= clamped.node
+        self._weigh(p, curved)
+        truth.uses("node", p, problem.sharing).subtract_from(p)
+        return {"node": p}, {"node": curved}
+
+    def _weigh(self, *arrays: FloatArray) -> None:
+        """Times the weight of each row's instance, in place."""
+        weights = self.truth.row_weights
+        if weights is not None:
+            for array in arrays:
+                array *= weights.reshape((-1,) + (1,) * (array.ndim - 1))
 
     def _edge(
         self, problem: Problem, free: SumProduct, clamped: SumProduct | None, curvature: Curvature
     ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-        assert free.edge is not None
+        gradient = free.edge
+        assert gradient is not None
         assert free.edge_curvature is not None
-        gradient = free.edge - self._counts(problem, free.edge.shape)
+        # Scores may differ by edge, those of a base model do; the table that moves is shared.
+        sharing: Sharing = "typed" if problem.sharing == "typed" else "shared"
+        self.truth.uses("edge", gradient, sharing).subtract_from(gradient)
         if clamped is not None and clamped.edge is not None:
-            gradient = gradient - clamped.edge
+            gradient -= clamped.edge
         if curvature.first_order:
             curved = np.broadcast_to(self._edge_weight(problem), gradient.shape)
         else:
             curved = curvature.factor * free.edge_curvature
         return {"edge": gradient}, {"edge": curved}
 
-    def _counts(self, problem: Problem, shape: tuple[int, ...]) -> FloatArray:
-        """How often the truth uses each table entry, weighted; fully labelled instances only."""
-        truth = self.truth
-        rows, labels = truth.edges
-        types = () if problem.sharing != "typed" else (truth.batch.edge_types[rows],)  # type: ignore[index]
-        flat = np.ravel_multi_index((*types, *labels), shape)
-        weights = None if truth.row_weights is None else truth.row_weights[rows, 0]
-        counts = np.bincount(flat, weights=weights, minlength=int(np.prod(shape)))
-        return counts.astype(np.float64).reshape(shape)
-
     def _edge_weight(self, problem: Problem) -> FloatArray:
         """Total weight of the edges that share a table: one number, or (types, 1, ...)."""
         truth = self.truth
         rows = truth.structure.edge_rows(truth.batch)
-        weights = np.ones(len(rows)) if truth.row_weights is None else truth.row_weights[rows, 0]
+        weights = np.ones(len(rows)) if truth.row_weights is None else truth.row_weights[rows]
         if problem.sharing != "typed" or truth.batch.edge_types is None:
             return np.asarray(weights.sum(dtype=np.float64))
         assert problem.scores.edge is not None
@@ -188,41 +161,50 @@ class Likelihood:
     ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
         p, truth = free.edge, self.truth
         assert p is not None
-        all_edges = truth.structure.edge_rows(truth.batch)
         if curvature.first_order:
             curved = np.zeros_like(p)
-            curved[all_edges] = 1.0
+            curved[truth.structure.edge_rows(truth.batch)] = 1.0
         else:
             curved = _event_curvature(p, free.edge_gamma, curvature.factor)
-        rows, labels = truth.edges
-        p[(rows, *labels)] -= 1.0
         if clamped is not None and truth.partial is not None:
             assert clamped.edge is not None
             p[truth.partial.rows] -= clamped.edge
-        if truth.row_weights is not None:
-            factors = truth.row_weights.reshape((-1,) + (1,) * (p.ndim - 1))
-            p *= factors
-            curved *= factors
+        self._weigh(p, curved)
+        truth.uses("edge", p, problem.sharing).subtract_from(p)
         return {"edge": p}, {"edge": curved}
 
     def _ends(
         self, problem: Problem, free: SumProduct, clamped: SumProduct | None, curvature: Curvature
     ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-        names = [name for name in ("start", "end") if getattr(problem.scores, name) is not None]
-        ends = [rows for _, rows in self._end_rows(problem)]
-        before = [free.node[rows] for rows in ends]
-        self._subtract_truth(free.node, clamped)
-        gradient, curvatures = {}, {}
-        for name, rows, p in zip(names, ends, before, strict=True):
-            slope = free.node[rows]
-            curved = np.ones_like(p) if curvature.first_order else p * (1.0 - p)
+        truth, gradient, curvatures = self.truth, {}, {}
+        find: dict[ScoreName, Any] = {
+            "start": truth.structure.root_rows,
+            "end": truth.structure.last_rows,
+        }
+        for name, end_rows in find.items():
+            if getattr(problem.scores, name) is None:
+                continue
+            rows = end_rows(truth.batch)
+            p = free.node[rows]
+            curved = np.ones_like(p)
             if not curvature.first_order:
-                curved *= p.dtype.type(curvature.ends_factor)
-            if self.truth.row_weights is not None:
-                slope, curved = (part * self.truth.row_weights[rows] for part in (slope, curved))
-            gradient[name] = slope.sum(axis=0, dtype=np.float64)
-            curvatures[name] = curved.sum(axis=0, dtype=np.float64)
+                curved = p.dtype.type(curvature.ends_factor) * p * (1.0 - p)
+            if truth.row_weights is not None:
+                p, curved = (part * truth.row_weights[rows, None] for part in (p, curved))
+            slope = p.sum(axis=0, dtype=np.float64)
+            if clamped is not None and truth.partial is not None:
+                slope -= self._clamped_at(end_rows(truth.partial.batch), clamped)
+            truth.uses(name, slope, problem.sharing).subtract_from(slope)
+            gradient[name], curvatures[name] = slope, curved.sum(axis=0, dtype=np.float64)
         return gradient, curvatures
+
+    def _clamped_at(self, rows: IntArray, clamped: SumProduct) -> FloatArray:
+        """(K,) expected labels at rows of the partly labelled, given what is known."""
+        part, weights = self.truth.partial, self.truth.row_weights
+        assert part is not None
+        own = np.ones(len(rows)) if weights is None else weights[part.rows[rows]]
+        found: FloatArray = own.astype(np.float64) @ clamped.node[rows].astype(np.float64)
+        return found
 
 
 def _event_curvature(p: FloatArray, gamma: FloatArray | None, factor: float) -> FloatArray:

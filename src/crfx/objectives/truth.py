@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
-from crfx.scores import IntArray
+from crfx.scores import FloatArray, IntArray, Sharing, table_index
 from crfx.structures import Chain, Forest
 
 UNKNOWN = -1
 Array64 = npt.NDArray[np.float64]
+ScoreName = Literal["node", "edge", "start", "end"]
+
+
+@dataclass(frozen=True, eq=False)
+class Uses:
+    """Cells of a score array that the truth uses, each once, and how often, weights counted."""
+
+    cells: IntArray
+    counts: Array64
+
+    @classmethod
+    def counted(cls, cells: IntArray, weights: Array64 | None) -> Uses:
+        """Count cells that occur many times, as those of shared tables do."""
+        distinct, place = np.unique(cells, return_inverse=True)
+        return cls(distinct, np.bincount(place, weights, minlength=len(distinct)).astype(float))
+
+    def score(self, scores: FloatArray) -> float:
+        """What the truth scores."""
+        return float(scores.reshape(-1)[self.cells] @ self.counts)
+
+    def subtract_from(self, expected: FloatArray) -> None:
+        """Expected counts minus those of the truth, in place: the gradient."""
+        expected.reshape(-1)[self.cells] -= self.counts.astype(expected.dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,13 +48,16 @@ class Truth:
     structure: Chain | Forest
     labels: IntArray
     weights: Array64 | None = None
+    _uses: dict[tuple[ScoreName, tuple[int, ...], Sharing], Uses] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     @cached_property
     def row_weights(self) -> npt.NDArray[np.float32] | None:
-        """(rows, 1) the weight of each row's instance; None for 1."""
+        """(rows,) the weight of each row's instance; None for 1."""
         if self.weights is None:
             return None
-        return np.repeat(self.weights, self.batch.lengths).astype(np.float32)[:, None]
+        return np.repeat(self.weights, self.batch.lengths).astype(np.float32)
 
     @cached_property
     def instance_weights(self) -> Array64:
@@ -45,19 +72,38 @@ class Truth:
         partial[self.batch.instance_of_row[rows]] = True
         return partial
 
-    @cached_property
-    def known_rows(self) -> IntArray:
-        """Rows of the instances whose labels are all known."""
-        return np.flatnonzero(~np.repeat(self.is_partial, self.batch.lengths))
+    def uses(self, name: ScoreName, scores: FloatArray, sharing: Sharing) -> Uses:
+        """What the truth uses of an array of scores; of fully labelled instances only.
 
-    @cached_property
-    def edges(self) -> tuple[IntArray, tuple[IntArray, ...]]:
-        """Rows where an edge of a fully known instance ends, and the labels along it."""
-        rows, before = self.structure.edge_rows(self.batch), self.structure.contexts(self.batch)
-        if self.is_partial.any():
-            keep = ~np.repeat(self.is_partial, self.batch.lengths)[rows]
-            rows, before = rows[keep], before[keep]
-        return rows, (*self.labels[before].T, self.labels[rows])
+        Found once for every shape: training asks several times a round.
+        """
+        key = (name, scores.shape, sharing)
+        if key not in self._uses:
+            self._uses[key] = self._find_uses(*key)
+        return self._uses[key]
+
+    def _find_uses(self, name: ScoreName, shape: tuple[int, ...], sharing: Sharing) -> Uses:
+        batch, structure = self.batch, self.structure
+        rows = {
+            "node": lambda: np.arange(batch.n_rows),
+            "edge": lambda: structure.edge_rows(batch),
+            "start": lambda: structure.root_rows(batch),
+            "end": lambda: structure.last_rows(batch),
+        }[name]()
+        known = ~self.is_partial[batch.instance_of_row[rows]]
+        rows, index = rows[known], (self.labels[rows[known]],)
+        if name == "node":
+            index = (rows, *index)
+        elif name == "edge":
+            before = self.labels[structure.contexts(batch)[known]]
+            index = (*table_index(sharing, rows, batch.edge_types), *before.T, *index)
+        cells = np.ravel_multi_index(index, shape)
+        weights = None
+        if self.weights is not None:
+            weights = self.weights[batch.instance_of_row[rows]]
+        if name == "node" or (name == "edge" and sharing == "each"):
+            return Uses(cells, np.ones(len(cells)) if weights is None else weights)
+        return Uses.counted(cells, weights)
 
     @cached_property
     def partial(self) -> Part | None:
