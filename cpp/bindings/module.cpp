@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "crfx/core.hpp"
+#include "crfx/curvature.hpp"
 #include "crfx/errors.hpp"
 #include "crfx/forest.hpp"
 #include "crfx/parallel.hpp"
@@ -140,6 +141,17 @@ void sample(const BoundProblem<S>& problem, Array<int32_t> labels, uint64_t seed
   crfx::sample(problem.view, n_samples, seed, labels.data(), n_threads);
 }
 
+template <class S>
+void event_curvature(Array<const S> p, Maybe<const S> gamma, double factor, double least,
+                     Array<S> curvature, int n_threads) {
+  const auto rows = static_cast<int64_t>(p.shape(0));
+  const auto events = rows ? static_cast<int64_t>(p.size()) / rows : 0;
+  const bool per_event = gamma && gamma->ndim() > 1;
+  nb::gil_scoped_release released;
+  crfx::event_curvature(p.data(), data_of(gamma), per_event, rows, events, static_cast<S>(factor),
+                        static_cast<S>(least), curvature.data(), n_threads);
+}
+
 // Moves a vector into a NumPy array without copying.
 template <class T>
 using Vector = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
@@ -184,6 +196,9 @@ void bind(nb::module_& m, const char* problem_name) {
         "n_threads"_a, "Best labelling and its score.");
   m.def("sample", &sample<S>, "problem"_a, "labels"_a.noconvert(), "seed"_a, "n_threads"_a,
         "Fills labels (samples x rows).");
+  m.def("event_curvature", &event_curvature<S>, "p"_a.noconvert(), "gamma"_a.noconvert().none(),
+        "factor"_a, "least"_a, "curvature"_a.noconvert(), "n_threads"_a,
+        "Fills curvature with max(factor * gamma * p * (1 - p), least).");
   m.def("k_best", &k_best<S>, "problem"_a, "k"_a, "n_threads"_a,
         "(counts per instance, scores, labels), concatenated.");
 }

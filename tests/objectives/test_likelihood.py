@@ -7,7 +7,7 @@ import pytest
 
 from crfx.inference.problem import prepare
 from crfx.objectives.curvature import ENDS_GAMMA, Curvature, parse
-from crfx.objectives.likelihood import Likelihood
+from crfx.objectives.likelihood import LEAST_CURVATURE, Likelihood, event_curvature
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.scores import Scores
 from crfx.testing import central_differences, enumerate_instances, make_problem
@@ -175,3 +175,26 @@ def test_first_order_has_curvature_one_per_event():
     edge = Likelihood(truth).evaluate(problem, "edge", parse(None)).curvature["edge"]
     np.testing.assert_array_equal(node, 1.0)
     np.testing.assert_array_equal(edge, 5.0)  # 3 + 2 edges share the table
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_axes", [1, 2])
+@pytest.mark.parametrize("gamma", [None, "row", "event"])
+def test_curvature_of_events_against_numpy(dtype, n_axes, gamma):
+    """Many rows, so that threads share them; certain events, so that the least one shows."""
+    random = np.random.default_rng(0)
+    shape = (20_011, *(3,) * n_axes)
+    p = random.uniform(size=shape).astype(dtype)
+    p[::7] = np.round(p[::7])
+    own = {None: None, "row": shape[:1], "event": shape}[gamma]
+    multiplier = None if own is None else random.uniform(1, 9, own).astype(dtype)
+    expected = 2.5 * p.astype(np.float64) * (1.0 - p.astype(np.float64))
+    if multiplier is not None:
+        expected *= multiplier.reshape(multiplier.shape + (1,) * (p.ndim - multiplier.ndim))
+    expected = np.maximum(expected, LEAST_CURVATURE)
+    found = event_curvature(p, multiplier, 2.5)
+    assert found.dtype == dtype
+    # 1 - p is rounded to the spacing of numbers near 1.
+    np.testing.assert_allclose(found, expected, rtol=8 * np.finfo(dtype).eps, atol=0)
+    assert (found[::7] == dtype(LEAST_CURVATURE)).all()
+    np.testing.assert_array_equal(found, event_curvature(p, multiplier, 2.5, n_jobs=1))

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from crfx import _core
+from crfx.inference.native import thread_count
 from crfx.inference.problem import Problem
 from crfx.inference.results import SumProduct
 from crfx.inference.sum_product import summed
@@ -16,7 +18,7 @@ from crfx.objectives.truth import UNKNOWN, ScoreName, Truth
 from crfx.scores import FloatArray, IntArray, Scores, Sharing
 
 SCORE_NAMES: tuple[ScoreName, ...] = ("node", "edge", "start", "end")
-LEAST_CURVATURE = np.float32(1e-16)
+LEAST_CURVATURE = 1e-16
 """Keeps leaves of rows that are all but certain finite where nothing regularises."""
 
 
@@ -113,7 +115,7 @@ class Likelihood:
         if curvature.first_order:
             curved = np.ones_like(p)
         else:
-            curved = _event_curvature(p, free.node_gamma, curvature.factor)
+            curved = event_curvature(p, free.node_gamma, curvature.factor, self.n_jobs)
         if clamped is not None and truth.partial is not None:
             p[truth.partial.rows] -= clamped.node
         self._weigh(p, curved)
@@ -148,7 +150,7 @@ class Likelihood:
         """Total weight of the edges that share a table: one number, or (types, 1, ...)."""
         truth = self.truth
         rows = truth.structure.edge_rows(truth.batch)
-        weights = np.ones(len(rows)) if truth.row_weights is None else truth.row_weights[rows]
+        weights = self._weights_of(rows)
         if problem.sharing != "typed" or truth.batch.edge_types is None:
             return np.asarray(weights.sum(dtype=np.float64))
         assert problem.scores.edge is not None
@@ -165,7 +167,7 @@ class Likelihood:
             curved = np.zeros_like(p)
             curved[truth.structure.edge_rows(truth.batch)] = 1.0
         else:
-            curved = _event_curvature(p, free.edge_gamma, curvature.factor)
+            curved = event_curvature(p, free.edge_gamma, curvature.factor, self.n_jobs)
         if clamped is not None and truth.partial is not None:
             assert clamped.edge is not None
             p[truth.partial.rows] -= clamped.edge
@@ -185,35 +187,27 @@ class Likelihood:
             if getattr(problem.scores, name) is None:
                 continue
             rows = end_rows(truth.batch)
-            p = free.node[rows]
+            p, weights = free.node[rows].astype(np.float64), self._weights_of(rows)
+            slope: FloatArray = weights @ p
             curved = np.ones_like(p)
             if not curvature.first_order:
-                curved = p.dtype.type(curvature.ends_factor) * p * (1.0 - p)
-            if truth.row_weights is not None:
-                p, curved = (part * truth.row_weights[rows, None] for part in (p, curved))
-            slope = p.sum(axis=0, dtype=np.float64)
+                curved = curvature.ends_factor * p * (1.0 - p)
             if clamped is not None and truth.partial is not None:
-                slope -= self._clamped_at(end_rows(truth.partial.batch), clamped)
+                own = end_rows(truth.partial.batch)
+                slope -= self._weights_of(truth.partial.rows[own]) @ clamped.node[own]
             truth.uses(name, slope, problem.sharing).subtract_from(slope)
-            gradient[name], curvatures[name] = slope, curved.sum(axis=0, dtype=np.float64)
+            gradient[name], curvatures[name] = slope, weights @ curved
         return gradient, curvatures
 
-    def _clamped_at(self, rows: IntArray, clamped: SumProduct) -> FloatArray:
-        """(K,) expected labels at rows of the partly labelled, given what is known."""
-        part, weights = self.truth.partial, self.truth.row_weights
-        assert part is not None
-        own = np.ones(len(rows)) if weights is None else weights[part.rows[rows]]
-        found: FloatArray = own.astype(np.float64) @ clamped.node[rows].astype(np.float64)
-        return found
+    def _weights_of(self, rows: IntArray) -> FloatArray:
+        weights = self.truth.row_weights
+        return np.ones(len(rows)) if weights is None else weights[rows].astype(np.float64)
 
 
-def _event_curvature(p: FloatArray, gamma: FloatArray | None, factor: float) -> FloatArray:
+def event_curvature(
+    p: FloatArray, gamma: FloatArray | None, factor: float, n_jobs: int | None = None
+) -> FloatArray:
     """factor * gamma * p * (1 - p), not below ``LEAST_CURVATURE``; gamma by row or by event."""
-    curved: FloatArray = 1.0 - p
-    curved *= p
-    if gamma is not None:
-        curved *= gamma.reshape(gamma.shape + (1,) * (p.ndim - gamma.ndim))
-    if factor != 1.0:
-        curved *= p.dtype.type(factor)
-    np.maximum(curved, LEAST_CURVATURE, out=curved)
+    curved = np.empty_like(p)
+    _core.event_curvature(p, gamma, factor, LEAST_CURVATURE, curved, thread_count(n_jobs))
     return curved
