@@ -170,6 +170,8 @@ def test_a_quick_run_on_real_words(tmp_path):
         ("protein", "jpred4-q8-gbcrf"),
         ("protein", "cb513-q3-treecrf"),
         ("convergence", "gamma"),
+        ("ocr-settings", "forest-4"),
+        ("safeguard", "residuals"),
         ("trees", "upos-tree"),
         ("trees", "sst-sides"),
     ],

@@ -6,7 +6,15 @@ from pathlib import Path
 import pytest
 
 from crfx import GBCRF
-from crfx.report.experiments import EXPERIMENTS, conll2003, convergence, ocr, protein, trees
+from crfx.report.experiments import (
+    EXPERIMENTS,
+    conll2003,
+    convergence,
+    ocr,
+    protein,
+    safeguard,
+    trees,
+)
 from crfx.report.tables import Published, find_table, list_tables, read_table
 
 COMMITTED = sorted((Path(__file__).parents[2] / "reports" / "tables").glob("*.toml"))
@@ -17,6 +25,7 @@ OPTIONS = {
     "protein": protein.Options,
     "convergence-likelihood": convergence.Options,
     "convergence-gamma": convergence.Options,
+    "safeguard": safeguard.Options,
     "trees-upos": trees.UposOptions,
     "trees-sst": trees.SstOptions,
 }

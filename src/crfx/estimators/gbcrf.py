@@ -27,6 +27,7 @@ from crfx.estimators.inputs import (
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.model import EdgeFamily, Model
 from crfx.objectives import curvature as curvatures
+from crfx.objectives.base import Objective
 from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.truth import Truth
 from crfx.potentials.trees import BoostedTrees
@@ -279,7 +280,7 @@ class GBCRF(LabellingEstimator):
         if self.verbose:
             callbacks = [*callbacks, ProgressBar(total)]
         trainer = Boosting(
-            objective=Likelihood(truth, self.n_jobs),
+            objective=self._objective(truth),
             curvature=curvatures.parse(self.curvature),
             blocks=blocks,
             scores=scores,
@@ -307,6 +308,10 @@ class GBCRF(LabellingEstimator):
             model.keep(stopping.best_round)
             self.n_rounds_ = stopping.best_round
         self.best_iteration_ = max(self.n_rounds_ - 1, 0)
+
+    def _objective(self, truth: Truth) -> Objective:
+        """What training lowers."""
+        return Likelihood(truth, self.n_jobs)
 
     def feature_importance(self, kind: str = "total_gain") -> dict[str, float]:
         """Importance of the features in the node trees: XGBoost's "total_gain", "gain", "weight",

@@ -1,6 +1,6 @@
 """One file per published table; one function per experiment, from a task to its figures."""
 
-from crfx.report.experiments import conll2003, convergence, ocr, protein, trees
+from crfx.report.experiments import conll2003, convergence, ocr, protein, safeguard, trees
 from crfx.report.experiments.task import Experiment, Outcome, Task
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -10,6 +10,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "protein": protein.run,
     "convergence-likelihood": convergence.likelihood,
     "convergence-gamma": convergence.gamma,
+    "safeguard": safeguard.run,
     "trees-upos": trees.upos,
     "trees-sst": trees.sst,
 }

@@ -59,18 +59,21 @@ class Part:
         return {name: value for name, value in named.items() if value is not None}
 
 
-def fit(task: Task, train: Part, validation: Part | None = None) -> GBCRF:
+def fit(
+    task: Task, train: Part, validation: Part | None = None, kind: type[GBCRF] | None = None
+) -> GBCRF:
     """Train; `validation` is for early stopping, and is never what the figures are taken on."""
     from crfx.estimators.gbcrf import GBCRF
 
-    known = GBCRF().get_params()
+    kind = kind or GBCRF
+    known = kind().get_params()
     if unknown := [name for name in task.settings if name not in known]:
         raise ValueError(f"GBCRF has no argument {unknown[0]!r}")
     settings = {**task.settings, "n_jobs": task.n_jobs, "verbose": task.verbose}
     watched = None
     if validation is not None:
         watched = {"X": validation.X, "y": validation.y, **validation.structure}
-    return GBCRF(**settings).fit(train.X, train.y, **train.structure, eval_set=watched)
+    return kind(**settings).fit(train.X, train.y, **train.structure, eval_set=watched)
 
 
 def predict(estimator: GBCRF, part: Part) -> list[Any]:
