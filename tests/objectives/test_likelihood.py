@@ -55,7 +55,7 @@ def enumerated_value(raw, truth):
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_value_against_enumeration(structure, unknown, weighted):
     raw, problem, truth = case(structure, unknown, weighted)
-    found = Likelihood(truth).evaluate(problem, None, PLAIN).value
+    found = Likelihood(truth).evaluate(problem, (), PLAIN).value
     np.testing.assert_allclose(found, enumerated_value(raw, truth), **EXACT)
 
 
@@ -63,7 +63,7 @@ def test_a_wrong_label_changes_the_value():
     """The companion of the test above."""
     raw, problem, truth = case({"lengths": (4, 3)})
     wrong = replace(truth, labels=(truth.labels + 1) % 3)
-    found = Likelihood(wrong).evaluate(problem, None, PLAIN).value
+    found = Likelihood(wrong).evaluate(problem, (), PLAIN).value
     assert abs(found - enumerated_value(raw, truth)) > 1e-3
 
 
@@ -80,13 +80,13 @@ def test_gradients_by_differences(structure, part, unknown, weighted):
     _, problem, truth = case(structure, unknown, weighted)
     names = [name for name in PARTS[part] if getattr(problem.scores, name) is not None]
     likelihood = Likelihood(truth)
-    gradient = likelihood.evaluate(problem, part, PLAIN).gradient
+    gradient = likelihood.evaluate(problem, [part], PLAIN).gradient
     assert sorted(gradient) == sorted(names)
     for name in names:
 
         def value(table, name=name):
             changed = replace(problem, scores=replace(problem.scores, **{name: table}))
-            return likelihood.evaluate(changed, None, PLAIN).value
+            return likelihood.evaluate(changed, (), PLAIN).value
 
         slope = central_differences(value, getattr(problem.scores, name), step=1e-5)
         np.testing.assert_allclose(gradient[name], slope, **DIFFERENCES)
@@ -96,11 +96,11 @@ def test_gradients_by_differences(structure, part, unknown, weighted):
 def test_gradient_of_one_table_per_edge(unknown):
     _, problem, truth = case({"lengths": (4, 3), "sharing": "each"}, unknown, True)
     likelihood = Likelihood(truth)
-    found = likelihood.evaluate(problem, "each_edge", PLAIN).gradient["edge"]
+    found = likelihood.evaluate(problem, ["each_edge"], PLAIN).gradient["edge"]
 
     def value(table):
         changed = replace(problem, scores=replace(problem.scores, edge=table))
-        return likelihood.evaluate(changed, None, PLAIN).value
+        return likelihood.evaluate(changed, (), PLAIN).value
 
     slope = central_differences(value, problem.scores.edge, step=1e-5)
     np.testing.assert_allclose(found, slope, **DIFFERENCES)
@@ -114,8 +114,8 @@ def test_a_weight_of_two_counts_an_instance_twice(unknown):
     twice = prepare(node, raw.edge, [0, 4, 8], start=raw.start, end=raw.end)
     both = Truth(twice.batch, twice.structure, np.tile(truth.labels, 2))
     for part in ("node", "edge", "ends"):
-        heavy = Likelihood(doubled).evaluate(problem, part, parse("mixing"))
-        pair = Likelihood(both).evaluate(twice, part, parse("mixing"))
+        heavy = Likelihood(doubled).evaluate(problem, [part], parse("mixing"))
+        pair = Likelihood(both).evaluate(twice, [part], parse("mixing"))
         np.testing.assert_allclose(heavy.value, pair.value, **EXACT)
         for name, gradient in heavy.gradient.items():
             other, curved = pair.gradient[name], pair.curvature[name]
@@ -132,7 +132,7 @@ def test_curvature_bounds_the_objective(option, seed):
     _, problem, truth = case({"lengths": (4, 3)}, unknown=0.3, seed=seed)
     likelihood, random = Likelihood(truth), np.random.default_rng(seed)
     for part, names in PARTS.items():
-        now = likelihood.evaluate(problem, part, parse(option))
+        now = likelihood.evaluate(problem, [part], parse(option))
         for _ in range(5):
             tables, model = {}, now.value
             for name in names:
@@ -142,20 +142,20 @@ def test_curvature_bounds_the_objective(option, seed):
                 model += float((now.gradient[name] * step).sum())
                 model += 0.5 * float((now.curvature[name] * step**2).sum())
             moved = replace(problem, scores=replace(problem.scores, **tables))
-            assert likelihood.evaluate(moved, None, PLAIN).value <= model + 1e-9
+            assert likelihood.evaluate(moved, (), PLAIN).value <= model + 1e-9
 
 
 def test_a_quarter_of_the_curvature_is_no_bound():
     """The companion: along the steepest direction the model would be exceeded."""
     _, problem, truth = case({"lengths": (4, 3)})
     likelihood = Likelihood(truth)
-    now = likelihood.evaluate(problem, "node", parse("mixing"))
+    now = likelihood.evaluate(problem, ["node"], parse("mixing"))
     step = 1e-2 * np.sign(now.gradient["node"])
     moved = replace(problem, scores=Scores(problem.scores.node + step, problem.scores.edge,
                                            problem.scores.start, problem.scores.end))  # fmt: skip
     model = now.value + float((now.gradient["node"] * step).sum())
     model += 0.5 * float((0.05 * now.curvature["node"] * step**2).sum())
-    assert likelihood.evaluate(moved, None, PLAIN).value > model
+    assert likelihood.evaluate(moved, (), PLAIN).value > model
 
 
 def test_curvature_options():
@@ -171,8 +171,8 @@ def test_curvature_options():
 
 def test_first_order_has_curvature_one_per_event():
     _, problem, truth = case({"lengths": (4, 3)})
-    node = Likelihood(truth).evaluate(problem, "node", parse(None)).curvature["node"]
-    edge = Likelihood(truth).evaluate(problem, "edge", parse(None)).curvature["edge"]
+    node = Likelihood(truth).evaluate(problem, ["node"], parse(None)).curvature["node"]
+    edge = Likelihood(truth).evaluate(problem, ["edge"], parse(None)).curvature["edge"]
     np.testing.assert_array_equal(node, 1.0)
     np.testing.assert_array_equal(edge, 5.0)  # 3 + 2 edges share the table
 
@@ -198,3 +198,35 @@ def test_curvature_of_events_against_numpy(dtype, n_axes, gamma):
     np.testing.assert_allclose(found, expected, rtol=8 * np.finfo(dtype).eps, atol=0)
     assert (found[::7] == dtype(LEAST_CURVATURE)).all()
     np.testing.assert_array_equal(found, event_curvature(p, multiplier, 2.5, n_jobs=1))
+
+
+@pytest.mark.parametrize("sharing", ["shared", "each"])
+@pytest.mark.parametrize("unknown", [0.0, 0.4])
+def test_parts_asked_for_together_are_those_asked_for_alone(sharing, unknown):
+    edge = "each_edge" if sharing == "each" else "edge"
+    _, problem, truth = case({"lengths": (4, 3), "sharing": sharing}, unknown, True)
+    likelihood = Likelihood(truth)
+    together = likelihood.evaluate(problem, ["node", edge, "ends"], parse("mixing"))
+    for part in ("node", edge, "ends"):
+        alone = likelihood.evaluate(problem, [part], parse("mixing"))
+        assert alone.value == together.value
+        for name in alone.gradient:
+            np.testing.assert_array_equal(alone.gradient[name], together.gradient[name])
+            np.testing.assert_array_equal(alone.curvature[name], together.curvature[name])
+    assert sorted(together.gradient) == ["edge", "end", "node", "start"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_two_parts_moved_at_once_stay_below_twice_their_curvature(seed):
+    """So a full Newton step of both, which halves nothing, does not raise the quadratic bound."""
+    _, problem, truth = case({"lengths": (4, 3)}, seed=seed)
+    likelihood, random = Likelihood(truth), np.random.default_rng(seed)
+    now = likelihood.evaluate(problem, ["edge", "ends"], parse("mixing"))
+    for _ in range(20):
+        model, moved = now.value, problem.scores
+        for name, slope in now.gradient.items():
+            delta = random.normal(size=slope.shape) * 1e-3
+            model += (slope * delta).sum() + (now.curvature[name] * delta**2).sum()
+            moved = replace(moved, **{name: getattr(moved, name) + delta})
+        found = likelihood.evaluate(replace(problem, scores=moved), (), PLAIN).value
+        assert found <= model + 1e-9

@@ -23,6 +23,7 @@ from crfx.trainers.blocks import (
     Block,
     EdgeFunctionBlock,
     EdgeRows,
+    JointBlock,
     LinearEdgeBlock,
     NodeBlock,
     TableBlock,
@@ -97,15 +98,19 @@ def new_function(crf: GBCRF, n_outputs: int) -> AdditiveFunction:
 def make_blocks(crf: GBCRF, model: Model, batch: Batch, followed: list[Batch]) -> list[Block]:
     """What boosting moves in turn; ``followed`` batches have their scores kept up to date."""
     model.node.bind(batch.X, [other.X for other in followed])
-    blocks: list[Block] = [NodeBlock(model.node, _row_sampler(crf, batch))]
+    nodes = NodeBlock(model.node, _row_sampler(crf, batch))
+    if model.edge_family is None:
+        return [nodes]
+    edges: Block
     if model.edge_family == "table":
         assert model.edge is not None
-        blocks.append(TableBlock("edge", model.edge, len(followed)))
-    elif model.edge_family is not None:
-        blocks.append(_edge_function_block(model, batch, followed))
+        edges = TableBlock("edge", model.edge, len(followed))
+    else:
+        edges = _edge_function_block(model, batch, followed)
     if model.ends is not None:
-        blocks.append(TableBlock("ends", model.ends, len(followed)))
-    return blocks
+        # Together with the edges: a turn of their own would cost a third inference a round.
+        edges = JointBlock(edges, TableBlock("ends", model.ends, len(followed)))
+    return [nodes, edges]
 
 
 def _edge_function_block(model: Model, batch: Batch, followed: list[Batch]) -> Block:

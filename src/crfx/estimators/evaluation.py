@@ -37,7 +37,7 @@ def make_evaluator(metric: EvalMetric, data: Input, codes: IntArray, estimator: 
         truth = Truth(batch, estimator.model_.structure(batch), codes)
         likelihood, n_rows = Likelihood(truth, estimator.n_jobs), max(batch.n_rows, 1)
         plain = Curvature(None)
-        return Evaluator(data, lambda p: likelihood.evaluate(p, None, plain).value / n_rows, False)
+        return Evaluator(data, lambda p: likelihood.evaluate(p, (), plain).value / n_rows, False)
     scorers = {"token_accuracy": token_accuracy, "span_f1": span_f1}
     scorer: Any = metric if callable(metric) else scorers.get(metric)
     if scorer is None:

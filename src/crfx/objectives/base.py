@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -10,12 +11,12 @@ from crfx.objectives.curvature import Curvature
 from crfx.scores import FloatArray
 
 PartName = Literal["node", "edge", "each_edge", "ends"]
-"""The scores a step moves: nodes, tables shared by edges, one table per edge, or start and end."""
+"""Scores that may move: nodes, tables shared by edges, one table per edge, or start and end."""
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """Value, and the gradient and curvature of the part that was asked for, by name of the scores.
+    """Value, and gradient and curvature of the parts that were asked for, by name of the scores.
 
     ``gradient["edge"]`` has the shape of the scores it differentiates: a table (or one per type)
     for the part "edge", (rows, K, ..., K) for "each_edge", zero where no edge ends.
@@ -32,6 +33,12 @@ class Objective(Protocol):
 
     curvature_kind: Literal["bound", "diagonal", "none"]
 
-    def evaluate(self, problem: Problem, part: PartName | None, curvature: Curvature) -> Evaluation:
-        """Evaluate at a problem's scores.  ``part`` None: the value alone."""
+    def evaluate(
+        self, problem: Problem, parts: Sequence[PartName], curvature: Curvature
+    ) -> Evaluation:
+        """Evaluate at a problem's scores.  No parts: the value alone.
+
+        Curvature is that of each part by itself.  Where two parts move at once, the quadratic term
+        is at most twice the sum of theirs: steps up to the full one do not raise the bound.
+        """
         ...

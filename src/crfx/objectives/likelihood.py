@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -38,29 +39,34 @@ class Likelihood:
     def __init__(self, truth: Truth, n_jobs: int | None = None) -> None:
         self.truth, self.n_jobs = truth, n_jobs
 
-    def evaluate(self, problem: Problem, part: PartName | None, curvature: Curvature) -> Evaluation:
+    def evaluate(
+        self, problem: Problem, parts: Sequence[PartName], curvature: Curvature
+    ) -> Evaluation:
         """Evaluate at a problem's scores."""
-        edges = {"edge": "sum", "each_edge": "each"}.get(part or "")
-        bound = curvature.bound if part in ("node", "edge", "each_edge") else None
+        edges = "sum" if "edge" in parts else "each" if "each_edge" in parts else None
+        bounded = {"node", "edge", "each_edge"}.intersection(parts)
         free = summed(
             problem,
             edges,
-            bound,
-            edge_curvature=part == "edge",
+            curvature.bound if bounded else None,
+            edge_curvature="edge" in parts,
             weights=self.truth.weights,
             n_jobs=self.n_jobs,
         )
         clamped = self._clamped(problem, edges)
         value = self._value(problem, free, clamped)
-        if part is None:
-            return Evaluation(value, {}, {})
-        gradient, curved = {
+        ways = {
+            "ends": self._ends,  # first: it reads the node marginals that the next one changes
             "node": self._node,
             "edge": self._edge,
             "each_edge": self._each_edge,
-            "ends": self._ends,
-        }[part](problem, free, clamped, curvature)
-        gamma = free.node_gamma if part == "node" else None
+        }
+        gradient, curved = {}, {}
+        for part in (name for name in ways if name in parts):
+            slope, curve = ways[part](problem, free, clamped, curvature)
+            gradient |= slope
+            curved |= curve
+        gamma = free.node_gamma if "node" in parts else None
         mean = None if gamma is None or not gamma.size else float(gamma.mean(dtype=np.float64))
         return Evaluation(value, gradient, curved, mean)
 

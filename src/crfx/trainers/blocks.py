@@ -1,6 +1,6 @@
 """Blocks: the parts of the scores that boosting moves in turn, and what each may add.
 
-A block asks the objective for one part, fits its potential to gradient and curvature, and proposes
+A block asks the objective for its parts, fits potentials to gradient and curvature, and proposes
 a change of the scores.  What it proposes is kept once the trainer has settled the step.
 """
 
@@ -40,9 +40,9 @@ class Proposal:
 
 
 class Block(ABC):
-    """One part of the scores and the potential behind it."""
+    """Parts of the scores and the potential behind them."""
 
-    part: PartName
+    parts: tuple[PartName, ...]
 
     @abstractmethod
     def propose(self, evaluation: Evaluation, number: int) -> Proposal:
@@ -67,7 +67,7 @@ class NodeBlock(Block):
     ``sample`` (number) -> (rows,) bool or None: the rows that round looks at.
     """
 
-    part: PartName = "node"
+    parts = ("node",)
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class TableBlock(Block):
     """Shared tables: transitions ("edge"), or start and end ("ends")."""
 
     def __init__(self, part: PartName, tables: Tables, n_followed: int) -> None:
-        self.part, self.tables, self.n_followed = part, tables, n_followed
+        self.parts, self.tables, self.n_followed = (part,), tables, n_followed
 
     def propose(self, evaluation: Evaluation, number: int) -> Proposal:
         """One Newton step."""
@@ -153,7 +153,7 @@ class EdgeRows:
 class EdgeFunctionBlock(Block):
     """Edge scores by functions of the features: an output per table entry, a function per type."""
 
-    part: PartName = "each_edge"
+    parts = ("each_edge",)
 
     def __init__(
         self, functions: list[AdditiveFunction], rows: EdgeRows, followed: list[EdgeRows]
@@ -199,7 +199,7 @@ class EdgeFunctionBlock(Block):
 class LinearEdgeBlock(Block):
     """Edge scores linear in the features; weights (types, features + 1, table entries)."""
 
-    part: PartName = "each_edge"
+    parts = ("each_edge",)
 
     def __init__(self, weights: Tables, rows: EdgeRows, followed: list[EdgeRows]) -> None:
         self.weights, self.rows, self.followed = weights, rows, followed
@@ -245,3 +245,43 @@ class LinearEdgeBlock(Block):
     def keep(self, n_rounds: int) -> None:
         """Drop later rounds."""
         self.weights.keep(n_rounds)
+
+
+class JointBlock(Block):
+    """Two blocks that move at once, with one step, and so share an evaluation.
+
+    Each proposes from its own curvature; see `crfx.objectives.base.Objective` on why that is safe.
+    """
+
+    def __init__(self, first: Block, second: Block) -> None:
+        self.both = (first, second)
+        self.parts = first.parts + second.parts
+
+    def propose(self, evaluation: Evaluation, number: int) -> Proposal:
+        """What both propose."""
+        one, other = (block.propose(evaluation, number) for block in self.both)
+
+        def accept(step: float) -> None:
+            one.accept(step)
+            other.accept(step)
+
+        return Proposal(
+            one.changes | other.changes,
+            [a | b for a, b in zip(one.followed, other.followed, strict=True)],
+            accept,
+            lambda step: one.penalty(step) + other.penalty(step),
+        )
+
+    def penalty(self) -> float:
+        """Of both."""
+        return sum(block.penalty() for block in self.both)
+
+    def mark(self, n_rounds: int) -> None:
+        """Note the round."""
+        for block in self.both:
+            block.mark(n_rounds)
+
+    def keep(self, n_rounds: int) -> None:
+        """Drop later rounds."""
+        for block in self.both:
+            block.keep(n_rounds)

@@ -1,7 +1,7 @@
 """Second-order boosting (Chen et al. 2015, Algorithm 1), with a safeguard.
 
-Blocks take turns: nodes, edges, start and end scores.  Each step is settled by the evaluation that
-the next step needs anyway: had the objective risen, the step is halved until it falls.
+Blocks take turns: nodes; edges with start and end scores.  Each step is settled by the evaluation
+that the next step needs anyway: had the objective risen, the step is halved until it falls.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Boosting:
         while number < n_rounds:
             gamma = None
             for index, block in enumerate(self.blocks):
-                evaluation = self._settled(block.part)
+                evaluation = self._settled(block.parts)
                 if index == 0 and number > self.first_round:
                     stop = self._finish(number, evaluation.value, begin)
                     if stop:
@@ -96,7 +96,7 @@ class Boosting:
                 self.history.setdefault("gamma", []).append(gamma)
             number += 1
         if number > self.first_round:
-            self._finish(number, self._settled(None).value, begin)
+            self._finish(number, self._settled(()).value, begin)
         return number
 
     def _take(self, block: Block, evaluation: Evaluation, number: int) -> None:
@@ -105,15 +105,15 @@ class Boosting:
         self.scores.add(proposal.changes, self.learning_rate)
         self._pending = _Pending(block, proposal, self.learning_rate, before)
 
-    def _settled(self, part: PartName | None) -> Evaluation:
+    def _settled(self, parts: Sequence[PartName]) -> Evaluation:
         """Evaluate for the next step; if the last one raised the objective, halve it first."""
-        evaluation = self._evaluate(part)
+        evaluation = self._evaluate(parts)
         pending = self._pending
         if pending is None:
             return evaluation
         while not self._total(evaluation, pending) <= pending.before:
             self._halve(pending)
-            evaluation = self._evaluate(part)
+            evaluation = self._evaluate(parts)
             if pending.step == 0.0:
                 break
         for scores, changes in zip(self.followed, pending.proposal.followed, strict=True):
@@ -123,8 +123,8 @@ class Boosting:
         self._pending = None
         return evaluation
 
-    def _evaluate(self, part: PartName | None) -> Evaluation:
-        return self.objective.evaluate(self.scores.problem(), part, self.curvature)
+    def _evaluate(self, parts: Sequence[PartName]) -> Evaluation:
+        return self.objective.evaluate(self.scores.problem(), parts, self.curvature)
 
     def _halve(self, pending: _Pending) -> None:
         pending.halvings += 1

@@ -40,15 +40,15 @@ def run(task: Task) -> Outcome:
         raise ValueError(f"features is {options.features!r}: choose 'embedding' or 'shapes'")
     with_shapes = options.features == "shapes"
     data = load()
-    train = _part(data.train, with_shapes).limited(options.train)
-    testa = _part(data.testa, with_shapes).limited(options.test)
+    train = part(data.train, with_shapes).limited(options.train)
+    testa = part(data.testa, with_shapes).limited(options.test)
     estimator = fit(task, train, validation=testa)
     judged = {"testa": testa}
     if options.testb:
-        judged["testb"] = _part(data.testb, with_shapes).limited(options.test)
+        judged["testb"] = part(data.testb, with_shapes).limited(options.test)
     figures = {
-        f"f1_{name}": 100 * span_f1(part.y, predict(estimator, part))
-        for name, part in judged.items()
+        f"f1_{name}": 100 * span_f1(each.y, predict(estimator, each))
+        for name, each in judged.items()
     }
     return Outcome({**figures, **effort(estimator, train, testa)})
 
@@ -56,7 +56,8 @@ def run(task: Task) -> Outcome:
 load = cache(load_conll2003)
 
 
-def _part(sentences: Conll2003Split, with_shapes: bool) -> Part:
+def part(sentences: Conll2003Split, with_shapes: bool) -> Part:
+    """Sentences as vectors of three words each, with or without shapes and tags; tags as BIO2."""
     tokens = [token for sentence in sentences.X for token in sentence]
     words, lengths = [token.word for token in tokens], [len(x) for x in sentences.X]
     X = windowed(vectors(words), lengths, _RADIUS, outside=0.0)
