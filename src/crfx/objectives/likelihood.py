@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from crfx.objectives.truth import UNKNOWN, ScoreName, Truth
 from crfx.scores import FloatArray, IntArray, Scores, Sharing
 
 SCORE_NAMES: tuple[ScoreName, ...] = ("node", "edge", "start", "end")
+END_NAMES: tuple[ScoreName, ...] = ("start", "end")
 LEAST_CURVATURE = 1e-16
 """Keeps leaves of rows that are all but certain finite where nothing regularises."""
 
@@ -61,7 +62,8 @@ class Likelihood:
             "edge": self._edge,
             "each_edge": self._each_edge,
         }
-        gradient, curved = {}, {}
+        gradient: dict[str, FloatArray] = {}
+        curved: dict[str, FloatArray] = {}
         for part in (name for name in ways if name in parts):
             slope, curve = ways[part](problem, free, clamped, curvature)
             gradient |= slope
@@ -184,22 +186,20 @@ class Likelihood:
     def _ends(
         self, problem: Problem, free: SumProduct, clamped: SumProduct | None, curvature: Curvature
     ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-        truth, gradient, curvatures = self.truth, {}, {}
-        find: dict[ScoreName, Any] = {
-            "start": truth.structure.root_rows,
-            "end": truth.structure.last_rows,
-        }
-        for name, end_rows in find.items():
+        truth = self.truth
+        gradient: dict[str, FloatArray] = {}
+        curvatures: dict[str, FloatArray] = {}
+        for name in END_NAMES:
             if getattr(problem.scores, name) is None:
                 continue
-            rows = end_rows(truth.batch)
+            rows = truth.rows_with(name, truth.batch)
             p, weights = free.node[rows].astype(np.float64), self._weights_of(rows)
             slope: FloatArray = weights @ p
             curved = np.ones_like(p)
             if not curvature.first_order:
                 curved = curvature.ends_factor * p * (1.0 - p)
             if clamped is not None and truth.partial is not None:
-                own = end_rows(truth.partial.batch)
+                own = truth.rows_with(name, truth.partial.batch)
                 slope -= self._weights_of(truth.partial.rows[own]) @ clamped.node[own]
             truth.uses(name, slope, problem.sharing).subtract_from(slope)
             gradient[name], curvatures[name] = slope, weights @ curved

@@ -84,14 +84,10 @@ class Truth:
 
     def _find_uses(self, name: ScoreName, shape: tuple[int, ...], sharing: Sharing) -> Uses:
         batch, structure = self.batch, self.structure
-        rows = {
-            "node": lambda: np.arange(batch.n_rows),
-            "edge": lambda: structure.edge_rows(batch),
-            "start": lambda: structure.root_rows(batch),
-            "end": lambda: structure.last_rows(batch),
-        }[name]()
+        rows = self.rows_with(name, batch)
         known = ~self.is_partial[batch.instance_of_row[rows]]
-        rows, index = rows[known], (self.labels[rows[known]],)
+        rows = rows[known]
+        index: tuple[IntArray, ...] = (self.labels[rows],)
         if name == "node":
             index = (rows, *index)
         elif name == "edge":
@@ -104,6 +100,17 @@ class Truth:
         if name == "node" or (name == "edge" and sharing == "each"):
             return Uses(cells, np.ones(len(cells)) if weights is None else weights)
         return Uses.counted(cells, weights)
+
+    def rows_with(self, name: ScoreName, batch: Batch) -> IntArray:
+        """The rows of a batch that scores of that name belong to; edges to those where they end."""
+        if name == "node":
+            return np.arange(batch.n_rows)
+        found = {
+            "edge": self.structure.edge_rows,
+            "start": self.structure.root_rows,
+            "end": self.structure.last_rows,
+        }
+        return found[name](batch)
 
     @cached_property
     def partial(self) -> Part | None:
