@@ -282,6 +282,33 @@ def test_sparse_and_missing_features():
     GBCRF(2, random_state=0).fit(nothing, Y)
 
 
+@pytest.mark.parametrize(
+    ("letters", "message"), [("ba", "different categories"), ("bc", "a category not in the train")]
+)
+def test_training_does_not_go_on_with_other_categories(letters, message):
+    pandas = pytest.importorskip("pandas")
+
+    def frames(kinds):
+        drawn = [pandas.Categorical(np.resize(list(kinds), len(y)), list(kinds)) for y in Y]
+        return [pandas.DataFrame({"kind": own}) for own in drawn]
+
+    old = GBCRF(2, random_state=0).fit(frames("ab"), Y)
+    if b"cats" not in old.model_.node.raw:
+        pytest.skip("XGBoost before 3.1 does not write the categories into its models")
+    finished = []
+    with pytest.raises(ValueError, match=message) as error:
+        GBCRF(9).fit(
+            frames(letters), Y, init_model=old, callbacks=[lambda p: finished.append(p.n_rounds)]
+        )
+    assert finished == []
+    assert "\n" not in str(error.value)
+
+
+def test_xgboosts_complaints_come_without_a_stack_trace():
+    with pytest.raises(ValueError, match=r"^XGBoost: [^\n]*sometimes[^\n]*$"):
+        GBCRF(1, tree_params={"max_delta_step": "sometimes"}).fit(X, Y)
+
+
 def test_data_frames_with_categories():
     pandas = pytest.importorskip("pandas")
     kinds = pandas.CategoricalDtype(["a", "b", "c"])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +16,21 @@ if TYPE_CHECKING:
 
 Array32 = npt.NDArray[np.float32]
 
+_PLACE = re.compile(r"^\[[0-9:]+\] [^ ]+: ")
+"""Time and line of C++ with which XGBoost begins a complaint."""
 _NEEDED = {"booster": "gbtree", "multi_strategy": "one_output_per_tree", "process_type": "default"}
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """XGBoost's complaints in one line, without its places in C++ and its stack trace."""
+    import xgboost
+
+    try:
+        yield
+    except xgboost.core.XGBoostError as error:
+        message = _PLACE.sub("", str(error).split("\nStack trace", 1)[0].strip())
+        raise ValueError(f"XGBoost: {message}") from None
 
 
 @dataclass(frozen=True)
@@ -33,15 +50,17 @@ class XGBoostLearner:
         """Quantise the features, once for all rounds.  Absent CSR entries and NaN are missing."""
         import xgboost
 
-        return xgboost.QuantileDMatrix(
-            X, max_bin=self.max_bin, nthread=self.n_jobs, enable_categorical=True
-        )
+        with plain_errors():
+            return xgboost.QuantileDMatrix(
+                X, max_bin=self.max_bin, nthread=self.n_jobs, enable_categorical=True
+            )
 
     def matrix(self, X: Any) -> xgboost.DMatrix:
         """Features to predict from."""
         import xgboost
 
-        return xgboost.DMatrix(X, nthread=self.n_jobs, enable_categorical=True)
+        with plain_errors():
+            return xgboost.DMatrix(X, nthread=self.n_jobs, enable_categorical=True)
 
     def grow(
         self, matrix: xgboost.QuantileDMatrix, gradient: Array32, curvature: Array32, number: int
@@ -50,9 +69,9 @@ class XGBoostLearner:
         import xgboost
 
         n_outputs = gradient.shape[1]
-        booster = xgboost.Booster(self._booster_params(n_outputs, number), [matrix])
         quiet = {} if len(gradient) else {"verbosity": 0}  # no rows: a round of zeros, no warning
-        with xgboost.config_context(**quiet):
+        with xgboost.config_context(**quiet), plain_errors():
+            booster = xgboost.Booster(self._booster_params(n_outputs, number), [matrix])
             # Predicting nothing fills the booster's cache, which boosting then keeps up to date:
             # scores of the training rows come from there and cost no walk through the trees.
             booster.predict(matrix, output_margin=True, training=True)
@@ -100,7 +119,8 @@ class GrownTrees:
         """(rows, outputs) on other rows."""
         if not matrix.num_row():
             return np.zeros((0, self.n_outputs), dtype=np.float32)
-        return self._shaped(self.booster.predict(matrix, output_margin=True))
+        with plain_errors():
+            return self._shaped(self.booster.predict(matrix, output_margin=True))
 
     def raw(self) -> bytes:
         """The trees in XGBoost's binary format."""
@@ -124,9 +144,10 @@ class TreeEnsemble:
         """(rows, outputs): the sum of the trees of the first ``n_rounds`` rounds."""
         if n_rounds == 0 or not matrix.num_row():  # 0 means all rounds to XGBoost
             return np.zeros((matrix.num_row(), self.n_outputs), dtype=np.float32)
-        margins = self._booster.predict(
-            matrix, output_margin=True, iteration_range=(0, n_rounds or 0)
-        )
+        with plain_errors():
+            margins = self._booster.predict(
+                matrix, output_margin=True, iteration_range=(0, n_rounds or 0)
+            )
         return np.asarray(margins, dtype=np.float32).reshape(-1, self.n_outputs)
 
     def contributions(self, matrix: xgboost.DMatrix, n_rounds: int | None = None) -> Array32:
@@ -134,9 +155,10 @@ class TreeEnsemble:
         shape = matrix.num_row(), self.n_outputs, self._booster.num_features() + 1
         if n_rounds == 0 or not matrix.num_row():
             return np.zeros(shape, dtype=np.float32)
-        values = self._booster.predict(
-            matrix, pred_contribs=True, iteration_range=(0, n_rounds or 0)
-        )
+        with plain_errors():
+            values = self._booster.predict(
+                matrix, pred_contribs=True, iteration_range=(0, n_rounds or 0)
+            )
         return np.asarray(values).reshape(shape)
 
     def importance(self, kind: str) -> dict[str, float]:
