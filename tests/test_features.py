@@ -62,16 +62,26 @@ def test_whole_numbers_become_floats(dtype):
         (np.zeros((1, 2), complex), "instance 1: X has dtype complex128"),
         ([[1, 2], [3]], "instance 1: X has rows of unequal lengths"),
         (np.ma.masked_array(np.zeros((1, 2)), [[True, False]]), "instance 1: X is a masked array"),
+    ],
+)
+def test_errors_name_the_instance(bad, message):
+    with pytest.raises(ValueError, match=message):
+        features.stack([np.zeros((2, 2)), bad, np.zeros((1, 2))])
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
         (sparse.csr_array(np.zeros((1, 3))), "instance 1: X has 3 features"),
         (sparse.coo_array(np.zeros(3)), r"instance 1: X has shape \(3,\)"),
         (sparse.csr_array(np.zeros((1, 2), complex)), "instance 1: X has dtype complex128"),
+        (np.zeros(3), r"instance 1: X has shape \(3,\)"),
+        (np.zeros((1, 2)), "instance 1: X is dense, but others are sparse"),
     ],
 )
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
-def test_errors_name_the_instance(bad, message, kind):
-    """Whatever kind the other instances are of."""
+def test_errors_name_the_instance_among_sparse_ones(bad, message):
     with pytest.raises(ValueError, match=message):
-        features.stack([kind(np.zeros((2, 2))), bad, kind(np.zeros((1, 2)))])
+        features.stack([sparse.csr_matrix((2, 2)), bad, sparse.csr_matrix((1, 2))])
 
 
 @pytest.mark.parametrize(
@@ -93,11 +103,10 @@ def test_errors_of_one_stacked_matrix(bad, message):
 
 
 def test_stacking_sparse_matrices():
-    """Any format, and dense ones among them; entries that are not stored stay so."""
+    """Any format; entries that are not stored stay so."""
     dense = np.array([[0, 1.0], [2, 0]])
-    X, lengths = features.stack(
-        [sparse.csr_matrix(dense), sparse.csc_array(dense[:1]), dense[1:], sparse.csr_array((0, 2))]
-    )
+    parts = sparse.csr_matrix(dense), sparse.csc_array(dense[:1]), sparse.coo_matrix(dense[1:])
+    X, lengths = features.stack([*parts, sparse.csr_array((0, 2))])
     assert X.format == "csr"
     assert X.nnz == 4
     np.testing.assert_array_equal(X.toarray(), [[0, 1], [2, 0], [0, 1], [2, 0]])
@@ -158,9 +167,9 @@ def test_what_a_frame_is():
     assert not features.is_frame(np.zeros((1, 2)))
     assert not features.is_frame(sparse.csr_matrix((1, 2)))
     assert not features.is_frame(pandas.Series([1.0]))
-    assert features.names(make_frame("a", [1])) == ["letter", "number"]
-    assert features.names(pandas.DataFrame([[1, 2]])) == ["0", "1"]
-    assert features.names(np.zeros((1, 2))) is None
+    assert features.Columns.of(make_frame("a", [1])).names == ["letter", "number"]
+    assert features.Columns.of(pandas.DataFrame([[1, 2]])).names == ["0", "1"]
+    assert features.Columns.of(np.zeros((1, 2))) == features.Columns(2)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix, "frame"])

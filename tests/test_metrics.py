@@ -1,9 +1,9 @@
-"""`token_accuracy` counts positions, not instances, and refuses what does not line up."""
+"""Metrics count positions, or whole spans, and refuse what does not line up."""
 
 import numpy as np
 import pytest
 
-from crfx.metrics import token_accuracy
+from crfx.metrics import span_f1, token_accuracy
 
 
 def test_counts_positions_over_all_instances():
@@ -35,3 +35,21 @@ def test_empty_instances_weigh_nothing():
 def test_what_does_not_line_up_is_named(y_true, y_pred, message):
     with pytest.raises(ValueError, match=message):
         token_accuracy(y_true, y_pred)
+
+
+@pytest.mark.parametrize(
+    ("true", "predicted", "message"),
+    [
+        ([["PER", "O"]], [["LOC", "O"]], "instance 0, position 0: 'PER' marks no span"),
+        ([["O"], ["O", 3]], [["O"], ["O", 3]], "instance 1, position 1: '3' marks no span"),
+        ([["B-PER", "O"]], [["B-PER"]], "y_true has 2 labels, y_pred has 1"),
+        (["B-PER", "O"], ["B-LOC", "O"], "must be one-dimensional"),
+    ],
+)
+def test_spans_of_what_has_none_are_refused(true, predicted, message):
+    with pytest.raises(ValueError, match=message):
+        span_f1(true, predicted)
+
+
+def test_tags_may_come_without_a_type():
+    assert span_f1([["B", "I", "O", "B"]], [["B", "I", "O", "O"]]) == 2 / 3

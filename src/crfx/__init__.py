@@ -21,12 +21,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from crfx.estimators.gbcrf import GBCRF
     from crfx.estimators.loading import load
+    from crfx.trainers.callbacks import Checkpoint
 
 __version__ = version("crfx")
-__all__ = ["GBCRF", "__version__", "load"]
+__all__ = ["GBCRF", "Checkpoint", "__version__", "load"]
 
 # Imported when first asked for: `import crfx` stays light.
-_HOMES = {"GBCRF": "crfx.estimators.gbcrf", "load": "crfx.estimators.loading"}
+_HOMES = {
+    "Checkpoint": "crfx.trainers.callbacks",
+    "GBCRF": "crfx.estimators.gbcrf",
+    "load": "crfx.estimators.loading",
+}
 
 
 def __getattr__(name: str) -> Any:

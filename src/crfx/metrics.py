@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
 
 def token_accuracy(y_true: Sequence[ArrayLike], y_pred: Sequence[ArrayLike]) -> float:
@@ -17,11 +17,23 @@ def token_accuracy(y_true: Sequence[ArrayLike], y_pred: Sequence[ArrayLike]) -> 
     >>> token_accuracy([["A", "B"], ["A"]], [["A", "B"], ["B"]])
     0.6666666666666666
     """
+    right = total = 0
+    for _, true, predicted in _pairs(y_true, y_pred):
+        right += int(np.count_nonzero(true == predicted))
+        total += len(true)
+    if total == 0:
+        raise ValueError("there is no position to score: every instance is empty")
+    return right / total
+
+
+def _pairs(
+    y_true: Sequence[ArrayLike], y_pred: Sequence[ArrayLike]
+) -> Iterator[tuple[int, NDArray[Any], NDArray[Any]]]:
+    """(number, true labels, predicted labels) of every instance, of equal length."""
     if len(y_true) != len(y_pred):
         raise ValueError(f"y_true has {len(y_true)} instances, y_pred has {len(y_pred)}")
-    right = total = 0
-    for instance, (true, predicted) in enumerate(zip(y_true, y_pred, strict=True)):
-        true, predicted = np.asarray(true), np.asarray(predicted)
+    for instance, pair in enumerate(zip(y_true, y_pred, strict=True)):
+        true, predicted = map(np.asarray, pair)
         for name, labels in (("y_true", true), ("y_pred", predicted)):
             if labels.ndim != 1:
                 raise ValueError(
@@ -32,18 +44,14 @@ def token_accuracy(y_true: Sequence[ArrayLike], y_pred: Sequence[ArrayLike]) -> 
             raise ValueError(
                 f"instance {instance}: y_true has {len(true)} labels, y_pred has {len(predicted)}"
             )
-        right += int(np.count_nonzero(true == predicted))
-        total += len(true)
-    if total == 0:
-        raise ValueError("there is no position to score: every instance is empty")
-    return right / total
+        yield instance, true, predicted
 
 
-def spans(labels: Sequence[str]) -> set[tuple[int, int, str]]:
+def spans(labels: Sequence[str] | NDArray[Any]) -> set[tuple[int, int, str]]:
     """The labelled spans (first, last, type) of one instance, as conlleval finds them.
 
     Reads IOB1, IOB2 and IOBES alike: a span ends where the type changes, before B and S, and after
-    E and S.
+    E and S.  Labels are O, or one of B, I, E and S, alone or followed by a hyphen and a type.
 
     >>> sorted(spans(["I-PER", "I-PER", "O", "B-LOC", "B-LOC"]))
     [(0, 1, 'PER'), (3, 3, 'LOC'), (4, 4, 'LOC')]
@@ -52,7 +60,12 @@ def spans(labels: Sequence[str]) -> set[tuple[int, int, str]]:
     begin, open_type, closed = 0, "", True
     for position, label in enumerate([*labels, "O"]):
         tag, _, kind = str(label).partition("-")
-        inside = tag not in ("O", "")
+        if tag not in ("B", "I", "E", "S") and label != "O":
+            raise ValueError(
+                f"position {position}: {str(label)!r} marks no span: labels are 'O', 'B-TYPE', "
+                "'I-TYPE', 'E-TYPE' or 'S-TYPE'"
+            )
+        inside = label != "O"
         if not closed and (not inside or kind != open_type or tag in ("B", "S")):
             found.add((begin, position - 1, open_type))
             closed = True
@@ -71,10 +84,11 @@ def span_f1(y_true: Sequence[Sequence[str]], y_pred: Sequence[Sequence[str]]) ->
     >>> span_f1([["B-PER", "I-PER", "O"]], [["B-PER", "I-PER", "B-LOC"]])
     0.6666666666666666
     """
-    if len(y_true) != len(y_pred):
-        raise ValueError(f"y_true has {len(y_true)} instances, y_pred has {len(y_pred)}")
     right = found = wanted = 0
-    for true, predicted in zip(y_true, y_pred, strict=True):
-        a, b = spans(true), spans(predicted)
+    for instance, true, predicted in _pairs(y_true, y_pred):
+        try:
+            a, b = spans(true), spans(predicted)
+        except ValueError as error:
+            raise ValueError(f"instance {instance}, {error}") from None
         right, found, wanted = right + len(a & b), found + len(b), wanted + len(a)
     return 2 * right / (found + wanted) if found + wanted else 0.0

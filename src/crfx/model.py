@@ -15,6 +15,7 @@ from crfx.potentials.additive import AdditiveFunction
 from crfx.potentials.linear import linear_features
 from crfx.potentials.sum import add_scores, wider
 from crfx.potentials.transitions import Tables
+from crfx.potentials.trees import BoostedTrees
 from crfx.scores import FloatArray, Scores, Sharing
 from crfx.structures import Chain, Forest
 
@@ -37,6 +38,7 @@ class Model:
     edge_functions: list[AdditiveFunction] | None = None
     ends: Tables | None = None
     n_types: int | None = None
+    is_forest: bool = False
     base: Model | None = None
 
     def structure(self, batch: Batch) -> Chain | Forest:
@@ -56,6 +58,11 @@ class Model:
     def sharing(self) -> Sharing:
         """How edges share tables."""
         return self.own_sharing if self.base is None else wider(self.own_sharing, self.base.sharing)
+
+    @property
+    def has_edges(self) -> bool:
+        """Whether labels depend on each other, in the model or in its base."""
+        return self.edge_family is not None or (self.base is not None and self.base.has_edges)
 
     @property
     def table(self) -> tuple[int, ...]:
@@ -112,6 +119,48 @@ class Model:
         assert self.edge is not None
         weights = self.edge.at_round(n_rounds)["weights"][kind]
         return np.asarray(linear_features(X) @ weights, dtype=np.float32)
+
+    @property
+    def can_be_cut(self) -> bool:
+        """Whether the first rounds can be had without the later ones."""
+        return all(part is None or part.by_round for part in (self.edge, self.ends))
+
+    def use_threads(self, n_jobs: int) -> None:
+        """Let trees predict on so many threads from now on."""
+        for function in (self.node, *(self.edge_functions or ())):
+            if isinstance(function, BoostedTrees):
+                function.use_threads(n_jobs)
+        if self.base is not None:
+            self.base.use_threads(n_jobs)
+
+    def check_structure(self, batch: Batch) -> None:
+        """Raise ValueError unless the batch hangs together as those did that trained the model."""
+        self.structure(batch).check(batch)
+        if self.base is not None:
+            self.base.check_structure(batch)
+        if self.edge_family is None:  # positions are independent
+            return
+        if batch.parents is not None and self.order != 1:
+            raise ValueError(
+                f"parents are given, but the model has order {self.order}: forests have order 1"
+            )
+        if (batch.parents is not None) != self.is_forest:
+            raise ValueError(
+                "the model was trained on forests: pass parents"
+                if self.is_forest
+                else "parents are given, but the model was trained on chains"
+            )
+        if (batch.edge_types is None) != (self.n_types is None):
+            raise ValueError("pass edge_types exactly if the model was fitted with them")
+        if batch.edge_types is not None and self.n_types is not None:
+            rows = self.structure(batch).edge_rows(batch)
+            bad = rows[(batch.edge_types[rows] < 0) | (batch.edge_types[rows] >= self.n_types)]
+            if bad.size:
+                instance, position = batch.locate(int(bad[0]))
+                raise ValueError(
+                    f"instance {instance}, position {position}: edge type "
+                    f"{batch.edge_types[bad[0]]} was not seen in training"
+                )
 
     @property
     def n_rounds(self) -> int:

@@ -10,25 +10,15 @@ from sklearn.tree import DecisionTreeRegressor
 
 import crfx
 from crfx import GBCRF, load
-from crfx.testing import enumerate_instances
+from crfx.testing import enumerate_instances, make_task
 from crfx.trainers.callbacks import Checkpoint
 
 MARGIN = 1e-5
 """To which our scores equal XGBoost's, round by round (float32 sums in another order)."""
 
 
-def task(seed=0, n_instances=30, n_labels=3):
-    random = np.random.default_rng(seed)
-    X, y = [], []
-    for length in random.integers(1, 8, n_instances):
-        labels = np.sort(random.integers(n_labels, size=length))
-        X.append((random.normal(size=(length, 4)) + labels[:, None]).astype(np.float32))
-        y.append([f"L{label}" for label in labels])
-    return X, y
-
-
-X, Y = task()
-X_DEV, Y_DEV = task(1, 10)
+X, Y = make_task()
+X_DEV, Y_DEV = make_task(1, 10)
 
 
 def flat(parts):
@@ -197,15 +187,23 @@ def test_rounds_can_be_left_out_in_prediction():
         long.predict(X, n_rounds=7)
 
 
+def as_spans(y):
+    """L0, L1, L2 as O, B-X, I-X."""
+    names = {"L0": "O", "L1": "B-X", "L2": "I-X"}
+    return [[names[label] for label in own] for own in y]
+
+
 @pytest.mark.parametrize("metric", ["loss", "token_accuracy", "span_f1", lambda a, b: 0.5])
 def test_early_stopping_restores_the_best_round(metric):
     crf = GBCRF(60, 0.5, max_depth=3, eval_metric=metric, early_stopping_rounds=3, random_state=0)
-    crf.fit(X, Y, eval_set={"X": X_DEV, "y": Y_DEV})
+    crf.fit(X, as_spans(Y), eval_set={"X": X_DEV, "y": as_spans(Y_DEV)})
     values = np.array(crf.history_["eval_metric"])
     best = values.argmin() if metric == "loss" else values.argmax()
     assert crf.best_iteration_ == best
     assert crf.n_rounds_ == best + 1 == len(values) - 3 or len(values) == 60
-    fresh = GBCRF(best + 1, 0.5, max_depth=3, random_state=0).fit(X, Y)
+    if metric in ("loss", "span_f1"):
+        assert len(set(values)) > 2
+    fresh = GBCRF(best + 1, 0.5, max_depth=3, random_state=0).fit(X, as_spans(Y))
     assert same(crf.predict_marginals(X), fresh.predict_marginals(X))
 
 
@@ -217,6 +215,21 @@ def test_the_eval_metric_is_that_of_the_model():
     scored = GBCRF(4, random_state=0, eval_metric="token_accuracy")
     scored.fit(X, Y, eval_set=(X_DEV, Y_DEV))
     assert scored.history_["eval_metric"][-1] == scored.score(X_DEV, Y_DEV)
+
+
+@pytest.mark.parametrize("edges", ["table", None])
+@pytest.mark.parametrize("step", [0.3, 1.0])
+def test_the_objective_falls_without_any_regularisation(edges, step):
+    """Where rows become all but certain, marginals must not exceed 1, nor steps explode."""
+    random = np.random.default_rng(0)
+    noisy = [[label if random.random() < 0.9 else "L1" for label in y] for y in Y]
+    settings = {"min_child_weight": 0, "reg_lambda": 0, "edge_l2": 0.0, "max_depth": 2}
+    crf = GBCRF(60, step, edges=edges, random_state=0, n_jobs=1, **settings).fit(X, noisy)
+    objective = crf.history_["objective"]
+    assert (np.diff(objective) <= 0).all()
+    own = -crf.log_likelihood(X, noisy).sum()
+    np.testing.assert_allclose(objective[-1], own, rtol=1e-4, atol=1e-5)
+    assert objective[-1] < 0.2 * objective[0]
 
 
 def test_the_objective_is_the_likelihood_and_the_penalties():
@@ -282,50 +295,9 @@ def test_sparse_and_missing_features():
     GBCRF(2, random_state=0).fit(nothing, Y)
 
 
-@pytest.mark.parametrize(
-    ("letters", "message"), [("ba", "different categories"), ("bc", "a category not in the train")]
-)
-def test_training_does_not_go_on_with_other_categories(letters, message):
-    pandas = pytest.importorskip("pandas")
-
-    def frames(kinds):
-        drawn = [pandas.Categorical(np.resize(list(kinds), len(y)), list(kinds)) for y in Y]
-        return [pandas.DataFrame({"kind": own}) for own in drawn]
-
-    old = GBCRF(2, random_state=0).fit(frames("ab"), Y)
-    if b"cats" not in old.model_.node.raw:
-        pytest.skip("XGBoost before 3.1 does not write the categories into its models")
-    finished = []
-    with pytest.raises(ValueError, match=message) as error:
-        GBCRF(9).fit(
-            frames(letters), Y, init_model=old, callbacks=[lambda p: finished.append(p.n_rounds)]
-        )
-    assert finished == []
-    assert "\n" not in str(error.value)
-
-
 def test_xgboosts_complaints_come_without_a_stack_trace():
     with pytest.raises(ValueError, match=r"^XGBoost: [^\n]*sometimes[^\n]*$"):
         GBCRF(1, tree_params={"max_delta_step": "sometimes"}).fit(X, Y)
-
-
-def test_data_frames_with_categories():
-    pandas = pytest.importorskip("pandas")
-    kinds = pandas.CategoricalDtype(["a", "b", "c"])
-    random = np.random.default_rng(0)
-    frames, labels = [], []
-    for own in Y:
-        letters = random.choice(["a", "b", "c"], len(own))
-        frame = pandas.DataFrame({"x": random.normal(size=len(own)), "kind": letters})
-        frames.append(frame.astype({"kind": kinds}))
-        labels.append(["yes" if letter == "b" else "no" for letter in letters])
-    crf = GBCRF(10, min_child_weight=0.1, random_state=0).fit(frames, labels)
-    assert crf.score(frames, labels) == 1.0
-    assert crf.feature_names_in_.tolist() == ["x", "kind"]
-    assert set(crf.feature_importance()) <= {"x", "kind"}
-    assert crf.feature_importance()["kind"] > 0
-    with pytest.raises(ValueError, match="columns of X"):
-        crf.predict([frame.rename(columns={"x": "z"}) for frame in frames])
 
 
 def test_contributions_add_up_to_the_scores():
@@ -416,15 +388,23 @@ def test_bad_input_is_refused(name):
         ({"edges": "tables"}, "edges is 'tables'"),
         ({"curvature": "newton"}, "curvature is 'newton'"),
         ({"decode": "best"}, "decode is 'best'"),
-        ({"order": 0}, "order must be 1 or more"),
+        ({"order": 0}, "order is 0: it must be 1 or more; edges=None"),
         ({"eval_metric": "f1"}, "eval_metric is 'f1'"),
         ({"early_stopping_rounds": 0}, "early_stopping_rounds"),
         ({"tree_params": {"eta": 0.1}}, "tree_params holds eta"),
+        ({"tree_params": {"lambda": 0.1}}, "tree_params holds lambda"),
+        ({"tree_params": {"max_depth": 3}}, "tree_params holds max_depth"),
+        ({"tree_params": {"alpha": 3}, "base_learner": DecisionTreeRegressor()}, "for XGBoost"),
+        ({"n_estimators": 2.5}, "n_estimators is 2.5"),
+        ({"n_estimators": "a"}, "n_estimators is 'a'"),
+        ({"max_bin": 1}, "max_bin is 1"),
+        ({"edge_l2": -1.0}, "edge_l2 is -1.0"),
+        ({"order": 20}, r"3\^21 = 1.05e\+10 entries"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
-        GBCRF(1, **arguments).fit(X, Y, eval_set=(X_DEV, Y_DEV))
+        GBCRF(**{"n_estimators": 1, **arguments}).fit(X, Y, eval_set=(X_DEV, Y_DEV))
 
 
 def test_what_does_not_go_together_is_refused():
@@ -440,6 +420,62 @@ def test_what_does_not_go_together_is_refused():
         crf.predict(X, edge_types=[np.zeros(len(own), int) for own in X])
     with pytest.raises(ValueError, match="label 'new'"):
         crf.log_likelihood([X[0]], [["new"] * len(X[0])])
+
+
+def rewritten(path, change):
+    """The same file with another manifest, or without some of its members."""
+    import json
+    import zipfile
+
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    manifest = json.loads(members["model.json"])
+    change(manifest, members)
+    members["model.json"] = json.dumps(manifest).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return path
+
+
+INCONSISTENT = {
+    "order": (lambda m, z: m["model"].update(order=300_000_000), "it has order 300000000"),
+    "table": (lambda m, z: m["model"].update(order=90), "tables that are too large"),
+    "types": (lambda m, z: m["model"].update(n_types=3_000_000), "it has 3000000 edge types"),
+    "no types": (lambda m, z: m["model"].update(n_types=0), "it has 0 edge types"),
+    "trees gone": (lambda m, z: z.pop("node.ubj"), "the trees node are not those of 3 rounds"),
+    "edges gone": (lambda m, z: z.pop("edge0.ubj"), "the trees edge0 are not those of 3 rounds"),
+    "labels": (lambda m, z: m.update(labels=["L0", "L1", "L1"]), "a label is there twice"),
+    "names": (lambda m, z: m.update(feature_names=["a"]), "features are told in different ways"),
+    "categories": (lambda m, z: m.update(categories={"a": ["b"]}), "a feature that it has not"),
+    "no tables": (lambda m, z: m["model"]["tables"]["ends"].update(names=[]), "without names"),
+    "rounds": (
+        lambda m, z: m["model"]["tables"]["ends"].update(by_round=False),
+        "the table start has shape",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", INCONSISTENT)
+def test_a_file_at_odds_with_itself_is_refused_at_once(tmp_path, name):
+    change, message = INCONSISTENT[name]
+    GBCRF(3, edges="trees", max_depth=2, random_state=0).fit(X, Y).save(tmp_path / "m.crfx")
+    assert load(rewritten(tmp_path / "m.crfx", lambda m, z: None)).n_rounds_ == 3
+    with pytest.raises(ValueError, match=message):
+        load(rewritten(tmp_path / "m.crfx", change))
+
+
+def test_what_a_file_keeps_of_the_arguments(tmp_path):
+    own = {"random_state": np.int64(3), "tree_params": {"gamma": np.float32(0.5)}}
+    GBCRF(1, **own).fit(X, Y).save(tmp_path / "m.crfx")
+    again = load(tmp_path / "m.crfx").get_params()
+    assert (again["random_state"], again["tree_params"]) == (3, {"gamma": 0.5})
+
+    class Mine(GBCRF):
+        pass
+
+    with pytest.raises(ValueError, match="a Mine cannot be saved"):
+        Mine(1).fit(X, Y).save(tmp_path / "mine.crfx")
 
 
 def test_a_file_that_is_no_model_is_refused(tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,12 +25,17 @@ from crfx.trainers.blocks import (
     JointBlock,
     LinearEdgeBlock,
     NodeBlock,
+    Sampler,
     TableBlock,
 )
 from crfx.trainers.boosting import WorkingScores
 
 if TYPE_CHECKING:
     from crfx.estimators.gbcrf import GBCRF
+
+
+MOST_ENTRIES = 2**27
+"""Of an edge table; several of its size are needed in training."""
 
 
 def new_model(crf: GBCRF, batch: Batch, structure: Chain | Forest, n_labels: int) -> Model:
@@ -43,20 +47,32 @@ def new_model(crf: GBCRF, batch: Batch, structure: Chain | Forest, n_labels: int
         node=new_function(crf, n_labels),
         edge_family=crf.edges,
         n_types=n_types,
+        is_forest=batch.parents is not None,
     )
+    _check_table_size(crf, n_labels)
     front = () if n_types is None else (n_types,)
     if crf.edges == "table":
-        model.edge = Tables({"edge": np.zeros((*front, *model.table))}, _l2(crf))
+        model.edge = Tables({"edge": np.zeros((*front, *model.table))}, table_l2(crf))
     elif crf.edges == "linear":
         shape = (n_types or 1, batch.X.shape[1] + 1, int(np.prod(model.table)))  # type: ignore[attr-defined]
-        model.edge = Tables({"weights": np.zeros(shape)}, _l2(crf))
+        model.edge = Tables({"weights": np.zeros(shape)}, table_l2(crf))
     elif crf.edges == "trees":
         size = int(np.prod(model.table))
         model.edge_functions = [new_function(crf, size) for _ in range(n_types or 1)]
     if crf.start_end and crf.edges is not None:
         names = ("start", "end") if batch.parents is None else ("start",)
-        model.ends = Tables({name: np.zeros(n_labels) for name in names}, _l2(crf))
+        model.ends = Tables({name: np.zeros(n_labels) for name in names}, table_l2(crf))
     return model
+
+
+def _check_table_size(crf: GBCRF, n_labels: int) -> None:
+    size = n_labels ** (crf.order + 1)
+    if crf.edges is not None and size > MOST_ENTRIES:
+        raise ValueError(
+            f"order={crf.order} with {n_labels} labels needs edge tables of {n_labels}^"
+            f"{crf.order + 1} = {size:.3g} entries; at most {MOST_ENTRIES:.3g} fit: use a lower "
+            "order"
+        )
 
 
 def _count_types(batch: Batch, structure: Chain | Forest) -> int | None:
@@ -72,7 +88,8 @@ def _count_types(batch: Batch, structure: Chain | Forest) -> int | None:
     return int(types.max(initial=0)) + 1
 
 
-def _l2(crf: GBCRF) -> float:
+def table_l2(crf: GBCRF) -> float:
+    """The penalty on tables and linear weights."""
     # First order: curvature 1, nothing regularised, as in the paper's comparison.
     return 0.0 if crf.curvature is None else crf.edge_l2
 
@@ -98,7 +115,8 @@ def new_function(crf: GBCRF, n_outputs: int) -> AdditiveFunction:
 def make_blocks(crf: GBCRF, model: Model, batch: Batch, followed: list[Batch]) -> list[Block]:
     """What boosting moves in turn; ``followed`` batches have their scores kept up to date."""
     model.node.bind(batch.X, [other.X for other in followed])
-    nodes = NodeBlock(model.node, _row_sampler(crf, batch))
+    sample = _row_sampler(crf, batch)
+    nodes = NodeBlock(model.node, sample)
     if model.edge_family is None:
         return [nodes]
     edges: Block
@@ -106,14 +124,16 @@ def make_blocks(crf: GBCRF, model: Model, batch: Batch, followed: list[Batch]) -
         assert model.edge is not None
         edges = TableBlock("edge", model.edge, len(followed))
     else:
-        edges = _edge_function_block(model, batch, followed)
+        edges = _edge_function_block(model, batch, followed, sample)
     if model.ends is not None:
         # Together with the edges: a turn of their own would cost a third inference a round.
         edges = JointBlock(edges, TableBlock("ends", model.ends, len(followed)))
     return [nodes, edges]
 
 
-def _edge_function_block(model: Model, batch: Batch, followed: list[Batch]) -> Block:
+def _edge_function_block(
+    model: Model, batch: Batch, followed: list[Batch], sample: Sampler
+) -> Block:
     linear = model.edge_family == "linear"
     rows = [
         EdgeRows.of(
@@ -130,10 +150,10 @@ def _edge_function_block(model: Model, batch: Batch, followed: list[Batch]) -> B
     assert model.edge_functions is not None
     for kind, function in enumerate(model.edge_functions):
         function.bind(rows[0].features[kind], [other.features[kind] for other in rows[1:]])
-    return EdgeFunctionBlock(model.edge_functions, rows[0], rows[1:])
+    return EdgeFunctionBlock(model.edge_functions, rows[0], rows[1:], sample)
 
 
-def _row_sampler(crf: GBCRF, batch: Batch) -> Callable[[int], npt.NDArray[np.bool_] | None]:
+def _row_sampler(crf: GBCRF, batch: Batch) -> Sampler:
     if crf.subsample == 1.0:
         return lambda number: None
     seed = int(check_random_state(crf.random_state).randint(2**31 - 1))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from crfx.estimators.assembly import new_function
+from crfx.estimators.assembly import new_function, table_l2
 from crfx.model import Model
+from crfx.potentials.additive import AdditiveFunction
+from crfx.potentials.regressors import BoostedRegressors
 from crfx.potentials.transitions import Tables
 from crfx.potentials.trees import BoostedTrees
 
-_SHAPE = ("edges", "order", "start_end", "edge_l2", "curvature")
-"""Arguments that must agree; those of the trees, the step and sampling may change."""
+_SHAPE = ("edges", "order", "start_end")
+"""Arguments that must agree; those of the trees, steps, sampling and penalties may change."""
 
 
 def continued(old: Any, new: Any) -> Model | None:
@@ -21,10 +23,9 @@ def continued(old: Any, new: Any) -> Model | None:
     if any(getattr(old, name) != getattr(new, name) for name in _SHAPE):
         return None
     model = old.model_
-    functions = [model.node, *(model.edge_functions or ())]
-    if new.base_learner is not None or not all(isinstance(f, BoostedTrees) for f in functions):
+    if (old.base_learner is None) != (new.base_learner is None):
         return None
-    tables = [_copied(part, old.n_rounds_) for part in (model.edge, model.ends)]
+    tables = [_copied(part, old.n_rounds_, table_l2(new)) for part in (model.edge, model.ends)]
     return Model(
         order=model.order,
         n_labels=model.n_labels,
@@ -36,20 +37,24 @@ def continued(old: Any, new: Any) -> Model | None:
         else [_grown(function, new) for function in model.edge_functions],
         ends=tables[1],
         n_types=model.n_types,
+        is_forest=model.is_forest,
         base=model.base,
     )
 
 
-def _grown(function: BoostedTrees, new: Any) -> BoostedTrees:
+def _grown(function: AdditiveFunction, new: Any) -> AdditiveFunction:
     fresh = new_function(new, function.n_outputs)
+    if isinstance(function, BoostedRegressors) and isinstance(fresh, BoostedRegressors):
+        return function.copy(fresh.regressor, fresh.seed)
+    assert isinstance(function, BoostedTrees)
     assert isinstance(fresh, BoostedTrees)
     return BoostedTrees(fresh.learner, function.n_outputs, function.raw)
 
 
-def _copied(tables: Tables | None, n_rounds: int) -> Tables | None:
+def _copied(tables: Tables | None, n_rounds: int, l2: float) -> Tables | None:
     if tables is None:
         return None
     rounds = tables.rounds()
     if rounds is None:
-        return Tables.from_sum(tables.tables, tables.l2, n_rounds)
-    return Tables.from_rounds(rounds, tables.l2)
+        return Tables.from_sum(tables.tables, l2, n_rounds)
+    return Tables.from_rounds(rounds, l2)

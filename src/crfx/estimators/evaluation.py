@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from crfx.estimators.inputs import Input
+from crfx.estimators.inputs import Input, encode, flat_labels, read_input
+from crfx.features import Columns
 from crfx.inference.problem import Problem
 from crfx.metrics import span_f1, token_accuracy
 from crfx.objectives.curvature import Curvature
@@ -20,6 +22,8 @@ EvalMetric: TypeAlias = (
     Literal["loss", "token_accuracy", "span_f1"] | Callable[[list[Any], list[Any]], float]
 )
 
+SCORERS = {"token_accuracy": token_accuracy, "span_f1": span_f1}
+
 
 @dataclass(frozen=True, eq=False)
 class Evaluator:
@@ -30,23 +34,58 @@ class Evaluator:
     larger_is_better: bool
 
 
+def check_metric(metric: Any) -> None:
+    """Raise ValueError unless it is a metric."""
+    if not callable(metric) and metric not in ("loss", *SCORERS):
+        choices = ", ".join(map(repr, ("loss", *SCORERS)))
+        raise ValueError(f"eval_metric is {metric!r}: choose one of {choices}, or a function")
+
+
+def read_eval_set(
+    eval_set: Any, columns: Columns, classes: npt.NDArray[Any], metric: EvalMetric
+) -> tuple[Input, IntArray]:
+    """The argument ``eval_set``, a pair (X, y) or a dict, and the codes of its labels."""
+    given = _named(eval_set)
+    y = given.pop("y")
+    data = read_input(**given, columns=columns)
+    codes = encode(flat_labels(y, data), classes, data, "y of eval_set")
+    if metric != "loss" and (codes == UNKNOWN).any():
+        raise ValueError(
+            'eval_set has unknown labels (None): only eval_metric="loss" sums over them'
+        )
+    return data, codes
+
+
+def _named(eval_set: Any) -> dict[str, Any]:
+    if isinstance(eval_set, dict):
+        names = ("X", "y", "lengths", "parents", "edge_types")
+        if unknown := [name for name in eval_set if name not in names]:
+            raise ValueError(f"eval_set has {unknown[0]!r}: its keys are {', '.join(names)}")
+        if missing := [name for name in ("X", "y") if name not in eval_set]:
+            raise ValueError(f"eval_set has no {missing[0]}")
+        return dict(eval_set)
+    if isinstance(eval_set, list) and eval_set and all(_is_pair(each) for each in eval_set):
+        if len(eval_set) > 1:
+            raise ValueError(f"eval_set has {len(eval_set)} sets: pass one, (X, y)")
+        eval_set = eval_set[0]  # as XGBoost has it
+    if not isinstance(eval_set, list | tuple) or len(eval_set) != 2:
+        raise ValueError("eval_set is not a pair (X, y), nor a dict with X and y")
+    return dict(zip("Xy", eval_set, strict=True))
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 2
+
+
 def make_evaluator(metric: EvalMetric, data: Input, codes: IntArray, estimator: Any) -> Evaluator:
-    """Read the argument ``eval_metric``."""
+    """What the metric gives for an estimator in training."""
     batch = data.batch
     if metric == "loss":
         truth = Truth(batch, estimator.model_.structure(batch), codes)
         likelihood, n_rows = Likelihood(truth, estimator.n_jobs), max(batch.n_rows, 1)
         plain = Curvature(None)
         return Evaluator(data, lambda p: likelihood.evaluate(p, (), plain).value / n_rows, False)
-    scorers = {"token_accuracy": token_accuracy, "span_f1": span_f1}
-    scorer: Any = metric if callable(metric) else scorers.get(metric)
-    if scorer is None:
-        choices = ", ".join(map(repr, ("loss", *scorers)))
-        raise ValueError(f"eval_metric is {metric!r}: choose one of {choices}, or a function")
-    if (codes == UNKNOWN).any():
-        raise ValueError(
-            'eval_set has unknown labels (None): only eval_metric="loss" sums over them'
-        )
+    scorer: Any = metric if callable(metric) else SCORERS[metric]
     true = np.split(estimator.classes_[codes], batch.offsets[1:-1])
 
     def value(problem: Problem) -> float:

@@ -15,7 +15,7 @@ from crfx import features
 from crfx.batch import Batch
 from crfx.estimators.assembly import make_blocks, new_model, working_scores
 from crfx.estimators.continuing import continued
-from crfx.estimators.evaluation import EvalMetric, Evaluator, make_evaluator
+from crfx.estimators.evaluation import EvalMetric, make_evaluator, read_eval_set
 from crfx.estimators.inputs import (
     Input,
     encode,
@@ -25,35 +25,20 @@ from crfx.estimators.inputs import (
     read_input,
 )
 from crfx.estimators.labelling import LabellingEstimator
+from crfx.estimators.parameters import check_parameters
+from crfx.estimators.watching import CountRounds, RestoreBest
+from crfx.inference.native import thread_count
 from crfx.model import EdgeFamily, Model
 from crfx.objectives import curvature as curvatures
 from crfx.objectives.base import Objective
 from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.truth import Truth
 from crfx.potentials.trees import BoostedTrees
+from crfx.scores import IntArray
 from crfx.structures import Chain, Forest
-from crfx.trainers.blocks import (
-    Block,
-)
 from crfx.trainers.boosting import Boosting
-from crfx.trainers.callbacks import Callback, EarlyStopping
+from crfx.trainers.callbacks import Callback, Checkpoint, EarlyStopping
 from crfx.trainers.progress import ProgressBar
-
-OWN_PARAMS = {
-    "eta",
-    "learning_rate",
-    "objective",
-    "num_class",
-    "seed",
-    "random_state",
-    "base_score",
-    "nthread",
-    "n_jobs",
-    "max_bin",
-    "subsample",
-    "tree_method",
-}
-"""Parameters of XGBoost that do not go through ``tree_params``."""
 
 
 class GBCRF(LabellingEstimator):
@@ -171,128 +156,169 @@ class GBCRF(LabellingEstimator):
         edge_types: Any = None,
         sample_weight: Any = None,
         eval_set: Any = None,
-        init_model: LabellingEstimator | None = None,
+        init_model: LabellingEstimator | str | os.PathLike[str] | None = None,
         callbacks: Sequence[Callback] | None = None,
     ) -> GBCRF:
-        """Train.  ``init_model``: a fitted estimator whose scores are the start.
+        """Train.
 
-        A GBCRF of the same shape is continued, as if it had been one longer run; any other stays
-        fixed underneath.
+        Parameters
+        ----------
+        X : list of (length, features) arrays, CSR matrices or data frames, one per instance
+            Or one of these with all instances stacked, and ``lengths``.  NaN is missing; absent
+            entries of CSR are missing too, while zeros of dense arrays are values: use one kind
+            for training and prediction.  Columns of data frames may be categorical; a category
+            that training has not seen counts as missing in prediction.
+        y : list of lists of labels, one per position (stacked: one list)
+            Text, numbers or other hashable values; None, NaN and NA are unknown, and summed over.
+        lengths : list of int, optional
+            How many rows of a stacked X each instance has.
+        parents : list of int arrays, optional
+            Makes instances forests: the parent of each position, counted within the instance, -1
+            at a root.  (Stacked: one array; so with ``edge_types``.)
+        edge_types : list of int arrays, optional
+            0 to n - 1: the type of the edge that ends at a position; every type has its own table.
+        sample_weight : (instances,) numbers, optional
+        eval_set : (X, y), or a dict of X, y, lengths, parents and edge_types, optional
+            Watched: ``history_["eval_metric"]`` and early stopping are about it.
+        init_model : fitted estimator, or the path of a model file, optional
+            Its scores are the start.  A GBCRF with the same ``edges``, ``order`` and ``start_end``
+            is trained further, as if it had been one longer run; any other stays fixed underneath.
+        callbacks : list of callables, optional
+            Each is called after every round with a `crfx.trainers.callbacks.Progress`; True stops.
+            `crfx.Checkpoint` is one.
         """
-        self._check_parameters()
-        if init_model is not None:
-            init_model._check_fitted()
-        data = read_input(X, lengths, parents, edge_types)
-        labels = flat_labels(y, data)
-        classes = find_classes(labels) if init_model is None else init_model.classes_
-        codes = encode(labels, classes, data, "y")
+        check_parameters(self)
+        init_model = None if init_model is None else _fitted(init_model)
+        columns = None if init_model is None else init_model.columns_
+        data = read_input(X, lengths, parents, edge_types, columns=columns, training=True)
         if not data.batch.n_rows:
             raise ValueError("every instance of X is empty: there is nothing to learn from")
-        plan = self._plan(data.batch, classes, init_model)
-        self.classes_ = classes
-        self.n_features_in_ = data.batch.X.shape[1]  # type: ignore[attr-defined]
-        if (names := features.names(data.batch.X)) is not None:
-            self.feature_names_in_ = np.array(names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        self.model_, self.n_rounds_ = plan.model, plan.first_round
-        evaluator = self._evaluator(eval_set)
-        truth = Truth(data.batch, plan.structure, codes, instance_weights(sample_weight, data))
-        self._train(data, truth, plan, evaluator, callbacks or ())
+        columns = columns or features.Columns.of(data.batch.X)
+        labels = flat_labels(y, data)
+        classes = find_classes(labels) if init_model is None else init_model.classes_
+        seen_in = "training" if init_model is None else "the training of init_model"
+        truth = Truth(
+            data.batch,
+            Chain(self.order) if data.batch.parents is None else Forest(),
+            encode(labels, classes, data, "y", seen_in),
+            instance_weights(sample_weight, data),
+        )
+        plan = self._plan(data.batch, truth.structure, classes, init_model)
+        watched = self._watched(eval_set, columns, classes, plan.model)
+        callbacks = self._checked_callbacks(callbacks)
+        before = {name: value for name, value in vars(self).items() if name.endswith("_")}
+        self.classes_, self.columns_ = classes, columns
+        self.model_, self.n_rounds_, self.history_ = plan.model, plan.first_round, plan.history
+        try:
+            self._train(truth, plan, watched, callbacks)
+        except BaseException:
+            if self.n_rounds_ == plan.first_round:  # nothing was learned: as if never called
+                for name in [name for name in vars(self) if name.endswith("_")]:
+                    delattr(self, name)
+                for name, value in before.items():
+                    setattr(self, name, value)
+            raise
         return self
 
-    def _check_parameters(self) -> None:
-        if not 0 < self.learning_rate <= 1:
-            raise ValueError(f"learning_rate is {self.learning_rate}: it must lie in (0, 1]")
-        if not 0 < self.subsample <= 1:
-            raise ValueError(f"subsample is {self.subsample}: it must lie in (0, 1]")
-        if self.edges not in ("table", "linear", "trees", None):
-            raise ValueError(f"edges is {self.edges!r}: choose 'table', 'linear', 'trees' or None")
-        if self.n_estimators < 0 or self.edge_l2 < 0:
-            raise ValueError("n_estimators and edge_l2 must be 0 or more")
-        own = sorted(set(self.tree_params or {}) & OWN_PARAMS)
-        if own:
-            raise ValueError(
-                f"tree_params holds {', '.join(own)}: GBCRF sets these itself; use its arguments"
-            )
-        if self.decode not in ("viterbi", "marginal"):
-            raise ValueError(f"decode is {self.decode!r}: choose 'viterbi' or 'marginal'")
-        if self.early_stopping_rounds is not None and self.early_stopping_rounds < 1:
-            raise ValueError("early_stopping_rounds must be 1 or more")
-
     def _plan(
-        self, batch: Batch, classes: npt.NDArray[Any], init_model: LabellingEstimator | None
+        self,
+        batch: Batch,
+        structure: Chain | Forest,
+        classes: npt.NDArray[Any],
+        init_model: LabellingEstimator | None,
     ) -> _Plan:
         """Make the model that is to be trained, new or continued."""
-        structure: Chain | Forest = Chain(self.order) if batch.parents is None else Forest()
         if batch.parents is not None and self.order != 1:
             raise ValueError(
                 f"parents are given with order={self.order}: a node of a forest has one parent and "
                 "no sequence of labels before it; use order=1"
             )
         structure.check(batch)
-        if init_model is not None:
-            init_model._check_features(batch.X)
-            if isinstance(init_model, GBCRF) and (found := continued(init_model, self)):
-                model = found
-                history = {name: list(values) for name, values in init_model.history_.items()}
-                return _Plan(model, structure, init_model.n_rounds_, history)
+        if init_model is None:
+            return _Plan(new_model(self, batch, structure, len(classes)), 0, {})
+        init_model.model_.check_structure(batch)
+        if isinstance(init_model, GBCRF) and (found := continued(init_model, self)):
+            n_rounds, history = init_model.n_rounds_, init_model.history_
+            same_metric = init_model.eval_metric == self.eval_metric
+            kept = {
+                name: list(values[:n_rounds])
+                for name, values in history.items()
+                if same_metric or name != "eval_metric"
+            }
+            return _Plan(found, n_rounds, kept)
         model = new_model(self, batch, structure, len(classes))
-        model.base = None if init_model is None else init_model.model_
+        model.base = init_model.model_
+        if model.base.has_edges and self.edges is not None and model.base.order != self.order:
+            raise ValueError(
+                f"init_model has edges of order {model.base.order}, which cannot be added to those "
+                f"of order={self.order}"
+            )
         if model.sharing == "each" and model.own_sharing == "typed":
             raise ValueError("tables per edge type cannot stand on a base with a table per edge")
-        return _Plan(model, structure, 0, {})
+        return _Plan(model, 0, {})
 
-    def _evaluator(self, eval_set: Any) -> Evaluator | None:
+    def _watched(
+        self, eval_set: Any, columns: features.Columns, classes: npt.NDArray[Any], model: Model
+    ) -> tuple[Input, IntArray] | None:
         if eval_set is None:
             if self.early_stopping_rounds is not None:
                 raise ValueError("early_stopping_rounds needs an eval_set to watch")
             return None
-        given = eval_set if isinstance(eval_set, dict) else dict(zip("Xy", eval_set, strict=True))
-        y = given.pop("y") if "y" in (given := dict(given)) else None
-        data = read_input(**given)
-        self._check_features(data.batch.X)
-        self._check_structure(data.batch)
-        labels = encode(flat_labels(y, data), self.classes_, data, "y of eval_set")
-        return make_evaluator(self.eval_metric, data, labels, self)
+        data, codes = read_eval_set(eval_set, columns, classes, self.eval_metric)
+        model.check_structure(data.batch)
+        return data, codes
+
+    def _checked_callbacks(self, callbacks: Sequence[Callback] | None) -> list[Callback]:
+        if callable(callbacks):
+            raise ValueError("callbacks is one function: pass a list, [callback]")
+        found = list(callbacks or ())
+        if self.base_learner is not None and any(isinstance(own, Checkpoint) for own in found):
+            raise ValueError("a model with a base_learner cannot be saved: leave out Checkpoint")
+        return found
 
     def _train(
         self,
-        data: Input,
         truth: Truth,
         plan: _Plan,
-        evaluator: Evaluator | None,
-        callbacks: Sequence[Callback],
+        watched: tuple[Input, IntArray] | None,
+        callbacks: list[Callback],
     ) -> None:
-        model, batch = plan.model, data.batch
+        model, batch = plan.model, truth.batch
+        evaluator = None
+        if watched is not None:
+            evaluator = make_evaluator(self.eval_metric, *watched, self)
         followed = [] if evaluator is None else [evaluator.data.batch]
+        model.use_threads(thread_count(self.n_jobs))
         blocks = make_blocks(self, model, batch, followed)
-        scores = working_scores(model, batch)
-        watched = [] if evaluator is None else [working_scores(model, other) for other in followed]
+        shown = [working_scores(model, other) for other in followed]
+        total = plan.first_round + self.n_estimators
+        trainer = Boosting(
+            objective=self._objective(truth),
+            curvature=curvatures.parse(self.curvature),
+            blocks=blocks,
+            scores=working_scores(model, batch),
+            learning_rate=self.learning_rate,
+            followed=shown,
+            metric=None if evaluator is None else lambda: evaluator.value(shown[0].problem()),
+            callbacks=[CountRounds(self), *callbacks],
+            save=self.save,
+            first_round=plan.first_round,
+            history=plan.history,
+        )
         stopping = None
         if self.early_stopping_rounds is not None and evaluator is not None:
             stopping = EarlyStopping(
                 self.early_stopping_rounds, larger_is_better=evaluator.larger_is_better
             )
-            best_so_far = _MarkBest(stopping, blocks)
-            callbacks = [*callbacks, best_so_far]
-        total = plan.first_round + self.n_estimators
-        if self.verbose:
-            callbacks = [*callbacks, ProgressBar(total)]
-        trainer = Boosting(
-            objective=self._objective(truth),
-            curvature=curvatures.parse(self.curvature),
-            blocks=blocks,
-            scores=scores,
-            learning_rate=self.learning_rate,
-            followed=watched,
-            metric=None if evaluator is None else lambda: evaluator.value(watched[0].problem()),
-            callbacks=[_Tell(self), *callbacks],
-            save=self.save,
-            first_round=plan.first_round,
-            history=plan.history,
-        )
-        self.history_ = plan.history
+            restore = RestoreBest(stopping, blocks)
+            trainer.callbacks = [*trainer.callbacks, restore]
+            if plan.first_round and restore.go_on(
+                plan.history, model, plan.first_round, evaluator.value(shown[0].problem())
+            ):
+                total = plan.first_round
+        bar = ProgressBar(total) if self.verbose else None
+        if bar is not None:
+            trainer.callbacks = [*trainer.callbacks, bar]
         try:
             self.n_rounds_ = trainer.run(total)
         except BaseException:
@@ -301,9 +327,8 @@ class GBCRF(LabellingEstimator):
         finally:
             for function in (model.node, *(model.edge_functions or ())):
                 function.release()
-            for callback in callbacks:
-                if isinstance(callback, ProgressBar):
-                    callback.close()
+            if bar is not None:
+                bar.close()
         if stopping is not None:
             model.keep(stopping.best_round)
             self.n_rounds_ = stopping.best_round
@@ -316,20 +341,40 @@ class GBCRF(LabellingEstimator):
     def feature_importance(self, kind: str = "total_gain") -> dict[str, float]:
         """Importance of the features in the node trees: XGBoost's "total_gain", "gain", "weight",
         "cover" or "total_cover", by column name or f0, f1, ...; features never used are left out.
+        A base model's trees are not counted.
         """
+        kinds = ("total_gain", "gain", "weight", "cover", "total_cover")
+        if kind not in kinds:
+            raise ValueError(f"kind is {kind!r}: choose one of {', '.join(map(repr, kinds))}")
         found: dict[str, float] = self._node_ensemble().importance(kind)
         return found
 
+    @property
+    def feature_importances_(self) -> npt.NDArray[np.float64]:
+        """(features,) total gain in the node trees, as shares that add up to 1."""
+        gains, names = self.feature_importance(), self.columns_.names
+        names = names or [f"f{number}" for number in range(self.columns_.n)]
+        found = np.array([gains.get(name, 0.0) for name in names], dtype=np.float64)
+        return np.divide(found, found.sum() or 1.0)
+
     def predict_contributions(
-        self, X: Any, *, lengths: Any = None, n_rounds: int | None = None
+        self,
+        X: Any,
+        *,
+        lengths: Any = None,
+        parents: Any = None,
+        edge_types: Any = None,
+        n_rounds: int | None = None,
     ) -> Any:
         """(length, labels, features + 1) per instance: SHAP values of the node scores.
 
-        They add up to the scores that the trees give; the last column is the expected score.
+        They add up to the scores that the trees give, a base model's aside; the last column is the
+        expected score.  Edges do not change them.
         """
         ensemble = self._node_ensemble()
-        data = read_input(X, lengths)
-        self._check_features(data.batch.X)
+        self._check_rounds(n_rounds)
+        data = read_input(X, lengths, parents, edge_types, columns=self.columns_)
+        self.model_.use_threads(thread_count(self.n_jobs))
         matrix = self.model_.node.learner.matrix(data.batch.X)  # type: ignore[attr-defined]
         return data.split(ensemble.contributions(matrix, n_rounds))
 
@@ -352,36 +397,26 @@ class GBCRF(LabellingEstimator):
 
 @dataclass(eq=False)
 class _Plan:
+    """What is to be trained, and what is there already."""
+
     model: Model
-    structure: Chain | Forest
     first_round: int
     history: dict[str, list[float]]
 
 
-@dataclass(eq=False)
-class _Tell:
-    """Keeps the estimator's own count up to date, so that it can be saved between rounds."""
+def _fitted(init_model: Any) -> LabellingEstimator:
+    """The argument ``init_model``."""
+    if isinstance(init_model, str | os.PathLike):
+        from crfx.estimators.loading import load
 
-    estimator: GBCRF
-
-    def __call__(self, progress: Any) -> None:
-        self.estimator.n_rounds_ = progress.n_rounds
-        self.estimator.best_iteration_ = progress.n_rounds - 1
-
-
-@dataclass(eq=False)
-class _MarkBest:
-    """Early stopping that lets blocks note the best round."""
-
-    stopping: EarlyStopping
-    blocks: list[Block]
-
-    def __call__(self, progress: Any) -> bool:
-        stop = self.stopping(progress)
-        if self.stopping.best_round == progress.n_rounds:
-            for block in self.blocks:
-                block.mark(progress.n_rounds)
-        return stop
+        init_model = load(init_model)
+    if not isinstance(init_model, LabellingEstimator):
+        raise ValueError(
+            f"init_model is a {type(init_model).__name__}: pass a fitted estimator of crfx, or the "
+            "path of a model file"
+        )
+    init_model._check_fitted()
+    return init_model
 
 
 def _drop_unfinished(model: Model, n_rounds: int) -> None:

@@ -22,64 +22,110 @@ class Input:
     batch: Batch
     as_list: bool
 
-    def split(self, values: npt.NDArray[Any]) -> Any:
+    def split(self, values: npt.NDArray[Any], axis: int = 0) -> Any:
         """(rows, ...) as a list per instance, or as it is where X came stacked."""
-        return np.split(values, self.batch.offsets[1:-1]) if self.as_list else values
+        if not self.as_list:
+            return values
+        parts = np.split(values, self.batch.offsets[1:-1], axis)
+        return parts[: self.batch.n_instances]  # NumPy makes one part of nothing
 
 
-def read_input(X: Any, lengths: Any = None, parents: Any = None, edge_types: Any = None) -> Input:
-    """Stack X where it is a list, and check what goes with it."""
-    if isinstance(X, list | tuple):
-        if lengths is not None:
-            raise ValueError("lengths are given, but X is a list: a list has its own lengths")
-        if not len(X):
-            raise ValueError("X has no instances")
-        matrix, counts = features.stack(X)
-    elif lengths is None:
-        raise ValueError(
-            "X is one stacked matrix: pass lengths=, the number of rows of each instance, or a "
-            "list with one matrix per instance (cross-validation needs the list)"
-        )
-    else:
+def read_input(
+    X: Any,
+    lengths: Any = None,
+    parents: Any = None,
+    edge_types: Any = None,
+    *,
+    columns: features.Columns | None = None,
+    training: bool = False,
+) -> Input:
+    """Stack X where it is a list, and check what goes with it.
+
+    ``columns`` are those of a fitted model, which X must have too.
+    """
+    instances = _instances(X)
+    if instances is None:
+        if lengths is None:
+            raise ValueError(
+                "X is one stacked matrix: pass lengths=, the number of rows of each instance, or a "
+                "list with one matrix per instance ([X] for a single one; cross-validation needs "
+                "the list)"
+            )
         matrix, counts = features.stacked(X), lengths
-    batch = Batch.from_lengths(
-        counts,
-        parents=_stacked_rows(parents),
-        edge_types=_stacked_rows(edge_types),
-        X=matrix,
-    )
+    elif lengths is not None:
+        raise ValueError("lengths are given, but X is a list: a list has its own lengths")
+    elif len(instances):
+        matrix, counts = features.stack(instances)
+    elif columns is not None:
+        matrix, counts = np.zeros((0, columns.n), np.float32), []
+    else:
+        raise ValueError("X has no instances")
+    if columns is not None and matrix.shape[0]:
+        matrix = columns.matched(matrix, training=training)
+    batch = Batch.from_lengths(counts, X=matrix)
     if batch.n_rows != matrix.shape[0]:
         raise ValueError(f"lengths add up to {batch.n_rows} but X has {matrix.shape[0]} rows")
+    if parents is not None or edge_types is not None:
+        batch = Batch.from_lengths(
+            counts,
+            parents=_stacked_rows("parents", parents, batch),
+            edge_types=_stacked_rows("edge_types", edge_types, batch),
+            X=matrix,
+        )
     infinite = features.first_infinite(matrix)
     if infinite is not None:
         instance, position = batch.locate(infinite[0])
         raise ValueError(
-            f"instance {instance}, position {position}: feature {infinite[1]} is infinite; "
-            "NaN marks a missing value"
+            f"instance {instance}, position {position}: feature {infinite[1]} is infinite, or too "
+            "large for float32; NaN marks a missing value"
         )
-    return Input(batch, isinstance(X, list | tuple))
+    return Input(batch, instances is not None)
 
 
-def _stacked_rows(values: Any) -> IntArray | None:
-    """Per-row integers from one array or a list of them."""
+def _instances(X: Any) -> list[Any] | None:
+    """X as a list of instances, where it is some collection of them; None: one stacked matrix."""
+    if isinstance(X, list | tuple):
+        return list(X)
+    if isinstance(X, np.ndarray) and (X.ndim == 3 or (X.ndim == 1 and X.dtype == object)):
+        return list(X)
+    if hasattr(X, "shape") and len(X.shape) != 1:
+        return None
+    is_series = hasattr(X, "iloc") and not features.is_frame(X)
+    return list(X) if is_series or (hasattr(X, "__iter__") and not hasattr(X, "shape")) else None
+
+
+def _stacked_rows(name: str, values: Any, batch: Batch) -> IntArray | None:
+    """Per-row integers from one array or a list of them, one per instance."""
     if values is None:
         return None
-    if isinstance(values, list | tuple) and len(values) and np.ndim(values[0]) == 1:
-        parts = [np.asarray(part) for part in values]
-        return np.concatenate([part.astype(np.int64) if not part.size else part for part in parts])
-    return np.asarray(values)
+    if not (isinstance(values, list | tuple) and len(values) and np.ndim(values[0]) == 1):
+        return np.asarray(values)
+    if len(values) != batch.n_instances:
+        raise ValueError(f"{name} has {len(values)} instances but X has {batch.n_instances}")
+    parts = [np.asarray(part) for part in values]
+    for instance, (part, length) in enumerate(zip(parts, batch.lengths, strict=True)):
+        if len(part) != length:
+            raise ValueError(
+                f"instance {instance}: {name} has {len(part)} entries, X has {length} rows"
+            )
+    return np.concatenate([part.astype(np.int64) if not part.size else part for part in parts])
 
 
 def flat_labels(y: Any, data: Input) -> list[Any]:
-    """The labels of all rows, in order; None where unknown."""
+    """The labels of all rows, in order; None where unknown (None, NaN and pandas' NA)."""
     batch = data.batch
+    if y is None:
+        raise ValueError("y is missing: pass the labels")
     if not data.as_list:
         labels = _listed(y)
         if len(labels) != batch.n_rows:
             raise ValueError(f"y has {len(labels)} labels but X has {batch.n_rows} rows")
         return labels
     if len(y) != batch.n_instances:
-        raise ValueError(f"y has {len(y)} instances but X has {batch.n_instances}")
+        raise ValueError(
+            f"y has {len(y)} instances but X has {batch.n_instances}: y holds one list of labels "
+            "for every instance"
+        )
     labels = []
     for instance, (own, length) in enumerate(zip(y, batch.lengths, strict=True)):
         if isinstance(own, str) or not hasattr(own, "__len__"):
@@ -87,11 +133,29 @@ def flat_labels(y: Any, data: Input) -> list[Any]:
         if len(own) != length:
             raise ValueError(f"instance {instance}: y has {len(own)} labels, X has {length} rows")
         labels += _listed(own)
+    for row, label in enumerate(labels):
+        if isinstance(label, list | dict | set | np.ndarray):
+            instance, position = batch.locate(row)
+            raise ValueError(
+                f"instance {instance}, position {position}: y holds {label!r}: a label is text, a "
+                "number or another single value"
+            )
     return labels
 
 
 def _listed(y: Any) -> list[Any]:
-    return y.tolist() if hasattr(y, "tolist") else list(y)
+    labels = y.tolist() if hasattr(y, "tolist") else list(y)
+    return [None if _is_missing(label) else _plain(label) for label in labels]
+
+
+def _plain(label: Any) -> Any:
+    """Numbers and text of NumPy are those of Python: 1 is one label, however it is written."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _is_missing(label: Any) -> bool:
+    """NaN and pandas' NA, which data frames make of None."""
+    return (isinstance(label, float) and label != label) or type(label).__name__ == "NAType"
 
 
 def find_classes(labels: Sequence[Any]) -> npt.NDArray[Any]:
@@ -112,7 +176,13 @@ def find_classes(labels: Sequence[Any]) -> npt.NDArray[Any]:
     return classes
 
 
-def encode(labels: Sequence[Any], classes: npt.NDArray[Any], data: Input, what: str) -> IntArray:
+def encode(
+    labels: Sequence[Any],
+    classes: npt.NDArray[Any],
+    data: Input,
+    what: str,
+    seen_in: str = "training",
+) -> IntArray:
     """Label codes (rows,), ``UNKNOWN`` for None; raise at the first label that is not a class."""
     codes_of = {label: code for code, label in enumerate(classes.tolist())}
     codes_of[None] = UNKNOWN
@@ -124,7 +194,7 @@ def encode(labels: Sequence[Any], classes: npt.NDArray[Any], data: Input, what: 
             instance, position = data.batch.locate(row)
             raise ValueError(
                 f"instance {instance}, position {position}: {what} has the label {label!r}, which "
-                "was not seen in training"
+                f"was not seen in {seen_in}"
             ) from None
     return codes
 
@@ -133,7 +203,12 @@ def instance_weights(sample_weight: Any, data: Input) -> npt.NDArray[np.float64]
     """(instances,) float64, or None."""
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight, dtype=np.float64)
+    try:
+        weights = np.asarray(sample_weight, dtype=np.float64)
+    except (ValueError, TypeError):
+        raise ValueError(
+            "sample_weight is not a list of numbers: pass one weight per instance"
+        ) from None
     if weights.shape != (data.batch.n_instances,):
         raise ValueError(
             f"sample_weight has shape {weights.shape}: pass one weight per instance, "

@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
 
 from crfx import features
-from crfx.batch import Batch
 from crfx.estimators.inputs import Input, encode, flat_labels, read_input
 from crfx.inference import max_product, sample, sum_product
+from crfx.inference.native import thread_count
 from crfx.inference.problem import Problem
 from crfx.metrics import token_accuracy
 from crfx.model import Model
@@ -69,7 +70,9 @@ class LabellingEstimator(BaseEstimator):  # type: ignore[misc]
         edge_types: Any = None,
         n_rounds: int | None = None,
     ) -> Any:
-        """(length, labels) per instance: the probability of every label."""
+        """(length, labels) per instance: the probability of every label, as `predict_proba` gives
+        elsewhere; columns in the order of ``classes_``.
+        """
         data, problem = self._problem(X, lengths, parents, edge_types, n_rounds)
         found = sum_product(**_arguments(problem), edge_marginals=None, n_jobs=self.n_jobs)
         return data.split(found.node)
@@ -126,13 +129,16 @@ class LabellingEstimator(BaseEstimator):  # type: ignore[misc]
         parents: Any = None,
         edge_types: Any = None,
         n_rounds: int | None = None,
-        random_state: int = 0,
+        random_state: Any = 0,
     ) -> Any:
         """(n, length) per instance: labellings drawn from the model."""
         data, problem = self._problem(X, lengths, parents, edge_types, n_rounds)
-        drawn = sample(**_arguments(problem), n=n, seed=random_state, n_jobs=self.n_jobs)
+        seed = random_state
+        if not isinstance(seed, int | np.integer):
+            seed = check_random_state(random_state).randint(2**31 - 1)
+        drawn = sample(**_arguments(problem), n=n, seed=int(seed), n_jobs=self.n_jobs)
         labels = self.classes_[drawn]
-        return np.split(labels, data.batch.offsets[1:-1], axis=1) if data.as_list else labels
+        return data.split(labels, axis=1)
 
     def log_likelihood(
         self,
@@ -162,12 +168,13 @@ class LabellingEstimator(BaseEstimator):  # type: ignore[misc]
         self, X: Any, y: Any, *, lengths: Any = None, parents: Any = None, edge_types: Any = None
     ) -> float:
         """Token accuracy over the positions whose label is known."""
-        data = read_input(X, lengths, parents, edge_types)
-        predicted = self.predict(X, lengths=lengths, parents=parents, edge_types=edge_types)
-        flat = np.concatenate(predicted) if data.as_list else predicted
+        data, problem = self._problem(X, lengths, parents, edge_types, None)
+        code_of = {label: code for code, label in enumerate(self.classes_.tolist())}
         true = flat_labels(y, data)
-        known = [row for row, label in enumerate(true) if label is not None]
-        return token_accuracy([[true[row] for row in known]], [flat[known]])
+        known = np.array([label is not None for label in true], dtype=bool)
+        # A label that the model does not know is never right.
+        codes = np.array([code_of.get(label, len(code_of)) for label in true])
+        return token_accuracy([codes[known]], [self._decode(problem)[known]])
 
     @property
     def transitions_(self) -> npt.NDArray[np.float32] | None:
@@ -184,45 +191,30 @@ class LabellingEstimator(BaseEstimator):  # type: ignore[misc]
         self, X: Any, lengths: Any, parents: Any, edge_types: Any, n_rounds: int | None
     ) -> tuple[Input, Problem]:
         self._check_fitted()
-        data = read_input(X, lengths, parents, edge_types)
-        self._check_features(data.batch.X)
-        self._check_structure(data.batch)
-        if n_rounds is not None and not 0 <= n_rounds <= self.n_rounds_:
-            raise ValueError(f"n_rounds is {n_rounds}: the model has {self.n_rounds_} rounds")
+        data = read_input(X, lengths, parents, edge_types, columns=self.columns_)
+        self.model_.check_structure(data.batch)
+        self._check_rounds(n_rounds)
+        self.model_.use_threads(thread_count(self.n_jobs))
         return data, self.model_.problem(data.batch, n_rounds)
 
+    def _check_rounds(self, n_rounds: int | None) -> None:
+        if n_rounds is not None and not 0 <= n_rounds <= self.n_rounds_:
+            raise ValueError(f"n_rounds is {n_rounds}: the model has {self.n_rounds_} rounds")
+
     n_rounds_: int
-    n_features_in_: int
+    columns_: features.Columns
 
-    def _check_features(self, X: Any) -> None:
-        if X.shape[1] != self.n_features_in_:
-            raise ValueError(
-                f"X has {X.shape[1]} features, the model was fitted with {self.n_features_in_}"
-            )
-        seen, names = getattr(self, "feature_names_in_", None), features.names(X)
-        if seen is not None and names is not None and list(seen) != names:
-            raise ValueError("the columns of X are not those the model was fitted with")
+    @property
+    def n_features_in_(self) -> int:
+        """How many features the model was fitted on."""
+        return self.columns_.n
 
-    def _check_structure(self, batch: Batch) -> None:
-        model = self.model_
-        model.structure(batch).check(batch)
-        if batch.parents is not None and model.order != 1:
-            raise ValueError(
-                f"parents are given, but the model has order {model.order}: forests have order 1"
-            )
-        if model.edge_family is None:
-            return
-        if (batch.edge_types is None) != (model.n_types is None):
-            raise ValueError("pass edge_types exactly if the model was fitted with them")
-        if batch.edge_types is not None and model.n_types is not None:
-            rows = model.structure(batch).edge_rows(batch)
-            bad = rows[(batch.edge_types[rows] < 0) | (batch.edge_types[rows] >= model.n_types)]
-            if bad.size:
-                instance, position = batch.locate(int(bad[0]))
-                raise ValueError(
-                    f"instance {instance}, position {position}: edge type "
-                    f"{batch.edge_types[bad[0]]} was not seen in training"
-                )
+    @property
+    def feature_names_in_(self) -> npt.NDArray[Any]:
+        """Names of the columns, where the model was fitted on data frames."""
+        if self.columns_.names is None:
+            raise AttributeError("the model was fitted on arrays, which have no feature names")
+        return np.array(self.columns_.names, dtype=object)
 
 
 def _arguments(problem: Problem) -> dict[str, Any]:

@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from crfx.estimators.assembly import MOST_ENTRIES
 from crfx.estimators.gbcrf import GBCRF
+from crfx.features import Columns
 from crfx.io.model_file import Contents, read, write
 from crfx.model import Model
 from crfx.potentials import tree_format
@@ -20,19 +22,25 @@ from crfx.potentials.transitions import Tables
 from crfx.potentials.trees import BoostedTrees
 from crfx.potentials.xgboost_learner import XGBoostLearner
 
+MOST_ORDER, MOST_TYPES = 100, 100_000
+"""What a file may say; beyond them it is broken."""
 CLASSES: dict[str, Callable[..., Any]] = {"GBCRF": GBCRF}
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to one file, whole or not at all."""
     estimator._check_fitted()
+    if type(estimator) not in CLASSES.values():
+        raise ValueError(f"a {type(estimator).__name__} cannot be saved: load would not know it")
+    columns = estimator.columns_
     contents = Contents(
         {
             "class": type(estimator).__name__,
             "arguments": _plain_arguments(estimator),
             "labels": _plain_labels(estimator.classes_),
-            "n_features": estimator.n_features_in_,
-            "feature_names": _plain_names(estimator),
+            "n_features": columns.n,
+            "feature_names": columns.names,
+            "categories": _plain_categories(columns),
             "n_rounds": estimator.n_rounds_,
             "history": {
                 name: [entry if np.isfinite(entry) else None for entry in entries]
@@ -61,16 +69,16 @@ def _unpack(contents: Contents) -> Any:
     estimator.classes_ = np.array(values["labels"])
     if estimator.classes_.shape != (int(values["model"]["n_labels"]),):
         raise ValueError("its labels are not as many as its scores")
-    estimator.n_features_in_ = int(values["n_features"])
-    if values["feature_names"] is not None:
-        estimator.feature_names_in_ = np.array(values["feature_names"], dtype=object)
+    if len(set(values["labels"])) < len(values["labels"]):
+        raise ValueError("a label is there twice")
+    estimator.columns_ = _columns(values)
     estimator.n_rounds_ = int(values["n_rounds"])
     estimator.best_iteration_ = max(estimator.n_rounds_ - 1, 0)
     estimator.history_ = {
         name: [np.nan if entry is None else float(entry) for entry in entries]
         for name, entries in values["history"].items()
     }
-    estimator.model_ = _unpack_model(values["model"], "", contents, estimator.n_features_in_)
+    estimator.model_ = _unpack_model(values["model"], "", contents, estimator.columns_.n)
     if estimator.model_.n_rounds != estimator.n_rounds_:
         raise ValueError("its rounds are not as many as it says")
     return estimator
@@ -85,12 +93,16 @@ def _plain_arguments(estimator: Any) -> dict[str, Any]:
     if callable(arguments.get("eval_metric")):
         arguments["eval_metric"] = "loss"  # a function; needed in training only
     state = arguments.get("random_state")
-    if state is not None and not isinstance(state, int):
-        arguments["random_state"] = None
+    if state is not None and not isinstance(state, int | np.integer):
+        arguments["random_state"] = None  # a generator; needed in training only
     return {name: _plain(value) for name, value in arguments.items()}
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(entry) for entry in value]
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -101,9 +113,24 @@ def _plain_labels(classes: Any) -> list[Any]:
     return labels
 
 
-def _plain_names(estimator: Any) -> list[str] | None:
-    names = getattr(estimator, "feature_names_in_", None)
-    return None if names is None else [str(name) for name in names]
+def _plain_categories(columns: Columns) -> dict[str, list[Any]]:
+    for name, known in columns.categories.items():
+        if not all(isinstance(category, str | int | float) for category in known):
+            raise ValueError(
+                f"column {name!r} has categories that are no text and no numbers: such a model "
+                "cannot be saved"
+            )
+    return columns.categories
+
+
+def _columns(values: dict[str, Any]) -> Columns:
+    names, categories = values["feature_names"], values.get("categories", {})
+    found = Columns(int(values["n_features"]), names, categories)
+    if found.n < 1 or (names is not None and len(names) != found.n):
+        raise ValueError("its features are told in different ways")
+    if not set(categories) <= set(names or ()):
+        raise ValueError("it has categories of a feature that it has not")
+    return found
 
 
 def _pack_model(model: Model, prefix: str, contents: Contents) -> dict[str, Any]:
@@ -122,6 +149,7 @@ def _pack_model(model: Model, prefix: str, contents: Contents) -> dict[str, Any]
         "n_labels": model.n_labels,
         "edges": model.edge_family,
         "n_types": model.n_types,
+        "is_forest": model.is_forest,
         "tables": {},
     }
     for part, tables in (("edge", model.edge), ("ends", model.ends)):
@@ -145,17 +173,25 @@ def _unpack_model(
     family = packed["edges"]
     if family not in ("table", "linear", "trees", None):
         raise ValueError(f"unknown edges {family!r}")
+    # Before anything grows with them: a small file must not ask for much memory or time.
+    if not (1 <= order <= MOST_ORDER and n_labels >= 1 and n_rounds >= 0):
+        raise ValueError(f"it has order {order}, {n_labels} labels and {n_rounds} rounds")
+    if n_types is not None and not 1 <= n_types <= MOST_TYPES:
+        raise ValueError(f"it has {n_types} edge types")
+    size = n_labels ** (order + 1)
+    if family is not None and size > MOST_ENTRIES:
+        raise ValueError(f"order {order} with {n_labels} labels needs tables that are too large")
     model = Model(
         order=order,
         n_labels=n_labels,
-        node=_trees(contents, f"{prefix}node", n_labels, n_features),
+        node=_trees(contents, f"{prefix}node", n_labels, n_features, n_rounds),
         edge_family=family,
         n_types=n_types,
+        is_forest=bool(packed["is_forest"]),
     )
-    size = n_labels ** (order + 1)
     if family == "trees":
         model.edge_functions = [
-            _trees(contents, f"{prefix}edge{kind}", size, n_features)
+            _trees(contents, f"{prefix}edge{kind}", size, n_features, n_rounds)
             for kind in range(n_types or 1)
         ]
     front = () if n_types is None else (int(n_types),)
@@ -174,10 +210,14 @@ def _unpack_model(
     return model
 
 
-def _trees(contents: Contents, name: str, n_outputs: int, n_features: int) -> BoostedTrees:
+def _trees(
+    contents: Contents, name: str, n_outputs: int, n_features: int, n_rounds: int
+) -> BoostedTrees:
     raw = contents.blobs.get(name)
     if raw is not None:
         tree_format.check(raw, n_features=n_features, n_outputs=n_outputs)
+    if n_rounds != (0 if raw is None else tree_format.n_rounds(raw)):
+        raise ValueError(f"the trees {name} are not those of {n_rounds} rounds")
     return BoostedTrees(XGBoostLearner(), n_outputs, raw)
 
 
@@ -195,6 +235,10 @@ def _tables(
         shape = array.shape[1:] if packed["by_round"] else array.shape
         if shape != shapes[name] or array.dtype != np.float32:
             raise ValueError(f"the table {name} has shape {shape}, not {shapes[name]}")
+    if not arrays:
+        raise ValueError("it has tables without names")
     if packed["by_round"]:
+        if any(len(array) != n_rounds + 1 for array in arrays.values()):
+            raise ValueError(f"its tables are not those of {n_rounds} rounds")
         return Tables.from_rounds(arrays, float(packed["l2"]))
     return Tables.from_sum(arrays, float(packed["l2"]), n_rounds)

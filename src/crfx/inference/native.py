@@ -28,6 +28,8 @@ def native_problem(problem: Problem) -> NativeProblem:
     edge, sharing, order = scores.edge, problem.sharing, problem.order
     if edge is None:
         edge, sharing, order = np.zeros((scores.n_labels,) * 2, scores.dtype), "shared", 1
+    if sharing == "typed" and batch.edge_types is None:
+        raise ValueError("edge scores have a table per edge type, but the batch has no edge_types")
     kind: Any = _core.Problem32 if scores.dtype == np.float32 else _core.Problem64
     return kind(
         scores.node,

@@ -57,6 +57,8 @@ class Contents:
 def write(path: str | os.PathLike[str], contents: Contents) -> None:
     """Write a model file, whole or not at all."""
     target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {target.parent} to write {target.name} in")
     handle, name = tempfile.mkstemp(dir=target.parent or ".", prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -119,7 +119,7 @@ class Likelihood:
     def _node(
         self, problem: Problem, free: SumProduct, clamped: SumProduct | None, curvature: Curvature
     ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-        p, truth = free.node, self.truth
+        p, truth = _at_most_one(free.node), self.truth
         if curvature.first_order:
             curved = np.ones_like(p)
         else:
@@ -169,8 +169,8 @@ class Likelihood:
     def _each_edge(
         self, problem: Problem, free: SumProduct, clamped: SumProduct | None, curvature: Curvature
     ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-        p, truth = free.edge, self.truth
-        assert p is not None
+        assert free.edge is not None
+        p, truth = _at_most_one(free.edge), self.truth
         if curvature.first_order:
             curved = np.zeros_like(p)
             curved[truth.structure.edge_rows(truth.batch)] = 1.0
@@ -208,6 +208,11 @@ class Likelihood:
     def _weights_of(self, rows: IntArray) -> FloatArray:
         weights = self.truth.row_weights
         return np.ones(len(rows)) if weights is None else weights[rows].astype(np.float64)
+
+
+def _at_most_one(p: FloatArray) -> FloatArray:
+    """In place: rounding may leave a sure event above 1, and its curvature below 0."""
+    return np.minimum(p, p.dtype.type(1), out=p)
 
 
 def event_curvature(

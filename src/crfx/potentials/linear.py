@@ -9,7 +9,6 @@ import numpy.typing as npt
 from scipy import sparse
 
 Array32 = npt.NDArray[np.float32]
-Features: Any = Any
 
 CG_STEPS = 8
 CG_TOLERANCE = 1e-3

@@ -30,6 +30,12 @@ class BoostedRegressors:
         """Forget them."""
         self._X, self._followed = None, []
 
+    def copy(self, regressor: Any, seed: int) -> BoostedRegressors:
+        """The same rounds, to be followed by others."""
+        copied = BoostedRegressors(regressor, self.n_outputs, seed)
+        copied._rounds = list(self._rounds)
+        return copied
+
     def propose(self, gradient: Array32, curvature: Array32, number: int) -> Addition:
         """Fit one regressor per column of (rows, outputs) gradient and curvature."""
         fitted = [
@@ -43,6 +49,8 @@ class BoostedRegressors:
         )
 
     def _fit(self, gradient: Array32, curvature: Array32, number: int) -> Any:
+        if not len(gradient):  # regressors of scikit-learn refuse to learn from nothing
+            return _Zero()
         regressor = clone(self.regressor)
         if "random_state" in regressor.get_params():
             state = np.random.SeedSequence([self.seed, number]).generate_state(1)[0]
@@ -71,6 +79,13 @@ class BoostedRegressors:
             for fitted, step in self._rounds[:n_rounds]:
                 total += np.float32(step) * _predict(fitted, X)
         return total
+
+
+class _Zero:
+    """What is learned from no rows."""
+
+    def predict(self, X: Any) -> npt.NDArray[np.float64]:
+        return np.zeros(X.shape[0])
 
 
 def _predict(fitted: list[Any], X: Any) -> Array32:

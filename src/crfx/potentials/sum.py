@@ -19,6 +19,7 @@ def add_scores(
     first: Scores, first_sharing: Sharing, second: Scores, second_sharing: Sharing, batch: Batch
 ) -> Scores:
     """Return the sum, with edges shared as the wider of the two shares them."""
+    _check_orders(first, first_sharing, second, second_sharing)
     target = wider(first_sharing, second_sharing)
     if first_sharing == second_sharing == "typed":
         _check_types(first, second)
@@ -46,6 +47,19 @@ def _lifted(
         assert batch.edge_types is not None
         return edge[np.clip(batch.edge_types, 0, len(edge) - 1)]  # clipped where no edge ends
     return np.broadcast_to(edge, (batch.n_rows, *edge.shape))
+
+
+def _check_orders(
+    first: Scores, first_sharing: Sharing, second: Scores, second_sharing: Sharing
+) -> None:
+    """NumPy would add a table of two labels to every slice of one of three."""
+    orders = {
+        scores.edge.ndim - (2 if sharing == "shared" else 3) + 1
+        for scores, sharing in ((first, first_sharing), (second, second_sharing))
+        if scores.edge is not None
+    }
+    if len(orders) > 1:
+        raise ValueError(f"edges of order {min(orders)} cannot be added to those of {max(orders)}")
 
 
 def _check_types(first: Scores, second: Scores) -> None:

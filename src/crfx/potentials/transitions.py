@@ -97,6 +97,11 @@ class Tables:
         self._marked = None
         self._n_rounds = min(self._n_rounds, n_rounds)
 
+    @property
+    def by_round(self) -> bool:
+        """Whether what every round added is kept."""
+        return self._rounds is not None
+
     def rounds(self) -> dict[str, Array32] | None:
         """(1 + rounds, ...) by name: where the tables started and what was added; None if lost."""
         if self._rounds is None:

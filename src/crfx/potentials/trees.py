@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -81,6 +82,13 @@ class BoostedTrees:
         if self._ensemble is None and self.raw is not None:
             self._ensemble = TreeEnsemble(self.raw, self.n_outputs, self.learner.n_jobs)
         return self._ensemble
+
+    def use_threads(self, n_jobs: int) -> None:
+        """Predict on so many threads from now on."""
+        if n_jobs != self.learner.n_jobs:
+            self.learner = replace(self.learner, n_jobs=n_jobs)
+            if self._ensemble is not None:
+                self._ensemble.use_threads(n_jobs)
 
     def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> Array32:
         """(rows, outputs) of the first ``n_rounds`` rounds, by default all."""

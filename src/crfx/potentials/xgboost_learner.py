@@ -161,9 +161,14 @@ class TreeEnsemble:
             )
         return np.asarray(values).reshape(shape)
 
+    def use_threads(self, n_jobs: int) -> None:
+        """Predict on so many threads from now on."""
+        self._booster.set_param({"nthread": n_jobs})
+
     def importance(self, kind: str) -> dict[str, float]:
         """Total or mean gain, cover or number of splits of every feature that is used."""
-        found: dict[str, Any] = self._booster.get_score(importance_type=kind)
+        with plain_errors():
+            found: dict[str, Any] = self._booster.get_score(importance_type=kind)
         return {name: float(np.sum(value)) for name, value in found.items()}
 
 

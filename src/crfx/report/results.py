@@ -9,6 +9,7 @@ import platform
 import subprocess
 import tempfile
 from dataclasses import asdict, dataclass
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,7 @@ def finished(experiment: str, task: Task, outcome: Outcome, seconds: float) -> U
             "numpy": version("numpy"),
             "python": platform.python_version(),
         },
-        commit=_commit(),
+        commit=note_commit(),
         date=datetime.date.today().isoformat(),
     )
 
@@ -119,8 +120,12 @@ def _processor() -> str:
     return names[0] if names else platform.processor() or platform.machine()
 
 
-def _commit() -> str | None:
-    """The commit of the checkout that crfx runs from, marked if files differ; None elsewhere."""
+@cache
+def note_commit() -> str | None:
+    """The commit of the checkout that crfx runs from, marked if files differ; None elsewhere.
+
+    Noted once for every process: when first asked, which is when it begins to work.
+    """
     root = Path(__file__).parents[3]
     if not (root / ".git").exists():
         return None

@@ -10,8 +10,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
 
-from crfx.report.experiments.task import Experiment, Outcome, Task
-from crfx.report.results import UnitResult, finished, read_row, unit_path, write_unit
+from crfx.report.experiments.task import Experiment, Task
+from crfx.report.results import UnitResult, finished, note_commit, read_row, unit_path, write_unit
 from crfx.report.tables import Row, Table
 
 Told = Callable[[Task, UnitResult | None], None]
@@ -67,7 +67,7 @@ def run(
         for task in tasks:
             tell(task, None)
             task = replace(task, verbose=verbose)
-            _keep(table, task, _timed(_experiment(table, task, experiments), task), results, tell)
+            _keep(table, task, _done(*_experiment(table, task, experiments), task), results, tell)
         return
     _run_side_by_side(table, tasks, results, experiments, jobs, tell)
 
@@ -88,7 +88,7 @@ def _run_side_by_side(
         running = {}
         for task in tasks:
             task = replace(task, n_jobs=threads)
-            running[pool.submit(_timed, _experiment(table, task, experiments), task)] = task
+            running[pool.submit(_done, *_experiment(table, task, experiments), task)] = task
         for future in as_completed(running):
             if future.cancelled():
                 continue
@@ -102,28 +102,28 @@ def _run_side_by_side(
         raise failure
 
 
-def _experiment(table: Table, task: Task, experiments: Mapping[str, Experiment]) -> Experiment:
+def _experiment(
+    table: Table, task: Task, experiments: Mapping[str, Experiment]
+) -> tuple[str, Experiment]:
     name = table.row(task.row).experiment
     if name is None or name not in experiments:
         raise ValueError(
             f"row {task.row!r}: there is no experiment {name!r}; "
             f"there are {', '.join(sorted(experiments))}"
         )
-    return experiments[name]
+    return name, experiments[name]
 
 
-def _timed(experiment: Experiment, task: Task) -> tuple[Outcome, float]:
+def _done(name: str, experiment: Experiment, task: Task) -> UnitResult:
+    note_commit()  # of the code that runs here and now: hours later there may be another
     begin = time.perf_counter()
     try:
         outcome = experiment(task)
     except ValueError as error:
         raise ValueError(f"{task}: {error}") from error
-    return outcome, time.perf_counter() - begin
+    return finished(name, task, outcome, time.perf_counter() - begin)
 
 
-def _keep(
-    table: Table, task: Task, outcome: tuple[Outcome, float], results: Path, tell: Told
-) -> None:
-    result = finished(table.row(task.row).experiment or "", task, *outcome)
+def _keep(table: Table, task: Task, result: UnitResult, results: Path, tell: Told) -> None:
     write_unit(unit_path(results, table, task.row, task.unit), result)
     tell(task, result)

@@ -1,7 +1,8 @@
 """Takes tiny problems, gives oracles to compare with; comes after `inference`, before nothing else.
 
 Public, so that users can put their own parts to the same tests: enumeration of all labellings,
-finite differences, and makers of random problems.  Nothing in the library imports this package.
+finite differences, and makers of random problems and tasks.  Nothing in the library imports this
+package.
 """
 
 from crfx.testing.differences import central_differences
@@ -12,6 +13,7 @@ from crfx.testing.enumeration import (
     enumerate_instances,
 )
 from crfx.testing.problems import RawProblem, make_parents, make_problem, problems
+from crfx.testing.tasks import make_task
 
 __all__ = [
     "Enumerated",
@@ -22,5 +24,6 @@ __all__ = [
     "enumerate_instances",
     "make_parents",
     "make_problem",
+    "make_task",
     "problems",
 ]

@@ -26,6 +26,9 @@ Changes = dict[str, FloatArray]
 """What to add to the scores, by name: node, edge, start, end."""
 
 
+Sampler = Callable[[int], npt.NDArray[np.bool_] | None]
+
+
 @dataclass(frozen=True, eq=False)
 class Proposal:
     """A change of the training scores and of those that are followed.
@@ -69,20 +72,13 @@ class NodeBlock(Block):
 
     parts = ("node",)
 
-    def __init__(
-        self,
-        function: AdditiveFunction,
-        sample: Callable[[int], npt.NDArray[np.bool_] | None] = lambda number: None,
-    ) -> None:
+    def __init__(self, function: AdditiveFunction, sample: Sampler = lambda number: None) -> None:
         self.function, self.sample = function, sample
 
     def propose(self, evaluation: Evaluation, number: int) -> Proposal:
         """Fit one function per label."""
         gradient, curvature = evaluation.gradient["node"], evaluation.curvature["node"]
-        rows = self.sample(number)
-        if rows is not None:
-            gradient[~rows] = 0.0
-            curvature[~rows] = 0.0
+        _leave_out(self.sample(number), gradient, curvature)
         found = self.function.propose(gradient, curvature, number)
         followed: list[Changes] = [{"node": delta} for delta in found.followed]
         return Proposal({"node": found.delta}, followed, found.accept)
@@ -93,6 +89,20 @@ class NodeBlock(Block):
     def keep(self, n_rounds: int) -> None:
         """Drop later rounds."""
         self.function.keep(n_rounds)
+
+
+def _leave_out(
+    sampled: npt.NDArray[np.bool_] | None, gradient: FloatArray, curvature: FloatArray
+) -> None:
+    """Rows that are not sampled count for nothing, in place."""
+    if sampled is not None:
+        gradient[~sampled] = 0.0
+        curvature[~sampled] = 0.0
+
+
+def _flat(tables: FloatArray) -> FloatArray:
+    """(rows, entries) from (rows, K, ..., K); of no rows too."""
+    return tables.reshape(len(tables), int(np.prod(tables.shape[1:])))
 
 
 class TableBlock(Block):
@@ -151,25 +161,30 @@ class EdgeRows:
 
 
 class EdgeFunctionBlock(Block):
-    """Edge scores by functions of the features: an output per table entry, a function per type."""
+    """Edge scores by functions of the features: an output per table entry, a function per type.
+
+    ``sample`` (number) -> (rows,) bool or None: the rows that round looks at.
+    """
 
     parts = ("each_edge",)
 
     def __init__(
-        self, functions: list[AdditiveFunction], rows: EdgeRows, followed: list[EdgeRows]
+        self,
+        functions: list[AdditiveFunction],
+        rows: EdgeRows,
+        followed: list[EdgeRows],
+        sample: Sampler = lambda number: None,
     ) -> None:
         self.functions, self.rows, self.followed = functions, rows, followed
+        self.sample = sample
 
     def propose(self, evaluation: Evaluation, number: int) -> Proposal:
         """Fit one function per table entry, on the rows where an edge of its type ends."""
         gradient, curvature = evaluation.gradient["edge"], evaluation.curvature["edge"]
+        _leave_out(self.sample(number), gradient, curvature)
         table = gradient.shape[1:]
         found = [
-            function.propose(
-                gradient[rows].reshape(len(rows), -1),
-                curvature[rows].reshape(len(rows), -1),
-                number,
-            )
+            function.propose(_flat(gradient[rows]), _flat(curvature[rows]), number)
             for function, rows in zip(self.functions, self.rows.by_type, strict=True)
         ]
 
@@ -211,11 +226,7 @@ class LinearEdgeBlock(Block):
         delta = np.stack(
             [
                 newton_step(
-                    features,
-                    gradient[rows].reshape(len(rows), -1),
-                    curvature[rows].reshape(len(rows), -1),
-                    own,
-                    self.weights.l2,
+                    features, _flat(gradient[rows]), _flat(curvature[rows]), own, self.weights.l2
                 )
                 for features, rows, own in zip(
                     self.rows.features, self.rows.by_type, weights, strict=True

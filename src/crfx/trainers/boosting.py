@@ -24,16 +24,23 @@ from crfx.trainers.callbacks import Callback, History, Progress, any_stops
 
 MOST_HALVINGS = 12
 """Then a step is given up: by now it is 1/4096 of what the curvature suggested."""
+RESOLUTION = float(np.finfo(np.float32).eps)
+"""What the objective may be off by, per row: scores are float32."""
 
 
 @dataclass(eq=False)
 class WorkingScores:
-    """Scores of a batch that grow during training; arrays are changed in place."""
+    """Scores of a batch that grow during training, and those before the last step.
+
+    A step is always counted from where it began: after halving, the scores are those that a model
+    with the smaller step gives, bit by bit.
+    """
 
     batch: Batch
     structure: Chain | Forest
     sharing: Sharing
     arrays: dict[str, FloatArray]
+    _before: dict[str, FloatArray] = field(default_factory=dict)
 
     def problem(self) -> Problem:
         """The scores as they are now, ready for inference."""
@@ -41,8 +48,17 @@ class WorkingScores:
 
     def add(self, changes: Changes, step: float) -> None:
         """Add ``step`` times the changes."""
+        for name in changes:
+            moved = self._before.get(name)  # memory that is free now
+            moved = np.empty_like(self.arrays[name]) if moved is None else moved
+            self._before[name], self.arrays[name] = self.arrays[name], moved
+        self.add_instead(changes, step)
+
+    def add_instead(self, changes: Changes, step: float) -> None:
+        """Add ``step`` times the changes to what was there before they were last added."""
         for name, change in changes.items():
-            self.arrays[name] += np.float32(step) * change
+            np.multiply(change, np.float32(step), out=self.arrays[name])
+            self.arrays[name] += self._before[name]
 
 
 @dataclass(eq=False)
@@ -76,12 +92,12 @@ class Boosting:
     history: History = field(default_factory=dict)
     _pending: _Pending | None = None
     _halvings: int = 0
+    _gamma: float | None = None
 
     def run(self, n_rounds: int) -> int:
         """Train up to ``n_rounds`` rounds, first ones included; return how many there are."""
         begin, number = time.perf_counter(), self.first_round
         while number < n_rounds:
-            gamma = None
             for index, block in enumerate(self.blocks):
                 evaluation = self._settled(block.parts)
                 if index == 0 and number > self.first_round:
@@ -90,10 +106,8 @@ class Boosting:
                         return number
                     begin = time.perf_counter()
                 if evaluation.mean_gamma is not None:
-                    gamma = evaluation.mean_gamma
+                    self._gamma = evaluation.mean_gamma
                 self._take(block, evaluation, number)
-            if gamma is not None:
-                self.history.setdefault("gamma", []).append(gamma)
             number += 1
         if number > self.first_round:
             self._finish(number, self._settled(()).value, begin)
@@ -111,8 +125,11 @@ class Boosting:
         pending = self._pending
         if pending is None:
             return evaluation
-        while not self._total(evaluation, pending) <= pending.before:
-            self._halve(pending)
+        small_rises = 0
+        while not (rise := self._total(evaluation, pending) - pending.before) <= 0.0:
+            small_rises += rise <= RESOLUTION * self.scores.batch.n_rows
+            # Twice no more than rounding: there is nothing left to gain.
+            self._halve(pending, give_up=small_rises == 2)
             evaluation = self._evaluate(parts)
             if pending.step == 0.0:
                 break
@@ -126,11 +143,11 @@ class Boosting:
     def _evaluate(self, parts: Sequence[PartName]) -> Evaluation:
         return self.objective.evaluate(self.scores.problem(), parts, self.curvature)
 
-    def _halve(self, pending: _Pending) -> None:
+    def _halve(self, pending: _Pending, *, give_up: bool) -> None:
         pending.halvings += 1
-        smaller = pending.step / 2 if pending.halvings < MOST_HALVINGS else 0.0
-        self.scores.add(pending.proposal.changes, smaller - pending.step)
-        pending.step = smaller
+        give_up = give_up or pending.halvings == MOST_HALVINGS
+        pending.step = 0.0 if give_up else pending.step / 2
+        self.scores.add_instead(pending.proposal.changes, pending.step)
 
     def _penalties(self, skip: Block | None = None) -> float:
         return sum(block.penalty() for block in self.blocks if block is not skip)
@@ -147,9 +164,13 @@ class Boosting:
             "seconds": time.perf_counter() - begin,
         }
         self._halvings = 0
+        if self._gamma is not None:
+            record["gamma"] = self._gamma
         if self.metric is not None:
             record["eval_metric"] = self.metric()
-        for name, entry in record.items():
-            self.history.setdefault(name, []).append(entry)
+        for name in {**self.history, **record}:  # one entry per round, NaN where there is none
+            entries = self.history.setdefault(name, [])
+            entries += [np.nan] * (n_rounds - 1 - len(entries))
+            entries.append(record.get(name, np.nan))
         progress = Progress(n_rounds, self.history, self.save)
         return any_stops(self.callbacks, progress)

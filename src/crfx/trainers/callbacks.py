@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
+
+import numpy as np
 
 History = dict[str, list[float]]
 
@@ -42,13 +45,16 @@ class EarlyStopping:
 
     def __call__(self, progress: Progress) -> bool:
         """Compare with the best so far."""
-        value = progress.history[self.name][-1]
+        return self.see(progress.history[self.name][-1], progress.n_rounds)
+
+    def see(self, value: float, n_rounds: int) -> bool:
+        """Note the value after so many rounds; whether to stop.  NaN is never the best."""
         better = self.best is None or (
             value > self.best if self.larger_is_better else value < self.best
         )
-        if better:
-            self.best, self.best_round = value, progress.n_rounds
-        return progress.n_rounds - self.best_round >= self.rounds
+        if better and not np.isnan(value):
+            self.best, self.best_round = value, n_rounds
+        return n_rounds - self.best_round >= self.rounds
 
 
 @dataclass
@@ -57,6 +63,13 @@ class Checkpoint:
 
     path: str | os.PathLike[str]
     every: int = 10
+
+    def __post_init__(self) -> None:
+        if self.every < 1:
+            raise ValueError(f"every is {self.every}: it must be 1 or more")
+        folder = Path(self.path).parent
+        if not folder.is_dir():
+            raise FileNotFoundError(f"there is no folder {folder} to save {self.path} in")
 
     def __call__(self, progress: Progress) -> None:
         """Save if it is time."""

@@ -1,0 +1,84 @@
+"""What the arguments of GBCRF may be; checked before anything is trained."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crfx.estimators.evaluation import check_metric
+from crfx.objectives import curvature as curvatures
+
+if TYPE_CHECKING:
+    from crfx.estimators.gbcrf import GBCRF
+
+OWN_PARAMS = {
+    "eta",
+    "learning_rate",
+    "objective",
+    "num_class",
+    "seed",
+    "random_state",
+    "base_score",
+    "nthread",
+    "n_jobs",
+    "max_bin",
+    "max_depth",
+    "max_leaves",
+    "grow_policy",
+    "lambda",
+    "reg_lambda",
+    "min_child_weight",
+    "subsample",
+    "colsample_bynode",
+    "tree_method",
+}
+"""Parameters of XGBoost that do not go through ``tree_params``, by all their names."""
+
+
+def check_parameters(crf: GBCRF) -> None:
+    """Raise ValueError at the first argument that makes no sense."""
+    _check_whole("n_estimators", crf.n_estimators, 0)
+    _check_whole("max_bin", crf.max_bin, 2)
+    if crf.early_stopping_rounds is not None:
+        _check_whole("early_stopping_rounds", crf.early_stopping_rounds, 1)
+    if not _is_number(crf.order) or crf.order != int(crf.order) or crf.order < 1:
+        raise ValueError(
+            f"order is {crf.order!r}: it must be 1 or more; edges=None makes positions independent"
+        )
+    for name in ("learning_rate", "subsample"):
+        value = getattr(crf, name)
+        if not _is_number(value) or not 0 < value <= 1:
+            raise ValueError(f"{name} is {value!r}: it must lie in (0, 1]")
+    if not _is_number(crf.edge_l2) or not 0 <= crf.edge_l2 < np.inf:
+        raise ValueError(f"edge_l2 is {crf.edge_l2!r}: it must be 0 or more")
+    _check_choice("edges", crf.edges, ("table", "linear", "trees", None))
+    _check_choice("decode", crf.decode, ("viterbi", "marginal"))
+    check_metric(crf.eval_metric)
+    curvatures.parse(crf.curvature)
+    _check_tree_params(crf)
+
+
+def _check_tree_params(crf: GBCRF) -> None:
+    own = sorted(set(crf.tree_params or {}) & OWN_PARAMS)
+    if own:
+        raise ValueError(
+            f"tree_params holds {', '.join(own)}: GBCRF sets these itself; use its arguments"
+        )
+    if crf.tree_params and crf.base_learner is not None:
+        raise ValueError("tree_params are for XGBoost, but a base_learner takes its place")
+
+
+def _check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} is {value!r}: choose one of {', '.join(map(repr, choices))}")
+
+
+def _check_whole(name: str, value: Any, least: int) -> None:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < least:
+        raise ValueError(f"{name} is {value!r}: it must be a whole number of {least} or more")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)

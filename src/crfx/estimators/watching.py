@@ -1,0 +1,58 @@
+"""What looks on while a GBCRF is trained: its own count of rounds, early stopping."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from crfx.model import Model
+from crfx.trainers.blocks import Block
+from crfx.trainers.callbacks import EarlyStopping, History
+
+if TYPE_CHECKING:
+    from crfx.estimators.gbcrf import GBCRF
+
+
+@dataclass(eq=False)
+class CountRounds:
+    """Keeps the estimator's own count up to date, so that it can be saved between rounds."""
+
+    estimator: GBCRF
+
+    def __call__(self, progress: Any) -> None:
+        """Count."""
+        self.estimator.n_rounds_ = progress.n_rounds
+        self.estimator.best_iteration_ = progress.n_rounds - 1
+
+
+@dataclass(eq=False)
+class RestoreBest:
+    """Early stopping that can give back the best round."""
+
+    stopping: EarlyStopping
+    blocks: list[Block]
+
+    def __call__(self, progress: Any) -> bool:
+        """Compare with the best so far; let blocks note a new best."""
+        return self._seen(self.stopping(progress), progress.n_rounds)
+
+    def _seen(self, stop: bool, n_rounds: int) -> bool:
+        if self.stopping.best_round == n_rounds:
+            for block in self.blocks:
+                block.mark(n_rounds)
+        return stop
+
+    def go_on(self, history: History, model: Model, n_rounds: int, value: float) -> bool:
+        """Take over after ``n_rounds`` rounds of an earlier run; whether to stop at once.
+
+        As if there had been one run, where that run watched the same metric and its best round can
+        be restored.  Else the model as it is, of that ``value``, is the best so far.
+        """
+        entries = history.get(self.stopping.name, [])[:n_rounds]
+        if len(entries) == n_rounds and not np.isnan(entries).any() and model.can_be_cut:
+            stops = [self.stopping.see(entry, n + 1) for n, entry in enumerate(entries)]
+            return self._seen(stops[-1], n_rounds)
+        self.stopping.best_round = n_rounds
+        return self._seen(self.stopping.see(value, n_rounds), n_rounds)

@@ -1,0 +1,153 @@
+"""Training that goes on: as one run, from a file, after early stopping; what cannot be added."""
+
+import numpy as np
+import pytest
+from sklearn.tree import DecisionTreeRegressor
+
+from crfx import GBCRF, Checkpoint, load
+from crfx.testing import make_task
+
+X, Y = make_task()
+X_DEV, Y_DEV = make_task(1, 12)
+ONE = {"random_state": 0, "n_jobs": 1}
+TYPES = [np.arange(len(x)) % 2 for x in X]
+PARENTS = [np.arange(len(x)) - 1 for x in X]
+
+
+def marginals(crf, **structure):
+    return np.concatenate(crf.predict_marginals(X, **structure))
+
+
+def test_a_path_is_a_model(tmp_path):
+    GBCRF(2, **ONE).fit(X, Y).save(tmp_path / "m.crfx")
+    more = GBCRF(2, **ONE).fit(X, Y, init_model=tmp_path / "m.crfx")
+    np.testing.assert_array_equal(marginals(more), marginals(GBCRF(4, **ONE).fit(X, Y)))
+
+
+@pytest.mark.parametrize("change", [{"curvature": "mixing"}, {"edge_l2": 0.5}, {"max_depth": 2}])
+def test_arguments_that_may_change(change):
+    """Rounds are added to the model itself; "auto" is "mixing"."""
+    old = GBCRF(2, **ONE).fit(X, Y)
+    more = GBCRF(3, **ONE, **change).fit(X, Y, init_model=old)
+    assert more.n_rounds_ == 5
+    assert more.model_.base is None
+
+
+def test_regressors_are_trained_further():
+    settings = {**ONE, "base_learner": DecisionTreeRegressor(max_depth=2)}
+    old = GBCRF(2, **settings).fit(X, Y)
+    more = GBCRF(3, **settings).fit(X, Y, init_model=old)
+    whole = GBCRF(5, **settings).fit(X, Y)
+    assert (more.n_rounds_, old.n_rounds_) == (5, 2)
+    np.testing.assert_allclose(marginals(more), marginals(whole), atol=1e-6)
+
+
+def test_a_run_resumed_after_halvings_is_the_same():
+    """A step that is halved starts from where it began, not from where it went wrong."""
+    settings = {**ONE, "learning_rate": 1.0, "curvature": 0.3, "max_depth": 3}
+    whole = GBCRF(12, **settings).fit(X, Y)
+    assert sum(whole.history_["halvings"][:6]) > 0
+    first = GBCRF(6, **settings).fit(X, Y)
+    second = GBCRF(6, **settings).fit(X, Y, init_model=first)
+    np.testing.assert_array_equal(marginals(second), marginals(whole))
+    assert second.history_["objective"] == whole.history_["objective"]
+
+
+@pytest.mark.parametrize("metric", ["loss", "token_accuracy"])
+def test_early_stopping_goes_on_where_it_was(tmp_path, metric):
+    settings = {**ONE, "learning_rate": 0.5, "early_stopping_rounds": 6, "eval_metric": metric}
+    watched = {"eval_set": (X_DEV, Y_DEV)}
+    whole = GBCRF(60, **settings).fit(X, Y, **watched)
+    n_trained = len(whole.history_["objective"])
+    assert whole.n_rounds_ < n_trained < 60
+    for cut in (whole.n_rounds_ - 1, whole.n_rounds_ + 2):
+        path = tmp_path / f"{cut}.crfx"
+
+        def interrupt(progress, cut=cut):
+            if progress.n_rounds == cut:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            GBCRF(60, **settings).fit(
+                X, Y, **watched, callbacks=[Checkpoint(path, every=cut), interrupt]
+            )
+        resumed = GBCRF(60 - cut, **settings).fit(X, Y, **watched, init_model=load(path))
+        assert resumed.n_rounds_ == whole.n_rounds_
+        np.testing.assert_array_equal(marginals(resumed), marginals(whole))
+        assert len(resumed.history_["objective"]) == n_trained
+
+
+def test_early_stopping_never_loses_what_was_there():
+    old = GBCRF(5, **ONE).fit(X, Y)
+    nothing = GBCRF(0, early_stopping_rounds=3, **ONE)
+    nothing.fit(X, Y, init_model=old, eval_set=(X_DEV, Y_DEV))
+    assert nothing.n_rounds_ == 5
+    # Overfitted already: what comes is worse than the start, which is restored.
+    far = GBCRF(80, learning_rate=1.0, **ONE).fit(X, Y)
+    more = GBCRF(20, learning_rate=1.0, early_stopping_rounds=3, **ONE)
+    more.fit(X, Y, init_model=far, eval_set=(X_DEV, Y_DEV))
+    start = -far.log_likelihood(X_DEV, Y_DEV).sum()
+    assert -more.log_likelihood(X_DEV, Y_DEV).sum() <= start * (1 + 1e-6)
+
+
+def test_history_has_one_entry_per_round():
+    settings = {**ONE, "learning_rate": 0.5, "early_stopping_rounds": 3}
+    old = GBCRF(60, **settings).fit(X, Y, eval_set=(X_DEV, Y_DEV))
+    assert len(old.history_["objective"]) == old.n_rounds_ + 3
+    more = GBCRF(2, learning_rate=0.5, **ONE).fit(X, Y, init_model=old)
+    assert {len(entries) for entries in more.history_.values()} == {more.n_rounds_}
+    assert np.isnan(more.history_["eval_metric"][-2:]).all()
+    assert (np.diff(more.history_["objective"]) <= 0).all()
+    other = GBCRF(2, eval_metric="token_accuracy", **ONE)
+    other.fit(X, Y, init_model=old, eval_set=(X_DEV, Y_DEV))
+    values = np.array(other.history_["eval_metric"])
+    assert np.isnan(values[: old.n_rounds_]).all()
+    assert not np.isnan(values[old.n_rounds_ :]).any()
+
+
+def test_a_metric_that_fails_leaves_whole_rounds():
+    def metric(true, predicted):
+        if len(crf.history_.get("objective", ())) == 2:
+            raise RuntimeError
+        return 0.5
+
+    crf = GBCRF(9, eval_metric=metric, **ONE)
+    with pytest.raises(RuntimeError):
+        crf.fit(X, Y, eval_set=(X_DEV, Y_DEV))
+    assert crf.n_rounds_ == 2
+    assert {len(entries) for entries in crf.history_.values()} == {2}
+
+
+@pytest.mark.parametrize("edges", ["table", "linear", "trees"])
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        ({"edge_types": TYPES}, {}, "edge_types exactly"),
+        ({}, {"edge_types": TYPES}, "edge_types exactly"),
+        ({"edge_types": TYPES}, {"edge_types": [t + 1 for t in TYPES]}, "not seen in training"),
+        ({}, {"parents": PARENTS}, "trained on chains"),
+        ({"parents": PARENTS}, {}, "trained on forests"),
+    ],
+)
+@pytest.mark.parametrize("over", ["same", None])
+def test_a_model_goes_on_in_its_own_structure(edges, first, second, message, over):
+    """Trained further, or as a base under a model without edges."""
+    old = GBCRF(2, edges=edges, **ONE).fit(X, Y, **first)
+    with pytest.raises(ValueError, match=message):
+        GBCRF(1, edges=edges if over == "same" else None, **ONE).fit(X, Y, **second, init_model=old)
+
+
+@pytest.mark.parametrize(("low", "high"), [(1, 2), (2, 1)])
+def test_edges_of_another_order_are_not_added(low, high):
+    old = GBCRF(2, order=low, **ONE).fit(X, Y)
+    with pytest.raises(ValueError, match=f"order {low}, which cannot be added"):
+        GBCRF(1, order=high, **ONE).fit(X, Y, init_model=old)
+    alone = GBCRF(2, edges=None, order=low, **ONE).fit(X, Y)
+    stacked = GBCRF(1, order=high, **ONE).fit(X, Y, init_model=alone)
+    assert stacked.score(X, Y) > 0.5
+
+
+def test_a_label_that_the_base_does_not_know_is_told():
+    old = GBCRF(2, **ONE).fit(X, Y)
+    with pytest.raises(ValueError, match="'new', which was not seen in the training of init_model"):
+        GBCRF(2, **ONE).fit(X, [["new"] * len(y) for y in Y], init_model=old)

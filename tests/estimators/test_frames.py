@@ -1,0 +1,107 @@
+"""Data frames: categories keep their numbers, and what training has not seen is missing."""
+
+import numpy as np
+import pytest
+
+from crfx import GBCRF, load
+from crfx.testing import make_task
+
+pandas = pytest.importorskip("pandas")
+
+_, Y = make_task()
+FEW = {"n_estimators": 4, "min_child_weight": 0.1, "random_state": 0, "n_jobs": 1}
+
+
+def frames(letters, kinds=None, seed=0):
+    """One frame per instance: x, a number, and kind, a category."""
+    random = np.random.default_rng(seed)
+    dtype = pandas.CategoricalDtype(list(kinds or letters))
+    drawn = [random.choice(list(letters), len(y)) for y in Y]
+    return [
+        pandas.DataFrame({"x": random.normal(size=len(own)), "kind": own}).astype({"kind": dtype})
+        for own in drawn
+    ]
+
+
+def labels(parts):
+    return [["yes" if kind == "b" else "no" for kind in part["kind"]] for part in parts]
+
+
+ABC = frames("abc")
+
+
+@pytest.fixture(scope="module")
+def crf():
+    return GBCRF(**FEW).fit(ABC, labels(ABC))
+
+
+def test_categories_are_learned(crf):
+    assert crf.score(ABC, labels(ABC)) == 1.0
+    assert crf.feature_names_in_.tolist() == ["x", "kind"]
+    assert crf.n_features_in_ == 2
+    assert crf.feature_importance()["kind"] > 0
+
+
+def test_categories_in_another_order_mean_the_same(crf):
+    other = frames("abc", "cab")
+    assert [part.kind.cat.categories.tolist() for part in other[:1]] == [["c", "a", "b"]]
+    for mine, theirs in zip(crf.predict_marginals(ABC), crf.predict_marginals(other), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_a_category_not_seen_in_training_is_missing(crf):
+    """Plain XGBoost would take it for one of its neighbours."""
+    unseen = [part.assign(kind="bzz").astype({"kind": "category"}) for part in ABC]
+    missing = [part.assign(kind=part.kind.where(part.kind == "none")) for part in ABC]
+    for mine, theirs in zip(
+        crf.predict_marginals(unseen), crf.predict_marginals(missing), strict=True
+    ):
+        np.testing.assert_array_equal(mine, theirs)
+    watched = GBCRF(**FEW).fit(ABC, labels(ABC), eval_set=(unseen, labels(unseen)))
+    loss = -watched.log_likelihood(missing, labels(unseen)).sum() / sum(map(len, Y))
+    np.testing.assert_allclose(watched.history_["eval_metric"][-1], loss, rtol=1e-5)
+
+
+def test_categories_are_saved(crf, tmp_path):
+    crf.save(tmp_path / "m.crfx")
+    again = load(tmp_path / "m.crfx")
+    assert again.columns_ == crf.columns_
+    other = frames("abc", "cab")
+    np.testing.assert_array_equal(again.predict(other)[3], crf.predict(ABC)[3])
+
+
+def test_training_goes_on_with_the_same_categories(crf):
+    whole = GBCRF(**{**FEW, "n_estimators": 6}).fit(ABC, labels(ABC))
+    more = GBCRF(**{**FEW, "n_estimators": 2})
+    more.fit(frames("abc", "cab"), labels(ABC), init_model=crf)
+    np.testing.assert_array_equal(more.predict_marginals(ABC)[3], whole.predict_marginals(ABC)[3])
+    with pytest.raises(ValueError, match="'kind' of X has the category 'd'"):
+        more.fit(frames("abd"), Y, init_model=crf)
+
+
+MISTAKES = {
+    "text": (lambda f: f.astype({"kind": str}), r"make it a category.*astype\(\{'kind'"),
+    "twice": (lambda f: pandas.concat([f, f], axis=1), "two columns 'x'"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes_in_training_are_told(name):
+    change, message = MISTAKES[name]
+    with pytest.raises(ValueError, match=message):
+        GBCRF(**FEW).fit([change(part) for part in ABC], Y)
+
+
+LATER = {
+    "order": (lambda f: f[["kind", "x"]], "column 0 of X is 'kind', the model .* 'x'"),
+    "numbers": (lambda f: f.assign(kind=f.kind.cat.codes), "holds numbers, .* with categories"),
+    "array": (lambda f: f.assign(kind=1.0).to_numpy(), "pass a data frame"),
+    "fewer": (lambda f: f[["x"]], "X has 1 features"),
+}
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_mistakes_in_prediction_are_told(crf, name):
+    change, message = LATER[name]
+    with pytest.raises(ValueError, match=message):
+        crf.predict([change(part) for part in ABC])
