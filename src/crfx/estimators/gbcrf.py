@@ -67,12 +67,13 @@ class GBCRF(LabellingEstimator):
         L2 penalty on tables and linear weights, ``edge_l2 / 2`` times their sum of squares.
     curvature : "auto", "mixing", "dobrushin", "exact", "length", "diagonal", a number or None
         How gamma is found ("auto": mixing); "diagonal" is gamma = 1, a number is gamma, None takes
-        first-order steps.  Steps that would raise the objective are halved.
+        first-order steps, without penalties (``reg_lambda`` and ``edge_l2`` count as 0).  Steps
+        that would raise the objective are halved.
     early_stopping_rounds : int, optional
         Stop once ``eval_metric`` has not improved for so many rounds; the best round is restored.
     base_learner : regressor, optional
         Any regressor with ``sample_weight`` in place of XGBoost's trees, fitted to -G/H with
-        weights H.
+        weights H.  Its own arguments count then, not those of the trees.
     order : int
         How many labels before it a label depends on; forests have order 1.
     start_end : bool
@@ -83,8 +84,10 @@ class GBCRF(LabellingEstimator):
         Of the ``eval_set``: mean negative log-likelihood per position, or a score of
         (y_true, y_pred), lists of label arrays, that is better when larger.
     n_jobs : int, optional
-        Threads; None: all cores.
+        Threads; None: all cores.  Small data are quicker with 1.
     random_state : int, RandomState or None
+        The same seed gives the same model, bit by bit, for the same number of threads; XGBoost's
+        sums of gradients may differ in the last digit for another.
     verbose : int
         1: a progress bar, on a terminal.
 

@@ -62,7 +62,10 @@ class Part:
 def fit(
     task: Task, train: Part, validation: Part | None = None, kind: type[GBCRF] | None = None
 ) -> GBCRF:
-    """Train; `validation` is for early stopping, and is never what the figures are taken on."""
+    """Train; `validation` is watched, for early stopping or for curves.
+
+    Figures taken on it are no test: a table that shows them says so.
+    """
     from crfx.estimators.gbcrf import GBCRF
 
     kind = kind or GBCRF
