@@ -145,8 +145,8 @@ def test_curvature_bounds_the_objective(option, seed):
             assert likelihood.evaluate(moved, (), PLAIN).value <= model + 1e-9
 
 
-def test_a_quarter_of_the_curvature_is_no_bound():
-    """The companion: along the steepest direction the model would be exceeded."""
+def test_a_twentieth_of_the_curvature_is_no_bound():
+    """The companion: along the signs of the gradient the model would be exceeded."""
     _, problem, truth = case({"lengths": (4, 3)})
     likelihood = Likelihood(truth)
     now = likelihood.evaluate(problem, ["node"], parse("mixing"))
