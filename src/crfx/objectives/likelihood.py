@@ -16,7 +16,7 @@ from crfx.inference.sum_product import summed
 from crfx.objectives.base import Evaluation, PartName
 from crfx.objectives.curvature import Curvature
 from crfx.objectives.truth import UNKNOWN, ScoreName, Truth
-from crfx.scores import FloatArray, IntArray, Scores, Sharing
+from crfx.scores import FloatArray, IntArray, Scores, Sharing, weighted_sum
 
 SCORE_NAMES: tuple[ScoreName, ...] = ("node", "edge", "start", "end")
 END_NAMES: tuple[ScoreName, ...] = ("start", "end")
@@ -101,9 +101,10 @@ class Likelihood:
 
     def _value(self, problem: Problem, free: SumProduct, clamped: SumProduct | None) -> float:
         weights = self.truth.instance_weights
-        value = float(weights @ free.log_z) - self._known_score(problem)
+        value = float(weighted_sum(weights, free.log_z)) - self._known_score(problem)
         if clamped is not None and self.truth.partial is not None:
-            value -= float(weights[self.truth.partial.instances] @ clamped.log_z)
+            partial = weights[self.truth.partial.instances]
+            value -= float(weighted_sum(partial, clamped.log_z))
         return value
 
     def _known_score(self, problem: Problem) -> float:
@@ -194,15 +195,16 @@ class Likelihood:
                 continue
             rows = truth.rows_with(name, truth.batch)
             p, weights = free.node[rows].astype(np.float64), self._weights_of(rows)
-            slope: FloatArray = weights @ p
+            slope = weighted_sum(weights, p)
             curved = np.ones_like(p)
             if not curvature.first_order:
                 curved = curvature.ends_factor * p * (1.0 - p)
             if clamped is not None and truth.partial is not None:
                 own = truth.rows_with(name, truth.partial.batch)
-                slope -= self._weights_of(truth.partial.rows[own]) @ clamped.node[own]
+                known = self._weights_of(truth.partial.rows[own])
+                slope -= weighted_sum(known, clamped.node[own])
             truth.uses(name, slope, problem.sharing).subtract_from(slope)
-            gradient[name], curvatures[name] = slope, weights @ curved
+            gradient[name], curvatures[name] = slope, weighted_sum(weights, curved)
         return gradient, curvatures
 
     def _weights_of(self, rows: IntArray) -> FloatArray:

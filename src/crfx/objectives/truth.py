@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
-from crfx.scores import FloatArray, IntArray, Sharing, table_index
+from crfx.scores import FloatArray, IntArray, Sharing, table_index, weighted_sum
 from crfx.structures import Chain, Forest
 
 UNKNOWN = -1
@@ -33,7 +33,7 @@ class Uses:
 
     def score(self, scores: FloatArray) -> float:
         """What the truth scores."""
-        return float(scores.reshape(-1)[self.cells] @ self.counts)
+        return float(weighted_sum(self.counts, scores.reshape(-1)[self.cells]))
 
     def subtract_from(self, expected: FloatArray) -> None:
         """Expected counts minus those of the truth, in place: the gradient."""

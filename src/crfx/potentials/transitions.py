@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from crfx.scores import FloatArray
+from crfx.scores import FloatArray, weighted_sum
 
 Array32 = npt.NDArray[np.float32]
 
@@ -52,7 +52,7 @@ class Tables:
             moved = table.astype(np.float64)
             if delta is not None:
                 moved += step * delta[name]
-            total += float(np.vdot(moved, moved))
+            total += float(weighted_sum(moved.reshape(-1), moved.reshape(-1)))
         return 0.5 * self.l2 * total
 
     def accept(self, delta: dict[str, Array32], step: float) -> None:
