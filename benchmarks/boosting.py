@@ -34,7 +34,7 @@ from crfx.datasets import load_ocr
 from crfx.report.experiments import conll2003
 
 MOST_RATIO = 1.10
-TURNS = 3
+TURNS = 6
 MOST_MEMORY = 3.0
 PAGE = ROOT / "reports" / "boosting.md"
 
@@ -169,7 +169,7 @@ def page(result: dict) -> str:
 def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=8, help="rounds of a run (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=6, help="rounds of a run (%(default)s)")
     parser.add_argument("--render", action="store_true", help="only write the page anew")
     parser.add_argument("--one-case", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--one-memory", action="store_true", help=argparse.SUPPRESS)

@@ -142,7 +142,7 @@ void sample(const BoundProblem<S>& problem, Array<int32_t> labels, uint64_t seed
 }
 
 template <class S>
-void event_curvature(Array<const S> p, Maybe<const S> gamma, double factor, double least,
+void event_curvature(Array<S> p, Maybe<const S> gamma, double factor, double least,
                      Array<S> curvature, int n_threads) {
   const auto rows = static_cast<int64_t>(p.shape(0));
   const auto events = rows ? static_cast<int64_t>(p.size()) / rows : 0;
@@ -198,7 +198,7 @@ void bind(nb::module_& m, const char* problem_name) {
         "Fills labels (samples x rows).");
   m.def("event_curvature", &event_curvature<S>, "p"_a.noconvert(), "gamma"_a.noconvert().none(),
         "factor"_a, "least"_a, "curvature"_a.noconvert(), "n_threads"_a,
-        "Fills curvature with max(factor * gamma * p * (1 - p), least).");
+        "Fills curvature with max(factor * gamma * p * (1 - p), least); no p stays above 1.");
   m.def("k_best", &k_best<S>, "problem"_a, "k"_a, "n_threads"_a,
         "(counts per instance, scores, labels), concatenated.");
 }

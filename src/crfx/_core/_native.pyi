@@ -43,11 +43,13 @@ def sample(problem: Problem64, labels: Annotated[NDArray[numpy.int32], dict(orde
     """Fills labels (samples x rows)."""
 
 @overload
-def event_curvature(p: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], gamma: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, factor: float, least: float, curvature: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], n_threads: int) -> None: ...
+def event_curvature(p: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], gamma: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, factor: float, least: float, curvature: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], n_threads: int) -> None: ...
 
 @overload
-def event_curvature(p: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], gamma: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, factor: float, least: float, curvature: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], n_threads: int) -> None:
-    """Fills curvature with max(factor * gamma * p * (1 - p), least)."""
+def event_curvature(p: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], gamma: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, factor: float, least: float, curvature: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], n_threads: int) -> None:
+    """
+    Fills curvature with max(factor * gamma * p * (1 - p), least); no p stays above 1.
+    """
 
 @overload
 def k_best(problem: Problem32, k: int, n_threads: int) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))]]: ...

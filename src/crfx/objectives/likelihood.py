@@ -19,7 +19,7 @@ from crfx.objectives.truth import UNKNOWN, ScoreName, Truth
 from crfx.scores import FloatArray, IntArray, Scores, Sharing, weighted_sum
 
 SCORE_NAMES: tuple[ScoreName, ...] = ("node", "edge", "start", "end")
-END_NAMES: tuple[ScoreName, ...] = ("start", "end")
+END_NAMES: tuple[Literal["start", "end"], ...] = ("start", "end")
 LEAST_CURVATURE = 1e-16
 """Keeps leaves of rows that are all but certain finite where nothing regularises."""
 
@@ -120,7 +120,7 @@ class Likelihood:
     def _node(
         self, problem: Problem, free: SumProduct, clamped: SumProduct | None, curvature: Curvature
     ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-        p, truth = _at_most_one(free.node), self.truth
+        p, truth = free.node, self.truth
         if curvature.first_order:
             curved = np.ones_like(p)
         else:
@@ -171,7 +171,7 @@ class Likelihood:
         self, problem: Problem, free: SumProduct, clamped: SumProduct | None, curvature: Curvature
     ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
         assert free.edge is not None
-        p, truth = _at_most_one(free.edge), self.truth
+        p, truth = free.edge, self.truth
         if curvature.first_order:
             curved = np.zeros_like(p)
             curved[truth.structure.edge_rows(truth.batch)] = 1.0
@@ -193,18 +193,18 @@ class Likelihood:
         for name in END_NAMES:
             if getattr(problem.scores, name) is None:
                 continue
-            rows = truth.rows_with(name, truth.batch)
-            p, weights = free.node[rows].astype(np.float64), self._weights_of(rows)
+            rows = truth.end_rows(name)
+            p, weights = free.node[rows], self._weights_of(rows)
             slope = weighted_sum(weights, p)
-            curved = np.ones_like(p)
+            curved = np.full(len(slope), weights.sum())
             if not curvature.first_order:
-                curved = curvature.ends_factor * p * (1.0 - p)
+                curved = curvature.ends_factor * weighted_sum(weights, p * (1 - p))
             if clamped is not None and truth.partial is not None:
                 own = truth.rows_with(name, truth.partial.batch)
                 known = self._weights_of(truth.partial.rows[own])
                 slope -= weighted_sum(known, clamped.node[own])
             truth.uses(name, slope, problem.sharing).subtract_from(slope)
-            gradient[name], curvatures[name] = slope, weighted_sum(weights, curved)
+            gradient[name], curvatures[name] = slope, curved
         return gradient, curvatures
 
     def _weights_of(self, rows: IntArray) -> FloatArray:
@@ -212,15 +212,14 @@ class Likelihood:
         return np.ones(len(rows)) if weights is None else weights[rows].astype(np.float64)
 
 
-def _at_most_one(p: FloatArray) -> FloatArray:
-    """In place: rounding may leave a sure event above 1, and its curvature below 0."""
-    return np.minimum(p, p.dtype.type(1), out=p)
-
-
 def event_curvature(
     p: FloatArray, gamma: FloatArray | None, factor: float, n_jobs: int | None = None
 ) -> FloatArray:
-    """factor * gamma * p * (1 - p), not below ``LEAST_CURVATURE``; gamma by row or by event."""
+    """factor * gamma * p * (1 - p), not below ``LEAST_CURVATURE``; gamma by row or by event.
+
+    In place, p becomes 1 where rounding left it above: or a sure event would have a slope and no
+    curvature.
+    """
     curved = np.empty_like(p)
     _core.event_curvature(p, gamma, factor, LEAST_CURVATURE, curved, thread_count(n_jobs))
     return curved

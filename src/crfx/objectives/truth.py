@@ -101,6 +101,18 @@ class Truth:
             return Uses(cells, np.ones(len(cells)) if weights is None else weights)
         return Uses.counted(cells, weights)
 
+    def end_rows(self, name: Literal["start", "end"]) -> IntArray:
+        """The rows that start, or end, scores belong to; found once."""
+        return self._starts if name == "start" else self._ends
+
+    @cached_property
+    def _starts(self) -> IntArray:
+        return self.rows_with("start", self.batch)
+
+    @cached_property
+    def _ends(self) -> IntArray:
+        return self.rows_with("end", self.batch)
+
     def rows_with(self, name: ScoreName, batch: Batch) -> IntArray:
         """The rows of a batch that scores of that name belong to; edges to those where they end."""
         if name == "node":
