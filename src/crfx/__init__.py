@@ -14,6 +14,7 @@ is the one currency, `inference` runs sums and maxima over it in the compiled `_
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
     from crfx.estimators.gbcrf import GBCRF
     from crfx.estimators.loading import load
     from crfx.trainers.callbacks import Checkpoint
+
+# Idle threads spin before they sleep, by default for milliseconds, and so long they take the core
+# from whoever comes next: XGBoost and our core have a runtime each, other programs too. An OpenMP
+# runtime reads this when it is loaded; docs/decisions/0008.
+if "OMP_WAIT_POLICY" not in os.environ:
+    os.environ.setdefault("GOMP_SPINCOUNT", "3000")
 
 __version__ = version("crfx")
 __all__ = ["GBCRF", "Checkpoint", "__version__", "load"]

@@ -127,14 +127,16 @@ class Scores:
                 _check_table(name, table)
 
 
-def weighted_sum(weights: FloatArray, values: FloatArray) -> FloatArray:
-    """Sum of ``values`` over the first axis, (n, ...), times (n,) ``weights``; in float64.
+def weighted_sum(weights: FloatArray | None, values: FloatArray) -> FloatArray:
+    """Sum of (n, ...) ``values`` over the first axis, times (n,) ``weights`` or 1; in float64.
 
     As ``weights @ values``, but without BLAS, whose idle threads spin for tens of milliseconds and
     take the cores from whoever comes next.
     """
-    found: FloatArray = np.einsum("i,i...->...", weights, values, dtype=np.float64)
-    return found
+    wide = values.astype(np.float64)
+    if weights is not None:
+        wide *= weights.reshape(weights.shape + (1,) * (values.ndim - 1))
+    return np.asarray(wide.sum(axis=0))
 
 
 def table_index(

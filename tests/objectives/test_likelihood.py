@@ -46,7 +46,8 @@ def enumerated_value(raw, truth):
         known = truth.labels[rows] != UNKNOWN
         agrees = (instance.labels[:, known] == truth.labels[rows][known]).all(axis=1)
         clamped = np.logaddexp.reduce(instance.scores[agrees])
-        value += truth.instance_weights[number] * (instance.log_z - clamped)
+        weight = 1.0 if truth.weights is None else truth.weights[number]
+        value += weight * (instance.log_z - clamped)
     return value
 
 

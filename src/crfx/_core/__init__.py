@@ -3,22 +3,19 @@
 The one door to the compiled module: everything else imports the core from here.
 """
 
-from crfx._core.waiting import sleeping_threads
-
-with sleeping_threads():
-    from crfx._core._native import (
-        InputError,
-        Problem32,
-        Problem64,
-        available_threads,
-        event_curvature,
-        expectation,
-        instruction_set,
-        k_best,
-        max_product,
-        sample,
-        sum_product,
-    )
+from crfx._core._native import (
+    InputError,
+    Problem32,
+    Problem64,
+    available_threads,
+    event_curvature,
+    expectation,
+    instruction_set,
+    k_best,
+    max_product,
+    sample,
+    sum_product,
+)
 
 __all__ = [
     "InputError",

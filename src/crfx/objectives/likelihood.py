@@ -100,10 +100,10 @@ class Likelihood:
         )
 
     def _value(self, problem: Problem, free: SumProduct, clamped: SumProduct | None) -> float:
-        weights = self.truth.instance_weights
+        weights = self.truth.weights
         value = float(weighted_sum(weights, free.log_z)) - self._known_score(problem)
         if clamped is not None and self.truth.partial is not None:
-            partial = weights[self.truth.partial.instances]
+            partial = None if weights is None else weights[self.truth.partial.instances]
             value -= float(weighted_sum(partial, clamped.log_z))
         return value
 
@@ -161,7 +161,7 @@ class Likelihood:
         rows = truth.structure.edge_rows(truth.batch)
         weights = self._weights_of(rows)
         if problem.sharing != "typed" or truth.batch.edge_types is None:
-            return np.asarray(weights.sum(dtype=np.float64))
+            return np.asarray(float(len(rows)) if weights is None else weights.sum())
         assert problem.scores.edge is not None
         n_types, n_axes = problem.scores.edge.shape[0], problem.scores.edge.ndim - 1
         totals = np.bincount(truth.batch.edge_types[rows], weights=weights, minlength=n_types)
@@ -196,7 +196,7 @@ class Likelihood:
             rows = truth.end_rows(name)
             p, weights = free.node[rows], self._weights_of(rows)
             slope = weighted_sum(weights, p)
-            curved = np.full(len(slope), weights.sum())
+            curved = np.full(len(slope), len(rows) if weights is None else weights.sum())
             if not curvature.first_order:
                 curved = curvature.ends_factor * weighted_sum(weights, p * (1 - p))
             if clamped is not None and truth.partial is not None:
@@ -207,9 +207,9 @@ class Likelihood:
             gradient[name], curvatures[name] = slope, curved
         return gradient, curvatures
 
-    def _weights_of(self, rows: IntArray) -> FloatArray:
+    def _weights_of(self, rows: IntArray) -> FloatArray | None:
         weights = self.truth.row_weights
-        return np.ones(len(rows)) if weights is None else weights[rows].astype(np.float64)
+        return None if weights is None else weights[rows].astype(np.float64)
 
 
 def event_curvature(

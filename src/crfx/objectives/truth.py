@@ -60,11 +60,6 @@ class Truth:
         return np.repeat(self.weights, self.batch.lengths).astype(np.float32)
 
     @cached_property
-    def instance_weights(self) -> Array64:
-        """(instances,) the weights, ones included."""
-        return np.ones(self.batch.n_instances) if self.weights is None else self.weights
-
-    @cached_property
     def is_partial(self) -> npt.NDArray[np.bool_]:
         """(instances,) whether some label is unknown."""
         rows = np.flatnonzero(self.labels == UNKNOWN)
