@@ -39,7 +39,7 @@ def line_chart(
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     if curves:
-        axes.legend(frameon=False)
+        axes.legend(frameon=True, framealpha=0.9, edgecolor="none")
     target = Path(path)
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".png")
     os.close(handle)
