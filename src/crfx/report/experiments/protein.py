@@ -21,14 +21,16 @@ class Options:
     """`source`: "jpred4" (its one unit is "blind") or "cb513" (ten folds); `classes`: 3 or 8.
 
     Features are the profiles within `window` positions, missing beyond the ends. `validation` is
-    the share of the training proteins held out for early stopping; `train` and `test` limit the
-    number of proteins.
+    the share of the training proteins held out for early stopping. Without `tested` nothing is
+    measured on the test proteins: for choosing settings by what the validation part says. `train`
+    and `test` limit the number of proteins.
     """
 
     source: str = "jpred4"
     classes: int = 8
     window: int = 3
     validation: float = 0.0
+    tested: bool = True
     train: int | None = None
     test: int | None = None
 
@@ -39,8 +41,12 @@ def run(task: Task) -> Outcome:
     train, test = _parts(task, options)
     train, validation = train.limited(options.train).hold_out(options.validation)
     estimator = fit(task, train, validation)
-    right = accuracy(estimator, test.limited(options.test))
-    return Outcome({"accuracy": right, **effort(estimator, train, validation)})
+    figures = effort(estimator, train, validation)
+    if validation is not None:
+        figures["validation_accuracy"] = accuracy(estimator, validation)
+    if options.tested:
+        figures["accuracy"] = accuracy(estimator, test.limited(options.test))
+    return Outcome(figures)
 
 
 _jpred4 = cache(load_jpred4)
