@@ -15,7 +15,7 @@ from crfx import features
 from crfx.batch import Batch
 from crfx.estimators.assembly import make_blocks, new_model, working_scores
 from crfx.estimators.continuing import continued
-from crfx.estimators.evaluation import EvalMetric, make_evaluator, read_eval_set
+from crfx.estimators.evaluation import EvalMetric, Evaluator, make_evaluator, read_eval_set
 from crfx.estimators.inputs import (
     Input,
     encode,
@@ -286,19 +286,29 @@ class GBCRF(LabellingEstimator):
         watched: tuple[Input, IntArray] | None,
         callbacks: list[Callback],
     ) -> None:
-        model, batch = plan.model, truth.batch
         evaluator = None
         if watched is not None:
             evaluator = make_evaluator(self.eval_metric, *watched, self)
+        trainer = self._trainer(truth, plan, evaluator, callbacks)
+        restore = self._early_stopping(trainer, plan, evaluator)
+        over = restore is not None and restore.is_over
+        self._run(trainer, plan.model, plan.first_round + (0 if over else self.n_estimators))
+        if restore is not None:
+            self.n_rounds_ = restore.stopping.best_round
+            plan.model.keep(self.n_rounds_)
+        self.best_iteration_ = max(self.n_rounds_ - 1, 0)
+
+    def _trainer(
+        self, truth: Truth, plan: _Plan, evaluator: Evaluator | None, callbacks: list[Callback]
+    ) -> Boosting:
+        model, batch = plan.model, truth.batch
         followed = [] if evaluator is None else [evaluator.data.batch]
         model.use_threads(thread_count(self.n_jobs))
-        blocks = make_blocks(self, model, batch, followed)
         shown = [working_scores(model, other) for other in followed]
-        total = plan.first_round + self.n_estimators
-        trainer = Boosting(
+        return Boosting(
             objective=self._objective(truth),
             curvature=curvatures.parse(self.curvature),
-            blocks=blocks,
+            blocks=make_blocks(self, model, batch, followed),
             scores=working_scores(model, batch),
             learning_rate=self.learning_rate,
             followed=shown,
@@ -308,22 +318,28 @@ class GBCRF(LabellingEstimator):
             first_round=plan.first_round,
             history=plan.history,
         )
-        stopping = None
-        if self.early_stopping_rounds is not None and evaluator is not None:
-            stopping = EarlyStopping(
-                self.early_stopping_rounds, larger_is_better=evaluator.larger_is_better
-            )
-            restore = RestoreBest(stopping, blocks)
-            trainer.callbacks = [*trainer.callbacks, restore]
-            if plan.first_round and restore.go_on(
-                plan.history, model, plan.first_round, evaluator.value(shown[0].problem())
-            ):
-                total = plan.first_round
-        bar = ProgressBar(total) if self.verbose else None
+
+    def _early_stopping(
+        self, trainer: Boosting, plan: _Plan, evaluator: Evaluator | None
+    ) -> RestoreBest | None:
+        if self.early_stopping_rounds is None or evaluator is None or trainer.metric is None:
+            return None
+        stopping = EarlyStopping(
+            self.early_stopping_rounds, larger_is_better=evaluator.larger_is_better
+        )
+        restore = RestoreBest(stopping, trainer.blocks)
+        if plan.first_round:
+            restore.go_on(plan.history, plan.model, plan.first_round, trainer.metric())
+        trainer.callbacks = [*trainer.callbacks, restore]
+        return restore
+
+    def _run(self, trainer: Boosting, model: Model, n_rounds: int) -> None:
+        """Train up to so many rounds, first ones included; leave no unfinished one behind."""
+        bar = ProgressBar(n_rounds) if self.verbose else None
         if bar is not None:
             trainer.callbacks = [*trainer.callbacks, bar]
         try:
-            self.n_rounds_ = trainer.run(total)
+            self.n_rounds_ = trainer.run(n_rounds)
         except BaseException:
             _drop_unfinished(model, self.n_rounds_)
             raise
@@ -332,10 +348,6 @@ class GBCRF(LabellingEstimator):
                 function.release()
             if bar is not None:
                 bar.close()
-        if stopping is not None:
-            model.keep(stopping.best_round)
-            self.n_rounds_ = stopping.best_round
-        self.best_iteration_ = max(self.n_rounds_ - 1, 0)
 
     def _objective(self, truth: Truth) -> Objective:
         """What training lowers."""

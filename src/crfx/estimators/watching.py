@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -32,27 +33,30 @@ class RestoreBest:
     """Early stopping that can give back the best round."""
 
     stopping: EarlyStopping
-    blocks: list[Block]
+    blocks: Sequence[Block]
+    is_over: bool = False
 
     def __call__(self, progress: Any) -> bool:
         """Compare with the best so far; let blocks note a new best."""
-        return self._seen(self.stopping(progress), progress.n_rounds)
+        self._see(progress.history[self.stopping.name][-1], progress.n_rounds)
+        return self.is_over
 
-    def _seen(self, stop: bool, n_rounds: int) -> bool:
+    def _see(self, value: float, n_rounds: int) -> None:
+        self.is_over = self.stopping.see(value, n_rounds)
         if self.stopping.best_round == n_rounds:
             for block in self.blocks:
                 block.mark(n_rounds)
-        return stop
 
-    def go_on(self, history: History, model: Model, n_rounds: int, value: float) -> bool:
-        """Take over after ``n_rounds`` rounds of an earlier run; whether to stop at once.
+    def go_on(self, history: History, model: Model, n_rounds: int, value: float) -> None:
+        """Take over after ``n_rounds`` rounds of an earlier run, which may have been enough.
 
         As if there had been one run, where that run watched the same metric and its best round can
         be restored.  Else the model as it is, of that ``value``, is the best so far.
         """
         entries = history.get(self.stopping.name, [])[:n_rounds]
         if len(entries) == n_rounds and not np.isnan(entries).any() and model.can_be_cut:
-            stops = [self.stopping.see(entry, n + 1) for n, entry in enumerate(entries)]
-            return self._seen(stops[-1], n_rounds)
-        self.stopping.best_round = n_rounds
-        return self._seen(self.stopping.see(value, n_rounds), n_rounds)
+            for number, entry in enumerate(entries):
+                self.is_over = self.stopping.see(entry, number + 1)
+        else:
+            self.stopping.best_round = n_rounds
+            self._see(value, n_rounds)
