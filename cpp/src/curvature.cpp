@@ -31,8 +31,8 @@ void event_curvature(S* p, const S* gamma, bool gamma_per_event, int64_t rows, i
   });
 }
 
-template void event_curvature(float*, const float*, bool, int64_t, int64_t, float, float,
-                              float*, int);
+template void event_curvature(float*, const float*, bool, int64_t, int64_t, float, float, float*,
+                              int);
 template void event_curvature(double*, const double*, bool, int64_t, int64_t, double, double,
                               double*, int);
 
