@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
 import numpy.typing as npt
 
 from crfx import features
@@ -16,6 +15,7 @@ from crfx.batch import Batch
 from crfx.estimators.assembly import make_blocks, new_model, working_scores
 from crfx.estimators.continuing import continued
 from crfx.estimators.evaluation import EvalMetric, Evaluator, make_evaluator, read_eval_set
+from crfx.estimators.explaining import ExplainedTrees
 from crfx.estimators.inputs import (
     Input,
     encode,
@@ -33,7 +33,6 @@ from crfx.objectives import curvature as curvatures
 from crfx.objectives.base import Objective
 from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.truth import Truth
-from crfx.potentials.trees import BoostedTrees
 from crfx.scores import IntArray
 from crfx.structures import Chain, Forest
 from crfx.trainers.boosting import Boosting
@@ -41,7 +40,7 @@ from crfx.trainers.callbacks import Callback, Checkpoint, EarlyStopping
 from crfx.trainers.progress import ProgressBar
 
 
-class GBCRF(LabellingEstimator):
+class GBCRF(ExplainedTrees):
     """A conditional random field whose node scores are boosted trees.
 
     Each round adds one tree per label to the node scores and takes one step on the edge scores,
@@ -352,56 +351,6 @@ class GBCRF(LabellingEstimator):
     def _objective(self, truth: Truth) -> Objective:
         """What training lowers."""
         return Likelihood(truth, self.n_jobs)
-
-    def feature_importance(self, kind: str = "total_gain") -> dict[str, float]:
-        """Importance of the features in the node trees: XGBoost's "total_gain", "gain", "weight",
-        "cover" or "total_cover", by column name or f0, f1, ...; features never used are left out.
-        A base model's trees are not counted.
-        """
-        kinds = ("total_gain", "gain", "weight", "cover", "total_cover")
-        if kind not in kinds:
-            raise ValueError(f"kind is {kind!r}: choose one of {', '.join(map(repr, kinds))}")
-        found: dict[str, float] = self._node_ensemble().importance(kind)
-        return found
-
-    @property
-    def feature_importances_(self) -> npt.NDArray[np.float64]:
-        """(features,) total gain in the node trees, as shares that add up to 1."""
-        gains, names = self.feature_importance(), self.columns_.names
-        names = names or [f"f{number}" for number in range(self.columns_.n)]
-        found = np.array([gains.get(name, 0.0) for name in names], dtype=np.float64)
-        return np.divide(found, found.sum() or 1.0)
-
-    def predict_contributions(
-        self,
-        X: Any,
-        *,
-        lengths: Any = None,
-        parents: Any = None,
-        edge_types: Any = None,
-        n_rounds: int | None = None,
-    ) -> Any:
-        """(length, labels, features + 1) per instance: SHAP values of the node scores.
-
-        They add up to the scores that the trees give, a base model's aside; the last column is the
-        expected score.  Edges do not change them.
-        """
-        ensemble = self._node_ensemble()
-        self._check_rounds(n_rounds)
-        data = read_input(X, lengths, parents, edge_types, columns=self.columns_)
-        self.model_.use_threads(thread_count(self.n_jobs))
-        matrix = self.model_.node.learner.matrix(data.batch.X)  # type: ignore[attr-defined]
-        return data.split(ensemble.contributions(matrix, n_rounds))
-
-    def _node_ensemble(self) -> Any:
-        self._check_fitted()
-        node = self.model_.node
-        if not isinstance(node, BoostedTrees):
-            raise ValueError("only XGBoost's trees tell this: the model has a base_learner")
-        ensemble = node.ensemble()
-        if ensemble is None:
-            raise ValueError("the model has no rounds")
-        return ensemble
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, whole or not at all."""
