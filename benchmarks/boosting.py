@@ -154,7 +154,8 @@ def page(result: dict) -> str:
     lines += [
         "",
         "What GBCRF adds to a round: two passes of inference (node and edge steps), and passes "
-        "over the gradient, curvature and score arrays, (rows × K) each.",
+        "over the gradient, curvature and score arrays, (rows × K) each. Where the target is "
+        "missed that is why: the labels are many and the trees small, so inference counts more.",
         "",
         "Memory: 1 M positions × 50 float32 features × "
         f"{memory['labels']} labels, stacked: the peak of training lies "

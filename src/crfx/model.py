@@ -15,7 +15,6 @@ from crfx.potentials.additive import AdditiveFunction
 from crfx.potentials.linear import linear_features
 from crfx.potentials.sum import add_scores, wider
 from crfx.potentials.transitions import Tables
-from crfx.potentials.trees import BoostedTrees
 from crfx.scores import FloatArray, Scores, Sharing
 from crfx.structures import Chain, Forest
 
@@ -128,8 +127,7 @@ class Model:
     def use_threads(self, n_jobs: int) -> None:
         """Let trees predict on so many threads from now on."""
         for function in (self.node, *(self.edge_functions or ())):
-            if isinstance(function, BoostedTrees):
-                function.use_threads(n_jobs)
+            function.use_threads(n_jobs)
         if self.base is not None:
             self.base.use_threads(n_jobs)
 

@@ -465,6 +465,16 @@ def test_a_file_at_odds_with_itself_is_refused_at_once(tmp_path, name):
         load(rewritten(tmp_path / "m.crfx", change))
 
 
+@pytest.mark.parametrize("forest", [False, True])
+def test_a_file_that_does_not_say_whether_it_is_of_forests(tmp_path, forest):
+    parents = {"parents": [np.arange(len(x)) - 1 for x in X]} if forest else {}
+    crf = GBCRF(2, random_state=0).fit(X, Y, **parents)
+    crf.save(tmp_path / "m.crfx")
+    path = rewritten(tmp_path / "m.crfx", lambda m, z: m["model"].pop("is_forest"))
+    assert load(path).model_.is_forest == forest
+    assert same(load(path).predict_marginals(X, **parents), crf.predict_marginals(X, **parents))
+
+
 def test_what_a_file_keeps_of_the_arguments(tmp_path):
     own = {"random_state": np.int64(3), "tree_params": {"gamma": np.float32(0.5)}}
     GBCRF(1, **own).fit(X, Y).save(tmp_path / "m.crfx")

@@ -187,7 +187,7 @@ def _unpack_model(
         node=_trees(contents, f"{prefix}node", n_labels, n_features, n_rounds),
         edge_family=family,
         n_types=n_types,
-        is_forest=bool(packed["is_forest"]),
+        is_forest=_is_forest(packed),
     )
     if family == "trees":
         model.edge_functions = [
@@ -208,6 +208,12 @@ def _unpack_model(
     if "base" in packed:
         model.base = _unpack_model(packed["base"], f"{prefix}base.", contents, n_features)
     return model
+
+
+def _is_forest(packed: dict[str, Any]) -> bool:
+    """Files of the first days do not say; a forest has start scores, and none at the end."""
+    ends = packed["tables"].get("ends")
+    return bool(packed.get("is_forest", ends is not None and "end" not in ends["names"]))
 
 
 def _trees(

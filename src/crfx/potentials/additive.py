@@ -39,6 +39,10 @@ class AdditiveFunction(Protocol):
         """Forget them."""
         ...
 
+    def use_threads(self, n_jobs: int) -> None:
+        """Predict on so many threads from now on, where that is ours to say."""
+        ...
+
     def propose(self, gradient: Any, curvature: Any, number: int) -> Addition:
         """Fit a function to (rows, outputs) gradient and curvature."""
         ...

@@ -30,6 +30,9 @@ class BoostedRegressors:
         """Forget them."""
         self._X, self._followed = None, []
 
+    def use_threads(self, n_jobs: int) -> None:
+        """Regressors have threads of their own."""
+
     def copy(self, regressor: Any, seed: int) -> BoostedRegressors:
         """The same rounds, to be followed by others."""
         copied = BoostedRegressors(regressor, self.n_outputs, seed)

@@ -34,7 +34,11 @@ def join(rounds: Sequence[bytes], steps: Sequence[float]) -> bytes:
     models = [ubjson.decode(raw) for raw in rounds]
     joined = models[0]
     parts = [_trees(model) for model in models]
-    _check_same_categories(parts)
+    if len({ubjson.encode(part.get("cats")) for part in parts}) > 1:
+        raise ValueError(
+            "the rounds were grown on different categories: use the same categories, in the same "
+            "order, when training goes on"
+        )
     trees: list[dict[str, Any]] = []
     for part, step in zip(parts, steps, strict=True):
         for tree in part["trees"]:
@@ -46,19 +50,6 @@ def join(rounds: Sequence[bytes], steps: Sequence[float]) -> bytes:
     target["iteration_indptr"] = _like(target["iteration_indptr"], _bounds(parts))
     target["gbtree_model_param"]["num_trees"] = str(len(trees))
     return ubjson.encode(joined)
-
-
-def check_same_categories(rounds: Sequence[bytes]) -> None:
-    """Raise ValueError if rounds that are to be joined know categories by different numbers."""
-    _check_same_categories([_trees(ubjson.decode(raw)) for raw in rounds])
-
-
-def _check_same_categories(parts: list[dict[str, Any]]) -> None:
-    if len({ubjson.encode(part.get("cats")) for part in parts}) > 1:
-        raise ValueError(
-            "the rounds were grown on different categories: use the same categories, in the same "
-            "order, when training goes on"
-        )
 
 
 def first_rounds(raw: bytes, n_rounds: int) -> bytes:

@@ -49,10 +49,7 @@ class BoostedTrees:
         )
 
     def _accept(self, grown: GrownTrees, step: float) -> None:
-        raw = grown.raw()
-        if len(self._rounds) == 1:  # the others are grown on the same matrix as this one
-            tree_format.check_same_categories([self._rounds[0], raw])
-        self._rounds.append(raw)
+        self._rounds.append(grown.raw())
         self._steps.append(step)
         self._ensemble = None
 
