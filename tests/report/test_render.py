@@ -82,14 +82,15 @@ def test_without_curves_there_is_no_picture(table_file, tmp_path):
     assert plots.draw(table, summarise(table, tmp_path), tmp_path) == []
 
 
-@pytest.mark.parametrize("quick", [False, True])
 @pytest.mark.parametrize("path", sorted(REPORTS.glob("tables/*.toml")), ids=lambda path: path.stem)
-def test_committed_pages_are_rendered_from_the_results(path, quick):
-    table = read_table(path, quick=quick)
+def test_committed_pages_are_rendered_from_the_results(path):
+    """A table without results has no page; one with results has the page that they give."""
+    table = read_table(path)
     written = render.page_path(table, REPORTS)
-    if not written.exists():
-        pytest.skip(f"{written.name} is not written yet: crfx reproduce {table.name}")
-    assert written.read_text(encoding="utf-8") == page(table, REPORTS / "results")
+    done = any(each.units for each in summarise(table, REPORTS / "results"))
+    assert written.exists() == done
+    if done:
+        assert written.read_text(encoding="utf-8") == page(table, REPORTS / "results")
 
 
 def test_every_experiment_is_in_a_table():
