@@ -1,6 +1,8 @@
 """What is done stays done; what is missing, or was asked otherwise, is run."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -125,3 +127,36 @@ def test_side_by_side_a_failure_is_told_too(table_file, importable, tmp_path):
     with pytest.raises(ValueError, match="unit 1: heads up"):
         run_missing(table_file, importable, tmp_path, jobs=2)
     assert ("new", "0") not in units(missing(read_table(table_file), tmp_path))
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from crfx.report.runner import missing, run
+from crfx.report.tables import read_table
+import endless_experiment
+
+if __name__ == "__main__":
+    table, results = read_table(Path(sys.argv[1])), Path(sys.argv[2])
+    run(table, missing(table, results), results, experiments={"coins": endless_experiment.run},
+        jobs=2)
+"""
+ENDLESS = """
+import time
+
+def run(task):
+    print("begun", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_workers_end_with_a_run_that_is_killed(table_file, tmp_path):
+    (tmp_path / "endless_experiment.py").write_text(ENDLESS, encoding="utf-8")
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED, encoding="utf-8")
+    command = [sys.executable, str(script), str(table_file), str(tmp_path / "results")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as run_to_kill:
+        assert run_to_kill.stdout.readline() == b"begun\n"
+        run_to_kill.kill()
+        # The pipe ends when the last process that holds it does: here, the workers.
+        run_to_kill.communicate(timeout=60)

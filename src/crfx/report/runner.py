@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -84,7 +85,7 @@ def _run_side_by_side(
     # Not forked: the threads of OpenMP do not survive that.
     context = multiprocessing.get_context("spawn")
     failure: Exception | None = None
-    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
+    with ProcessPoolExecutor(jobs, context, initializer=_end_with_parent) as pool:
         running = {}
         for task in tasks:
             task = replace(task, n_jobs=threads)
@@ -100,6 +101,18 @@ def _run_side_by_side(
                 pool.shutdown(wait=False, cancel_futures=True)
     if failure is not None:
         raise failure
+
+
+def _end_with_parent() -> None:
+    """Let a killed run leave nothing behind: a worker would go on for hours, for nobody."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def _experiment(
