@@ -47,7 +47,7 @@ def ocr_task() -> tuple[list, list]:
 
 def conll_task() -> tuple[list, list]:
     """The sentences that CoNLL-2003 trains on, as vectors of three words."""
-    train = conll2003.part(conll2003.load().train, with_shapes=False)
+    train = conll2003.part(conll2003.load().train, conll2003.Options())
     return train.X, train.y
 
 

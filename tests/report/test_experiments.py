@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crfx.datasets import Ocr
-from crfx.report.experiments import EXPERIMENTS, Task, convergence, ocr, trees
+from crfx.datasets import Ocr, WordVectors
+from crfx.report.experiments import EXPERIMENTS, Task, convergence, ocr, trees, words
 from crfx.report.experiments.training import Part, fit
 from crfx.report.runner import missing, run
 from crfx.report.summary import summarise
@@ -189,3 +189,25 @@ def test_rows_run_on_a_few_real_instances(name, row):
         pytest.skip(str(error))
     assert {"rounds", "seconds_per_round"} < set(outcome.figures)
     assert all(np.isfinite(value) for value in outcome.figures.values())
+
+
+@pytest.fixture
+def three_numbers(monkeypatch):
+    """Vectors of one entry: 1, 3, 20 and the hyphen; nothing else has one."""
+    known = {"1": 1.0, "3": 3.0, "20": 20.0, "-": 8.0}
+    made = WordVectors(
+        np.array([[value] for value in known.values()], np.float32),
+        {word: row for row, word in enumerate(known)},
+        None,
+        lambda word: (word,),
+        "made up",
+    )
+    monkeypatch.setattr(words, "_glove", lambda: made)
+    for cached in (words._mean_of_parts, words._mean_of_alike):
+        monkeypatch.setattr(words, cached.__name__, cached.__wrapped__)
+
+
+def test_a_number_without_a_vector_takes_the_mean_of_its_parts(three_numbers):
+    found = words.vectors_with_numbers(["1", "7", "99", "7-99", "x7", "x", "-"])
+    expected = [1.0, 2.0, 20.0, (2 + 8 + 20) / 3, 2.0, np.nan, 8.0]
+    np.testing.assert_array_equal(found[:, 0], expected)

@@ -13,7 +13,7 @@ from crfx.datasets.conll2003 import Conll2003Split
 from crfx.metrics import span_f1
 from crfx.report.experiments.task import Outcome, Task
 from crfx.report.experiments.training import Part, effort, fit, predict
-from crfx.report.experiments.words import shapes, split, vectors, windowed
+from crfx.report.experiments.words import shapes, split, vectors, vectors_with_numbers, windowed
 
 _RADIUS = 1  # previous, current and next word
 
@@ -22,11 +22,13 @@ _RADIUS = 1  # previous, current and next word
 class Options:
     """`features`: "embedding", word vectors only, or "shapes": with word shapes and tags.
 
+    With `numbers` those that have no vector take one made of their parts, else they are missing.
     Without `testb` nothing is measured there: for choosing settings. `train` and `test` limit the
     number of sentences.
     """
 
     features: str = "embedding"
+    numbers: bool = False
     testb: bool = True
     train: int | None = None
     test: int | None = None
@@ -38,14 +40,13 @@ def run(task: Task) -> Outcome:
     options = task.options(Options)
     if options.features not in ("embedding", "shapes"):
         raise ValueError(f"features is {options.features!r}: choose 'embedding' or 'shapes'")
-    with_shapes = options.features == "shapes"
     data = load()
-    train = part(data.train, with_shapes).limited(options.train)
-    testa = part(data.testa, with_shapes).limited(options.test)
+    train = part(data.train, options).limited(options.train)
+    testa = part(data.testa, options).limited(options.test)
     estimator = fit(task, train, validation=testa)
     judged = {"testa": testa}
     if options.testb:
-        judged["testb"] = part(data.testb, with_shapes).limited(options.test)
+        judged["testb"] = part(data.testb, options).limited(options.test)
     figures = {
         f"f1_{name}": 100 * span_f1(each.y, predict(estimator, each))
         for name, each in judged.items()
@@ -56,12 +57,13 @@ def run(task: Task) -> Outcome:
 load = cache(load_conll2003)
 
 
-def part(sentences: Conll2003Split, with_shapes: bool) -> Part:
-    """Sentences as vectors of three words each, with or without shapes and tags; tags as BIO2."""
+def part(sentences: Conll2003Split, options: Options) -> Part:
+    """Sentences as the vectors of three words, perhaps with shapes and tags; entities as BIO2."""
     tokens = [token for sentence in sentences.X for token in sentence]
     words, lengths = [token.word for token in tokens], [len(x) for x in sentences.X]
-    X = windowed(vectors(words), lengths, _RADIUS, outside=0.0)
-    if with_shapes:
+    of_words = vectors_with_numbers if options.numbers else vectors
+    X = windowed(of_words(words), lengths, _RADIUS, outside=0.0)
+    if options.features == "shapes":
         number = {tag: code for code, tag in enumerate(_tags())}
         tags = np.array([number.get(token.pos, np.nan) for token in tokens], dtype=np.float32)
         more = np.column_stack([shapes(words), tags])

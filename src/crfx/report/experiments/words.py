@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
@@ -39,6 +40,44 @@ def vectors(words: Sequence[str]) -> Array32:
     found = glove.vectors[rows]
     found[rows < 0] = np.nan
     return found
+
+
+def vectors_with_numbers(words: Sequence[str]) -> Array32:
+    """As `vectors`, but missing only where no number is meant.
+
+    GloVe knows few numbers. One it does not know takes the mean of its parts: 1996-08-22 that of
+    four digits, two hyphens and twice two digits, where n digits stand for all numbers of n digits
+    that GloVe knows.
+    """
+    found = vectors(words)
+    for word, vector in zip(words, found, strict=True):
+        if np.isnan(vector[0]) and _DIGITS.search(word):
+            vector[:] = _mean_of_parts(_DIGITS.sub(_as_pattern, word))
+    return found
+
+
+_DIGITS = re.compile("[0-9]+")
+_MOST_DIGITS = 4  # longer numbers have no vectors
+
+
+def _as_pattern(digits: re.Match[str]) -> str:
+    return "#" * min(len(digits[0]), _MOST_DIGITS)
+
+
+@cache
+def _mean_of_parts(pattern: str) -> Array32:
+    parts = [_mean_of_alike(part) for part in re.findall("#+|[^#]+", pattern)]
+    mean: Array32 = np.nanmean(parts, axis=0)
+    return mean
+
+
+@cache
+def _mean_of_alike(part: str) -> Array32:
+    alike = [part]
+    if part.startswith("#"):
+        alike = [word for word in _glove().index if word.isdecimal() and len(word) == len(part)]
+    mean: Array32 = vectors(alike).mean(axis=0)
+    return mean
 
 
 def shapes(words: Sequence[str]) -> Array32:
