@@ -136,7 +136,17 @@ def weighted_sum(weights: FloatArray | None, values: FloatArray) -> FloatArray:
     wide = values.astype(np.float64)
     if weights is not None:
         wide *= weights.reshape(weights.shape + (1,) * (values.ndim - 1))
-    return np.asarray(wide.sum(axis=0))
+    return _column_sums(wide)
+
+
+_ROWS_AT_ONCE = 64
+
+
+def _column_sums(values: FloatArray) -> FloatArray:
+    """``values.sum(axis=0)``, faster where rows are short: NumPy pays for every row it meets."""
+    whole = len(values) // _ROWS_AT_ONCE * _ROWS_AT_ONCE
+    wide = values[:whole].reshape(-1, _ROWS_AT_ONCE, *values.shape[1:])
+    return np.asarray(wide.sum(axis=0).sum(axis=0) + values[whole:].sum(axis=0))
 
 
 def table_index(

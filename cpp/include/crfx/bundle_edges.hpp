@@ -23,7 +23,7 @@ struct EdgeCurvatureTerm {  // factor x p (1 - p)
   const Pack<S>*left, *right, *factor;
   CRFX_INLINE Pack<S> at(int64_t t, int64_t i, int64_t j, int64_t K, const S* table) const {
     const Pack<S> p = left[t * K + i] * right[t * K + j] * table[i * K + j];
-    return factor[t] * p * larger<Pack<S>>(S(1) - p, Pack<S>{});
+    return factor[t] * larger<Pack<S>>(p - p * p, Pack<S>{});
   }
 };
 

@@ -194,7 +194,7 @@ class Likelihood:
             if getattr(problem.scores, name) is None:
                 continue
             rows = truth.end_rows(name)
-            p, weights = free.node[rows], self._weights_of(rows)
+            p, weights = free.node.take(rows, axis=0), self._weights_of(rows)
             slope = weighted_sum(weights, p)
             curved = np.full(len(slope), len(rows) if weights is None else weights.sum())
             if not curvature.first_order:
