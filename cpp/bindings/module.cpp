@@ -14,6 +14,7 @@
 #include "crfx/curvature.hpp"
 #include "crfx/errors.hpp"
 #include "crfx/forest.hpp"
+#include "crfx/linear.hpp"
 #include "crfx/parallel.hpp"
 
 namespace nb = nanobind;
@@ -152,6 +153,36 @@ void event_curvature(Array<S> p, Maybe<const S> gamma, double factor, double lea
                         static_cast<S>(least), curvature.data(), n_threads);
 }
 
+template <class S>
+crfx::Sparse<S> sparse_of(const Array<const int64_t>& starts, const Array<const int32_t>& indices,
+                          const Maybe<const S>& values) {
+  return {starts.data(), indices.data(), data_of(values),
+          static_cast<int64_t>(starts.shape(0)) - 1};
+}
+
+template <class S>
+void linear_scores(Array<const int64_t> starts, Array<const int32_t> indices, Maybe<const S> values,
+                   Array<const int64_t> weight_starts, Array<const int32_t> outputs,
+                   Array<const S> weights, Array<S> scores, int n_threads) {
+  const auto X = sparse_of(starts, indices, values);
+  const auto n_outputs = static_cast<int64_t>(scores.shape(1));
+  nb::gil_scoped_release released;
+  crfx::linear_scores(X, {weight_starts.data(), outputs.data(), n_outputs}, weights.data(),
+                      scores.data(), n_threads);
+}
+
+template <class S>
+void linear_gradient(Array<const int64_t> starts, Array<const int32_t> indices,
+                     Maybe<const S> values, Array<const int64_t> weight_starts,
+                     Array<const int32_t> outputs, Array<const S> slope, Array<double> gradient,
+                     int n_threads) {
+  const auto columns = sparse_of(starts, indices, values);
+  const auto n_outputs = static_cast<int64_t>(slope.shape(1));
+  nb::gil_scoped_release released;
+  crfx::linear_gradient(columns, {weight_starts.data(), outputs.data(), n_outputs}, slope.data(),
+                        gradient.data(), n_threads);
+}
+
 // Moves a vector into a NumPy array without copying.
 template <class T>
 using Vector = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
@@ -199,6 +230,14 @@ void bind(nb::module_& m, const char* problem_name) {
   m.def("event_curvature", &event_curvature<S>, "p"_a.noconvert(), "gamma"_a.noconvert().none(),
         "factor"_a, "least"_a, "curvature"_a.noconvert(), "n_threads"_a,
         "Fills curvature with max(factor * gamma * p * (1 - p), least); no p stays above 1.");
+  m.def("linear_scores", &linear_scores<S>, "starts"_a.noconvert(), "indices"_a.noconvert(),
+        "values"_a.noconvert().none(), "weight_starts"_a.noconvert(), "outputs"_a.noconvert(),
+        "weights"_a.noconvert(), "scores"_a.noconvert(), "n_threads"_a,
+        "Adds X W to scores, X by rows; values None: all 1.");
+  m.def("linear_gradient", &linear_gradient<S>, "starts"_a.noconvert(), "indices"_a.noconvert(),
+        "values"_a.noconvert().none(), "weight_starts"_a.noconvert(), "outputs"_a.noconvert(),
+        "slope"_a.noconvert(), "gradient"_a.noconvert(), "n_threads"_a,
+        "Fills gradient, one per weight, with X^T slope; X by columns.");
   m.def("k_best", &k_best<S>, "problem"_a, "k"_a, "n_threads"_a,
         "(counts per instance, scores, labels), concatenated.");
 }

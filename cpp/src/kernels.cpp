@@ -7,6 +7,7 @@
 #include "crfx/exact.hpp"
 #include "crfx/expectation.hpp"
 #include "crfx/length.hpp"
+#include "crfx/linear_kernels.hpp"
 #include "crfx/mixing_chain.hpp"
 #include "crfx/sampling.hpp"
 
@@ -273,8 +274,10 @@ void sample(const Share<S>& share, int64_t n_samples, uint64_t seed, int32_t* la
 #define CRFX_STRING(x) CRFX_STRING_OF(x)
 
 template <class S>
-extern const Kernels<S> table = {CRFX_STRING(CRFX_ISA), Lanes<S>::count, lift_tables<S>, sum<S>,
-                                 expectation<S>,        best<S>,         sample<S>};
+extern const Kernels<S> table = {
+    CRFX_STRING(CRFX_ISA), Lanes<S>::count, lift_tables<S>, sum<S>,
+    expectation<S>,        best<S>,         sample<S>,      linear_scores<S>,
+    linear_gradient<S>};
 template const Kernels<float> table<float>;
 template const Kernels<double> table<double>;
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from crfx.estimators.gbcrf import GBCRF
+    from crfx.estimators.linear import LinearCRF
     from crfx.estimators.loading import load
     from crfx.trainers.callbacks import Checkpoint
 
@@ -31,12 +32,13 @@ if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "3000")
 
 __version__ = version("crfx")
-__all__ = ["GBCRF", "Checkpoint", "__version__", "load"]
+__all__ = ["GBCRF", "Checkpoint", "LinearCRF", "__version__", "load"]
 
 # Imported when first asked for: `import crfx` stays light.
 _HOMES = {
     "Checkpoint": "crfx.trainers.callbacks",
     "GBCRF": "crfx.estimators.gbcrf",
+    "LinearCRF": "crfx.estimators.linear",
     "load": "crfx.estimators.loading",
 }
 

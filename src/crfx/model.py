@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +12,8 @@ import numpy.typing as npt
 from crfx.batch import Batch
 from crfx.features import take_rows
 from crfx.inference.problem import Problem
-from crfx.potentials.additive import AdditiveFunction
-from crfx.potentials.linear import linear_features
+from crfx.potentials.additive import AdditiveFunction, Function
+from crfx.potentials.newton import linear_features
 from crfx.potentials.sum import add_scores, wider
 from crfx.potentials.transitions import Tables
 from crfx.scores import FloatArray, Scores, Sharing
@@ -25,16 +26,17 @@ EdgeFamily = Literal["table", "linear", "trees"] | None
 class Model:
     """Scores of parts as sums over rounds, plus those of a base model where there is one.
 
-    ``edge`` holds a table (or one per type) for "table", weights (types, features + 1, entries)
-    for "linear", and is None for "trees", whose functions (one per type) are ``edge_functions``.
+    ``edge`` holds a table (or one per type) for "table", and the boosted weights (types, features +
+    1, entries) for "linear".  It is None where ``edge_functions`` (one per type) score the edges:
+    those of "trees", and the linear ones of parametric models.
     """
 
     order: int
     n_labels: int
-    node: AdditiveFunction
+    node: Function
     edge_family: EdgeFamily = None
     edge: Tables | None = None
-    edge_functions: list[AdditiveFunction] | None = None
+    edge_functions: Sequence[Function] | None = None
     ends: Tables | None = None
     n_types: int | None = None
     is_forest: bool = False
@@ -62,6 +64,17 @@ class Model:
     def has_edges(self) -> bool:
         """Whether labels depend on each other, in the model or in its base."""
         return self.edge_family is not None or (self.base is not None and self.base.has_edges)
+
+    def set_base(self, base: Model) -> None:
+        """Let the scores of another model stand below."""
+        if base.has_edges and self.edge_family is not None and base.order != self.order:
+            raise ValueError(
+                f"init_model has edges of order {base.order}, which cannot be added to those of "
+                f"order={self.order}"
+            )
+        self.base = base
+        if self.sharing == "each" and self.own_sharing == "typed":
+            raise ValueError("tables per edge type cannot stand on a base with a table per edge")
 
     @property
     def table(self) -> tuple[int, ...]:
@@ -112,12 +125,14 @@ class Model:
     def _edge_values(
         self, X: Any, n_rows: int, kind: int, n_rounds: int | None
     ) -> npt.NDArray[np.float32]:
+        if self.edge_family == "linear":
+            X = linear_features(X)
         if self.edge_functions is not None:
             found: npt.NDArray[np.float32] = self.edge_functions[kind].scores(X, n_rows, n_rounds)
             return found
         assert self.edge is not None
         weights = self.edge.at_round(n_rounds)["weights"][kind]
-        return np.asarray(linear_features(X) @ weights, dtype=np.float32)
+        return np.asarray(X @ weights, dtype=np.float32)
 
     @property
     def can_be_cut(self) -> bool:
@@ -125,8 +140,8 @@ class Model:
         return all(part is None or part.by_round for part in (self.edge, self.ends))
 
     def use_threads(self, n_jobs: int) -> None:
-        """Let trees predict on so many threads from now on."""
-        for function in (self.node, *(self.edge_functions or ())):
+        """Let functions score on so many threads from now on."""
+        for function in self.functions:
             function.use_threads(n_jobs)
         if self.base is not None:
             self.base.use_threads(n_jobs)
@@ -162,11 +177,21 @@ class Model:
 
     @property
     def n_rounds(self) -> int:
-        """Rounds of the node potential, a base model aside."""
-        return self.node.n_rounds
+        """Rounds of a boosted model, a base model aside."""
+        return self.growing[0].n_rounds
 
     def keep(self, n_rounds: int) -> None:
         """Drop the rounds after the first ``n_rounds``."""
-        for part in (self.node, self.edge, self.ends, *(self.edge_functions or ())):
+        for part in (*self.growing, self.edge, self.ends):
             if part is not None:
                 part.keep(n_rounds)
+
+    @property
+    def functions(self) -> list[Function]:
+        """All functions of the features: of nodes, then of edges by type."""
+        return [self.node, *(self.edge_functions or ())]
+
+    @property
+    def growing(self) -> list[AdditiveFunction]:
+        """The functions of a boosted model."""
+        return cast("list[AdditiveFunction]", self.functions)

@@ -1,150 +1,116 @@
-"""Linear edge scores: conjugate gradients against the exact solution, sparse against dense."""
+"""Linear functions: the core against plain matrix products, dense against sparse."""
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from crfx.potentials import linear
-from crfx.potentials.linear import linear_features, newton_step
+from crfx.potentials.linear import LinearFunction, WeightPattern
 
-SOLVED = {"rtol": 1e-4, "atol": 1e-5}
-SAME = {"rtol": 1e-5, "atol": 1e-6}
-SLACK = 1e-6
-"""By how much rounding may lift the quadratic model, relative to its fall."""
+SINGLE = {"rtol": 2e-5, "atol": 2e-5}
+"""Sums of some tens of float32 numbers of order 1."""
 
-N_ROWS, N_FEATURES, N_OUTPUTS = 80, 7, 4
+N_ROWS, N_FEATURES = 120, 40
 
 
-def problem(seed=0):
-    """Features of unequal size, gradients, curvatures with zeros, weights."""
+def features(binary=False, seed=0):
     random = np.random.default_rng(seed)
-    X = random.normal(size=(N_ROWS, N_FEATURES)) * np.geomspace(0.1, 10, N_FEATURES)
-    X[random.random(X.shape) < 0.5] = 0
-    gradient = random.normal(size=(N_ROWS, N_OUTPUTS))
-    curvature = random.uniform(0, 1, size=gradient.shape)
-    curvature[random.random(curvature.shape) < 0.1] = 0
-    weights = random.normal(size=(N_FEATURES, N_OUTPUTS))
-    return tuple(array.astype(np.float32) for array in (X, gradient, curvature, weights))
+    X = sparse.random(N_ROWS, N_FEATURES, 0.2, "csr", np.float32, rng=random)
+    if binary:
+        X.data[:] = 1
+    return X
 
 
-def ridge(X, gradient, curvature, weights, l2):
-    """The minimum, column by column: (X' H X + l2) d = -(X' g + l2 w)."""
-    X, gradient, curvature, weights = (
-        array.astype(np.float64) for array in (X, gradient, curvature, weights)
-    )
-    columns = []
-    for m in range(gradient.shape[1]):
-        left = X.T @ (curvature[:, m, None] * X) + l2 * np.eye(X.shape[1])
-        columns.append(np.linalg.solve(left, -(X.T @ gradient[:, m] + l2 * weights[:, m])))
-    return np.stack(columns, axis=1)
+def observed(n_outputs, X, seed=1):
+    codes = np.random.default_rng(seed).integers(0, n_outputs, N_ROWS)
+    return WeightPattern.observed(X, codes, n_outputs), codes
 
 
-def quadratic(X, gradient, curvature, weights, l2, step):
-    """The model that is minimised, for each column."""
-    f = X.astype(np.float64) @ step
-    own = (gradient * f + curvature * f**2 / 2).sum(axis=0)
-    return own + l2 / 2 * ((weights + step) ** 2).sum(axis=0)
+def table(pattern, weights):
+    """(features, outputs), zero where there is no weight."""
+    found = np.zeros((pattern.n_features, pattern.n_outputs))
+    for feature in range(pattern.n_features):
+        own = slice(pattern.starts[feature], pattern.starts[feature + 1])
+        found[feature, pattern.outputs[own]] = weights[own]
+    return found
 
 
-@pytest.mark.parametrize("l2", [0.1, 1.0, 30.0])
-def test_as_many_steps_as_features_find_the_exact_solution(monkeypatch, l2):
-    """Directions that were conjugate need no more; those of steepest descent would."""
-    monkeypatch.setattr(linear, "CG_STEPS", N_FEATURES)
-    monkeypatch.setattr(linear, "CG_TOLERANCE", 0.0)
-    found = newton_step(*problem(), l2)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, ridge(*problem(), l2), **SOLVED)
+def random_weights(pattern, seed=2):
+    weights = np.random.default_rng(seed).normal(size=pattern.n_weights)
+    return weights if pattern.free is None else weights * pattern.free
 
 
-def test_one_step_does_not(monkeypatch):
-    """The companion: the comparison with the exact solution can fail."""
-    monkeypatch.setattr(linear, "CG_STEPS", 1)
-    assert not np.allclose(newton_step(*problem(), 0.1), ridge(*problem(), 0.1), **SOLVED)
+@pytest.mark.parametrize("n_outputs", [1, 3, 26, 70])
+def test_weights_are_for_the_pairs_that_occur(n_outputs):
+    X = features()
+    pattern, codes = observed(n_outputs, X)
+    expected = np.zeros((N_FEATURES, n_outputs), bool)
+    rows, columns = X.nonzero()
+    expected[columns, codes[rows]] = True
+    marked = np.ones(pattern.n_weights) if pattern.free is None else pattern.free
+    np.testing.assert_array_equal(table(pattern, marked) != 0, expected)
 
 
-@pytest.mark.parametrize("l2", [0.0, 0.1, 1.0])
-@pytest.mark.parametrize("seed", range(5))
-def test_every_further_step_lowers_the_quadratic_model(monkeypatch, seed, l2):
-    """The tolerance is 0, so that no step is left out."""
-    monkeypatch.setattr(linear, "CG_TOLERANCE", 0.0)
-    arguments = problem(seed)
-    values = [quadratic(*arguments, l2, np.zeros_like(arguments[3]))]
-    for steps in range(1, 13):
-        monkeypatch.setattr(linear, "CG_STEPS", steps)
-        values.append(quadratic(*arguments, l2, newton_step(*arguments, l2)))
-    falls = -np.diff(values, axis=0)
-    fall = values[0] - values[-1]
-    assert (falls >= -SLACK * fall).all()
-    assert (falls[0] > 0.1 * fall).all()
+def test_rows_without_a_label_give_no_weights():
+    X = sparse.csr_matrix(np.eye(3, dtype=np.float32))
+    pattern = WeightPattern.observed(X, np.array([1, -1, 0]), 9)
+    np.testing.assert_array_equal(np.diff(pattern.starts), [1, 0, 1])
+    np.testing.assert_array_equal(pattern.outputs, [1, 0])
 
 
-def test_the_default_steps_come_close():
-    """Eight steps reach most of what can be gained; one does not."""
-    arguments = problem()
-    start = quadratic(*arguments, 1.0, np.zeros_like(arguments[3]))
-    gained = start - quadratic(*arguments, 1.0, newton_step(*arguments, 1.0))
-    possible = start - quadratic(*arguments, 1.0, ridge(*arguments, 1.0))
-    assert (gained > 0.999 * possible).all()
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("binary", [False, True])
+@pytest.mark.parametrize("n_outputs", [1, 3, 26, 70])
+def test_scores_and_gradient_are_matrix_products(n_outputs, binary, n_jobs):
+    X = features(binary)
+    pattern, _ = observed(n_outputs, X)
+    function = LinearFunction(pattern, random_weights(pattern))
+    function.use_threads(n_jobs)
+    W = table(pattern, function.weights)
+    prepared = function.prepare(X)
+    np.testing.assert_allclose(prepared.scores(function.weights), X.toarray() @ W, **SINGLE)
+    slope = np.random.default_rng(3).normal(size=(N_ROWS, n_outputs)).astype(np.float32)
+    free = np.ones(pattern.n_weights) if pattern.free is None else pattern.free
+    expected = np.where(table(pattern, free) != 0, X.toarray().T @ slope, 0)
+    np.testing.assert_allclose(table(pattern, prepared.gradient(slope)), expected, **SINGLE)
 
 
-@pytest.mark.parametrize("l2", [0.0, 1.0])
-def test_csr_equals_dense(l2):
-    X, *rest = problem()
-    dense = newton_step(X, *rest, l2)
-    np.testing.assert_allclose(newton_step(sparse.csr_matrix(X), *rest, l2), dense, **SAME)
+@pytest.mark.parametrize("n_outputs", [1, 5])
+def test_dense_and_sparse_features_agree(n_outputs):
+    X = features()
+    pattern = WeightPattern.all(N_FEATURES, n_outputs)
+    function = LinearFunction(pattern, random_weights(pattern))
+    both = function.prepare(X), function.prepare(X.toarray())
+    slope = np.random.default_rng(3).normal(size=(N_ROWS, n_outputs)).astype(np.float32)
+    np.testing.assert_allclose(*(each.scores(function.weights) for each in both), **SINGLE)
+    np.testing.assert_allclose(*(each.gradient(slope) for each in both), **SINGLE)
 
 
-@pytest.mark.parametrize("l2", [0.0, 1.0])
-def test_nothing_to_fit(monkeypatch, l2):
-    """A feature that is always 0, an output without gradient or curvature, and no rows at all."""
-    monkeypatch.setattr(linear, "CG_STEPS", 50)
-    monkeypatch.setattr(linear, "CG_TOLERANCE", 1e-7)
-    X, gradient, curvature, weights = problem()
-    X[:, 2] = 0
-    gradient[:, 1] = curvature[:, 1] = 0
-    step = newton_step(X, gradient, curvature, weights, l2)
-    assert np.isfinite(step).all()
-    none = newton_step(X[:0], gradient[:0], curvature[:0], weights, l2)
-    expected = np.zeros_like(weights) if l2 == 0 else -weights
-    np.testing.assert_allclose(none, expected, **SAME)
-    np.testing.assert_allclose(step[:, 1], expected[:, 1], **SAME)
-    np.testing.assert_allclose(step[2], expected[2], **SAME)
+def test_observed_weights_score_dense_rows_too():
+    X = features()
+    pattern, _ = observed(30, X)
+    function = LinearFunction(pattern, random_weights(pattern))
+    np.testing.assert_array_equal(function.scores(X.toarray(), N_ROWS), function.scores(X, N_ROWS))
 
 
-def test_a_step_at_the_minimum_is_zero():
-    X, gradient, curvature, weights = problem()
-    step = newton_step(X, gradient * 0, curvature, weights * 0, 1.0)
-    np.testing.assert_array_equal(step, 0)
+def test_missing_values_count_as_zero():
+    X = features().toarray()
+    X[3, 4] = np.nan
+    pattern = WeightPattern.all(N_FEATURES, 2)
+    function = LinearFunction(pattern, random_weights(pattern))
+    expected = function.scores(np.nan_to_num(X), N_ROWS)
+    np.testing.assert_array_equal(function.scores(X, N_ROWS), expected)
+    np.testing.assert_allclose(function.scores(sparse.csr_matrix(X), N_ROWS), expected, **SINGLE)
 
 
-def test_features_get_a_constant_and_missing_counts_as_0():
-    X = np.array([[1, np.nan, 0], [0, 2, 3]])
-    found = linear_features(X)
-    np.testing.assert_array_equal(found, [[1, 0, 0, 1], [0, 2, 3, 1]])
-    assert found.dtype == np.float32
-    assert np.isnan(X[0, 1])
-
-
-def test_sparse_features():
-    """A stored NaN is missing too, and stays NaN in the matrix that was given."""
-    X = sparse.csr_array(np.array([[1, np.nan, 0], [0, 2, 3]]))
-    for given in (X, X.tocsc(), X.astype(np.float32)):
-        found = linear_features(given)
-        assert found.format == "csr"
-        assert found.dtype == np.float32
-        np.testing.assert_array_equal(found.toarray(), [[1, 0, 0, 1], [0, 2, 3, 1]])
-        assert np.isnan(given.toarray()[0, 1])
-
-
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
-def test_no_rows(kind):
-    assert linear_features(kind(np.zeros((0, 3)))).shape == (0, 4)
-
-
-def test_frames():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"a": [1.0, np.nan], "b": [True, False], "c": [3, 4]})
-    np.testing.assert_array_equal(linear_features(frame), [[1, 1, 3, 1], [0, 0, 4, 1]])
-    frame["d"] = pandas.Categorical(["x", "y"])
-    with pytest.raises(ValueError, match="encode categorical columns"):
-        linear_features(frame)
+def test_long_sums_stay_exact_for_any_number_of_threads():
+    rows = 200_000
+    X = sparse.csr_matrix(np.ones((rows, 1), np.float32))
+    pattern = WeightPattern.all(1, 2)
+    slope = np.full((rows, 2), 0.1, np.float32)
+    found = []
+    for n_jobs in (1, 2):
+        function = LinearFunction(pattern)
+        function.use_threads(n_jobs)
+        found.append(function.prepare(X).gradient(slope))
+    np.testing.assert_array_equal(*found)
+    np.testing.assert_allclose(found[0], rows * np.float64(np.float32(0.1)), rtol=1e-6)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "crfx/instance.hpp"
+#include "crfx/linear.hpp"
 #include "crfx/views.hpp"
 #include "crfx/workspace.hpp"
 
@@ -38,6 +39,11 @@ struct Kernels {
                       double* edge_sum, Workspace&);
   void (*best)(const Share<S>&, int32_t* labels, double* scores, Workspace&);
   void (*sample)(const Share<S>&, int64_t n_samples, uint64_t seed, int32_t* labels, Workspace&);
+  // Those of linear.hpp for a range of rows, and of features.
+  void (*linear_scores)(const Sparse<S>&, const WeightPattern&, const S* weights, S* scores,
+                        int64_t begin, int64_t end);
+  void (*linear_gradient)(const Sparse<S>&, const WeightPattern&, const S* slope, double* gradient,
+                          int64_t begin, int64_t end, Workspace&);
 };
 
 // The best set this machine can run; the environment variable CRFX_ISA (baseline, avx2, avx512)

@@ -52,6 +52,20 @@ def event_curvature(p: Annotated[NDArray[numpy.float64], dict(order='C', device=
     """
 
 @overload
+def linear_scores(starts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, weight_starts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], outputs: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], n_threads: int) -> None: ...
+
+@overload
+def linear_scores(starts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, weight_starts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], outputs: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], n_threads: int) -> None:
+    """Adds X W to scores, X by rows; values None: all 1."""
+
+@overload
+def linear_gradient(starts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, weight_starts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], outputs: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], slope: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], gradient: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], n_threads: int) -> None: ...
+
+@overload
+def linear_gradient(starts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, weight_starts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], outputs: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], slope: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], gradient: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], n_threads: int) -> None:
+    """Fills gradient, one per weight, with X^T slope; X by columns."""
+
+@overload
 def k_best(problem: Problem32, k: int, n_threads: int) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.float64], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))]]: ...
 
 @overload

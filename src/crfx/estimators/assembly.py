@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ from crfx.batch import Batch
 from crfx.inference.native import thread_count
 from crfx.model import Model
 from crfx.potentials.additive import AdditiveFunction
-from crfx.potentials.linear import linear_features
+from crfx.potentials.newton import linear_features
 from crfx.potentials.regressors import BoostedRegressors
 from crfx.potentials.transitions import Tables
 from crfx.potentials.trees import BoostedTrees
@@ -40,7 +40,7 @@ MOST_ENTRIES = 2**27
 
 def new_model(crf: GBCRF, batch: Batch, structure: Chain | Forest, n_labels: int) -> Model:
     """A model without rounds."""
-    n_types = _count_types(batch, structure) if crf.edges is not None else None
+    n_types = count_types(batch, structure) if crf.edges is not None else None
     model = Model(
         order=crf.order,
         n_labels=n_labels,
@@ -49,7 +49,7 @@ def new_model(crf: GBCRF, batch: Batch, structure: Chain | Forest, n_labels: int
         n_types=n_types,
         is_forest=batch.parents is not None,
     )
-    _check_table_size(crf, n_labels)
+    check_table_size(crf, n_labels)
     front = () if n_types is None else (n_types,)
     if crf.edges == "table":
         model.edge = Tables({"edge": np.zeros((*front, *model.table))}, table_l2(crf))
@@ -65,7 +65,8 @@ def new_model(crf: GBCRF, batch: Batch, structure: Chain | Forest, n_labels: int
     return model
 
 
-def _check_table_size(crf: GBCRF, n_labels: int) -> None:
+def check_table_size(crf: Any, n_labels: int) -> None:
+    """Raise ValueError where edge tables would not fit into memory."""
     size = n_labels ** (crf.order + 1)
     if crf.edges is not None and size > MOST_ENTRIES:
         raise ValueError(
@@ -75,7 +76,8 @@ def _check_table_size(crf: GBCRF, n_labels: int) -> None:
         )
 
 
-def _count_types(batch: Batch, structure: Chain | Forest) -> int | None:
+def count_types(batch: Batch, structure: Chain | Forest) -> int | None:
+    """How many edge types there are; None where edges have none."""
     if batch.edge_types is None:
         return None
     rows = structure.edge_rows(batch)
@@ -114,9 +116,10 @@ def new_function(crf: GBCRF, n_outputs: int) -> AdditiveFunction:
 
 def make_blocks(crf: GBCRF, model: Model, batch: Batch, followed: list[Batch]) -> list[Block]:
     """What boosting moves in turn; ``followed`` batches have their scores kept up to date."""
-    model.node.bind(batch.X, [other.X for other in followed])
+    node = model.growing[0]
+    node.bind(batch.X, [other.X for other in followed])
     sample = _row_sampler(crf, batch)
-    nodes = NodeBlock(model.node, sample)
+    nodes = NodeBlock(node, sample)
     if model.edge_family is None:
         return [nodes]
     edges: Block
@@ -147,10 +150,10 @@ def _edge_function_block(
     if linear:
         assert model.edge is not None
         return LinearEdgeBlock(model.edge, rows[0], rows[1:])
-    assert model.edge_functions is not None
-    for kind, function in enumerate(model.edge_functions):
+    functions = model.growing[1:]
+    for kind, function in enumerate(functions):
         function.bind(rows[0].features[kind], [other.features[kind] for other in rows[1:]])
-    return EdgeFunctionBlock(model.edge_functions, rows[0], rows[1:], sample)
+    return EdgeFunctionBlock(functions, rows[0], rows[1:], sample)
 
 
 def _row_sampler(crf: GBCRF, batch: Batch) -> Sampler:

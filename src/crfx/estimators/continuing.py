@@ -25,16 +25,15 @@ def continued(old: Any, new: Any) -> Model | None:
     model = old.model_
     if (old.base_learner is None) != (new.base_learner is None):
         return None
+    functions = [_grown(function, new) for function in model.growing]
     tables = [_copied(part, old.n_rounds_, table_l2(new)) for part in (model.edge, model.ends)]
     return Model(
         order=model.order,
         n_labels=model.n_labels,
-        node=_grown(model.node, new),
+        node=functions[0],
         edge_family=model.edge_family,
         edge=tables[0],
-        edge_functions=None
-        if model.edge_functions is None
-        else [_grown(function, new) for function in model.edge_functions],
+        edge_functions=None if model.edge_functions is None else functions[1:],
         ends=tables[1],
         n_types=model.n_types,
         is_forest=model.is_forest,

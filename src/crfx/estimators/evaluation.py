@@ -13,7 +13,6 @@ from crfx.estimators.inputs import Input, encode, flat_labels, read_input
 from crfx.features import Columns
 from crfx.inference.problem import Problem
 from crfx.metrics import span_f1, token_accuracy
-from crfx.objectives.curvature import Curvature
 from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.scores import IntArray
@@ -83,8 +82,7 @@ def make_evaluator(metric: EvalMetric, data: Input, codes: IntArray, estimator: 
     if metric == "loss":
         truth = Truth(batch, estimator.model_.structure(batch), codes)
         likelihood, n_rows = Likelihood(truth, estimator.n_jobs), max(batch.n_rows, 1)
-        plain = Curvature(None)
-        return Evaluator(data, lambda p: likelihood.evaluate(p, (), plain).value / n_rows, False)
+        return Evaluator(data, lambda p: likelihood.evaluate(p, ()).value / n_rows, False)
     scorer: Any = metric if callable(metric) else SCORERS[metric]
     true = np.split(estimator.classes_[codes], batch.offsets[1:-1])
 

@@ -11,19 +11,17 @@ from typing import Any, Literal
 import numpy.typing as npt
 
 from crfx import features
-from crfx.batch import Batch
 from crfx.estimators.assembly import make_blocks, new_model, working_scores
 from crfx.estimators.continuing import continued
 from crfx.estimators.evaluation import EvalMetric, Evaluator, make_evaluator, read_eval_set
 from crfx.estimators.explaining import ExplainedTrees
-from crfx.estimators.inputs import (
-    Input,
-    encode,
-    find_classes,
-    flat_labels,
-    instance_weights,
-    read_input,
+from crfx.estimators.fitting import (
+    Training,
+    as_before_unless,
+    listed_callbacks,
+    read_training,
 )
+from crfx.estimators.inputs import Input
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.parameters import check_parameters
 from crfx.estimators.watching import CountRounds, RestoreBest
@@ -34,7 +32,6 @@ from crfx.objectives.base import Objective
 from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.truth import Truth
 from crfx.scores import IntArray
-from crfx.structures import Chain, Forest
 from crfx.trainers.boosting import Boosting
 from crfx.trainers.callbacks import Callback, Checkpoint, EarlyStopping
 from crfx.trainers.progress import ProgressBar
@@ -190,55 +187,23 @@ class GBCRF(ExplainedTrees):
             `crfx.Checkpoint` is one.
         """
         check_parameters(self)
-        init_model = None if init_model is None else _fitted(init_model)
-        columns = None if init_model is None else init_model.columns_
-        data = read_input(X, lengths, parents, edge_types, columns=columns, training=True)
-        if not data.batch.n_rows:
-            raise ValueError("every instance of X is empty: there is nothing to learn from")
-        columns = columns or features.Columns.of(data.batch.X)
-        labels = flat_labels(y, data)
-        classes = find_classes(labels) if init_model is None else init_model.classes_
-        seen_in = "training" if init_model is None else "the training of init_model"
-        truth = Truth(
-            data.batch,
-            Chain(self.order) if data.batch.parents is None else Forest(),
-            encode(labels, classes, data, "y", seen_in),
-            instance_weights(sample_weight, data),
+        given = read_training(
+            self.order, X, y, lengths, parents, edge_types, sample_weight, init_model
         )
-        plan = self._plan(data.batch, truth.structure, classes, init_model)
-        watched = self._watched(eval_set, columns, classes, plan.model)
+        plan = self._plan(given)
+        watched = self._watched(eval_set, given.columns, given.classes, plan.model)
         callbacks = self._checked_callbacks(callbacks)
-        before = {name: value for name, value in vars(self).items() if name.endswith("_")}
-        self.classes_, self.columns_ = classes, columns
-        self.model_, self.n_rounds_, self.history_ = plan.model, plan.first_round, plan.history
-        try:
-            self._train(truth, plan, watched, callbacks)
-        except BaseException:
-            if self.n_rounds_ == plan.first_round:  # nothing was learned: as if never called
-                for name in [name for name in vars(self) if name.endswith("_")]:
-                    delattr(self, name)
-                for name, value in before.items():
-                    setattr(self, name, value)
-            raise
+        with as_before_unless(lambda: self.n_rounds_ > plan.first_round, self):
+            self.classes_, self.columns_ = given.classes, given.columns
+            self.model_, self.n_rounds_, self.history_ = plan.model, plan.first_round, plan.history
+            self._train(given.truth, plan, watched, callbacks)
         return self
 
-    def _plan(
-        self,
-        batch: Batch,
-        structure: Chain | Forest,
-        classes: npt.NDArray[Any],
-        init_model: LabellingEstimator | None,
-    ) -> _Plan:
+    def _plan(self, given: Training) -> _Plan:
         """Make the model that is to be trained, new or continued."""
-        if batch.parents is not None and self.order != 1:
-            raise ValueError(
-                f"parents are given with order={self.order}: a node of a forest has one parent and "
-                "no sequence of labels before it; use order=1"
-            )
-        structure.check(batch)
+        batch, structure, init_model = given.data.batch, given.truth.structure, given.init_model
         if init_model is None:
-            return _Plan(new_model(self, batch, structure, len(classes)), 0, {})
-        init_model.model_.check_structure(batch)
+            return _Plan(new_model(self, batch, structure, len(given.classes)), 0, {})
         if isinstance(init_model, GBCRF) and (found := continued(init_model, self)):
             n_rounds, history = init_model.n_rounds_, init_model.history_
             same_metric = init_model.eval_metric == self.eval_metric
@@ -248,15 +213,8 @@ class GBCRF(ExplainedTrees):
                 if same_metric or name != "eval_metric"
             }
             return _Plan(found, n_rounds, kept)
-        model = new_model(self, batch, structure, len(classes))
-        model.base = init_model.model_
-        if model.base.has_edges and self.edges is not None and model.base.order != self.order:
-            raise ValueError(
-                f"init_model has edges of order {model.base.order}, which cannot be added to those "
-                f"of order={self.order}"
-            )
-        if model.sharing == "each" and model.own_sharing == "typed":
-            raise ValueError("tables per edge type cannot stand on a base with a table per edge")
+        model = new_model(self, batch, structure, len(given.classes))
+        model.set_base(init_model.model_)
         return _Plan(model, 0, {})
 
     def _watched(
@@ -271,9 +229,7 @@ class GBCRF(ExplainedTrees):
         return data, codes
 
     def _checked_callbacks(self, callbacks: Sequence[Callback] | None) -> list[Callback]:
-        if callable(callbacks):
-            raise ValueError("callbacks is one function: pass a list, [callback]")
-        found = list(callbacks or ())
+        found = listed_callbacks(callbacks)
         if self.base_learner is not None and any(isinstance(own, Checkpoint) for own in found):
             raise ValueError("a model with a base_learner cannot be saved: leave out Checkpoint")
         return found
@@ -343,7 +299,7 @@ class GBCRF(ExplainedTrees):
             _drop_unfinished(model, self.n_rounds_)
             raise
         finally:
-            for function in (model.node, *(model.edge_functions or ())):
+            for function in model.growing:
                 function.release()
             if bar is not None:
                 bar.close()
@@ -366,21 +322,6 @@ class _Plan:
     model: Model
     first_round: int
     history: dict[str, list[float]]
-
-
-def _fitted(init_model: Any) -> LabellingEstimator:
-    """The argument ``init_model``."""
-    if isinstance(init_model, str | os.PathLike):
-        from crfx.estimators.loading import load
-
-        init_model = load(init_model)
-    if not isinstance(init_model, LabellingEstimator):
-        raise ValueError(
-            f"init_model is a {type(init_model).__name__}: pass a fitted estimator of crfx, or the "
-            "path of a model file"
-        )
-    init_model._check_fitted()
-    return init_model
 
 
 def _drop_unfinished(model: Model, n_rounds: int) -> None:

@@ -198,6 +198,10 @@ class LabellingEstimator(BaseEstimator):  # type: ignore[misc]
         return data, self.model_.problem(data.batch, n_rounds)
 
     def _check_rounds(self, n_rounds: int | None) -> None:
+        if n_rounds is not None and not hasattr(self, "n_rounds_"):
+            raise ValueError(
+                f"n_rounds is given, but a {type(self).__name__} is not built in rounds"
+            )
         if n_rounds is not None and not 0 <= n_rounds <= self.n_rounds_:
             raise ValueError(f"n_rounds is {n_rounds}: the model has {self.n_rounds_} rounds")
 

@@ -12,19 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from crfx.estimators.assembly import MOST_ENTRIES
 from crfx.estimators.gbcrf import GBCRF
+from crfx.estimators.linear import LinearCRF
+from crfx.estimators.packing import pack_model, unpack_model
 from crfx.features import Columns
 from crfx.io.model_file import Contents, read, write
-from crfx.model import Model
-from crfx.potentials import tree_format
-from crfx.potentials.transitions import Tables
-from crfx.potentials.trees import BoostedTrees
-from crfx.potentials.xgboost_learner import XGBoostLearner
 
-MOST_ORDER, MOST_TYPES = 100, 100_000
-"""What a file may say; beyond them it is broken."""
-CLASSES: dict[str, Callable[..., Any]] = {"GBCRF": GBCRF}
+CLASSES: dict[str, Callable[..., Any]] = {"GBCRF": GBCRF, "LinearCRF": LinearCRF}
+COUNTS = {"GBCRF": "n_rounds", "LinearCRF": "n_iter"}
+"""What the training of an estimator is counted in."""
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
@@ -33,6 +29,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     if type(estimator) not in CLASSES.values():
         raise ValueError(f"a {type(estimator).__name__} cannot be saved: load would not know it")
     columns = estimator.columns_
+    count = COUNTS[type(estimator).__name__]
     contents = Contents(
         {
             "class": type(estimator).__name__,
@@ -41,14 +38,15 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
             "n_features": columns.n,
             "feature_names": columns.names,
             "categories": _plain_categories(columns),
-            "n_rounds": estimator.n_rounds_,
+            count: getattr(estimator, f"{count}_"),
+            "best_iteration": estimator.best_iteration_,
             "history": {
                 name: [entry if np.isfinite(entry) else None for entry in entries]
                 for name, entries in estimator.history_.items()
             },
         }
     )
-    contents.values["model"] = _pack_model(estimator.model_, "", contents)
+    contents.values["model"] = pack_model(estimator.model_, "", contents)
     write(path, contents)
 
 
@@ -72,14 +70,17 @@ def _unpack(contents: Contents) -> Any:
     if len(set(values["labels"])) < len(values["labels"]):
         raise ValueError("a label is there twice")
     estimator.columns_ = _columns(values)
-    estimator.n_rounds_ = int(values["n_rounds"])
-    estimator.best_iteration_ = max(estimator.n_rounds_ - 1, 0)
+    count = COUNTS[values["class"]]
+    n_done = int(values[count])
+    setattr(estimator, f"{count}_", n_done)
+    # Files of the first days do not say: it was the last.
+    estimator.best_iteration_ = int(values.get("best_iteration", max(n_done - 1, 0)))
     estimator.history_ = {
         name: [np.nan if entry is None else float(entry) for entry in entries]
         for name, entries in values["history"].items()
     }
-    estimator.model_ = _unpack_model(values["model"], "", contents, estimator.columns_.n)
-    if estimator.model_.n_rounds != estimator.n_rounds_:
+    estimator.model_ = unpack_model(values["model"], "", contents, estimator.columns_.n)
+    if count == "n_rounds" and estimator.model_.n_rounds != n_done:
         raise ValueError("its rounds are not as many as it says")
     return estimator
 
@@ -131,120 +132,3 @@ def _columns(values: dict[str, Any]) -> Columns:
     if not set(categories) <= set(names or ()):
         raise ValueError("it has categories of a feature that it has not")
     return found
-
-
-def _pack_model(model: Model, prefix: str, contents: Contents) -> dict[str, Any]:
-    """Put arrays and trees into ``contents`` under ``prefix``; return the rest."""
-    functions = {"node": model.node}
-    for kind, function in enumerate(model.edge_functions or ()):
-        functions[f"edge{kind}"] = function
-    for name, function in functions.items():
-        if not isinstance(function, BoostedTrees):
-            raise ValueError("a model with a base_learner cannot be saved")
-        if function.raw is not None:
-            contents.blobs[f"{prefix}{name}"] = function.raw
-    packed: dict[str, Any] = {
-        "n_rounds": model.n_rounds,
-        "order": model.order,
-        "n_labels": model.n_labels,
-        "edges": model.edge_family,
-        "n_types": model.n_types,
-        "is_forest": model.is_forest,
-        "tables": {},
-    }
-    for part, tables in (("edge", model.edge), ("ends", model.ends)):
-        if tables is None:
-            continue
-        rounds = tables.rounds()
-        packed["tables"][part] = {"l2": tables.l2, "names": list(tables.tables)}
-        packed["tables"][part]["by_round"] = rounds is not None
-        for name, array in (tables.tables if rounds is None else rounds).items():
-            contents.arrays[f"{prefix}{part}.{name}"] = array
-    if model.base is not None:
-        packed["base"] = _pack_model(model.base, f"{prefix}base.", contents)
-    return packed
-
-
-def _unpack_model(
-    packed: dict[str, Any], prefix: str, contents: Contents, n_features: int
-) -> Model:
-    n_labels, order, n_types = int(packed["n_labels"]), int(packed["order"]), packed["n_types"]
-    n_rounds = int(packed["n_rounds"])
-    family = packed["edges"]
-    if family not in ("table", "linear", "trees", None):
-        raise ValueError(f"unknown edges {family!r}")
-    # Before anything grows with them: a small file must not ask for much memory or time.
-    if not (1 <= order <= MOST_ORDER and n_labels >= 1 and n_rounds >= 0):
-        raise ValueError(f"it has order {order}, {n_labels} labels and {n_rounds} rounds")
-    if n_types is not None and not 1 <= n_types <= MOST_TYPES:
-        raise ValueError(f"it has {n_types} edge types")
-    size = n_labels ** (order + 1)
-    if family is not None and size > MOST_ENTRIES:
-        raise ValueError(f"order {order} with {n_labels} labels needs tables that are too large")
-    model = Model(
-        order=order,
-        n_labels=n_labels,
-        node=_trees(contents, f"{prefix}node", n_labels, n_features, n_rounds),
-        edge_family=family,
-        n_types=n_types,
-        is_forest=_is_forest(packed),
-    )
-    if family == "trees":
-        model.edge_functions = [
-            _trees(contents, f"{prefix}edge{kind}", size, n_features, n_rounds)
-            for kind in range(n_types or 1)
-        ]
-    front = () if n_types is None else (int(n_types),)
-    shapes = {
-        "edge": (*front, *(n_labels,) * (order + 1)),
-        "weights": (int(n_types or 1), n_features + 1, size),
-        "start": (n_labels,),
-        "end": (n_labels,),
-    }
-    model.edge = _tables(packed["tables"].get("edge"), f"{prefix}edge", contents, shapes, n_rounds)
-    model.ends = _tables(packed["tables"].get("ends"), f"{prefix}ends", contents, shapes, n_rounds)
-    if (model.edge is None) != (family not in ("table", "linear")):
-        raise ValueError("its edge tables are missing")
-    if "base" in packed:
-        model.base = _unpack_model(packed["base"], f"{prefix}base.", contents, n_features)
-    return model
-
-
-def _is_forest(packed: dict[str, Any]) -> bool:
-    """Files of the first days do not say; a forest has start scores, and none at the end."""
-    ends = packed["tables"].get("ends")
-    return bool(packed.get("is_forest", ends is not None and "end" not in ends["names"]))
-
-
-def _trees(
-    contents: Contents, name: str, n_outputs: int, n_features: int, n_rounds: int
-) -> BoostedTrees:
-    raw = contents.blobs.get(name)
-    if raw is not None:
-        tree_format.check(raw, n_features=n_features, n_outputs=n_outputs)
-    if n_rounds != (0 if raw is None else tree_format.n_rounds(raw)):
-        raise ValueError(f"the trees {name} are not those of {n_rounds} rounds")
-    return BoostedTrees(XGBoostLearner(), n_outputs, raw)
-
-
-def _tables(
-    packed: Any,
-    prefix: str,
-    contents: Contents,
-    shapes: dict[str, tuple[int, ...]],
-    n_rounds: int,
-) -> Tables | None:
-    if packed is None:
-        return None
-    arrays = {name: contents.arrays[f"{prefix}.{name}"] for name in packed["names"]}
-    for name, array in arrays.items():
-        shape = array.shape[1:] if packed["by_round"] else array.shape
-        if shape != shapes[name] or array.dtype != np.float32:
-            raise ValueError(f"the table {name} has shape {shape}, not {shapes[name]}")
-    if not arrays:
-        raise ValueError("it has tables without names")
-    if packed["by_round"]:
-        if any(len(array) != n_rounds + 1 for array in arrays.values()):
-            raise ValueError(f"its tables are not those of {n_rounds} rounds")
-        return Tables.from_rounds(arrays, float(packed["l2"]))
-    return Tables.from_sum(arrays, float(packed["l2"]), n_rounds)

@@ -1,4 +1,4 @@
-"""What the arguments of GBCRF may be; checked before anything is trained."""
+"""What the arguments of estimators may be; checked before anything is trained."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from crfx.objectives import curvature as curvatures
 
 if TYPE_CHECKING:
     from crfx.estimators.gbcrf import GBCRF
+    from crfx.estimators.linear import LinearCRF
 
 OWN_PARAMS = {
     "eta",
@@ -38,25 +39,45 @@ OWN_PARAMS = {
 
 def check_parameters(crf: GBCRF) -> None:
     """Raise ValueError at the first argument that makes no sense."""
+    _check_common(crf)
     _check_whole("n_estimators", crf.n_estimators, 0)
     _check_whole("max_bin", crf.max_bin, 2)
+    for name in ("learning_rate", "subsample"):
+        value = getattr(crf, name)
+        if not _is_number(value) or not 0 < value <= 1:
+            raise ValueError(f"{name} is {value!r}: it must lie in (0, 1]")
+    _check_not_negative("edge_l2", crf.edge_l2)
+    _check_choice("edges", crf.edges, ("table", "linear", "trees", None))
+    curvatures.parse(crf.curvature)
+    _check_tree_params(crf)
+
+
+def check_linear_parameters(crf: LinearCRF) -> None:
+    """Raise ValueError at the first argument that makes no sense."""
+    _check_common(crf)
+    _check_whole("max_iter", crf.max_iter, 0)
+    for name in ("l1", "l2", "tol"):
+        _check_not_negative(name, getattr(crf, name))
+    _check_choice("trainer", crf.trainer, ("lbfgs",))
+    _check_choice("edges", crf.edges, ("table", "linear", None))
+    _check_choice("features", crf.features, ("auto", "observed", "all"))
+
+
+def _check_common(crf: Any) -> None:
+    """What all labelling estimators have."""
     if crf.early_stopping_rounds is not None:
         _check_whole("early_stopping_rounds", crf.early_stopping_rounds, 1)
     if not _is_number(crf.order) or crf.order != int(crf.order) or crf.order < 1:
         raise ValueError(
             f"order is {crf.order!r}: it must be 1 or more; edges=None makes positions independent"
         )
-    for name in ("learning_rate", "subsample"):
-        value = getattr(crf, name)
-        if not _is_number(value) or not 0 < value <= 1:
-            raise ValueError(f"{name} is {value!r}: it must lie in (0, 1]")
-    if not _is_number(crf.edge_l2) or not 0 <= crf.edge_l2 < np.inf:
-        raise ValueError(f"edge_l2 is {crf.edge_l2!r}: it must be 0 or more")
-    _check_choice("edges", crf.edges, ("table", "linear", "trees", None))
     _check_choice("decode", crf.decode, ("viterbi", "marginal"))
     check_metric(crf.eval_metric)
-    curvatures.parse(crf.curvature)
-    _check_tree_params(crf)
+
+
+def _check_not_negative(name: str, value: Any) -> None:
+    if not _is_number(value) or not 0 <= value < np.inf:
+        raise ValueError(f"{name} is {value!r}: it must be 0 or more")
 
 
 def _check_tree_params(crf: GBCRF) -> None:

@@ -34,9 +34,9 @@ class Objective(Protocol):
     curvature_kind: Literal["bound", "diagonal", "none"]
 
     def evaluate(
-        self, problem: Problem, parts: Sequence[PartName], curvature: Curvature
+        self, problem: Problem, parts: Sequence[PartName], curvature: Curvature | None = None
     ) -> Evaluation:
-        """Evaluate at a problem's scores.  No parts: the value alone.
+        """Evaluate at a problem's scores.  No parts: the value alone; None: no curvature.
 
         Curvature is that of each part by itself.  Where two parts move at once, the quadratic term
         is at most twice the sum of theirs: steps up to the full one do not raise the bound.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,21 @@ LEAST_CURVATURE = 1e-16
 """Keeps leaves of rows that are all but certain finite where nothing regularises."""
 
 
+Slopes = tuple[dict[str, FloatArray], dict[str, FloatArray]]
+"""Gradient and curvature, by name of the scores."""
+
+
+class Sums(NamedTuple):
+    """What the parts of an evaluation read: sums over all labellings, and over those that agree
+    with what is known of the partly labelled.
+    """
+
+    problem: Problem
+    free: SumProduct
+    clamped: SumProduct | None
+    curvature: Curvature | None
+
+
 class Likelihood:
     """sum_i w_i (log Z_i - log Z_i(known labels)).
 
@@ -41,7 +56,7 @@ class Likelihood:
         self.truth, self.n_jobs = truth, n_jobs
 
     def evaluate(
-        self, problem: Problem, parts: Sequence[PartName], curvature: Curvature
+        self, problem: Problem, parts: Sequence[PartName], curvature: Curvature | None = None
     ) -> Evaluation:
         """Evaluate at a problem's scores."""
         edges = "sum" if "edge" in parts else "each" if "each_edge" in parts else None
@@ -49,8 +64,8 @@ class Likelihood:
         free = summed(
             problem,
             edges,
-            curvature.bound if bounded else None,
-            edge_curvature="edge" in parts,
+            curvature.bound if curvature is not None and bounded else None,
+            edge_curvature=curvature is not None and "edge" in parts,
             weights=self.truth.weights,
             n_jobs=self.n_jobs,
         )
@@ -65,7 +80,7 @@ class Likelihood:
         gradient: dict[str, FloatArray] = {}
         curved: dict[str, FloatArray] = {}
         for part in (name for name in ways if name in parts):
-            slope, curve = ways[part](problem, free, clamped, curvature)
+            slope, curve = ways[part](Sums(problem, free, clamped, curvature))
             gradient |= slope
             curved |= curve
         gamma = free.node_gamma if "node" in parts else None
@@ -115,21 +130,22 @@ class Likelihood:
             if (scores := getattr(problem.scores, name)) is not None
         )
 
-    # One method per part: gradient and curvature, by name of the scores.
+    # One method per part.
 
-    def _node(
-        self, problem: Problem, free: SumProduct, clamped: SumProduct | None, curvature: Curvature
-    ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    def _node(self, at: Sums) -> Slopes:
+        problem, free, clamped, curvature = at
         p, truth = free.node, self.truth
-        if curvature.first_order:
-            curved = np.ones_like(p)
-        else:
-            curved = event_curvature(p, free.node_gamma, curvature.factor, self.n_jobs)
+        curved: dict[str, FloatArray] = {}
+        if curvature is not None and curvature.first_order:
+            curved = {"node": np.ones_like(p)}
+        elif curvature is not None:
+            gamma = free.node_gamma
+            curved = {"node": event_curvature(p, gamma, curvature.factor, self.n_jobs)}
         if clamped is not None and truth.partial is not None:
             p[truth.partial.rows] -= clamped.node
-        self._weigh(p, curved)
+        self._weigh(p, *curved.values())
         truth.uses("node", p, problem.sharing).subtract_from(p)
-        return {"node": p}, {"node": curved}
+        return {"node": p}, curved
 
     def _weigh(self, *arrays: FloatArray) -> None:
         """Times the weight of each row's instance, in place."""
@@ -138,20 +154,21 @@ class Likelihood:
             for array in arrays:
                 array *= weights.reshape((-1,) + (1,) * (array.ndim - 1))
 
-    def _edge(
-        self, problem: Problem, free: SumProduct, clamped: SumProduct | None, curvature: Curvature
-    ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    def _edge(self, at: Sums) -> Slopes:
+        problem, free, clamped, curvature = at
         gradient = free.edge
         assert gradient is not None
-        assert free.edge_curvature is not None
         # Scores may differ by edge, those of a base model do; the table that moves is shared.
         sharing: Sharing = "typed" if problem.sharing == "typed" else "shared"
         self.truth.uses("edge", gradient, sharing).subtract_from(gradient)
         if clamped is not None and clamped.edge is not None:
             gradient -= clamped.edge
+        if curvature is None:
+            return {"edge": gradient}, {}
         if curvature.first_order:
             curved = np.broadcast_to(self._edge_weight(problem), gradient.shape)
         else:
+            assert free.edge_curvature is not None
             curved = curvature.factor * free.edge_curvature
         return {"edge": gradient}, {"edge": curved}
 
@@ -167,26 +184,26 @@ class Likelihood:
         totals = np.bincount(truth.batch.edge_types[rows], weights=weights, minlength=n_types)
         return totals.astype(np.float64).reshape(-1, *(1,) * n_axes)
 
-    def _each_edge(
-        self, problem: Problem, free: SumProduct, clamped: SumProduct | None, curvature: Curvature
-    ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    def _each_edge(self, at: Sums) -> Slopes:
+        problem, free, clamped, curvature = at
         assert free.edge is not None
         p, truth = free.edge, self.truth
-        if curvature.first_order:
-            curved = np.zeros_like(p)
-            curved[truth.structure.edge_rows(truth.batch)] = 1.0
-        else:
-            curved = event_curvature(p, free.edge_gamma, curvature.factor, self.n_jobs)
+        curved: dict[str, FloatArray] = {}
+        if curvature is not None and curvature.first_order:
+            curved = {"edge": np.zeros_like(p)}
+            curved["edge"][truth.structure.edge_rows(truth.batch)] = 1.0
+        elif curvature is not None:
+            gamma = free.edge_gamma
+            curved = {"edge": event_curvature(p, gamma, curvature.factor, self.n_jobs)}
         if clamped is not None and truth.partial is not None:
             assert clamped.edge is not None
             p[truth.partial.rows] -= clamped.edge
-        self._weigh(p, curved)
+        self._weigh(p, *curved.values())
         truth.uses("edge", p, problem.sharing).subtract_from(p)
-        return {"edge": p}, {"edge": curved}
+        return {"edge": p}, curved
 
-    def _ends(
-        self, problem: Problem, free: SumProduct, clamped: SumProduct | None, curvature: Curvature
-    ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
+    def _ends(self, at: Sums) -> Slopes:
+        problem, free, clamped, curvature = at
         truth = self.truth
         gradient: dict[str, FloatArray] = {}
         curvatures: dict[str, FloatArray] = {}
@@ -196,15 +213,18 @@ class Likelihood:
             rows = truth.end_rows(name)
             p, weights = free.node.take(rows, axis=0), self._weights_of(rows)
             slope = weighted_sum(weights, p)
-            curved = np.full(len(slope), len(rows) if weights is None else weights.sum())
-            if not curvature.first_order:
-                curved = curvature.ends_factor * weighted_sum(weights, p * (1 - p))
+            if curvature is not None and curvature.first_order:
+                total = len(rows) if weights is None else weights.sum()
+                curvatures[name] = np.full(len(slope), total)
+            elif curvature is not None:
+                variance = weighted_sum(weights, p * (1 - p))
+                curvatures[name] = curvature.ends_factor * variance
             if clamped is not None and truth.partial is not None:
                 own = truth.rows_with(name, truth.partial.batch)
                 known = self._weights_of(truth.partial.rows[own])
                 slope -= weighted_sum(known, clamped.node[own])
             truth.uses(name, slope, problem.sharing).subtract_from(slope)
-            gradient[name], curvatures[name] = slope, curved
+            gradient[name] = slope
         return gradient, curvatures
 
     def _weights_of(self, rows: IntArray) -> FloatArray | None:

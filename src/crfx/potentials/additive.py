@@ -1,4 +1,4 @@
-"""What an additive potential offers a trainer: a function that may be added, by some step."""
+"""What functions of the features offer: scores; and to boosting, that more may be added."""
 
 from __future__ import annotations
 
@@ -21,10 +21,25 @@ class Addition:
     accept: Callable[[float], None]
 
 
-class AdditiveFunction(Protocol):
-    """A function of the features that grows round by round: trees, or any regressor."""
+class Function(Protocol):
+    """Scores from features."""
 
-    n_outputs: int
+    @property
+    def n_outputs(self) -> int:
+        """How many scores a row has."""
+        ...
+
+    def use_threads(self, n_jobs: int) -> None:
+        """Score on so many threads from now on, where that is ours to say."""
+        ...
+
+    def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> Any:
+        """(rows, outputs); of the first rounds only, where the function grew in rounds."""
+        ...
+
+
+class AdditiveFunction(Function, Protocol):
+    """A function of the features that grows round by round: trees, or any regressor."""
 
     @property
     def n_rounds(self) -> int:
@@ -39,18 +54,10 @@ class AdditiveFunction(Protocol):
         """Forget them."""
         ...
 
-    def use_threads(self, n_jobs: int) -> None:
-        """Predict on so many threads from now on, where that is ours to say."""
-        ...
-
     def propose(self, gradient: Any, curvature: Any, number: int) -> Addition:
         """Fit a function to (rows, outputs) gradient and curvature."""
         ...
 
     def keep(self, n_rounds: int) -> None:
         """Drop the rounds after the first ``n_rounds``."""
-        ...
-
-    def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> Any:
-        """(rows, outputs)."""
         ...

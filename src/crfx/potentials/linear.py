@@ -1,78 +1,233 @@
-"""Edge scores linear in the features of the position: a weight per feature and table entry."""
+"""Functions linear in the features: a weight per feature and output, or per pair that occurs."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from crfx import _core
+from crfx.scores import IntArray
+
 Array32 = npt.NDArray[np.float32]
+Array64 = npt.NDArray[np.float64]
 
-CG_STEPS = 8
-CG_TOLERANCE = 1e-3
+SHARE_TO_FILL = 0.2
+"""A feature seen with such a share of the outputs gets room for all: whole rows are quicker."""
+ROWS_PER_SUM = 4096
+"""Sums over so many rows are formed in float32, sums of those in float64."""
 
 
-def linear_features(X: Any) -> Any:
-    """(rows, features + 1) float32, dense or CSR, with a constant last; missing counts as 0."""
-    if sparse.issparse(X):
-        matrix = sparse.csr_matrix(X, dtype=np.float32, copy=True)
-        matrix.data = np.nan_to_num(matrix.data, copy=False)
-        ones = sparse.csr_matrix(np.ones((matrix.shape[0], 1), np.float32))
-        return sparse.hstack([matrix, ones], format="csr")
+@dataclass(frozen=True, eq=False)
+class WeightPattern:
+    """Which outputs a feature has weights for.
+
+    Those of feature f are ``outputs[starts[f]:starts[f + 1]]``, rising.  ``free`` (weights,) marks
+    the ones that may differ from 0; None: all.  Where every feature has all outputs, ``outputs``
+    is empty: nobody reads it.
+    """
+
+    starts: npt.NDArray[np.int64]
+    outputs: npt.NDArray[np.int32]
+    n_outputs: int
+    free: npt.NDArray[np.bool_] | None = None
+
+    @property
+    def n_features(self) -> int:
+        """How many features there are."""
+        return len(self.starts) - 1
+
+    @property
+    def n_weights(self) -> int:
+        """How many weights there are, those that stay 0 included."""
+        return int(self.starts[-1])
+
+    def matrix(self, weights: Array64) -> Any:
+        """(features, outputs) CSR of the weights that are free, zeros among them included."""
+        outputs = self.outputs
+        if not len(outputs):
+            outputs = np.tile(np.arange(self.n_outputs, dtype=np.int32), self.n_features)
+        starts = self.starts
+        if self.free is not None:
+            kept = np.concatenate([[0], np.cumsum(self.free)])
+            starts, outputs, weights = kept[starts], outputs[self.free], weights[self.free]
+        shape = self.n_features, self.n_outputs
+        return sparse.csr_matrix((weights, outputs, starts), shape=shape)
+
+    @classmethod
+    def of_matrix(cls, matrix: Any) -> tuple[WeightPattern, Array64]:
+        """The pattern of a CSR matrix and its weights: what :meth:`matrix` takes apart."""
+        matrix.sort_indices()
+        pattern, place = cls._filled(matrix.indptr, matrix.indices, matrix.shape[1])
+        weights = np.zeros(pattern.n_weights)
+        weights[place] = matrix.data
+        return pattern, weights
+
+    @classmethod
+    def all(cls, n_features: int, n_outputs: int) -> WeightPattern:
+        """A weight for every pair."""
+        starts = np.arange(n_features + 1, dtype=np.int64) * n_outputs
+        return cls(starts, np.zeros(0, np.int32), n_outputs)
+
+    @classmethod
+    def observed(cls, X: Any, codes: IntArray, n_outputs: int) -> WeightPattern:
+        """A weight for every pair (feature, output) that occurs together.
+
+        X is CSR, ``codes`` (rows,) the output of each row, negative where it is not known.
+        O(entries of X) in time and memory.
+        """
+        known = np.flatnonzero(codes >= 0)
+        present = sparse.csr_matrix(
+            (np.ones(X.nnz, np.float32), X.indices, X.indptr), shape=X.shape
+        )[known]
+        ones = np.ones(len(known), np.float32)
+        outputs = sparse.csr_matrix(
+            (ones, codes[known], np.arange(len(known) + 1)), shape=(len(known), n_outputs)
+        )
+        return cls.of_matrix(sparse.csr_matrix(present.T @ outputs))[0]
+
+    @classmethod
+    def _filled(
+        cls, indptr: IntArray, indices: IntArray, n_outputs: int
+    ) -> tuple[WeightPattern, IntArray]:
+        """Give features that are seen with many outputs room for all; where the pairs then are."""
+        counts = np.diff(indptr)
+        full = counts >= max(SHARE_TO_FILL * n_outputs, 1)
+        sizes = np.where(full, n_outputs, counts)
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        feature = np.repeat(np.arange(len(counts)), counts)
+        rank = np.arange(len(indices)) - np.repeat(indptr[:-1], counts)
+        place = starts[feature] + np.where(full[feature], indices, rank)
+        outputs = np.zeros(starts[-1], np.int32)
+        within = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)
+        outputs[:] = within  # of whole rows; the others are put in their places next
+        outputs[place] = indices
+        free = np.zeros(starts[-1], bool)
+        free[place] = True
+        return cls(starts, outputs, n_outputs, None if free.all() else free), place
+
+
+class LinearFunction:
+    """Scores X W, a parametric function: (rows, outputs) from (rows, features)."""
+
+    n_rounds = 0
+
+    def __init__(self, pattern: WeightPattern, weights: Array64 | None = None) -> None:
+        self.pattern = pattern
+        self.weights = np.zeros(pattern.n_weights) if weights is None else weights
+        self.n_jobs = 1
+
+    @property
+    def n_outputs(self) -> int:
+        """How many scores a row has."""
+        return self.pattern.n_outputs
+
+    def prepare(self, X: Any) -> PreparedFeatures:
+        """Features in the form that training needs again and again."""
+        if sparse.issparse(X):
+            return SparseFeatures(_numbers(X), self.pattern, self.n_jobs)
+        dense = _dense(X)
+        if len(self.pattern.outputs):
+            return SparseFeatures(sparse.csr_matrix(dense), self.pattern, self.n_jobs)
+        return DenseFeatures(dense, self.pattern.n_outputs)
+
+    def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> Array32:
+        """(rows, outputs)."""
+        return self.prepare(X).scores(self.weights)
+
+    def use_threads(self, n_jobs: int) -> None:
+        """Score on so many threads from now on."""
+        self.n_jobs = n_jobs
+
+
+class SparseFeatures:
+    """CSR features; their columns are kept too once a gradient is asked for."""
+
+    def __init__(self, X: Any, pattern: WeightPattern, n_jobs: int) -> None:
+        self._pattern, self._n_jobs = pattern, n_jobs
+        self._X = X
+        self._rows = _arrays(X)
+
+    def scores(self, weights: Array64) -> Array32:
+        """(rows, outputs): X W.  O(weights of the features that occur)."""
+        found = np.zeros((self._X.shape[0], self._pattern.n_outputs), np.float32)
+        _core.linear_scores(
+            *self._rows,
+            self._pattern.starts,
+            self._pattern.outputs,
+            weights.astype(np.float32),
+            found,
+            self._n_jobs,
+        )
+        return found
+
+    def gradient(self, slope: Array32) -> Array64:
+        """(weights,): X^T slope, of (rows, outputs)."""
+        found = np.empty(self._pattern.n_weights)
+        _core.linear_gradient(
+            *self._columns,
+            self._pattern.starts,
+            self._pattern.outputs,
+            np.ascontiguousarray(slope),
+            found,
+            self._n_jobs,
+        )
+        if self._pattern.free is not None:
+            found *= self._pattern.free
+        return found
+
+    @cached_property
+    def _columns(self) -> tuple[Any, Any, Any]:
+        return _arrays(self._X.tocsc())
+
+
+class DenseFeatures:
+    """A dense matrix of features, with weights for all outputs."""
+
+    def __init__(self, X: Array32, n_outputs: int) -> None:
+        self._X, self._n_outputs = X, n_outputs
+
+    def scores(self, weights: Array64) -> Array32:
+        """(rows, outputs): X W."""
+        table = weights.reshape(-1, self._n_outputs).astype(np.float32)
+        return np.asarray(self._X @ table)
+
+    def gradient(self, slope: Array32) -> Array64:
+        """(weights,): X^T slope."""
+        total = np.zeros((self._X.shape[1], self._n_outputs))
+        for begin in range(0, len(self._X), ROWS_PER_SUM):
+            rows = slice(begin, begin + ROWS_PER_SUM)
+            total += self._X[rows].T @ slope[rows]
+        return total.reshape(-1)
+
+
+PreparedFeatures = SparseFeatures | DenseFeatures
+
+
+def _arrays(X: Any) -> tuple[Any, Any, Any]:
+    """Starts, indices and values of CSR or CSC; values are None where all are 1."""
+    values = None if (X.data == 1).all() else np.ascontiguousarray(X.data, np.float32)
+    return X.indptr.astype(np.int64), X.indices.astype(np.int32, copy=False), values
+
+
+def _numbers(X: Any) -> Any:
+    """CSR of float32; missing counts as 0."""
+    matrix = sparse.csr_matrix(X, dtype=np.float32)
+    if np.isnan(matrix.data).any():
+        matrix = matrix.copy()
+        np.nan_to_num(matrix.data, copy=False)
+    return matrix
+
+
+def _dense(X: Any) -> Array32:
     try:
         dense = np.asarray(X, dtype=np.float32)
     except (TypeError, ValueError):
         raise ValueError(
-            'edges="linear" needs numbers: encode categorical columns, or use edges="table" or '
-            '"trees"'
+            "linear functions need numbers: encode categorical columns, one column per category"
         ) from None
-    return np.concatenate([np.nan_to_num(dense), np.ones((len(dense), 1), np.float32)], axis=1)
-
-
-def newton_step(
-    X: Any, gradient: Array32, curvature: Array32, weights: Array32, l2: float
-) -> Array32:
-    """Minimise the quadratic model of an objective over functions linear in X.
-
-    For every column m of ``gradient`` and ``curvature`` (rows, outputs), the change d_m of
-    ``weights`` (features, outputs) that minimises
-    sum_t g_tm f_t + h_tm f_t^2 / 2 + l2 / 2 |w_m + d_m|^2 with f = X d_m (Chen et al., Eq. 8).
-    Conjugate gradients, all columns at once, preconditioned by the diagonal; any number of steps
-    lowers the model, a few come close to its minimum.  O(steps * size of X * outputs).
-    """
-    right = -(_transposed(X, gradient) + l2 * weights)
-    diagonal = _transposed(_squared(X), curvature) + l2
-    diagonal = np.where(diagonal > 0, diagonal, 1.0)
-    step = np.zeros_like(right)
-    residual = right
-    scaled = residual / diagonal
-    direction = scaled
-    energy = _columns(residual, scaled)
-    first = energy
-    for _ in range(CG_STEPS):
-        image = _transposed(X, curvature * (X @ direction)) + l2 * direction
-        bend = _columns(direction, image)
-        length = np.divide(energy, bend, out=np.zeros_like(energy), where=bend > 0)
-        step = step + length * direction
-        residual = residual - length * image
-        scaled = residual / diagonal
-        next_energy = _columns(residual, scaled)
-        if (next_energy <= CG_TOLERANCE**2 * first).all():
-            break
-        turn = np.divide(next_energy, energy, out=np.zeros_like(energy), where=energy > 0)
-        direction, energy = scaled + turn * direction, next_energy
-    return np.asarray(step, dtype=np.float32)
-
-
-def _transposed(X: Any, y: Array32) -> npt.NDArray[np.float64]:
-    return np.asarray(X.T @ y, dtype=np.float64)
-
-
-def _squared(X: Any) -> Any:
-    return X.multiply(X).tocsr() if sparse.issparse(X) else X * X
-
-
-def _columns(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return np.asarray(np.einsum("ij,ij->j", x, y))
+    return np.nan_to_num(dense) if np.isnan(dense).any() else dense

@@ -18,7 +18,7 @@ from crfx.batch import Batch
 from crfx.features import take_rows
 from crfx.objectives.base import Evaluation, PartName
 from crfx.potentials.additive import AdditiveFunction
-from crfx.potentials.linear import newton_step
+from crfx.potentials.newton import newton_step
 from crfx.potentials.transitions import Tables
 from crfx.scores import FloatArray, IntArray
 

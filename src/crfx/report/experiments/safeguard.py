@@ -8,18 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crfx.estimators.gbcrf import GBCRF
-from crfx.objectives.likelihood import LEAST_CURVATURE, Likelihood
+from crfx.objectives.likelihood import LEAST_CURVATURE, Likelihood, Slopes, Sums
 from crfx.report.experiments import ocr
 from crfx.report.experiments.task import Outcome, Task
 from crfx.report.experiments.training import fit
 
 if TYPE_CHECKING:
-    from crfx.inference.problem import Problem
-    from crfx.inference.results import SumProduct
     from crfx.objectives.base import Objective
-    from crfx.objectives.curvature import Curvature
     from crfx.objectives.truth import Truth
-    from crfx.scores import FloatArray
 
 DEPTHS = (4, 8, 12)
 STEPS = (0.3, 1.0)
@@ -63,12 +59,11 @@ class ResidualLikelihood(Likelihood):
     is sure and wrong: no leaf then moves a score by more than 2 / gamma.
     """
 
-    def _node(
-        self, problem: Problem, free: SumProduct, clamped: SumProduct | None, curvature: Curvature
-    ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-        gamma = free.node_gamma
-        gradient, _ = super()._node(problem, free, clamped, curvature)
-        curved = np.abs(gradient["node"]) * np.float32(curvature.factor / 2)
+    def _node(self, at: Sums) -> Slopes:
+        assert at.curvature is not None
+        gamma = at.free.node_gamma
+        gradient, _ = super()._node(at)
+        curved = np.abs(gradient["node"]) * np.float32(at.curvature.factor / 2)
         if gamma is not None:
             curved *= gamma.reshape(gamma.shape + (1,) * (curved.ndim - gamma.ndim))
         return gradient, {"node": np.maximum(curved, np.float32(LEAST_CURVATURE))}

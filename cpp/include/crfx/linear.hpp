@@ -1,0 +1,36 @@
+// Linear functions of sparse features: scores from weights, and the gradient of the weights.
+#pragma once
+
+#include <cstdint>
+
+namespace crfx {
+
+// A sparse matrix by rows, or by columns read as rows of its transpose. `values` null: all 1.
+template <class S>
+struct Sparse {
+  const int64_t* starts;  // rows + 1
+  const int32_t* indices;
+  const S* values;
+  int64_t n_rows;
+};
+
+// Which outputs a feature has weights for: outputs[starts[f]] to outputs[starts[f + 1]], rising.
+// A feature with all of them is the quick case.
+struct WeightPattern {
+  const int64_t* starts;  // features + 1
+  const int32_t* outputs;
+  int64_t n_outputs;
+};
+
+// scores (rows x outputs) += X W.
+template <class S>
+void linear_scores(const Sparse<S>& X, const WeightPattern& pattern, const S* weights, S* scores,
+                   int n_threads);
+
+// gradient (one per weight) = X^T slope at the pattern; `columns` is X by columns, slope is
+// rows x outputs. Sums are formed in float64, in an order that does not depend on the threads.
+template <class S>
+void linear_gradient(const Sparse<S>& columns, const WeightPattern& pattern, const S* slope,
+                     double* gradient, int n_threads);
+
+}  // namespace crfx

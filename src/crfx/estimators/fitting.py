@@ -1,0 +1,110 @@
+"""What `fit` does in every labelling estimator before and after it trains."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+from crfx import features
+from crfx.estimators.inputs import (
+    Input,
+    encode,
+    find_classes,
+    flat_labels,
+    instance_weights,
+    read_input,
+)
+from crfx.estimators.labelling import LabellingEstimator
+from crfx.objectives.truth import Truth
+from crfx.structures import Chain, Forest
+from crfx.trainers.callbacks import Callback
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """What is learned from: the batch, its columns, labels and truth, and a model to begin with."""
+
+    data: Input
+    columns: features.Columns
+    classes: npt.NDArray[Any]
+    truth: Truth
+    init_model: LabellingEstimator | None
+
+
+def read_training(
+    order: int,
+    X: Any,
+    y: Any,
+    lengths: Any,
+    parents: Any,
+    edge_types: Any,
+    sample_weight: Any,
+    init_model: Any,
+) -> Training:
+    """Read and check the arguments of ``fit``."""
+    start = None if init_model is None else fitted(init_model)
+    columns = None if start is None else start.columns_
+    data = read_input(X, lengths, parents, edge_types, columns=columns, training=True)
+    if not data.batch.n_rows:
+        raise ValueError("every instance of X is empty: there is nothing to learn from")
+    if data.batch.parents is not None and order != 1:
+        raise ValueError(
+            f"parents are given with order={order}: a node of a forest has one parent and no "
+            "sequence of labels before it; use order=1"
+        )
+    columns = columns or features.Columns.of(data.batch.X)
+    labels = flat_labels(y, data)
+    classes = find_classes(labels) if start is None else start.classes_
+    seen_in = "training" if start is None else "the training of init_model"
+    truth = Truth(
+        data.batch,
+        Chain(order) if data.batch.parents is None else Forest(),
+        encode(labels, classes, data, "y", seen_in),
+        instance_weights(sample_weight, data),
+    )
+    truth.structure.check(data.batch)
+    if start is not None:
+        start.model_.check_structure(data.batch)
+    return Training(data, columns, classes, truth, start)
+
+
+def fitted(init_model: Any) -> LabellingEstimator:
+    """The argument ``init_model``: an estimator, or the path of a model file."""
+    if isinstance(init_model, str | os.PathLike):
+        from crfx.estimators.loading import load
+
+        init_model = load(init_model)
+    if not isinstance(init_model, LabellingEstimator):
+        raise ValueError(
+            f"init_model is a {type(init_model).__name__}: pass a fitted estimator of crfx, or the "
+            "path of a model file"
+        )
+    init_model._check_fitted()
+    return init_model
+
+
+def listed_callbacks(callbacks: Sequence[Callback] | None) -> list[Callback]:
+    """The argument ``callbacks``."""
+    if callable(callbacks):
+        raise ValueError("callbacks is one function: pass a list, [callback]")
+    return list(callbacks or ())
+
+
+@contextmanager
+def as_before_unless(learned: Callable[[], bool], estimator: Any) -> Iterator[None]:
+    """Where fitting fails before anything is learned, leave the estimator as if never called."""
+    before = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
+    try:
+        yield
+    except BaseException:
+        if not learned():
+            for name in [name for name in vars(estimator) if name.endswith("_")]:
+                delattr(estimator, name)
+            for name, value in before.items():
+                setattr(estimator, name, value)
+        raise

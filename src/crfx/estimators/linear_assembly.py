@@ -1,0 +1,167 @@
+"""From the arguments of LinearCRF to its model, and to the parameters that are trained."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from crfx.batch import Batch
+from crfx.estimators.assembly import check_table_size, count_types
+from crfx.model import Model
+from crfx.objectives.truth import Truth
+from crfx.potentials.linear import LinearFunction, WeightPattern
+from crfx.potentials.newton import linear_features
+from crfx.potentials.transitions import Tables
+from crfx.scores import table_index
+from crfx.trainers.blocks import EdgeRows
+from crfx.trainers.parametric import (
+    EdgeParameters,
+    NodeParameters,
+    ParameterBlock,
+    TableParameters,
+)
+
+if TYPE_CHECKING:
+    from crfx.estimators.linear import LinearCRF
+
+Array64 = npt.NDArray[np.float64]
+
+
+def new_linear_model(crf: LinearCRF, truth: Truth, n_labels: int) -> Model:
+    """A model whose weights are all 0."""
+    batch = truth.batch
+    n_types = count_types(batch, truth.structure) if crf.edges is not None else None
+    check_table_size(crf, n_labels)
+    model = Model(
+        order=crf.order,
+        n_labels=n_labels,
+        node=LinearFunction(_node_pattern(crf, truth, n_labels)),
+        edge_family=crf.edges,
+        n_types=n_types,
+        is_forest=batch.parents is not None,
+    )
+    front = () if n_types is None else (n_types,)
+    if crf.edges == "table":
+        model.edge = Tables({"edge": np.zeros((*front, *model.table))}, crf.l2)
+    elif crf.edges == "linear":
+        model.edge_functions = [
+            LinearFunction(pattern) for pattern in _edge_patterns(crf, truth, model)
+        ]
+    if crf.start_end and crf.edges is not None:
+        names = ("start", "end") if batch.parents is None else ("start",)
+        model.ends = Tables({name: np.zeros(n_labels) for name in names}, crf.l2)
+    return model
+
+
+def is_observed(crf: LinearCRF, X: Any) -> bool:
+    """Whether weights exist for what occurs in training only."""
+    return crf.features == "observed" or (crf.features == "auto" and sparse.issparse(X))
+
+
+def _node_pattern(crf: LinearCRF, truth: Truth, n_labels: int) -> WeightPattern:
+    X: Any = truth.batch.X
+    if not is_observed(crf, X):
+        return WeightPattern.all(X.shape[1], n_labels)
+    return WeightPattern.observed(sparse.csr_matrix(X), truth.labels, n_labels)
+
+
+def _edge_patterns(crf: LinearCRF, truth: Truth, model: Model) -> list[WeightPattern]:
+    batch, size = truth.batch, int(np.prod(model.table))
+    rows = _edge_rows(model, batch)
+    if not is_observed(crf, batch.X):
+        n_features = rows.features[0].shape[1]
+        return [WeightPattern.all(n_features, size) for _ in rows.by_type]
+    codes = np.full(batch.n_rows, -1)
+    at, labels = _known_edges(truth)
+    codes[at] = np.ravel_multi_index(tuple(labels.T), model.table)
+    return [
+        WeightPattern.observed(sparse.csr_matrix(X), codes[own], size)
+        for X, own in zip(rows.features, rows.by_type, strict=True)
+    ]
+
+
+def _known_edges(truth: Truth) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Rows at which an edge ends, and the labels of all its positions, where all are known."""
+    rows = truth.structure.edge_rows(truth.batch)
+    before = truth.labels[truth.structure.contexts(truth.batch)]
+    labels = np.column_stack([before, truth.labels[rows]])
+    known = (labels >= 0).all(axis=1)
+    return rows[known], labels[known]
+
+
+def _edge_rows(model: Model, batch: Batch) -> EdgeRows:
+    """With a constant feature last: its weights are the plain transitions."""
+    rows = model.structure(batch).edge_rows(batch)
+    return EdgeRows.of(batch, rows, model.n_types or 1, linear_features(batch.X))
+
+
+def parameter_blocks(
+    model: Model, batch: Batch, free: dict[str, npt.NDArray[np.bool_]] | None = None
+) -> list[ParameterBlock]:
+    """The parameters of a model, on the rows of a batch; in the order of :func:`get_weights`.
+
+    ``free`` marks the entries of tables that may move; None: all.
+    """
+    node, *edges = _functions(model)
+    blocks: list[ParameterBlock] = [NodeParameters(node.prepare(batch.X), len(node.weights))]
+    if model.edge is not None:
+        blocks.append(_table_block("edge", model.edge, free))
+    if edges:
+        rows = _edge_rows(model, batch)
+        prepared = [function.prepare(X) for function, X in zip(edges, rows.features, strict=True)]
+        sizes = [len(function.weights) for function in edges]
+        blocks.append(EdgeParameters(prepared, sizes, rows, model.table))
+    if model.ends is not None:
+        blocks.append(_table_block("ends", model.ends, free))
+    return blocks
+
+
+def _table_block(
+    part: Any, tables: Tables, free: dict[str, npt.NDArray[np.bool_]] | None
+) -> TableParameters:
+    shapes = {name: table.shape for name, table in tables.tables.items()}
+    own = None if free is None else {name: free[name] for name in shapes}
+    return TableParameters(part, shapes, own)
+
+
+def free_entries(model: Model, truth: Truth) -> dict[str, npt.NDArray[np.bool_]]:
+    """The table entries that occur in training, by name."""
+    batch = truth.batch
+    free = {}
+    if model.edge is not None:
+        rows, labels = _known_edges(truth)
+        free["edge"] = np.zeros(model.edge.tables["edge"].shape, bool)
+        free["edge"][(*table_index(model.own_sharing, rows, batch.edge_types), *labels.T)] = True
+    names: Any = () if model.ends is None else model.ends.tables
+    for name in names:
+        codes = truth.labels[truth.rows_with(name, batch)]
+        free[name] = np.isin(np.arange(model.n_labels), codes)
+    return free
+
+
+def get_weights(model: Model) -> Array64:
+    """All parameters of a model in one vector."""
+    return np.concatenate([part.reshape(-1) for part in _parts(model)]).astype(np.float64)
+
+
+def set_weights(model: Model, values: Array64) -> None:
+    """Put the parameters back where they belong."""
+    borders = np.cumsum([part.size for part in _parts(model)])[:-1]
+    for part, own in zip(_parts(model), np.split(values, borders), strict=True):
+        part[...] = own.reshape(part.shape)
+
+
+def _parts(model: Model) -> list[npt.NDArray[Any]]:
+    """The arrays that hold the parameters, in the order of :func:`parameter_blocks`."""
+    node, *edges = _functions(model)
+    tables = [
+        [] if part is None else list(part.tables.values()) for part in (model.edge, model.ends)
+    ]
+    return [node.weights, *tables[0], *(function.weights for function in edges), *tables[1]]
+
+
+def _functions(model: Model) -> list[LinearFunction]:
+    return cast("list[LinearFunction]", model.functions)

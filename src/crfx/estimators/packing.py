@@ -1,0 +1,178 @@
+"""Models to the contents of a model file and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from crfx.estimators.assembly import MOST_ENTRIES
+from crfx.io.model_file import Contents
+from crfx.model import Model
+from crfx.potentials import tree_format
+from crfx.potentials.additive import Function
+from crfx.potentials.linear import LinearFunction, WeightPattern
+from crfx.potentials.transitions import Tables
+from crfx.potentials.trees import BoostedTrees
+from crfx.potentials.xgboost_learner import XGBoostLearner
+
+MOST_ORDER, MOST_TYPES = 100, 100_000
+"""What a file may say; beyond them it is broken."""
+
+
+def pack_model(model: Model, prefix: str, contents: Contents) -> dict[str, Any]:
+    """Put arrays and trees into ``contents`` under ``prefix``; return the rest."""
+    is_linear = isinstance(model.node, LinearFunction)
+    for name, function in _named_functions(model):
+        if isinstance(function, LinearFunction):
+            _pack_linear(function, f"{prefix}{name}", contents)
+        elif not isinstance(function, BoostedTrees):
+            raise ValueError("a model with a base_learner cannot be saved")
+        elif function.raw is not None:
+            contents.blobs[f"{prefix}{name}"] = function.raw
+    packed: dict[str, Any] = {
+        "functions": "linear" if is_linear else "trees",
+        "n_rounds": 0 if is_linear else model.n_rounds,
+        "order": model.order,
+        "n_labels": model.n_labels,
+        "edges": model.edge_family,
+        "n_types": model.n_types,
+        "is_forest": model.is_forest,
+        "tables": {},
+    }
+    for part, tables in (("edge", model.edge), ("ends", model.ends)):
+        if tables is None:
+            continue
+        rounds = tables.rounds()
+        packed["tables"][part] = {"l2": tables.l2, "names": list(tables.tables)}
+        packed["tables"][part]["by_round"] = rounds is not None
+        for name, array in (tables.tables if rounds is None else rounds).items():
+            contents.arrays[f"{prefix}{part}.{name}"] = array
+    if model.base is not None:
+        packed["base"] = pack_model(model.base, f"{prefix}base.", contents)
+    return packed
+
+
+def unpack_model(packed: dict[str, Any], prefix: str, contents: Contents, n_features: int) -> Model:
+    n_labels, order, n_types = int(packed["n_labels"]), int(packed["order"]), packed["n_types"]
+    n_rounds = int(packed["n_rounds"])
+    family = packed["edges"]
+    if family not in ("table", "linear", "trees", None):
+        raise ValueError(f"unknown edges {family!r}")
+    # Before anything grows with them: a small file must not ask for much memory or time.
+    if not (1 <= order <= MOST_ORDER and n_labels >= 1 and n_rounds >= 0):
+        raise ValueError(f"it has order {order}, {n_labels} labels and {n_rounds} rounds")
+    if n_types is not None and not 1 <= n_types <= MOST_TYPES:
+        raise ValueError(f"it has {n_types} edge types")
+    size = n_labels ** (order + 1)
+    if family is not None and size > MOST_ENTRIES:
+        raise ValueError(f"order {order} with {n_labels} labels needs tables that are too large")
+    is_linear = packed.get("functions", "trees") == "linear"
+
+    def function(name: str, n_outputs: int, n_columns: int) -> Function:
+        if is_linear:
+            return _linear(contents, f"{prefix}{name}", n_outputs, n_columns)
+        return _trees(contents, f"{prefix}{name}", n_outputs, n_columns, n_rounds)
+
+    model = Model(
+        order=order,
+        n_labels=n_labels,
+        node=function("node", n_labels, n_features),
+        edge_family=family,
+        n_types=n_types,
+        is_forest=_is_forest(packed),
+    )
+    if family == "trees" or (is_linear and family == "linear"):
+        n_columns = n_features + is_linear  # linear edges have a constant feature
+        model.edge_functions = [
+            function(f"edge{kind}", size, n_columns) for kind in range(n_types or 1)
+        ]
+    front = () if n_types is None else (int(n_types),)
+    shapes = {
+        "edge": (*front, *(n_labels,) * (order + 1)),
+        "weights": (int(n_types or 1), n_features + 1, size),
+        "start": (n_labels,),
+        "end": (n_labels,),
+    }
+    model.edge = _tables(packed["tables"].get("edge"), f"{prefix}edge", contents, shapes, n_rounds)
+    model.ends = _tables(packed["tables"].get("ends"), f"{prefix}ends", contents, shapes, n_rounds)
+    if (model.edge is None) != (family is None or model.edge_functions is not None):
+        raise ValueError("its edge tables are missing")
+    if "base" in packed:
+        model.base = unpack_model(packed["base"], f"{prefix}base.", contents, n_features)
+    return model
+
+
+def _is_forest(packed: dict[str, Any]) -> bool:
+    """Files of the first days do not say; a forest has start scores, and none at the end."""
+    ends = packed["tables"].get("ends")
+    return bool(packed.get("is_forest", ends is not None and "end" not in ends["names"]))
+
+
+def _trees(
+    contents: Contents, name: str, n_outputs: int, n_features: int, n_rounds: int
+) -> BoostedTrees:
+    raw = contents.blobs.get(name)
+    if raw is not None:
+        tree_format.check(raw, n_features=n_features, n_outputs=n_outputs)
+    if n_rounds != (0 if raw is None else tree_format.n_rounds(raw)):
+        raise ValueError(f"the trees {name} are not those of {n_rounds} rounds")
+    return BoostedTrees(XGBoostLearner(), n_outputs, raw)
+
+
+def _pack_linear(function: LinearFunction, name: str, contents: Contents) -> None:
+    matrix = function.pattern.matrix(function.weights)
+    contents.arrays[f"{name}.starts"] = matrix.indptr.astype(np.int64)
+    contents.arrays[f"{name}.outputs"] = matrix.indices.astype(np.int32)
+    contents.arrays[f"{name}.weights"] = matrix.data
+
+
+def _linear(contents: Contents, name: str, n_outputs: int, n_features: int) -> LinearFunction:
+    starts, outputs, weights = (
+        contents.arrays[f"{name}.{part}"] for part in ("starts", "outputs", "weights")
+    )
+    if starts.dtype != np.int64 or outputs.dtype != np.int32 or weights.dtype != np.float64:
+        raise ValueError(f"the weights {name} are of another type")
+    if starts.shape != (n_features + 1,) or outputs.ndim != 1 or weights.shape != outputs.shape:
+        raise ValueError(f"the weights {name} are not those of {n_features} features")
+    if starts[0] != 0 or starts[-1] != len(outputs) or (np.diff(starts) < 0).any():
+        raise ValueError(f"the weights {name} begin and end in wrong places")
+    if len(outputs) and not (outputs.min() >= 0 and outputs.max() < n_outputs):
+        raise ValueError(f"the weights {name} are for scores that there are not")
+    if not np.isfinite(weights).all():
+        raise ValueError(f"the weights {name} are not all finite")
+    if len(outputs) == n_features * n_outputs:
+        return LinearFunction(WeightPattern.all(n_features, n_outputs), weights)
+    matrix = sparse.csr_matrix((weights, outputs, starts), shape=(n_features, n_outputs))
+    if not matrix.has_canonical_format:
+        raise ValueError(f"the weights {name} are not in order")
+    return LinearFunction(*WeightPattern.of_matrix(matrix))
+
+
+def _named_functions(model: Model) -> list[tuple[str, Function]]:
+    names = ["node", *(f"edge{kind}" for kind in range(len(model.edge_functions or ())))]
+    return list(zip(names, model.functions, strict=True))
+
+
+def _tables(
+    packed: Any,
+    prefix: str,
+    contents: Contents,
+    shapes: dict[str, tuple[int, ...]],
+    n_rounds: int,
+) -> Tables | None:
+    if packed is None:
+        return None
+    arrays = {name: contents.arrays[f"{prefix}.{name}"] for name in packed["names"]}
+    for name, array in arrays.items():
+        shape = array.shape[1:] if packed["by_round"] else array.shape
+        if shape != shapes[name] or array.dtype != np.float32:
+            raise ValueError(f"the table {name} has shape {shape}, not {shapes[name]}")
+    if not arrays:
+        raise ValueError("it has tables without names")
+    if packed["by_round"]:
+        if any(len(array) != n_rounds + 1 for array in arrays.values()):
+            raise ValueError(f"its tables are not those of {n_rounds} rounds")
+        return Tables.from_rounds(arrays, float(packed["l2"]))
+    return Tables.from_sum(arrays, float(packed["l2"]), n_rounds)

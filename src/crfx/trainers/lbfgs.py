@@ -1,0 +1,132 @@
+"""Limited-memory quasi-Newton: L-BFGS by SciPy, and OWL-QN for an L1 penalty.
+
+OWL-QN (Andrew and Gao 2007, "Scalable training of L1-regularized log-linear models") takes
+L-BFGS directions of the smooth part within one orthant at a time.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+Array64 = npt.NDArray[np.float64]
+Function = Callable[[Array64], tuple[float, Array64]]
+"""Parameters in, value and gradient out."""
+Watch = Callable[[Array64, float], bool]
+"""Called after every iteration with parameters and value; True stops."""
+
+MEMORY = 6
+PERIOD = 10
+"""Training has converged once so many iterations improve the value by less than ``tol``."""
+MOST_TRIALS = 20
+ENOUGH_DECREASE = 1e-4
+
+
+@dataclass
+class Convergence:
+    """Whether the last ``PERIOD`` iterations improved the value by less than ``tol`` of it."""
+
+    tol: float
+    _values: deque[float] = field(default_factory=lambda: deque(maxlen=PERIOD + 1))
+
+    def see(self, value: float) -> bool:
+        """Note the value of an iteration; whether it is time to stop."""
+        self._values.append(value)
+        if len(self._values) <= PERIOD:
+            return False
+        return self._values[0] - value < self.tol * abs(value)
+
+
+def minimise(
+    function: Function, start: Array64, watch: Watch, *, max_iter: int, tol: float, l1: float = 0.0
+) -> Array64:
+    """Lower ``function`` plus l1 |w|_1 from ``start``; return where it ended."""
+    if max_iter == 0:
+        return start
+    convergence = Convergence(tol)
+
+    def seen(values: Array64, value: float) -> bool:
+        return watch(values, value) or convergence.see(value)
+
+    if l1:
+        return _owl_qn(function, start, seen, max_iter, l1)
+    return _l_bfgs(function, start, seen, max_iter)
+
+
+def _l_bfgs(function: Function, start: Array64, seen: Watch, max_iter: int) -> Array64:
+    from scipy.optimize import minimize
+
+    last = start
+
+    def callback(intermediate_result: object) -> None:
+        nonlocal last
+        last = np.array(intermediate_result.x)  # type: ignore[attr-defined]
+        if seen(last, float(intermediate_result.fun)):  # type: ignore[attr-defined]
+            raise StopIteration
+
+    # Its own tests are left aside: ours are about several iterations.
+    limits = {"maxiter": max_iter, "maxfun": 100 * max_iter, "ftol": 0.0, "gtol": 0.0}
+    options = {**limits, "maxcor": MEMORY}
+    minimize(function, start, jac=True, method="L-BFGS-B", callback=callback, options=options)
+    return last
+
+
+def _owl_qn(function: Function, start: Array64, seen: Watch, max_iter: int, l1: float) -> Array64:
+    at = start.copy()
+    smooth, gradient = function(at)
+    value = smooth + l1 * float(np.abs(at).sum())
+    memory: deque[tuple[Array64, Array64, float]] = deque(maxlen=MEMORY)
+    for _ in range(max_iter):
+        slope = _pseudo_gradient(at, gradient, l1)
+        if not slope.any():
+            break
+        direction = _direction(slope, memory)
+        direction[direction * slope >= 0] = 0.0  # stay with the slope, coordinate by coordinate
+        orthant = np.where(at != 0, np.sign(at), -np.sign(slope))
+        step = 1.0 if memory else 1.0 / float(np.linalg.norm(slope))
+        for _ in range(MOST_TRIALS):
+            moved = at + step * direction
+            moved[moved * orthant <= 0] = 0.0
+            smooth, new_gradient = function(moved)
+            new_value = smooth + l1 * float(np.abs(moved).sum())
+            if new_value <= value + ENOUGH_DECREASE * float(slope @ (moved - at)):
+                break
+            step /= 2
+        else:
+            break  # rounding is all that is left
+        change, turn = moved - at, new_gradient - gradient
+        bend = float(change @ turn)
+        if bend > 0:
+            memory.append((change, turn, bend))
+        at, gradient, value = moved, new_gradient, new_value
+        if seen(at, value):
+            break
+    return at
+
+
+def _pseudo_gradient(at: Array64, gradient: Array64, l1: float) -> Array64:
+    """The steepest one-sided slope of the penalised function (Andrew and Gao, Eq. 4)."""
+    inside = gradient + l1 * np.sign(at)
+    at_zero = np.where(gradient > l1, gradient - l1, np.where(gradient < -l1, gradient + l1, 0.0))
+    return np.where(at != 0, inside, at_zero)
+
+
+def _direction(slope: Array64, memory: deque[tuple[Array64, Array64, float]]) -> Array64:
+    """Minus the approximate inverse Hessian times ``slope``, by the two-loop recursion."""
+    direction = -slope
+    if not memory:
+        return direction
+    shares = []
+    for change, turn, bend in reversed(memory):
+        share = float(change @ direction) / bend
+        direction -= share * turn
+        shares.append(share)
+    change, turn, bend = memory[-1]
+    direction *= bend / float(turn @ turn)
+    for (change, turn, bend), share in zip(memory, reversed(shares), strict=True):
+        direction += (share - float(turn @ direction) / bend) * change
+    return direction

@@ -1,0 +1,80 @@
+"""L-BFGS and OWL-QN on problems whose solutions are known."""
+
+import numpy as np
+import pytest
+
+from crfx.trainers.lbfgs import PERIOD, Convergence, minimise
+
+SOLVED = {"rtol": 1e-5, "atol": 1e-6}
+
+
+def quadratic(seed=0, n=12):
+    """1/2 |A w - b|^2 as a function with gradient."""
+    random = np.random.default_rng(seed)
+    A, b = random.normal(size=(30, n)), random.normal(size=30)
+
+    def function(w):
+        rest = A @ w - b
+        return 0.5 * float(rest @ rest), A.T @ rest
+
+    return A, b, function
+
+
+def never(weights, value):
+    return False
+
+
+def test_a_least_squares_problem_is_solved():
+    A, b, function = quadratic()
+    found = minimise(function, np.zeros(12), never, max_iter=200, tol=1e-12)
+    np.testing.assert_allclose(found, np.linalg.lstsq(A, b)[0], **SOLVED)
+
+
+@pytest.mark.parametrize("l1", [0.5, 3.0, 10.0])
+def test_the_lasso_is_solved(l1):
+    """At the minimum the slope is -l1 sign(w) where w is not 0, and at most l1 elsewhere."""
+    _, _, function = quadratic()
+    found = minimise(function, np.zeros(12), never, max_iter=500, tol=1e-14, l1=l1)
+    slope = function(found)[1]
+    moved = found != 0
+    np.testing.assert_allclose(slope[moved], -l1 * np.sign(found[moved]), atol=1e-4)
+    assert (np.abs(slope[~moved]) <= l1 + 1e-4).all()
+    assert moved.sum() > 0
+    if l1 >= 3:
+        assert moved.sum() < 12  # some weights are exactly 0
+
+
+def test_a_penalty_that_is_too_high_leaves_nothing():
+    _, _, function = quadratic()
+    assert not minimise(function, np.zeros(12), never, max_iter=50, tol=1e-9, l1=1e4).any()
+
+
+@pytest.mark.parametrize("l1", [0.0, 0.5])
+def test_values_fall_and_the_watcher_may_stop(l1):
+    _, _, function = quadratic()
+    seen = []
+
+    def watch(weights, value):
+        assert value == pytest.approx(function(weights)[0] + l1 * np.abs(weights).sum())
+        seen.append((weights.copy(), value))
+        return len(seen) == 5
+
+    found = minimise(function, np.zeros(12), watch, max_iter=100, tol=0.0, l1=l1)
+    assert len(seen) == 5
+    np.testing.assert_array_equal(found, seen[-1][0])
+    assert (np.diff([value for _, value in seen]) < 0).all()
+
+
+@pytest.mark.parametrize("l1", [0.0, 0.5])
+def test_no_iterations_change_nothing(l1):
+    _, _, function = quadratic()
+    start = np.arange(12.0)
+    assert minimise(function, start, never, max_iter=0, tol=1e-5, l1=l1) is start
+
+
+def test_convergence_looks_back_over_a_period():
+    convergence = Convergence(0.01)
+    falling = [100.0 * 0.99**k for k in range(30)]
+    assert not any(convergence.see(value) for value in falling)
+    flat = [convergence.see(falling[-1]) for _ in range(PERIOD + 1)]
+    assert flat.index(True) == PERIOD - 1 or flat[-1]
