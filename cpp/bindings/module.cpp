@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "arrays.hpp"
 #include "crfx/core.hpp"
 #include "crfx/curvature.hpp"
 #include "crfx/errors.hpp"
@@ -183,17 +184,6 @@ void linear_gradient(Array<const int64_t> starts, Array<const int32_t> indices,
                         gradient.data(), n_threads);
 }
 
-// Moves a vector into a NumPy array without copying.
-template <class T>
-using Vector = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
-
-template <class T>
-Vector<T> to_array(std::vector<T>&& values) {
-  auto* owned = new std::vector<T>(std::move(values));
-  nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-  return Vector<T>(owned->data(), {owned->size()}, owner);
-}
-
 template <class S>
 std::tuple<Vector<int64_t>, Vector<double>, Vector<int32_t>> k_best(const BoundProblem<S>& problem,
                                                                     int64_t k, int n_threads) {
@@ -244,11 +234,14 @@ void bind(nb::module_& m, const char* problem_name) {
 
 }  // namespace
 
+void bind_features(nb::module_& m);  // features.cpp
+
 NB_MODULE(_native, m) {
   m.doc() = "The compiled core of crfx. Use crfx.inference.";
   nb::exception<crfx::InputError>(m, "InputError", PyExc_ValueError);
   bind<float>(m, "Problem32");
   bind<double>(m, "Problem64");
+  bind_features(m);
   m.def("instruction_set", &crfx::instruction_set, "Name of the instruction set in use.");
   m.def("available_threads", &crfx::available_threads, "Threads used when none are named.");
 }

@@ -2,14 +2,16 @@
 
 The pipeline, from input to labels::
 
-    X, y ─ `datasets` ─▶ `batch` ─▶ `structures` ─ potentials score the parts ─▶ `scores` ─ `_core`
-      ─▶ `inference` ─▶ log Z, marginals, best labelling          (`testing`: oracles for all of it)
+    X, y ─ `datasets`, `features` ─▶ `batch` ─▶ `structures` ─ potentials score its parts
+      ─▶ `scores` ─ `_core` ─▶ `inference` ─▶ log Z, marginals, best labelling
+                                                                  (`testing`: oracles for all of it)
       ─▶ `objectives` ─ gradient, curvature ─▶ `potentials` ─▶ `model` ─▶ `io` ─▶ a file
          moved by `trainers`, in the dress of `estimators`; `report` sets our figures beside
          published ones; `cli` puts it at a terminal's reach
 
-`batch` stacks instances without padding, `structures` says which parts an instance has, `scores`
-is the one currency, `inference` runs sums and maxima over it in the compiled `_core`.
+`features` reads matrices, data frames and dicts, `batch` stacks instances without padding,
+`structures` says which parts an instance has, `scores` is the one currency, `inference` runs sums
+and maxima over it in the compiled `_core`.
 """
 
 from __future__ import annotations

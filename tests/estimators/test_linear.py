@@ -178,3 +178,41 @@ def test_rounds_are_not_for_it():
     crf = LinearCRF(max_iter=3).fit(X, Y)
     with pytest.raises(ValueError, match="a LinearCRF is not built in rounds"):
         crf.predict(X, n_rounds=2)
+
+
+WORDS = [
+    [{"word": "the", "title": True}, {"word": "cat"}, {"word": "sat"}],
+    [{"word": "a"}, {"word": "dog"}, {"word": "sat"}],
+    [{"word": "cat"}],
+]
+TAGS = [["D", "N", "V"], ["D", "N", "V"], ["N"]]
+
+
+def test_dicts_are_features(tmp_path):
+    crf = LinearCRF(l2=0.1).fit(WORDS, TAGS)
+    assert crf.score(WORDS, TAGS) == 1
+    assert crf.n_features_in_ == 6
+    assert list(crf.feature_names_in_)[:3] == ["word:the", "title", "word:cat"]
+    assert [list(tags) for tags in crf.predict([[{"word": "the"}, {"word": "unseen"}]])] == [
+        ["D", "N"]
+    ]
+    crf.save(tmp_path / "m.crfx")
+    other = load(tmp_path / "m.crfx")
+    np.testing.assert_array_equal(marginals(other, WORDS), marginals(crf, WORDS))
+    assert list(other.feature_names_in_) == list(crf.feature_names_in_)
+
+
+def test_a_generator_of_instances_is_read_once():
+    crf = LinearCRF(l2=0.1).fit((x for x in WORDS), TAGS)
+    assert crf.score(WORDS, TAGS) == 1
+    assert len(crf.predict(x for x in WORDS)) == 3
+
+
+def test_words_are_not_for_models_of_numbers():
+    with pytest.raises(ValueError, match="the model was fitted on numbers"):
+        LinearCRF(max_iter=1).fit(X, Y).predict(WORDS)
+
+
+def test_trees_read_dicts_too():
+    crf = GBCRF(3, min_child_weight=0.0, random_state=0).fit(WORDS * 5, TAGS * 5)
+    assert crf.score(WORDS, TAGS) > 0.8

@@ -4,6 +4,7 @@ The one door to the compiled module: everything else imports the core from here.
 """
 
 from crfx._core._native import (
+    FeatureNames,
     InputError,
     Problem32,
     Problem64,
@@ -20,6 +21,7 @@ from crfx._core._native import (
 )
 
 __all__ = [
+    "FeatureNames",
     "InputError",
     "Problem32",
     "Problem64",

@@ -77,6 +77,21 @@ class Problem64:
 
     def __init__(self, node: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], edge: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], parents: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)] | None, edge_types: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)] | None, start: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, end: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, order: int, sharing: str) -> None: ...
 
+class FeatureNames:
+    """Numbers the names of features."""
+
+    def __init__(self, names: list[str]) -> None: ...
+
+    def __len__(self) -> int: ...
+
+    def names(self) -> list[str]:
+        """All names, in the order of their numbers."""
+
+    def encode(self, instances: object, grows: bool) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32] | None, int]:
+        """
+        (lengths, starts, indices, values or None, number of unknown features).
+        """
+
 def instruction_set() -> str:
     """Name of the instruction set in use."""
 

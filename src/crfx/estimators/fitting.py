@@ -57,7 +57,6 @@ def read_training(
             f"parents are given with order={order}: a node of a forest has one parent and no "
             "sequence of labels before it; use order=1"
         )
-    columns = columns or features.Columns.of(data.batch.X)
     labels = flat_labels(y, data)
     classes = find_classes(labels) if start is None else start.classes_
     seen_in = "training" if start is None else "the training of init_model"
@@ -70,7 +69,7 @@ def read_training(
     truth.structure.check(data.batch)
     if start is not None:
         start.model_.check_structure(data.batch)
-    return Training(data, columns, classes, truth, start)
+    return Training(data, data.columns, classes, truth, start)
 
 
 def fitted(init_model: Any) -> LabellingEstimator:

@@ -166,7 +166,8 @@ class GBCRF(ExplainedTrees):
             Or one of these with all instances stacked, and ``lengths``.  NaN is missing; absent
             entries of CSR are missing too, while zeros of dense arrays are values: use one kind
             for training and prediction.  Columns of data frames may be categorical; a category
-            that training has not seen counts as missing in prediction.
+            that training has not seen counts as missing in prediction.  Or lists of dicts or texts,
+            one per position, as CRFsuite takes them (`crfx.features.words`).
         y : list of lists of labels, one per position (stacked: one list)
             Text, numbers or other hashable values; None, NaN and NA are unknown, and summed over.
         lengths : list of int, optional

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +17,10 @@ from crfx.scores import IntArray
 
 @dataclass(frozen=True, eq=False)
 class Input:
-    """A batch with its features, and whether it came as a list of instances."""
+    """A batch with its features and their columns, and whether it came as a list of instances."""
 
     batch: Batch
+    columns: features.Columns
     as_list: bool
 
     def split(self, values: npt.NDArray[Any], axis: int = 0) -> Any:
@@ -54,13 +55,11 @@ def read_input(
         matrix, counts = features.stacked(X), lengths
     elif lengths is not None:
         raise ValueError("lengths are given, but X is a list: a list has its own lengths")
-    elif len(instances):
-        matrix, counts = features.stack(instances)
-    elif columns is not None:
-        matrix, counts = np.zeros((0, columns.n), np.float32), []
     else:
-        raise ValueError("X has no instances")
-    if columns is not None and matrix.shape[0]:
+        matrix, counts, columns = _stacked(instances, columns)
+    if columns is None:
+        columns = features.Columns.of(matrix)
+    elif matrix.shape[0]:
         matrix = columns.matched(matrix, training=training)
     batch = Batch.from_lengths(counts, X=matrix)
     if batch.n_rows != matrix.shape[0]:
@@ -79,19 +78,50 @@ def read_input(
             f"instance {instance}, position {position}: feature {infinite[1]} is infinite, or too "
             "large for float32; NaN marks a missing value"
         )
-    return Input(batch, instances is not None)
+    return Input(batch, columns, instances is not None)
 
 
-def _instances(X: Any) -> list[Any] | None:
-    """X as a list of instances, where it is some collection of them; None: one stacked matrix."""
+def _stacked(
+    instances: Iterable[Any], columns: features.Columns | None
+) -> tuple[Any, list[int], features.Columns | None]:
+    """Instances as one matrix, their lengths, and the columns where words tell them."""
+    is_text, instances = features.peek(instances)
+    if is_text:
+        return _stacked_words(instances, columns)
+    listed = list(instances)
+    if listed:
+        return *features.stack(listed), columns
+    if columns is None:
+        raise ValueError("X has no instances")
+    return np.zeros((0, columns.n), np.float32), [], columns
+
+
+def _stacked_words(
+    instances: Iterable[Any], columns: features.Columns | None
+) -> tuple[Any, list[int], features.Columns]:
+    """As `_stacked`, of dicts or texts; names that a fitted model has not seen are left out."""
+    if columns is None:
+        vocabulary = features.Vocabulary()
+        matrix, lengths = vocabulary.encode(instances, learn=True)
+        return matrix, lengths, features.Columns.of_words(vocabulary)
+    if columns.vocabulary is None:
+        raise ValueError("X holds dicts or texts, but the model was fitted on numbers")
+    return *columns.vocabulary.encode(instances), columns
+
+
+def _instances(X: Any) -> Iterable[Any] | None:
+    """X as instances, where it is some collection of them; None: one stacked matrix."""
     if isinstance(X, list | tuple):
-        return list(X)
+        return X
     if isinstance(X, np.ndarray) and (X.ndim == 3 or (X.ndim == 1 and X.dtype == object)):
         return list(X)
     if hasattr(X, "shape") and len(X.shape) != 1:
         return None
     is_series = hasattr(X, "iloc") and not features.is_frame(X)
-    return list(X) if is_series or (hasattr(X, "__iter__") and not hasattr(X, "shape")) else None
+    if is_series or (hasattr(X, "__iter__") and not hasattr(X, "shape")):
+        found: Iterable[Any] = X
+        return found
+    return None
 
 
 def _stacked_rows(name: str, values: Any, batch: Batch) -> IntArray | None:

@@ -215,7 +215,9 @@ class LabellingEstimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def feature_names_in_(self) -> npt.NDArray[Any]:
-        """Names of the columns, where the model was fitted on data frames."""
+        """Names of the columns, where the model was fitted on data frames, dicts or texts."""
+        if self.columns_.vocabulary is not None:
+            return np.array(self.columns_.vocabulary.names(), dtype=object)
         if self.columns_.names is None:
             raise AttributeError("the model was fitted on arrays, which have no feature names")
         return np.array(self.columns_.names, dtype=object)

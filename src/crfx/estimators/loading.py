@@ -15,7 +15,7 @@ import numpy as np
 from crfx.estimators.gbcrf import GBCRF
 from crfx.estimators.linear import LinearCRF
 from crfx.estimators.packing import pack_model, unpack_model
-from crfx.features import Columns
+from crfx.features import Columns, Vocabulary
 from crfx.io.model_file import Contents, read, write
 
 CLASSES: dict[str, Callable[..., Any]] = {"GBCRF": GBCRF, "LinearCRF": LinearCRF}
@@ -36,7 +36,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
             "arguments": _plain_arguments(estimator),
             "labels": _plain_labels(estimator.classes_),
             "n_features": columns.n,
-            "feature_names": columns.names,
+            "feature_names": _feature_names(columns),
+            "from_words": columns.vocabulary is not None,
             "categories": _plain_categories(columns),
             count: getattr(estimator, f"{count}_"),
             "best_iteration": estimator.best_iteration_,
@@ -124,8 +125,17 @@ def _plain_categories(columns: Columns) -> dict[str, list[Any]]:
     return columns.categories
 
 
+def _feature_names(columns: Columns) -> list[str] | None:
+    return columns.names if columns.vocabulary is None else columns.vocabulary.names()
+
+
 def _columns(values: dict[str, Any]) -> Columns:
     names, categories = values["feature_names"], values.get("categories", {})
+    if values.get("from_words", False):
+        vocabulary = Vocabulary(names)
+        if not len(names) == len(vocabulary) == int(values["n_features"]):
+            raise ValueError("its features have names that do not fit")
+        return Columns.of_words(vocabulary)
     found = Columns(int(values["n_features"]), names, categories)
     if found.n < 1 or (names is not None and len(names) != found.n):
         raise ValueError("its features are told in different ways")

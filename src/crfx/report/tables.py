@@ -9,8 +9,8 @@ A file in TOML::
     name = "error"
     title = "error, %"
 
-    [defaults.settings]           # arguments of the estimator, for every row
-    random_state = 0
+    [defaults.settings]           # arguments of GBCRF, for every row that does not name another
+    random_state = 0              # estimator among its own: settings = { estimator = "LinearCRF" }
 
     [quick]                       # what `--quick` changes
     units = 1
@@ -201,7 +201,9 @@ class _Layers:
     units: int | None
 
     def merged(self, key: str, own: dict[str, Any]) -> dict[str, Any]:
-        content = {**self.under.get(key, {}), **own, **self.over.get(key, {})}
+        content = dict(own)
+        if "estimator" not in own:  # another estimator has other arguments
+            content = {**self.under.get(key, {}), **own, **self.over.get(key, {})}
         return {name: None if value == "none" else value for name, value in content.items()}
 
 

@@ -13,7 +13,7 @@ from crfx.report.experiments.task import Task
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from crfx.estimators.gbcrf import GBCRF
+    from crfx.estimators.labelling import LabellingEstimator
 
 _SEED = 0  # of subsets and validation parts; the estimator's own is its random_state
 
@@ -59,49 +59,59 @@ class Part:
         return {name: value for name, value in named.items() if value is not None}
 
 
-def fit(
-    task: Task, train: Part, validation: Part | None = None, kind: type[GBCRF] | None = None
-) -> GBCRF:
-    """Train; `validation` is watched, for early stopping or for curves.
+def fit(task: Task, train: Part, validation: Part | None = None, kind: Any = None) -> Any:
+    """Train the estimator that the settings name, by default a GBCRF.
 
-    Figures taken on it are no test: a table that shows them says so.
+    `validation` is watched, for early stopping or for curves. Figures taken on it are no test: a
+    table that shows them says so.
     """
-    from crfx.estimators.gbcrf import GBCRF
-
-    kind = kind or GBCRF
+    settings = dict(task.settings)
+    name = settings.pop("estimator", "GBCRF")
+    kind = kind or _estimator(name)
     known = kind().get_params()
-    if unknown := [name for name in task.settings if name not in known]:
-        raise ValueError(f"GBCRF has no argument {unknown[0]!r}")
-    settings = {**task.settings, "n_jobs": task.n_jobs, "verbose": task.verbose}
+    if unknown := [argument for argument in settings if argument not in known]:
+        raise ValueError(f"{name} has no argument {unknown[0]!r}")
+    settings |= {"n_jobs": task.n_jobs, "verbose": task.verbose}
     watched = None
     if validation is not None:
         watched = {"X": validation.X, "y": validation.y, **validation.structure}
     return kind(**settings).fit(train.X, train.y, **train.structure, eval_set=watched)
 
 
-def predict(estimator: GBCRF, part: Part) -> list[Any]:
+def _estimator(name: str) -> Any:
+    from crfx.estimators.gbcrf import GBCRF
+    from crfx.estimators.linear import LinearCRF
+
+    known = {kind.__name__: kind for kind in (GBCRF, LinearCRF)}
+    if name not in known:
+        raise ValueError(f"there is no estimator {name!r}: choose one of {', '.join(known)}")
+    return known[name]
+
+
+def predict(estimator: LabellingEstimator, part: Part) -> list[Any]:
     """Label the instances."""
     labels: list[Any] = estimator.predict(part.X, **part.structure)
     return labels
 
 
-def accuracy(estimator: GBCRF, part: Part) -> float:
+def accuracy(estimator: LabellingEstimator, part: Part) -> float:
     """Share of positions with the right label, in percent."""
     return 100 * token_accuracy(part.y, predict(estimator, part))
 
 
-def effort(estimator: GBCRF, train: Part, validation: Part | None = None) -> dict[str, float]:
-    """Figures every experiment gives: rounds kept, time, halved steps, size of the data.
+def effort(estimator: Any, train: Part, validation: Part | None = None) -> dict[str, float]:
+    """Figures every experiment gives: rounds kept or iterations, time, halved steps, size of data.
 
     With a validation part also the metric on it, by which settings may be compared.
     """
     history = estimator.history_
     watched = {}
-    if validation is not None and estimator.n_rounds_:
+    rounds = estimator.n_rounds_ if hasattr(estimator, "n_rounds_") else estimator.n_iter_
+    if validation is not None and rounds:
         watched = {"validation_metric": history["eval_metric"][estimator.best_iteration_]}
     return {
         **watched,
-        "rounds": estimator.n_rounds_,
+        "rounds": rounds,
         # The median leaves out the rounds in which the machine did something else.
         "seconds_per_round": float(np.median(history["seconds"])) if history else 0.0,
         "halvings": float(sum(history.get("halvings", ()))),

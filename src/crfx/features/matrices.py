@@ -7,7 +7,6 @@ count as 0.  A zero in a dense array is a value.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -50,80 +49,8 @@ def take_rows(X: Any, rows: IntArray) -> Any:
     return X.iloc[rows] if is_frame(X) else X[rows]
 
 
-@dataclass(frozen=True)
-class Columns:
-    """The columns a model was fitted on: their number, and of a data frame names and categories."""
-
-    n: int
-    names: list[str] | None = None
-    categories: dict[str, list[Any]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, X: Any) -> Columns:
-        """Those of a stacked matrix."""
-        if not X.shape[1]:
-            raise ValueError("X has no features: its matrices have no columns")
-        if not is_frame(X):
-            return cls(X.shape[1])
-        categories = {
-            str(name): X[name].cat.categories.tolist()
-            for name in X.columns
-            if _is_categorical(X[name])
-        }
-        return cls(X.shape[1], [str(name) for name in X.columns], categories)
-
-    def matched(self, X: Any, *, training: bool = False) -> Any:
-        """X with the same columns, or an error; categories numbered as they were in training.
-
-        A category that training has not seen is missing; where training goes on it is an error.
-        """
-        if X.shape[1] != self.n:
-            raise ValueError(f"X has {X.shape[1]} features, the model was fitted with {self.n}")
-        if not is_frame(X):
-            if self.categories:
-                name = next(iter(self.categories))
-                raise ValueError(
-                    f"X is no data frame, but the model was fitted on one with categories "
-                    f"(column {name!r}): pass a data frame"
-                )
-            return X
-        self._check_names([str(name) for name in X.columns])
-        changed = {
-            name: self._recoded(X[name], training)
-            for name in X.columns
-            if str(name) in self.categories or _is_categorical(X[name])
-        }
-        return X.assign(**changed) if changed else X
-
-    def _check_names(self, names: list[str]) -> None:
-        for place, (own, given) in enumerate(zip(self.names or names, names, strict=True)):
-            if own != given:
-                raise ValueError(
-                    f"column {place} of X is {given!r}, the model was fitted with {own!r} there"
-                )
-
-    def _recoded(self, column: Any, training: bool) -> Any:
-        name = str(column.name)
-        if (name in self.categories) != _is_categorical(column):
-            kinds = ("categories", "numbers")
-            was, now = kinds if name in self.categories else kinds[::-1]
-            raise ValueError(
-                f"column {name!r} of X holds {now}, the model was fitted with {was} there"
-            )
-        known = self.categories[name]
-        if column.cat.categories.tolist() == known:
-            return column
-        recoded = column.cat.set_categories(known)
-        new = column[recoded.isna() & column.notna()]
-        if training and len(new):
-            raise ValueError(
-                f"column {name!r} of X has the category {new.iloc[0]!r}, which the model that is "
-                "trained further has not seen"
-            )
-        return recoded
-
-
-def _is_categorical(column: Any) -> bool:
+def is_categorical(column: Any) -> bool:
+    """Whether a column of a data frame holds categories."""
     return hasattr(column, "cat") and hasattr(column.cat, "categories")
 
 
@@ -184,10 +111,10 @@ def _where(instance: int | None) -> str:
 
 def _array(X: Any, instance: int | None) -> Any:
     where = _where(instance)
-    if isinstance(X, list | tuple) and len(X) and isinstance(X[0], str | dict):
+    if isinstance(X, str | dict):
         raise ValueError(
-            f"{where} holds words or dicts of features: turn them into numbers first, for example "
-            "with sklearn.feature_extraction.DictVectorizer, which gives sparse matrices"
+            f"{where} is one {type(X).__name__}: an instance is a list of positions; wrap a single "
+            "instance in a list, [X]"
         )
     if isinstance(X, np.ma.MaskedArray):
         raise ValueError(f"{where} is a masked array: put NaN where a value is missing")
@@ -232,7 +159,7 @@ def _check_frame(X: Any, where: str) -> None:
             raise ValueError(f"{where} has two columns {str(name)!r}")
         seen.add(str(name))
     for name, dtype in zip(X.columns, X.dtypes, strict=True):
-        if getattr(dtype, "kind", "O") in "fiub" or _is_categorical(X[name]):
+        if getattr(dtype, "kind", "O") in "fiub" or is_categorical(X[name]):
             continue
         raise ValueError(
             f"{where}: column {str(name)!r} has dtype {dtype}: make it a category, for the whole "

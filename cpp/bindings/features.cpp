@@ -1,0 +1,190 @@
+// Reads features as Python users write them, dicts and strings, into the arrays of a sparse matrix.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+
+#include <cmath>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "arrays.hpp"
+#include "crfx/names.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+std::string_view text_of(PyObject* text) {
+  Py_ssize_t size = 0;
+  const char* letters = PyUnicode_AsUTF8AndSize(text, &size);
+  if (!letters) throw nb::python_error();
+  return {letters, static_cast<size_t>(size)};
+}
+
+// Gathers the rows of a sparse matrix. Values are kept only once one is not 1.
+class Rows {
+ public:
+  Rows(crfx::NameTable& names, bool grows) : names_(names), grows_(grows) {}
+
+  void add(const crfx::Name& name, double value) {
+    const int32_t number = grows_ ? names_.find_or_add(name) : names_.find(name);
+    if (number == crfx::NameTable::kUnknown) {
+      ++unknown_;
+      return;
+    }
+    if (value != 1 && values_.empty()) values_.assign(indices_.size(), 1.0f);
+    indices_.push_back(number);
+    if (value != 1 || !values_.empty()) values_.push_back(static_cast<float>(value));
+  }
+  void end_row() { starts_.push_back(static_cast<int64_t>(indices_.size())); }
+  size_t n_rows() const { return starts_.size() - 1; }
+
+  // (lengths, starts, indices, values or None, features that are not known)
+  nb::tuple arrays(std::vector<int64_t>&& lengths) {
+    nb::object values = nb::none();
+    if (!values_.empty()) values = nb::cast(to_array(std::move(values_)));
+    return nb::make_tuple(to_array(std::move(lengths)), to_array(std::move(starts_)),
+                          to_array(std::move(indices_)), values, unknown_);
+  }
+
+ private:
+  crfx::NameTable& names_;
+  bool grows_;
+  std::vector<int64_t> starts_{0};
+  std::vector<int32_t> indices_;
+  std::vector<float> values_;
+  int64_t unknown_ = 0;
+};
+
+// What is wrong with a feature, without its place, which the caller adds.
+struct BadFeature {
+  std::string what;
+};
+
+std::string shown(PyObject* object) { return nb::cast<std::string>(nb::repr(nb::handle(object))); }
+
+double number_of(PyObject* value, const std::string& name) {
+  const double number = PyFloat_AsDouble(value);
+  if (number == -1 && PyErr_Occurred()) {
+    PyErr_Clear();
+    throw BadFeature{"the feature " + name + " is " + shown(value) +
+                     ": it must be text, a number, a truth value, a list of texts or a dict"};
+  }
+  if (!std::isfinite(number))
+    throw BadFeature{"the feature " + name + " is " + shown(value) + ": it must be finite"};
+  return number;
+}
+
+void read_dict(PyObject* features, const std::string& prefix, Rows& rows);
+
+// One entry of a dict: text is a feature of its own, a number is the value of the key's.
+void read_entry(std::string_view key, PyObject* value, Rows& rows) {
+  if (PyUnicode_Check(value)) {
+    rows.add({key, text_of(value), true}, 1);
+  } else if (PyDict_Check(value)) {
+    read_dict(value, std::string(key) + ':', rows);
+  } else if (PyList_Check(value) || PyTuple_Check(value) || PyAnySet_Check(value)) {
+    for (nb::handle each : nb::handle(value)) {
+      if (!PyUnicode_Check(each.ptr()))
+        throw BadFeature{"the feature '" + std::string(key) + "' holds " + shown(each.ptr()) +
+                         " in a list: lists hold texts"};
+      rows.add({key, text_of(each.ptr()), true}, 1);
+    }
+  } else {
+    rows.add({key, {}, false}, number_of(value, "'" + std::string(key) + "'"));
+  }
+}
+
+void read_dict(PyObject* features, const std::string& prefix, Rows& rows) {
+  PyObject *key = nullptr, *value = nullptr;
+  Py_ssize_t place = 0;
+  std::string longer;
+  while (PyDict_Next(features, &place, &key, &value)) {
+    if (!PyUnicode_Check(key))
+      throw BadFeature{"a feature has the name " + shown(key) + ": names are texts"};
+    std::string_view name = text_of(key);
+    if (!prefix.empty()) {
+      longer = prefix;
+      longer += name;
+      name = longer;
+    }
+    read_entry(name, value, rows);
+  }
+}
+
+void read_position(PyObject* position, Rows& rows) {
+  if (PyDict_Check(position)) {
+    read_dict(position, {}, rows);
+  } else if (PyList_Check(position) || PyTuple_Check(position) || PyAnySet_Check(position)) {
+    for (nb::handle each : nb::handle(position)) {
+      if (!PyUnicode_Check(each.ptr()))
+        throw BadFeature{"its features hold " + shown(each.ptr()) + ": they must be texts"};
+      rows.add({text_of(each.ptr()), {}, false}, 1);
+    }
+  } else if (PyUnicode_Check(position)) {
+    rows.add({text_of(position), {}, false}, 1);
+  } else {
+    throw BadFeature{"its features are " + shown(position) +
+                     ": pass a dict, a list of texts, or one text"};
+  }
+  rows.end_row();
+}
+
+class FeatureNames {
+ public:
+  explicit FeatureNames(const nb::list& names) {
+    for (nb::handle name : names) table_.find_or_add({text_of(name.ptr()), {}, false});
+  }
+  int64_t size() const { return table_.size(); }
+  nb::list names() const {
+    nb::list found;
+    for (int64_t k = 0; k < table_.size(); ++k) {
+      const std::string_view name = table_.name(k);
+      found.append(nb::steal(
+          PyUnicode_DecodeUTF8(name.data(), static_cast<Py_ssize_t>(name.size()), nullptr)));
+    }
+    return found;
+  }
+  // Instances, each a sequence of positions, from any iterable: (lengths, starts, indices, values).
+  nb::tuple encode(const nb::iterable& instances, bool grows) {
+    Rows rows(table_, grows);
+    std::vector<int64_t> lengths;
+    for (nb::handle instance : instances) {
+      const size_t before = rows.n_rows();
+      for (nb::handle position : instance) {
+        try {
+          read_position(position.ptr(), rows);
+        } catch (const BadFeature& error) {
+          throw nb::value_error(("instance " + std::to_string(lengths.size()) + ", position " +
+                                 std::to_string(rows.n_rows() - before) + ": " + error.what)
+                                    .c_str());
+        }
+      }
+      lengths.push_back(static_cast<int64_t>(rows.n_rows() - before));
+    }
+    return rows.arrays(std::move(lengths));
+  }
+
+ private:
+  crfx::NameTable table_;
+};
+
+}  // namespace
+
+void bind_features(nb::module_& m) {
+  nb::class_<FeatureNames>(m, "FeatureNames", "Numbers the names of features.")
+      .def(nb::init<nb::list>(), "names"_a, nb::sig("def __init__(self, names: list[str]) -> None"))
+      .def("__len__", &FeatureNames::size)
+      .def("names", &FeatureNames::names, nb::sig("def names(self) -> list[str]"),
+           "All names, in the order of their numbers.")
+      .def("encode", &FeatureNames::encode, "instances"_a, "grows"_a,
+           nb::sig("def encode(self, instances: object, grows: bool) -> "
+                   "tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int32], "
+                   "NDArray[numpy.float32] | None, int]"),
+           "(lengths, starts, indices, values or None, number of unknown features).");
+}

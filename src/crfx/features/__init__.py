@@ -1,0 +1,26 @@
+"""Takes what users have, gives one stacked matrix; comes after `datasets`, before `batch`.
+
+Rows are positions.  `matrices` stacks arrays, CSR matrices and data frames; `words` reads dicts and
+texts; `columns` says whether features are those a model was fitted on.
+"""
+
+from crfx.features.columns import Columns
+from crfx.features.matrices import (
+    first_infinite,
+    is_frame,
+    stack,
+    stacked,
+    take_rows,
+)
+from crfx.features.words import Vocabulary, peek
+
+__all__ = [
+    "Columns",
+    "Vocabulary",
+    "first_infinite",
+    "is_frame",
+    "peek",
+    "stack",
+    "stacked",
+    "take_rows",
+]

@@ -1,0 +1,93 @@
+"""The columns a model was fitted on, and whether other features have the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from crfx.features.matrices import is_categorical, is_frame
+from crfx.features.words import Vocabulary
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns a model was fitted on: their number, and what else is known of them.
+
+    Of a data frame that is names and categories, of dicts and texts the vocabulary.
+    """
+
+    n: int
+    names: list[str] | None = None
+    categories: dict[str, list[Any]] = field(default_factory=dict)
+    vocabulary: Vocabulary | None = None
+
+    @classmethod
+    def of(cls, X: Any) -> Columns:
+        """Those of a stacked matrix."""
+        if not X.shape[1]:
+            raise ValueError("X has no features: its matrices have no columns")
+        if not is_frame(X):
+            return cls(X.shape[1])
+        categories = {
+            str(name): X[name].cat.categories.tolist()
+            for name in X.columns
+            if is_categorical(X[name])
+        }
+        return cls(X.shape[1], [str(name) for name in X.columns], categories)
+
+    @classmethod
+    def of_words(cls, vocabulary: Vocabulary) -> Columns:
+        """Those that dicts or texts gave."""
+        if not len(vocabulary):
+            raise ValueError("X has no features: its positions are all empty")
+        return cls(len(vocabulary), vocabulary=vocabulary)
+
+    def matched(self, X: Any, *, training: bool = False) -> Any:
+        """X with the same columns, or an error; categories numbered as they were in training.
+
+        A category that training has not seen is missing; where training goes on it is an error.
+        """
+        if X.shape[1] != self.n:
+            raise ValueError(f"X has {X.shape[1]} features, the model was fitted with {self.n}")
+        if not is_frame(X):
+            if self.categories:
+                name = next(iter(self.categories))
+                raise ValueError(
+                    f"X is no data frame, but the model was fitted on one with categories "
+                    f"(column {name!r}): pass a data frame"
+                )
+            return X
+        self._check_names([str(name) for name in X.columns])
+        changed = {
+            name: self._recoded(X[name], training)
+            for name in X.columns
+            if str(name) in self.categories or is_categorical(X[name])
+        }
+        return X.assign(**changed) if changed else X
+
+    def _check_names(self, names: list[str]) -> None:
+        for place, (own, given) in enumerate(zip(self.names or names, names, strict=True)):
+            if own != given:
+                raise ValueError(
+                    f"column {place} of X is {given!r}, the model was fitted with {own!r} there"
+                )
+
+    def _recoded(self, column: Any, training: bool) -> Any:
+        name = str(column.name)
+        if (name in self.categories) != is_categorical(column):
+            kinds = ("categories", "numbers")
+            was, now = kinds if name in self.categories else kinds[::-1]
+            raise ValueError(
+                f"column {name!r} of X holds {now}, the model was fitted with {was} there"
+            )
+        known = self.categories[name]
+        if column.cat.categories.tolist() == known:
+            return column
+        recoded = column.cat.set_categories(known)
+        new = column[recoded.isna() & column.notna()]
+        if training and len(new):
+            raise ValueError(
+                f"column {name!r} of X has the category {new.iloc[0]!r}, which the model that is "
+                "trained further has not seen"
+            )
+        return recoded

@@ -1,0 +1,150 @@
+"""Dicts and texts to sparse matrices: names, values, mistakes, generators, pickles."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+from crfx.features import Vocabulary, peek
+
+FIRST = [[{"w": "the", "n": 3, "t": True}, {"w": "cat", "t": False}], [], [{"w": "the"}]]
+
+
+def as_dicts(matrix, names):
+    """One dict of values per row; a name that occurs twice counts twice."""
+    rows = []
+    for row in range(matrix.shape[0]):
+        own = slice(matrix.indptr[row], matrix.indptr[row + 1])
+        found = {}
+        for index, value in zip(matrix.indices[own], matrix.data[own], strict=True):
+            found[names[index]] = found.get(names[index], 0) + value
+        rows.append(found)
+    return rows
+
+
+def test_dicts_become_rows():
+    vocabulary = Vocabulary()
+    X, lengths = vocabulary.encode(FIRST, learn=True)
+    assert lengths == [2, 0, 1]
+    assert vocabulary.names() == ["w:the", "n", "t", "w:cat"]
+    assert X.dtype == np.float32
+    assert as_dicts(X, vocabulary.names()) == [
+        {"w:the": 1, "n": 3, "t": 1},
+        {"w:cat": 1, "t": 0},
+        {"w:the": 1},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("position", "expected"),
+    [
+        (["a", "b", "a"], {"a": 2, "b": 1}),
+        (("a",), {"a": 1}),
+        ({"a"}, {"a": 1}),
+        ("a", {"a": 1}),
+        ([], {}),
+        ({}, {}),
+        ({"k": ["x", "y"]}, {"k:x": 1, "k:y": 1}),
+        ({"k": {"x": "y", "z": 2.5}}, {"k:x:y": 1, "k:z": 2.5}),
+        ({"k": {"x": {"y": 1}}}, {"k:x:y": 1}),
+        ({"k": ""}, {"k:": 1}),
+        ({"": "v"}, {":v": 1}),
+        ({"ü": "日本"}, {"ü:日本": 1}),
+        ({"k": np.float32(0.5), "m": np.int64(2), "b": np.bool_(True)}, {"k": 0.5, "m": 2, "b": 1}),
+    ],
+)
+def test_what_a_position_may_be(position, expected):
+    vocabulary = Vocabulary()
+    X, lengths = vocabulary.encode([[["first"], position]], learn=True)
+    assert lengths == [2]
+    assert as_dicts(X, vocabulary.names())[1] == expected
+
+
+def test_the_same_name_written_in_two_ways_is_one_feature():
+    vocabulary = Vocabulary()
+    X, _ = vocabulary.encode(
+        [[{"w": "a:b"}, ["w:a:b"], {"w:a": "b"}, {"w": {"a": "b"}}]], learn=True
+    )
+    assert vocabulary.names() == ["w:a:b"]
+    np.testing.assert_array_equal(X.toarray(), np.ones((4, 1)))
+
+
+def test_what_is_not_learned_is_left_out_and_counted():
+    vocabulary = Vocabulary(["w:the", "n"])
+    X, _ = vocabulary.encode([[{"w": "the", "n": 2, "x": "y"}, ["z"]]])
+    assert X.shape == (2, 2)
+    assert as_dicts(X, vocabulary.names()) == [{"w:the": 1, "n": 2}, {}]
+    assert vocabulary.count_unknown([[{"w": "the", "n": 2, "x": "y"}, ["z"]]]) == 2
+    assert len(vocabulary) == 2
+
+
+def test_many_names_are_told_apart():
+    names = [f"w:{k}" for k in range(5000)]
+    vocabulary = Vocabulary()
+    X, _ = vocabulary.encode([[[name] for name in names]], learn=True)
+    np.testing.assert_array_equal(X.indices, np.arange(5000))
+    assert vocabulary.names() == names
+    again, _ = Vocabulary(names).encode([[{"w": str(k)} for k in range(5000)]])
+    np.testing.assert_array_equal(again.indices, X.indices)
+
+
+@pytest.mark.parametrize(
+    ("position", "message"),
+    [
+        ({"a": None}, "the feature 'a' is None: it must be text"),
+        ({"a": float("inf")}, "the feature 'a' is inf: it must be finite"),
+        ({"a": {"b": float("nan")}}, "the feature 'a:b' is nan"),
+        ({1: "a"}, "a feature has the name 1"),
+        ({"a": [1]}, "the feature 'a' holds 1 in a list"),
+        ([2], "its features hold 2: they must be texts"),
+        (None, "its features are None"),
+    ],
+)
+def test_mistakes_are_told_with_their_place(position, message):
+    with pytest.raises(ValueError, match=f"instance 1, position 2: {message}"):
+        Vocabulary().encode([[["a"]], [["a"], ["b"], position]], learn=True)
+
+
+def test_a_text_that_is_no_unicode_is_an_error():
+    with pytest.raises(UnicodeEncodeError):
+        Vocabulary().encode([[["\ud800"]]], learn=True)
+
+
+def test_an_error_of_a_generator_comes_through():
+    def instances():
+        yield [["a"]]
+        raise RuntimeError("the file is gone")
+
+    with pytest.raises(RuntimeError, match="the file is gone"):
+        Vocabulary().encode(instances(), learn=True)
+
+
+def test_a_vocabulary_is_pickled_by_its_names():
+    vocabulary = Vocabulary(["a", "b:c"])
+    again = pickle.loads(pickle.dumps(vocabulary))
+    assert again.names() == ["a", "b:c"]
+    assert again.encode([[{"b": "c"}]])[0].indices.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("instances", "expected"),
+    [
+        ([[{"a": 1}]], True),
+        ([[["a"]]], True),
+        ([["a", "b"]], True),
+        ([[], [[]], [[], {"a": 1}]], True),
+        ([[[1.0, 2.0]]], False),
+        ([np.zeros((1, 2))], False),
+        ([{"a": 1}], False),
+        ([], False),
+        ([[[]]], False),
+    ],
+)
+def test_whether_positions_hold_words(instances, expected):
+    assert peek(instances)[0] is expected
+
+
+def test_a_generator_loses_nothing_to_a_look():
+    is_text, instances = peek(iter([[], [{"a": 1}], [{"b": 1}]]))
+    assert is_text
+    assert list(instances) == [[], [{"a": 1}], [{"b": 1}]]
