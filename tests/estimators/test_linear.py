@@ -79,6 +79,60 @@ def test_a_feature_of_one_label_has_one_weight():
     np.testing.assert_array_equal(weights != 0, np.eye(4, dtype=bool))
 
 
+SWEEPING = ("sgd", "perceptron", "large_margin")
+
+
+@pytest.mark.parametrize("data", [X, SPARSE])
+@pytest.mark.parametrize("edges", ["table", "linear", None])
+@pytest.mark.parametrize("trainer", SWEEPING)
+def test_trainers_that_sweep_learn(trainer, edges, data):
+    crf = LinearCRF(trainer, edges=edges, sweeps=15, random_state=0).fit(data, Y)
+    assert crf.score(data, Y) > LinearCRF(edges=edges).fit(data, Y).score(data, Y) - 0.1
+    assert crf.n_iter_ == len(crf.history_["objective"]) == 15
+    assert crf.history_["objective"][-1] < crf.history_["objective"][0]
+
+
+def test_sgd_comes_close_to_the_minimum_of_lbfgs():
+    lowest = LinearCRF(l2=0.5, tol=1e-9).fit(X, Y).history_["objective"][-1]
+    found = LinearCRF("sgd", l2=0.5, sweeps=100, random_state=0).fit(X, Y)
+    assert lowest <= found.history_["objective"][-1] < 1.02 * lowest
+
+
+@pytest.mark.parametrize("trainer", SWEEPING)
+def test_a_seed_makes_a_run_repeatable(trainer):
+    runs = [LinearCRF(trainer, sweeps=3, random_state=seed).fit(X, Y) for seed in (1, 1, 2)]
+    found = [marginals(crf) for crf in runs]
+    np.testing.assert_array_equal(found[0], found[1])
+    assert np.abs(found[0] - found[2]).max() > 0
+
+
+@pytest.mark.parametrize("trainer", SWEEPING)
+def test_sweeps_stand_on_a_base_and_see_forests_and_types(trainer):
+    parents = [np.arange(len(x)) - 1 for x in X]
+    types = [np.arange(len(x)) % 2 for x in X]
+    base = GBCRF(2, random_state=0).fit(X, Y, parents=parents, edge_types=types)
+    structure = {"parents": parents, "edge_types": types}
+    none, some = (
+        LinearCRF(trainer, sweeps=sweeps, random_state=0).fit(X, Y, **structure, init_model=base)
+        for sweeps in (0, 5)
+    )
+    np.testing.assert_array_equal(marginals(none, **structure), marginals(base, **structure))
+    assert some.score(X, Y, **structure) > 0.8
+
+
+def test_a_large_margin_is_kept_where_it_can_be():
+    """The perceptron stops at the first separation, the large margin goes on."""
+    easy = [
+        x * 0 + 8 * np.eye(4, dtype=np.float32)[[int(y[1]) for y in own]]
+        for x, own in zip(X, Y, strict=True)
+    ]
+    for trainer, least in (("perceptron", 0.0), ("large_margin", 1.0)):
+        crf = LinearCRF(trainer, sweeps=30, burn_in=29, random_state=0).fit(easy, Y)
+        best = crf.predict_kbest(easy, 2)
+        gaps = [np.log(first[1] / second[1]) for first, second, *_ in best]
+        assert min(gaps) >= least - 1e-3
+
+
 @pytest.mark.parametrize("order", [1, 2, 3])
 @pytest.mark.parametrize("edges", ["table", "linear"])
 def test_orders(order, edges):
@@ -165,6 +219,11 @@ def test_it_is_cloned_as_scikit_learn_does():
         ({"edges": "trees"}, "edges is 'trees': choose one of 'table', 'linear', None"),
         ({"order": 0}, "order is 0: it must be 1 or more"),
         ({"early_stopping_rounds": 5}, "early_stopping_rounds needs an eval_set"),
+        ({"trainer": "sgd", "l1": 1.0}, 'l1 is 1.0, but trainer is .sgd.: l1 is for "lbfgs"'),
+        ({"step": 0}, "step is 0: it must be above 0, or None"),
+        ({"batch_size": 0}, "batch_size is 0: it must be a whole number of 1 or more"),
+        ({"burn_in": -1}, "burn_in is -1"),
+        ({"margin": -1}, "margin is -1: it must be 0 or more"),
     ],
 )
 def test_bad_arguments_are_named(arguments, message):

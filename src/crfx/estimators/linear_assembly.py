@@ -15,7 +15,7 @@ from crfx.objectives.truth import Truth
 from crfx.potentials.linear import LinearFunction, WeightPattern
 from crfx.potentials.newton import linear_features
 from crfx.potentials.transitions import Tables
-from crfx.scores import table_index
+from crfx.scores import FloatArray, table_index
 from crfx.trainers.blocks import EdgeRows
 from crfx.trainers.parametric import (
     EdgeParameters,
@@ -45,14 +45,14 @@ def new_linear_model(crf: LinearCRF, truth: Truth, n_labels: int) -> Model:
     )
     front = () if n_types is None else (n_types,)
     if crf.edges == "table":
-        model.edge = Tables({"edge": np.zeros((*front, *model.table))}, crf.l2)
+        model.edge = Tables({"edge": np.zeros((*front, *model.table))}, 0.0)
     elif crf.edges == "linear":
         model.edge_functions = [
             LinearFunction(pattern) for pattern in _edge_patterns(crf, truth, model)
         ]
     if crf.start_end and crf.edges is not None:
         names = ("start", "end") if batch.parents is None else ("start",)
-        model.ends = Tables({name: np.zeros(n_labels) for name in names}, crf.l2)
+        model.ends = Tables({name: np.zeros(n_labels) for name in names}, 0.0)
     return model
 
 
@@ -70,7 +70,7 @@ def _node_pattern(crf: LinearCRF, truth: Truth, n_labels: int) -> WeightPattern:
 
 def _edge_patterns(crf: LinearCRF, truth: Truth, model: Model) -> list[WeightPattern]:
     batch, size = truth.batch, int(np.prod(model.table))
-    rows = _edge_rows(model, batch)
+    rows = edge_rows(model, batch)
     if not is_observed(crf, batch.X):
         n_features = rows.features[0].shape[1]
         return [WeightPattern.all(n_features, size) for _ in rows.by_type]
@@ -92,7 +92,7 @@ def _known_edges(truth: Truth) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     return rows[known], labels[known]
 
 
-def _edge_rows(model: Model, batch: Batch) -> EdgeRows:
+def edge_rows(model: Model, batch: Batch) -> EdgeRows:
     """With a constant feature last: its weights are the plain transitions."""
     rows = model.structure(batch).edge_rows(batch)
     return EdgeRows.of(batch, rows, model.n_types or 1, linear_features(batch.X))
@@ -105,23 +105,24 @@ def parameter_blocks(
 
     ``free`` marks the entries of tables that may move; None: all.
     """
-    node, *edges = _functions(model)
+    node, *edges = linear_functions(model)
     blocks: list[ParameterBlock] = [NodeParameters(node.prepare(batch.X), len(node.weights))]
     if model.edge is not None:
-        blocks.append(_table_block("edge", model.edge, free))
+        blocks.append(table_block("edge", model.edge, free))
     if edges:
-        rows = _edge_rows(model, batch)
+        rows = edge_rows(model, batch)
         prepared = [function.prepare(X) for function, X in zip(edges, rows.features, strict=True)]
         sizes = [len(function.weights) for function in edges]
         blocks.append(EdgeParameters(prepared, sizes, rows, model.table))
     if model.ends is not None:
-        blocks.append(_table_block("ends", model.ends, free))
+        blocks.append(table_block("ends", model.ends, free))
     return blocks
 
 
-def _table_block(
+def table_block(
     part: Any, tables: Tables, free: dict[str, npt.NDArray[np.bool_]] | None
 ) -> TableParameters:
+    """The entries of shared tables as parameters."""
     shapes = {name: table.shape for name, table in tables.tables.items()}
     own = None if free is None else {name: free[name] for name in shapes}
     return TableParameters(part, shapes, own)
@@ -142,6 +143,15 @@ def free_entries(model: Model, truth: Truth) -> dict[str, npt.NDArray[np.bool_]]
     return free
 
 
+def base_scores(model: Model, batch: Batch) -> dict[str, FloatArray] | None:
+    """The scores below those of the weights, by name, on a batch; None where there are none."""
+    if model.base is None:
+        return None
+    scores = model.base.scores(batch, model.structure(batch))
+    named = {name: getattr(scores, name) for name in ("node", "edge", "start", "end")}
+    return {name: array for name, array in named.items() if array is not None}
+
+
 def get_weights(model: Model) -> Array64:
     """All parameters of a model in one vector."""
     return np.concatenate([part.reshape(-1) for part in _parts(model)]).astype(np.float64)
@@ -156,12 +166,13 @@ def set_weights(model: Model, values: Array64) -> None:
 
 def _parts(model: Model) -> list[npt.NDArray[Any]]:
     """The arrays that hold the parameters, in the order of :func:`parameter_blocks`."""
-    node, *edges = _functions(model)
+    node, *edges = linear_functions(model)
     tables = [
         [] if part is None else list(part.tables.values()) for part in (model.edge, model.ends)
     ]
     return [node.weights, *tables[0], *(function.weights for function in edges), *tables[1]]
 
 
-def _functions(model: Model) -> list[LinearFunction]:
+def linear_functions(model: Model) -> list[LinearFunction]:
+    """Of nodes, then of edges by type."""
     return cast("list[LinearFunction]", model.functions)

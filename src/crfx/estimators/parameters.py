@@ -56,9 +56,20 @@ def check_linear_parameters(crf: LinearCRF) -> None:
     """Raise ValueError at the first argument that makes no sense."""
     _check_common(crf)
     _check_whole("max_iter", crf.max_iter, 0)
-    for name in ("l1", "l2", "tol"):
+    _check_whole("sweeps", crf.sweeps, 0)
+    _check_choice("trainer", crf.trainer, ("lbfgs", "sgd", "perceptron", "large_margin"))
+    for name in ("l1", "tol", "margin"):
         _check_not_negative(name, getattr(crf, name))
-    _check_choice("trainer", crf.trainer, ("lbfgs",))
+    if crf.l2 is not None:
+        _check_not_negative("l2", crf.l2)
+    if crf.l1 and crf.trainer != "lbfgs":
+        raise ValueError(f'l1 is {crf.l1!r}, but trainer is {crf.trainer!r}: l1 is for "lbfgs"')
+    if crf.burn_in is not None:
+        _check_whole("burn_in", crf.burn_in, 0)
+    if crf.batch_size is not None:
+        _check_whole("batch_size", crf.batch_size, 1)
+    if crf.step is not None and (not _is_number(crf.step) or not 0 < crf.step < np.inf):
+        raise ValueError(f"step is {crf.step!r}: it must be above 0, or None")
     _check_choice("edges", crf.edges, ("table", "linear", None))
     _check_choice("features", crf.features, ("auto", "observed", "all"))
 

@@ -58,10 +58,17 @@ def max_product(
         raise ValueError(f"k is {k!r}: pass how many labellings you want, 1 or more")
     if k > 1:
         return _k_best(problem, int(k), thread_count(n_jobs))
+    return MaxProduct(*best_labels(problem, n_jobs))
+
+
+def best_labels(
+    problem: Problem, n_jobs: int | None = None
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+    """The best labelling (rows,) and its score (instances,), of a prepared problem."""
     labels = np.empty(problem.batch.n_rows, np.int32)
     scores = np.empty(problem.batch.n_instances)
     _core.max_product(native_problem(problem), labels, scores, thread_count(n_jobs))
-    return MaxProduct(labels, scores)
+    return labels, scores
 
 
 def _k_best(problem: Problem, k: int, n_threads: int) -> MaxProduct:

@@ -119,6 +119,12 @@ class Truth:
         }
         return found[name](batch)
 
+    def take(self, instances: IntArray) -> tuple[Truth, IntArray]:
+        """The truth of some instances, in the order given, and their rows in the whole."""
+        part = Part.of(self.batch, instances)
+        weights = None if self.weights is None else self.weights[instances]
+        return Truth(part.batch, self.structure, self.labels[part.rows], weights), part.rows
+
     @cached_property
     def partial(self) -> Part | None:
         """The instances with unknown labels, as a batch of their own; None where there are none."""

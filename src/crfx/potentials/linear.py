@@ -46,6 +46,16 @@ class WeightPattern:
         """How many weights there are, those that stay 0 included."""
         return int(self.starts[-1])
 
+    def take(self, features: IntArray) -> tuple[WeightPattern, IntArray]:
+        """The pattern of some features, and where their weights are in the whole."""
+        begins = self.starts[features]
+        sizes = self.starts[features + 1] - begins
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        at = np.arange(starts[-1]) + np.repeat(begins - starts[:-1], sizes)
+        outputs = self.outputs[at] if len(self.outputs) else self.outputs
+        free = None if self.free is None else self.free[at]
+        return WeightPattern(starts, outputs, self.n_outputs, free), at
+
     def matrix(self, weights: Array64) -> Any:
         """(features, outputs) CSR of the weights that are free, zeros among them included."""
         outputs = self.outputs
@@ -134,6 +144,16 @@ class LinearFunction:
         if len(self.pattern.outputs):
             return SparseFeatures(sparse.csr_matrix(dense), self.pattern, self.n_jobs)
         return DenseFeatures(dense, self.pattern.n_outputs)
+
+    def prepare_part(self, X: Any) -> tuple[PreparedFeatures, IntArray]:
+        """Features of some rows, with the weights they touch only, and where these are."""
+        if not sparse.issparse(X):
+            return self.prepare(X), np.arange(self.pattern.n_weights)
+        touched, local = np.unique(X.indices, return_inverse=True)
+        pattern, at = self.pattern.take(touched)
+        shape = X.shape[0], len(touched)
+        own = sparse.csr_matrix((X.data, local.astype(np.int32), X.indptr), shape=shape)
+        return SparseFeatures(own, pattern, self.n_jobs), at
 
     def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> Array32:
         """(rows, outputs)."""

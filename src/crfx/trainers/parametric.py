@@ -168,6 +168,10 @@ class ParametricObjective:
             gradient += (2 * self.l2) * values
         return found.value + self.penalty(values), gradient
 
+    def value(self, values: Array64) -> float:
+        """The value alone."""
+        return self.objective.evaluate(self.problem(values), ()).value + self.penalty(values)
+
     def penalty(self, values: Array64) -> float:
         """l2 |w|^2."""
         return self.l2 * float(values @ values) if self.l2 else 0.0

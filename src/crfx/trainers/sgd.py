@@ -1,0 +1,133 @@
+"""Stochastic gradient descent over mini-batches of whole instances, averaged.
+
+With the loss of the perceptron and mini-batches of one instance it is the averaged perceptron.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx.scores import IntArray
+
+Array64 = npt.NDArray[np.float64]
+Positions = IntArray | slice
+"""Which parameters a mini-batch reads and moves."""
+MiniBatch = Callable[[IntArray], tuple[Positions, Callable[[Array64], tuple[float, Array64]]]]
+"""Instances in; the parameters they touch, and the loss as a function of those, out."""
+
+SMALLEST_SHRINKAGE = 1e-100
+TRIAL_INSTANCES = 500
+"""On so many a first step is sought; on all where there are fewer."""
+TRIAL_STEPS = tuple(4.0**power for power in range(1, -7, -1))
+
+
+class AveragedParameters:
+    """Parameters that shrink a little in every step, and their average over steps.
+
+    Both are caught up with where a mini-batch reads: a step costs no more than what it touches.
+    Between steps s and t an untouched w becomes w P_t / P_s, with P the product of all shrinkages,
+    and adds w (S_t - S_s) / P_s to the sum over steps, with S the sum of P over the steps that
+    count.
+    """
+
+    def __init__(self, values: Array64) -> None:
+        self.values = values.copy()
+        self._sum = np.zeros_like(values)
+        self._product_then = np.ones_like(values)
+        self._steps_then = np.zeros_like(values)
+        self._product, self._steps, self._n_counted = 1.0, 0.0, 0
+
+    def read(self, at: Positions) -> Array64:
+        """What they are now, caught up."""
+        own, then = self.values[at], self._product_then[at]
+        self._sum[at] += own * ((self._steps - self._steps_then[at]) / then)
+        self.values[at] = own * (self._product / then)
+        self._product_then[at] = self._product
+        self._steps_then[at] = self._steps
+        return self.values[at]
+
+    def step(self, at: Positions, change: Array64, shrinkage: float, counts: bool) -> None:
+        """Add a change where they were read; shrink all; whether the step is averaged over."""
+        self.values[at] += change
+        self._product *= shrinkage
+        if counts:
+            self._steps += self._product
+            self._n_counted += 1
+        if self._product < SMALLEST_SHRINKAGE:
+            self.read(slice(None))
+            self._product_then[:] = self._product = 1.0
+            self._steps_then[:] = self._steps = 0.0
+
+    def average(self) -> Array64:
+        """The mean over the steps that count; what they are now if none does."""
+        now = self.read(slice(None))
+        return now.copy() if not self._n_counted else self._sum / self._n_counted
+
+
+@dataclass(eq=False)
+class Descent:
+    """How to descend: sweeps over shuffled instances in mini-batches.
+
+    Step t (counted in mini-batches) has size ``step / (1 + t / period)``, or ``step`` throughout
+    where ``period`` is None.  ``l2`` |w|^2 is part of the objective, shared out over the instances.
+    Steps count for the average from sweep ``burn_in`` on.
+    """
+
+    n_instances: int
+    batch_size: int
+    step: float
+    period: float | None
+    l2: float
+    burn_in: int
+    seed: int
+
+    def sweep(self, number: int, parameters: AveragedParameters, mini_batch: MiniBatch) -> float:
+        """One pass over all instances; the sum of the losses that were met on the way."""
+        order = np.random.default_rng([self.seed, number]).permutation(self.n_instances)
+        per_sweep = -(-self.n_instances // self.batch_size)
+        total = 0.0
+        for index in range(per_sweep):
+            chosen = order[index * self.batch_size : (index + 1) * self.batch_size]
+            size = self.size(number * per_sweep + index)
+            at, loss = mini_batch(chosen)
+            value, gradient = loss(parameters.read(at))
+            total += value
+            shrinkage = 1 - min(2 * self.l2 * size * len(chosen) / self.n_instances, 1.0)
+            parameters.step(at, -size * gradient, shrinkage, number >= self.burn_in)
+        return total
+
+    def size(self, step: int) -> float:
+        """Of a step, counted from 0."""
+        return self.step if self.period is None else self.step / (1 + step / self.period)
+
+
+def with_good_step(descent: Descent, mini_batch: MiniBatch, start: Array64) -> Descent:
+    """The descent with the step whose sweep over a part of the instances ends lowest.
+
+    All of ``TRIAL_STEPS`` are tried, then the half and the double of the best: a search that
+    follows the slope would be led astray by steps so long that they wipe all weights out.
+    """
+    random = np.random.default_rng([descent.seed, TRIAL_INSTANCES])
+    chosen = random.permutation(descent.n_instances)[:TRIAL_INSTANCES]
+
+    def after_a_sweep(step: float) -> float:
+        l2 = descent.l2 * len(chosen) / descent.n_instances
+        trial = replace(descent, n_instances=len(chosen), step=step, l2=l2, burn_in=0)
+        parameters = AveragedParameters(start)
+        with np.errstate(over="ignore", invalid="ignore"):
+            trial.sweep(0, parameters, lambda instances: mini_batch(chosen[instances]))
+            at, loss = mini_batch(chosen)
+            values = parameters.read(at)
+            if not np.isfinite(values).all():
+                return np.inf
+            return loss(values)[0] + l2 * float(values @ values)
+
+    coarse = {step: after_a_sweep(step) for step in TRIAL_STEPS}
+    best = min(coarse, key=coarse.__getitem__)
+    fine = {step: after_a_sweep(step) for step in (best / 2, best * 2)}
+    steps = {**coarse, **fine}
+    return replace(descent, step=min(steps, key=steps.__getitem__))

@@ -1,0 +1,105 @@
+"""Descent: lazy shrinking and averaging against the plain thing, steps, mini-batches."""
+
+import numpy as np
+import pytest
+
+from crfx.trainers import sgd
+from crfx.trainers.sgd import AveragedParameters, Descent, with_good_step
+
+EXACT = {"rtol": 1e-10, "atol": 1e-12}
+
+
+def plain(values, steps):
+    """What `AveragedParameters` does, every parameter in every step."""
+    values, total, count = values.copy(), np.zeros_like(values), 0
+    for at, change, shrinkage, counts in steps:
+        values[at] += change
+        values *= shrinkage
+        if counts:
+            total += values
+            count += 1
+    return values, total / count if count else values
+
+
+@pytest.mark.parametrize("smallest", [1e-100, 0.5])
+@pytest.mark.parametrize("burn_in", [0, 13, 60])
+def test_lazy_shrinking_and_averaging_are_exact(monkeypatch, burn_in, smallest):
+    """Also where the product of shrinkages is begun anew on the way."""
+    monkeypatch.setattr(sgd, "SMALLEST_SHRINKAGE", smallest)
+    random = np.random.default_rng(0)
+    start = random.normal(size=20)
+    lazy, steps = AveragedParameters(start), []
+    for number in range(50):
+        at = np.sort(random.permutation(20)[: random.integers(1, 6)])
+        change = random.normal(size=len(at))
+        shrinkage = random.uniform(0.8, 1.0)
+        expected_now, _ = plain(start, steps)
+        np.testing.assert_allclose(lazy.read(at), expected_now[at], **EXACT)
+        lazy.step(at, change, shrinkage, number >= burn_in)
+        steps.append((at, change, shrinkage, number >= burn_in))
+    values, average = plain(start, steps)
+    np.testing.assert_allclose(lazy.average(), average, **EXACT)
+    np.testing.assert_allclose(lazy.read(slice(None)), values, **EXACT)
+
+
+def test_a_shrinkage_to_nothing_leaves_nothing():
+    lazy = AveragedParameters(np.ones(3))
+    lazy.read(np.array([0]))
+    lazy.step(np.array([0]), np.array([1.0]), 0.0, True)
+    np.testing.assert_array_equal(lazy.average(), np.zeros(3))
+
+
+def descent(**changes):
+    usual = {"n_instances": 40, "batch_size": 4, "step": 0.1, "period": None, "l2": 0.0}
+    return Descent(**{**usual, "burn_in": 0, "seed": 0, **changes})
+
+
+def squares(targets):
+    """The loss 1/2 sum_i (w - target_i)^2 of some instances, of a single parameter."""
+
+    def mini_batch(instances):
+        def loss(w):
+            rest = w - targets[instances]
+            return 0.5 * float(rest @ rest), np.array([rest.sum()])
+
+        return slice(None), loss
+
+    return mini_batch
+
+
+def test_a_sweep_meets_every_instance_once():
+    met = []
+
+    def mini_batch(instances):
+        met.append(instances)
+        return slice(None), lambda w: (float(len(instances)), np.zeros(1))
+
+    total = descent(n_instances=10).sweep(0, AveragedParameters(np.zeros(1)), mini_batch)
+    assert total == 10
+    assert [len(own) for own in met] == [4, 4, 2]
+    assert sorted(np.concatenate(met)) == list(range(10))
+
+
+def test_steps_become_smaller_where_asked():
+    sizes = [descent(step=0.5, period=10.0).size(t) for t in (0, 10, 30)]
+    np.testing.assert_allclose(sizes, [0.5, 0.25, 0.125])
+    assert descent(step=0.5).size(1000) == 0.5
+
+
+@pytest.mark.parametrize("l2", [0.0, 5.0])
+def test_descent_finds_the_minimum(l2):
+    """Of 1/2 sum_i (w - target_i)^2 + l2 w^2."""
+    targets = np.random.default_rng(1).normal(3.0, 1.0, 40)
+    run = descent(step=0.02, period=50.0, l2=l2, burn_in=20)
+    parameters = AveragedParameters(np.zeros(1))
+    for number in range(40):
+        run.sweep(number, parameters, squares(targets))
+    expected = targets.sum() / (40 + 2 * l2)
+    assert parameters.average()[0] == pytest.approx(expected, rel=0.01)
+
+
+def test_a_good_step_is_found():
+    """Steps of 2 / batch_size and more make the parameter swing ever wider."""
+    targets = np.random.default_rng(1).normal(3.0, 1.0, 40)
+    found = with_good_step(descent(step=100.0), squares(targets), np.zeros(1))
+    assert 0.01 < found.step < 0.5
