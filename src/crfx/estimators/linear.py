@@ -10,7 +10,6 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
-from threadpoolctl import threadpool_limits
 
 from crfx.estimators.evaluation import EvalMetric, Evaluator, make_evaluator, read_eval_set
 from crfx.estimators.fitting import (
@@ -194,8 +193,7 @@ class LinearCRF(LabellingEstimator):
                 watched = read_eval_set(eval_set, given.columns, given.classes, self.eval_metric)
                 model.check_structure(watched[0].batch)
                 evaluator = make_evaluator(self.eval_metric, *watched, self)
-            with threadpool_limits(thread_count(self.n_jobs)):
-                self._train(given, evaluator, callbacks)
+            self._train(given, evaluator, callbacks)
         return self
 
     def _train(

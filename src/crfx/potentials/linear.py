@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from threadpoolctl import ThreadpoolController
 
 from crfx import _core
 from crfx.scores import IntArray
@@ -143,7 +146,7 @@ class LinearFunction:
         dense = _dense(X)
         if len(self.pattern.outputs):
             return SparseFeatures(sparse.csr_matrix(dense), self.pattern, self.n_jobs)
-        return DenseFeatures(dense, self.pattern.n_outputs)
+        return DenseFeatures(dense, self.pattern.n_outputs, self.n_jobs)
 
     def prepare_part(self, X: Any) -> tuple[PreparedFeatures, IntArray]:
         """Features of some rows, with the weights they touch only, and where these are."""
@@ -206,23 +209,48 @@ class SparseFeatures:
 
 
 class DenseFeatures:
-    """A dense matrix of features, with weights for all outputs."""
+    """A dense matrix of features, with weights for all outputs.
 
-    def __init__(self, X: Array32, n_outputs: int) -> None:
-        self._X, self._n_outputs = X, n_outputs
+    Blocks of rows are multiplied by BLAS on one thread each, side by side on ours: BLAS's own
+    threads would go on spinning in the way of inference (docs/decisions/0008).
+    """
+
+    def __init__(self, X: Array32, n_outputs: int, n_jobs: int) -> None:
+        self._X, self._n_outputs, self._n_jobs = X, n_outputs, n_jobs
+        begins = range(0, len(X), ROWS_PER_SUM)
+        self._blocks = [slice(begin, begin + ROWS_PER_SUM) for begin in begins]
 
     def scores(self, weights: Array64) -> Array32:
         """(rows, outputs): X W."""
         table = weights.reshape(-1, self._n_outputs).astype(np.float32)
-        return np.asarray(self._X @ table)
+        found = np.empty((len(self._X), self._n_outputs), np.float32)
+
+        def fill(rows: slice) -> None:
+            np.matmul(self._X[rows], table, out=found[rows])
+
+        self._for_blocks(fill)
+        return found
 
     def gradient(self, slope: Array32) -> Array64:
-        """(weights,): X^T slope."""
+        """(weights,): X^T slope; the same bits for any number of threads."""
+        parts = self._for_blocks(lambda rows: self._X[rows].T @ slope[rows])
         total = np.zeros((self._X.shape[1], self._n_outputs))
-        for begin in range(0, len(self._X), ROWS_PER_SUM):
-            rows = slice(begin, begin + ROWS_PER_SUM)
-            total += self._X[rows].T @ slope[rows]
+        for part in parts:
+            total += part
         return total.reshape(-1)
+
+    def _for_blocks(self, work: Callable[[slice], Any]) -> list[Any]:
+        with _thread_pools().limit(limits=1, user_api="blas"):
+            if self._n_jobs == 1 or len(self._blocks) < 2:
+                return [work(rows) for rows in self._blocks]
+            with ThreadPoolExecutor(self._n_jobs) as pool:
+                return list(pool.map(work, self._blocks))
+
+
+@cache
+def _thread_pools() -> Any:
+    """Looked for once: that takes milliseconds."""
+    return ThreadpoolController()
 
 
 PreparedFeatures = SparseFeatures | DenseFeatures
