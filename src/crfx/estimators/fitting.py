@@ -44,12 +44,18 @@ def read_training(
     parents: Any,
     edge_types: Any,
     sample_weight: Any,
-    init_model: Any,
+    start: LabellingEstimator | None,
+    *,
+    grows: bool = False,
+    classes: Any = None,
 ) -> Training:
-    """Read and check the arguments of ``fit``."""
-    start = None if init_model is None else fitted(init_model)
+    """Read and check the arguments of ``fit``.
+
+    ``start`` is the model to begin with.  Where it ``grows``, features may be new, and the labels
+    named in ``classes``.
+    """
     columns = None if start is None else start.columns_
-    data = read_input(X, lengths, parents, edge_types, columns=columns, training=True)
+    data = read_input(X, lengths, parents, edge_types, columns=columns, training=True, grows=grows)
     if not data.batch.n_rows:
         raise ValueError("every instance of X is empty: there is nothing to learn from")
     if data.batch.parents is not None and order != 1:
@@ -58,18 +64,23 @@ def read_training(
             "sequence of labels before it; use order=1"
         )
     labels = flat_labels(y, data)
-    classes = find_classes(labels) if start is None else start.classes_
+    known = labels if start is None else start.classes_.tolist()
+    if classes is not None:
+        known = [*known, *classes]
+    distinct = find_classes(known) if start is None or classes is not None else start.classes_
     seen_in = "training" if start is None else "the training of init_model"
+    if grows:
+        seen_in += ": name new labels in classes of partial_fit"
     truth = Truth(
         data.batch,
         Chain(order) if data.batch.parents is None else Forest(),
-        encode(labels, classes, data, "y", seen_in),
+        encode(labels, distinct, data, "y", seen_in),
         instance_weights(sample_weight, data),
     )
     truth.structure.check(data.batch)
-    if start is not None:
+    if start is not None and not grows:
         start.model_.check_structure(data.batch)
-    return Training(data, data.columns, classes, truth, start)
+    return Training(data, data.columns, distinct, truth, start)
 
 
 def fitted(init_model: Any) -> LabellingEstimator:

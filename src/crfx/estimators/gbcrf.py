@@ -18,6 +18,7 @@ from crfx.estimators.explaining import ExplainedTrees
 from crfx.estimators.fitting import (
     Training,
     as_before_unless,
+    fitted,
     listed_callbacks,
     read_training,
 )
@@ -188,9 +189,8 @@ class GBCRF(ExplainedTrees):
             `crfx.Checkpoint` is one.
         """
         check_parameters(self)
-        given = read_training(
-            self.order, X, y, lengths, parents, edge_types, sample_weight, init_model
-        )
+        start = None if init_model is None else fitted(init_model)
+        given = read_training(self.order, X, y, lengths, parents, edge_types, sample_weight, start)
         plan = self._plan(given)
         watched = self._watched(eval_set, given.columns, given.classes, plan.model)
         callbacks = self._checked_callbacks(callbacks)

@@ -39,10 +39,12 @@ def read_input(
     *,
     columns: features.Columns | None = None,
     training: bool = False,
+    grows: bool = False,
 ) -> Input:
     """Stack X where it is a list, and check what goes with it.
 
-    ``columns`` are those of a fitted model, which X must have too.
+    ``columns`` are those of a fitted model, which X must have too; where they are words and
+    ``grows``, new words are added to a copy of them.
     """
     instances = _instances(X)
     if instances is None:
@@ -56,7 +58,7 @@ def read_input(
     elif lengths is not None:
         raise ValueError("lengths are given, but X is a list: a list has its own lengths")
     else:
-        matrix, counts, columns = _stacked(instances, columns)
+        matrix, counts, columns = _stacked(instances, columns, grows)
     if columns is None:
         columns = features.Columns.of(matrix)
     elif matrix.shape[0]:
@@ -82,12 +84,12 @@ def read_input(
 
 
 def _stacked(
-    instances: Iterable[Any], columns: features.Columns | None
+    instances: Iterable[Any], columns: features.Columns | None, grows: bool
 ) -> tuple[Any, list[int], features.Columns | None]:
     """Instances as one matrix, their lengths, and the columns where words tell them."""
     is_text, instances = features.peek(instances)
     if is_text:
-        return _stacked_words(instances, columns)
+        return _stacked_words(instances, columns, grows)
     listed = list(instances)
     if listed:
         return *features.stack(listed), columns
@@ -97,16 +99,17 @@ def _stacked(
 
 
 def _stacked_words(
-    instances: Iterable[Any], columns: features.Columns | None
+    instances: Iterable[Any], columns: features.Columns | None, grows: bool
 ) -> tuple[Any, list[int], features.Columns]:
     """As `_stacked`, of dicts or texts; names that a fitted model has not seen are left out."""
-    if columns is None:
-        vocabulary = features.Vocabulary()
-        matrix, lengths = vocabulary.encode(instances, learn=True)
-        return matrix, lengths, features.Columns.of_words(vocabulary)
-    if columns.vocabulary is None:
+    known = None if columns is None else columns.vocabulary
+    if columns is not None and known is None:
         raise ValueError("X holds dicts or texts, but the model was fitted on numbers")
-    return *columns.vocabulary.encode(instances), columns
+    if columns is not None and known is not None and not grows:
+        return *known.encode(instances), columns
+    vocabulary = features.Vocabulary(() if known is None else known.names())
+    matrix, lengths = vocabulary.encode(instances, learn=True)
+    return matrix, lengths, features.Columns.of_words(vocabulary)
 
 
 def _instances(X: Any) -> Iterable[Any] | None:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_random_state
 
 from crfx.estimators.evaluation import EvalMetric, Evaluator, make_evaluator, read_eval_set
 from crfx.estimators.fitting import (
     Training,
     as_before_unless,
+    fitted,
     listed_callbacks,
     read_training,
 )
+from crfx.estimators.growing import can_go_on, grow
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.linear_assembly import (
     base_scores,
@@ -30,21 +32,21 @@ from crfx.estimators.linear_assembly import (
 )
 from crfx.estimators.mini_batches import MiniBatches
 from crfx.estimators.parameters import check_linear_parameters
+from crfx.estimators.sweeping import descent_of, penalty
+from crfx.estimators.watching import WatchIterations
 from crfx.inference.native import thread_count
 from crfx.model import Model
 from crfx.objectives.base import Objective
 from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.perceptron import PerceptronLoss
 from crfx.objectives.truth import Truth
+from crfx.scores import IntArray
 from crfx.trainers import lbfgs
-from crfx.trainers.callbacks import Callback, EarlyStopping, History, Progress, any_stops
+from crfx.trainers.callbacks import Callback, History
 from crfx.trainers.parametric import ParametricObjective
-from crfx.trainers.progress import ProgressBar
 from crfx.trainers.sgd import AveragedParameters, Descent, with_good_step
 
 Array64 = npt.NDArray[np.float64]
-SWEEPS_TO_HALF = 10.0
-"""After so many sweeps the steps of SGD have half their size."""
 
 
 class LinearCRF(LabellingEstimator):
@@ -172,22 +174,25 @@ class LinearCRF(LabellingEstimator):
         """Train.
 
         The arguments are those of `GBCRF.fit`; features that are missing (NaN, or absent from CSR)
-        count as 0.  With ``init_model`` its scores stay fixed underneath.
+        count as 0.  An ``init_model`` that is a LinearCRF with the same ``edges``, ``order`` and
+        ``start_end`` is where the weights start; features and pairs may be new.  Any other stays
+        fixed underneath.
         """
         check_linear_parameters(self)
+        start = None if init_model is None else fitted(init_model)
+        goes_on = start is not None and can_go_on(start, self)
         given = read_training(
-            self.order, X, y, lengths, parents, edge_types, sample_weight, init_model
+            self.order, X, y, lengths, parents, edge_types, sample_weight, start, grows=goes_on
         )
-        model = new_linear_model(self, given.truth, len(given.classes))
-        if given.init_model is not None:
-            model.set_base(given.init_model.model_)
         if eval_set is None and self.early_stopping_rounds is not None:
             raise ValueError("early_stopping_rounds needs an eval_set to watch")
         callbacks = listed_callbacks(callbacks)
+        model, weights = self._begin(given, goes_on)
         with as_before_unless(lambda: self.n_iter_ > 0, self):
             self.classes_, self.columns_, self.model_ = given.classes, given.columns, model
             self.n_iter_, self.best_iteration_ = 0, 0
             self.history_: History = {}
+            set_weights(model, weights)
             evaluator = None
             if eval_set is not None:
                 watched = read_eval_set(eval_set, given.columns, given.classes, self.eval_metric)
@@ -196,13 +201,103 @@ class LinearCRF(LabellingEstimator):
             self._train(given, evaluator, callbacks)
         return self
 
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        lengths: Any = None,
+        parents: Any = None,
+        edge_types: Any = None,
+        sample_weight: Any = None,
+        classes: Any = None,
+    ) -> LinearCRF:
+        """Sweep once over some more instances, by a trainer that sweeps.
+
+        Dicts and texts may bring new features.  A label that has not been met before must be named
+        in ``classes``, now or in an earlier call; the first call learns those of ``y`` too.
+        """
+        check_linear_parameters(self)
+        if self.trainer == "lbfgs":
+            raise ValueError('partial_fit needs a trainer that sweeps: "sgd", "perceptron", ...')
+        start = self if hasattr(self, "model_") else None
+        given = read_training(
+            self.order,
+            X,
+            y,
+            lengths,
+            parents,
+            edge_types,
+            sample_weight,
+            start,
+            grows=start is not None,
+            classes=classes,
+        )
+        model, origin = self._grown(given, start)
+        if start is None:
+            parameters = AveragedParameters(get_weights(model))
+            self.n_iter_, self.history_ = 0, {}
+        else:
+            parameters = self._sweeping().grown(origin)
+        model.use_threads(thread_count(self.n_jobs))
+        begin = time.perf_counter()
+        set_weights(model, parameters.values)
+        parts = self._mini_batches(model, given)
+        n_instances = given.data.batch.n_instances
+        if start is None or not hasattr(self, "_step"):
+            self._step = self._descent(n_instances, parts, get_weights(model)).step
+        descent = replace(descent_of(self, n_instances), step=self._step)
+        descent.sweep(self.n_iter_, parameters, parts)
+        weights = parameters.average()
+        value = self._objective(model, given).value(weights)
+        set_weights(model, weights)
+        self.classes_, self.columns_, self.model_ = given.classes, given.columns, model
+        self._parameters = parameters
+        self.n_iter_, self.best_iteration_ = self.n_iter_ + 1, self.n_iter_
+        for name, entry in (("objective", value), ("seconds", time.perf_counter() - begin)):
+            self.history_.setdefault(name, []).append(entry)
+        return self
+
+    def _sweeping(self) -> AveragedParameters:
+        """The state of the last sweep; after ``fit`` or ``load`` the weights are all there is."""
+        found = getattr(self, "_parameters", None)
+        if found is not None and len(found.values) == len(get_weights(self.model_)):
+            return cast("AveragedParameters", found)
+        return AveragedParameters(get_weights(self.model_))
+
+    def _begin(self, given: Training, goes_on: bool) -> tuple[Model, Array64]:
+        """The model to train, and its weights: those of ``init_model`` where that is trained on."""
+        if not goes_on:
+            model, _ = self._grown(given, None)
+            if given.init_model is not None:
+                model.set_base(given.init_model.model_)
+            return model, get_weights(model)
+        assert given.init_model is not None
+        model, origin = self._grown(given, given.init_model)
+        old = get_weights(given.init_model.model_)
+        return model, np.where(origin >= 0, old[origin], 0.0)
+
+    def _grown(self, given: Training, start: LabellingEstimator | None) -> tuple[Model, IntArray]:
+        """A model for the data, with all that ``start`` has; where its weights come from."""
+        if start is None:
+            model = new_linear_model(self, given.truth, len(given.classes))
+            return model, np.full(len(get_weights(model)), -1)
+        old = start.model_
+        model = new_linear_model(self, given.truth, len(given.classes), old.n_types)
+        if (old.n_types is None, old.is_forest) != (model.n_types is None, model.is_forest):
+            raise ValueError(
+                "pass parents and edge_types exactly if the model was fitted with them"
+            )
+        codes = np.searchsorted(given.classes, start.classes_)
+        return model, grow(old, model, codes)
+
     def _train(
         self, given: Training, evaluator: Evaluator | None, callbacks: list[Callback]
     ) -> None:
         model = self.model_
         model.use_threads(thread_count(self.n_jobs))
         whole = self._objective(model, given)
-        watch = _Watch(self, evaluator, callbacks)
+        watch = WatchIterations(self, evaluator, callbacks)
         try:
             if self.trainer == "lbfgs":
                 found = self._by_lbfgs(whole, watch)
@@ -240,15 +335,15 @@ class LinearCRF(LabellingEstimator):
             return PerceptronLoss(truth, margin, self.n_jobs)
         return Likelihood(truth, self.n_jobs)
 
-    def _by_lbfgs(self, whole: ParametricObjective, watch: _Watch) -> Array64:
+    def _by_lbfgs(self, whole: ParametricObjective, watch: WatchIterations) -> Array64:
         start = get_weights(self.model_)
         return lbfgs.minimise(whole, start, watch, max_iter=self.max_iter, tol=self.tol, l1=self.l1)
 
-    def _by_sweeps(self, whole: ParametricObjective, parts: MiniBatches, watch: _Watch) -> Array64:
-        descent = descent_of(self, whole.batch.n_instances)
-        if self.step is None and self.trainer == "sgd":
-            descent = with_good_step(descent, parts, get_weights(self.model_))
+    def _by_sweeps(
+        self, whole: ParametricObjective, parts: MiniBatches, watch: WatchIterations
+    ) -> Array64:
         parameters = AveragedParameters(get_weights(self.model_))
+        descent = self._descent(whole.batch.n_instances, parts, parameters.values)
         for number in range(self.sweeps):
             descent.sweep(number, parameters, parts)
             weights = parameters.average()
@@ -256,83 +351,15 @@ class LinearCRF(LabellingEstimator):
                 break
         return parameters.average()
 
+    def _descent(self, n_instances: int, parts: MiniBatches, weights: Array64) -> Descent:
+        """How to sweep; a step that is not given is sought."""
+        descent = descent_of(self, n_instances)
+        if self.step is None and self.trainer == "sgd":
+            return with_good_step(descent, parts, weights)
+        return descent
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, whole or not at all."""
         from crfx.estimators.loading import save
 
         save(self, path)
-
-
-def penalty(crf: LinearCRF) -> float:
-    """The L2 penalty, which is None for the one that suits the trainer."""
-    if crf.l2 is not None:
-        return crf.l2
-    return 1.0 if crf.trainer in ("lbfgs", "sgd") else 0.0
-
-
-def descent_of(crf: LinearCRF, n_instances: int) -> Descent:
-    """How the trainers that sweep over the instances descend."""
-    is_sgd = crf.trainer == "sgd"
-    batch_size = crf.batch_size or (8 if is_sgd else 1)
-    burn_in = crf.burn_in
-    if burn_in is None:
-        burn_in = crf.sweeps // 2 if is_sgd else 0
-    return Descent(
-        n_instances=n_instances,
-        batch_size=batch_size,
-        step=1.0 if crf.step is None else crf.step,
-        period=SWEEPS_TO_HALF * n_instances / batch_size if is_sgd else None,
-        l2=penalty(crf),
-        burn_in=burn_in,
-        seed=int(check_random_state(crf.random_state).randint(2**31 - 1)),
-    )
-
-
-class _Watch:
-    """Looks on after every iteration: history, callbacks, early stopping, progress."""
-
-    def __init__(
-        self, crf: LinearCRF, evaluator: Evaluator | None, callbacks: list[Callback]
-    ) -> None:
-        self.crf, self.evaluator = crf, evaluator
-        self.best: Array64 | None = None
-        self._stopping = None
-        if crf.early_stopping_rounds is not None and evaluator is not None:
-            self._stopping = EarlyStopping(
-                crf.early_stopping_rounds, larger_is_better=evaluator.larger_is_better
-            )
-        self._bar = (
-            ProgressBar(crf.max_iter if crf.trainer == "lbfgs" else crf.sweeps)
-            if crf.verbose
-            else None
-        )
-        self._callbacks = [*callbacks, *([] if self._bar is None else [self._bar])]
-        self._begin = time.perf_counter()
-
-    def __call__(self, weights: Array64, value: float) -> bool:
-        """Note an iteration; whether to stop."""
-        crf = self.crf
-        set_weights(crf.model_, weights)
-        crf.n_iter_ += 1
-        record = {"objective": value, "seconds": time.perf_counter() - self._begin}
-        if self.evaluator is not None:
-            record["eval_metric"] = self.evaluator.value(
-                crf.model_.problem(self.evaluator.data.batch)
-            )
-        for name, entry in record.items():
-            crf.history_.setdefault(name, []).append(entry)
-        crf.best_iteration_ = crf.n_iter_ - 1
-        progress = Progress(crf.n_iter_, crf.history_, crf.save)
-        stops = any_stops(self._callbacks, progress)
-        if self._stopping is not None:
-            stops = self._stopping(progress) or stops
-            crf.best_iteration_ = self._stopping.best_round - 1
-            if self._stopping.best_round == crf.n_iter_:
-                self.best = weights
-        self._begin = time.perf_counter()
-        return stops
-
-    def close(self) -> None:
-        """Leave the terminal as it was."""
-        if self._bar is not None:
-            self._bar.close()

@@ -30,10 +30,14 @@ if TYPE_CHECKING:
 Array64 = npt.NDArray[np.float64]
 
 
-def new_linear_model(crf: LinearCRF, truth: Truth, n_labels: int) -> Model:
-    """A model whose weights are all 0."""
+def new_linear_model(
+    crf: LinearCRF, truth: Truth, n_labels: int, least_types: int | None = None
+) -> Model:
+    """A model whose weights are all 0, with ``least_types`` edge types or more."""
     batch = truth.batch
     n_types = count_types(batch, truth.structure) if crf.edges is not None else None
+    if n_types is not None and least_types is not None:
+        n_types = max(n_types, least_types)
     check_table_size(crf, n_labels)
     model = Model(
         order=crf.order,
@@ -129,17 +133,17 @@ def table_block(
 
 
 def free_entries(model: Model, truth: Truth) -> dict[str, npt.NDArray[np.bool_]]:
-    """The table entries that occur in training, by name."""
+    """The table entries that occur in training, by name; those with a weight occurred before."""
     batch = truth.batch
     free = {}
     if model.edge is not None:
         rows, labels = _known_edges(truth)
-        free["edge"] = np.zeros(model.edge.tables["edge"].shape, bool)
+        free["edge"] = model.edge.tables["edge"] != 0
         free["edge"][(*table_index(model.own_sharing, rows, batch.edge_types), *labels.T)] = True
-    names: Any = () if model.ends is None else model.ends.tables
+    names: Any = {} if model.ends is None else model.ends.tables
     for name in names:
         codes = truth.labels[truth.rows_with(name, batch)]
-        free[name] = np.isin(np.arange(model.n_labels), codes)
+        free[name] = np.isin(np.arange(model.n_labels), codes) | (names[name] != 0)
     return free
 
 
@@ -154,17 +158,17 @@ def base_scores(model: Model, batch: Batch) -> dict[str, FloatArray] | None:
 
 def get_weights(model: Model) -> Array64:
     """All parameters of a model in one vector."""
-    return np.concatenate([part.reshape(-1) for part in _parts(model)]).astype(np.float64)
+    return np.concatenate([part.reshape(-1) for part in parameter_arrays(model)]).astype(np.float64)
 
 
 def set_weights(model: Model, values: Array64) -> None:
     """Put the parameters back where they belong."""
-    borders = np.cumsum([part.size for part in _parts(model)])[:-1]
-    for part, own in zip(_parts(model), np.split(values, borders), strict=True):
+    borders = np.cumsum([part.size for part in parameter_arrays(model)])[:-1]
+    for part, own in zip(parameter_arrays(model), np.split(values, borders), strict=True):
         part[...] = own.reshape(part.shape)
 
 
-def _parts(model: Model) -> list[npt.NDArray[Any]]:
+def parameter_arrays(model: Model) -> list[npt.NDArray[Any]]:
     """The arrays that hold the parameters, in the order of :func:`parameter_blocks`."""
     node, *edges = linear_functions(model)
     tables = [

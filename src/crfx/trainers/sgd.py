@@ -62,6 +62,17 @@ class AveragedParameters:
             self._product_then[:] = self._product = 1.0
             self._steps_then[:] = self._steps = 0.0
 
+    def grown(self, origin: IntArray) -> AveragedParameters:
+        """The same in another order and with new ones, 0 so far: ``origin`` is -1 for these."""
+        self.read(slice(None))
+        kept = origin >= 0
+        found = AveragedParameters(np.zeros(len(origin)))
+        found.values[kept], found._sum[kept] = self.values[origin[kept]], self._sum[origin[kept]]
+        found._product_then[:] = found._product = self._product
+        found._steps_then[:] = found._steps = self._steps
+        found._n_counted = self._n_counted
+        return found
+
     def average(self) -> Array64:
         """The mean over the steps that count; what they are now if none does."""
         now = self.read(slice(None))

@@ -1,0 +1,97 @@
+"""Going on with a LinearCRF: on features, pairs and labels that its training has not seen."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from crfx.estimators.linear_assembly import linear_functions, parameter_arrays
+from crfx.model import Model
+from crfx.potentials.linear import LinearFunction, WeightPattern
+from crfx.scores import IntArray
+
+_SHAPE = ("edges", "order", "start_end")
+
+
+def can_go_on(old: Any, new: Any) -> bool:
+    """Whether ``new`` may train the weights of ``old`` further: they have the same parts."""
+    same_kind = type(old) is type(new)
+    return same_kind and all(getattr(old, name) == getattr(new, name) for name in _SHAPE)
+
+
+def grow(old: Model, new: Model, codes: IntArray) -> IntArray:
+    """Let ``new``, made for new data, have what ``old`` has too; where its weights come from.
+
+    ``codes`` (old labels,) are the codes of the old labels among the new.  Returns, for every
+    parameter of ``new``, its place among those of ``old``, or -1 if it is new.  The functions of
+    ``new`` get all pairs of feature and output that either has.
+    """
+    places = iter(np.split(*_numbered(old)))
+    (node, *edges), (new_node, *new_edges) = linear_functions(old), linear_functions(new)
+    origins = [_grow_function(node, new_node, codes, next(places))]
+    if old.edge is not None and new.edge is not None:
+        tables = old.edge.tables["edge"], new.edge.tables["edge"]
+        origins.append(_grow_table(*tables, codes, next(places), typed=new.n_types is not None))
+    outputs = _table_codes(old.table, codes, new.n_labels) if edges else codes
+    for one, other in zip_longest(edges, new_edges):
+        if one is None:  # of an edge type that is new
+            origins.append(np.full(len(other.weights), -1))
+        else:
+            origins.append(_grow_function(one, other, outputs, next(places)))
+    if old.ends is not None and new.ends is not None:
+        for name, table in new.ends.tables.items():
+            origins.append(_grow_table(old.ends.tables[name], table, codes, next(places)))
+    new.base = old.base
+    return np.concatenate(origins)
+
+
+def _numbered(model: Model) -> tuple[IntArray, IntArray]:
+    """The places of all parameters, and where to split them by part."""
+    sizes = [part.size for part in parameter_arrays(model)]
+    return np.arange(sum(sizes)), np.cumsum(sizes)[:-1]
+
+
+def _table_codes(table: tuple[int, ...], codes: IntArray, n_labels: int) -> IntArray:
+    """(old entries,) the places of the entries of an old table in one of the new labels."""
+    index = np.unravel_index(np.arange(int(np.prod(table))), table)
+    return np.ravel_multi_index(tuple(codes[axis] for axis in index), (n_labels,) * len(table))
+
+
+def _grow_function(
+    old: LinearFunction, new: LinearFunction, codes: IntArray, places: IntArray
+) -> IntArray:
+    shape = new.pattern.n_features, new.n_outputs
+    numbered = old.pattern.matrix(places.astype(np.float64) + 1)  # 0 stands for what is not there
+    old_pairs = sparse.coo_matrix(numbered)
+    kept = sparse.csr_matrix((old_pairs.data, (old_pairs.row, codes[old_pairs.col])), shape=shape)
+    if not len(new.pattern.outputs):  # all pairs
+        new.weights = np.zeros(new.pattern.n_weights)
+        return np.asarray(kept.todense(), dtype=np.int64).reshape(-1) - 1
+    union = kept + new.pattern.matrix(np.ones(new.pattern.n_weights))
+    new.pattern, _ = WeightPattern.of_matrix(sparse.csr_matrix(union))
+    new.weights = np.zeros(new.pattern.n_weights)
+    pairs = sparse.coo_matrix(new.pattern.matrix(np.arange(1.0, new.pattern.n_weights + 1)))
+    found = np.asarray(kept[pairs.row, pairs.col]).reshape(-1)
+    origin = np.full(new.pattern.n_weights, -1)
+    origin[pairs.data.astype(np.int64) - 1] = found.astype(np.int64) - 1
+    return origin
+
+
+def _grow_table(
+    old: npt.NDArray[Any],
+    new: npt.NDArray[Any],
+    codes: IntArray,
+    places: IntArray,
+    *,
+    typed: bool = False,
+) -> IntArray:
+    """Edge types, whose axis comes first, keep their numbers."""
+    origin = np.full(new.shape, -1)
+    front = [np.arange(old.shape[0])] if typed else []
+    axes = [*front, *[codes] * (new.ndim - len(front))]
+    origin[np.ix_(*axes)] = places.reshape(old.shape)
+    return origin.reshape(-1)

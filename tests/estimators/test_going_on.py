@@ -1,0 +1,153 @@
+"""LinearCRF that goes on: warm starts, partial_fit, new features, new labels."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from crfx import LinearCRF, load
+from crfx.estimators.fitting import read_training
+from crfx.estimators.linear_assembly import get_weights, set_weights
+from crfx.testing import make_task
+
+X, Y = make_task()
+MORE_X, MORE_Y = make_task(5, 20)
+CONVERGED = 2e-3
+WORDS = [[{"w": "the"}, {"w": "cat"}, {"w": "sat"}], [{"w": "a"}, {"w": "dog"}]]
+TAGS = [["D", "N", "V"], ["D", "N"]]
+NEW_WORDS = [[{"w": "the"}, {"w": "old"}, {"w": "cat"}], [{"w": "dog"}, {"w": "sat"}]]
+NEW_TAGS = [["D", "A", "N"], ["N", "V"]]
+
+
+def marginals(crf, X=X, **structure):
+    return np.concatenate(crf.predict_marginals(X, **structure))
+
+
+@pytest.mark.parametrize("edges", ["table", "linear", None])
+def test_a_warm_start_needs_few_iterations(edges):
+    whole = LinearCRF(edges=edges, tol=1e-8).fit(X, Y)
+    again = LinearCRF(edges=edges, tol=1e-8).fit(X, Y, init_model=whole)
+    assert again.n_iter_ < 0.5 * whole.n_iter_
+    np.testing.assert_allclose(marginals(again), marginals(whole), atol=CONVERGED)
+    assert again.model_.base is None
+
+
+def test_a_warm_start_leaves_the_old_model_alone():
+    old = LinearCRF(max_iter=5).fit(WORDS, TAGS)
+    before = marginals(old, WORDS)
+    LinearCRF().fit(NEW_WORDS[1:], NEW_TAGS[1:], init_model=old)
+    np.testing.assert_array_equal(marginals(old, WORDS), before)
+    assert old.n_features_in_ == 5
+
+
+def test_new_words_are_learned_and_old_ones_kept():
+    old = LinearCRF(tol=1e-8).fit(WORDS, TAGS)
+    both = [*WORDS, [{"w": "bird"}]], [*TAGS, ["N"]]
+    more = LinearCRF(tol=1e-8).fit(*both, init_model=old)
+    whole = LinearCRF(tol=1e-8).fit(*both)
+    assert list(more.feature_names_in_)[-1] == "w:bird"
+    np.testing.assert_allclose(marginals(more, WORDS), marginals(whole, WORDS), atol=CONVERGED)
+
+
+def test_another_shape_is_a_base():
+    old = LinearCRF(max_iter=5).fit(X, Y)
+    more = LinearCRF(start_end=False).fit(X, Y, init_model=old)
+    assert more.model_.base is old.model_
+
+
+@pytest.mark.parametrize("trainer", ["sgd", "perceptron", "large_margin"])
+def test_sweeps_one_by_one_are_a_fit(trainer):
+    """With the same step; `fit` averages from its burn-in on, `partial_fit` always."""
+    settings = {"step": 0.1, "burn_in": 0, "random_state": 0}
+    whole = LinearCRF(trainer, sweeps=3, **settings).fit(X, Y)
+    parts = LinearCRF(trainer, **settings)
+    for _ in range(3):
+        parts.partial_fit(X, Y)
+    np.testing.assert_allclose(marginals(parts), marginals(whole), atol=1e-6)
+    assert parts.n_iter_ == 3
+    np.testing.assert_allclose(parts.history_["objective"], whole.history_["objective"], rtol=1e-5)
+
+
+def test_a_first_step_is_found_once():
+    crf = LinearCRF("sgd", random_state=0).partial_fit(X, Y)
+    for _ in range(8):
+        crf.partial_fit(X, Y)
+    assert crf.score(X, Y) > 0.8
+
+
+@pytest.mark.parametrize("features", ["observed", "all"])
+@pytest.mark.parametrize("edges", ["table", "linear", None])
+def test_a_label_can_be_added(edges, features):
+    crf = LinearCRF("perceptron", edges=edges, features=features, burn_in=20, random_state=0)
+    for _ in range(5):
+        crf.partial_fit(WORDS, TAGS)
+    before = crf.predict(WORDS)
+    weights = crf.model_.node.pattern.matrix(crf.model_.node.weights).toarray()
+    crf.partial_fit(NEW_WORDS, NEW_TAGS, classes=["A"])
+    assert list(crf.classes_) == ["A", "D", "N", "V"]
+    assert [list(own) for own in before] == TAGS
+    assert crf.model_.node.pattern.matrix(crf.model_.node.weights).shape == (6, 4)
+    assert weights.shape == (5, 3)
+    for _ in range(40):
+        crf.partial_fit(WORDS + NEW_WORDS, TAGS + NEW_TAGS)
+    assert crf.score(WORDS + NEW_WORDS, TAGS + NEW_TAGS) == 1
+
+
+@pytest.mark.parametrize("features", ["observed", "all"])
+@pytest.mark.parametrize("edges", ["table", "linear", None])
+@pytest.mark.parametrize("order", [1, 2])
+def test_what_was_learned_moves_along(edges, order, features):
+    """A label that sorts first shifts all codes; new labels and types score 0 so far."""
+    types = [np.arange(len(x)) % 2 for x in X]
+    crf = LinearCRF(edges=edges, order=order, features=features, max_iter=10)
+    crf.fit(X, Y, edge_types=types)
+    more = [np.arange(len(x)) % 3 for x in X]
+    given = read_training(order, X, Y, None, None, more, None, crf, grows=True, classes=["A", "Z"])
+    model, origin = crf._grown(given, crf)
+    set_weights(model, np.where(origin >= 0, get_weights(crf.model_)[origin], 0.0))
+    batch, structure = given.data.batch, given.truth.structure
+    after = model.scores(batch, structure)
+    old_types = replace(batch, edge_types=np.concatenate(types))
+    before = crf.model_.scores(old_types, structure)
+    np.testing.assert_allclose(after.node[:, 1:4], before.node, rtol=1e-6)
+    assert not after.node[:, [0, 4]].any()
+    if edges is None:
+        return
+    inner = (slice(None), *(slice(1, 4),) * (order + 1))
+    if edges == "table":
+        np.testing.assert_array_equal(after.edge[inner][:2], before.edge)
+        np.testing.assert_array_equal(after.start[1:4], before.start)
+        assert not after.edge[2].any()
+    else:
+        same = structure.edge_rows(batch)
+        same = same[np.concatenate(types)[same] == np.concatenate(more)[same]]
+        np.testing.assert_allclose(after.edge[inner][same], before.edge[same], rtol=1e-5)
+
+
+def test_an_unknown_label_is_told():
+    crf = LinearCRF("perceptron").partial_fit(WORDS, TAGS)
+    with pytest.raises(ValueError, match=r"label 'A', .*: name new labels in classes"):
+        crf.partial_fit(NEW_WORDS, NEW_TAGS)
+    assert crf.n_iter_ == 1
+
+
+def test_a_loaded_model_goes_on(tmp_path):
+    crf = LinearCRF("perceptron", random_state=0).partial_fit(WORDS, TAGS)
+    crf.save(tmp_path / "m.crfx")
+    again = load(tmp_path / "m.crfx")
+    for _ in range(5):
+        again.partial_fit(WORDS, TAGS)
+    assert again.n_iter_ == 6
+    assert again.score(WORDS, TAGS) == 1
+
+
+def test_lbfgs_does_not_sweep():
+    with pytest.raises(ValueError, match="partial_fit needs a trainer that sweeps"):
+        LinearCRF().partial_fit(X, Y)
+
+
+def test_structures_must_agree():
+    crf = LinearCRF("perceptron").partial_fit(X, Y)
+    parents = [np.arange(len(x)) - 1 for x in X]
+    with pytest.raises(ValueError, match="pass parents and edge_types exactly if"):
+        crf.partial_fit(X, Y, parents=parents)
