@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from crfx.datasets import Ocr, WordVectors
-from crfx.report.experiments import EXPERIMENTS, Task, convergence, ocr, trees, words
+from crfx.datasets.conll2003 import Conll2003Split, Conll2003Token
+from crfx.report.experiments import EXPERIMENTS, Task, conll2003, convergence, ocr, trees, words
 from crfx.report.experiments.training import Part, fit
 from crfx.report.runner import missing, run
 from crfx.report.summary import summarise
@@ -211,3 +212,31 @@ def test_a_number_without_a_vector_takes_the_mean_of_its_parts(three_numbers):
     found = words.vectors_with_numbers(["1", "7", "99", "7-99", "x7", "x", "-"])
     expected = [1.0, 2.0, 20.0, (2 + 8 + 20) / 3, 2.0, np.nan, 8.0]
     np.testing.assert_array_equal(found[:, 0], expected)
+
+
+def test_other_mentions_in_the_document_are_counted():
+    """Not the word itself, not beginnings of sentences, not headlines, not other documents."""
+    texts = [["Then", "Mr", "Bird", "sang"], ["BIRD", "SANG"], ["a", "bird"], ["a", "bird", "X"]]
+    split = Conll2003Split(
+        [[Conll2003Token(word, "", "") for word in words] for words in texts],
+        [np.array(["O"] * len(words)) for words in texts],
+        np.array([0, 0, 0, 1]),
+    )
+    found = conll2003.elsewhere(split)
+    nan = np.nan
+    np.testing.assert_array_equal(
+        found,
+        [
+            [0, nan, nan, nan],  # Then
+            [0, nan, nan, nan],  # Mr
+            [2, 0, 0, 0],  # Bird: BIRD in a headline, and bird
+            [1, nan, nan, nan],  # sang: SANG in a headline
+            [2, 0.5, 0.5, 0],  # BIRD: Bird after Mr, and bird
+            [1, 0, 1, 0],  # SANG: sang after Bird
+            [0, nan, nan, nan],
+            [2, 1, 1, 0],  # bird: Bird after Mr
+            [0, nan, nan, nan],
+            [0, nan, nan, nan],
+            [0, nan, nan, nan],
+        ],
+    )

@@ -7,20 +7,34 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+import numpy.typing as npt
 
 from crfx.datasets import load_conll2003
 from crfx.datasets.conll2003 import Conll2003Split
 from crfx.metrics import span_f1
 from crfx.report.experiments.task import Outcome, Task
 from crfx.report.experiments.training import Part, effort, fit, predict
-from crfx.report.experiments.words import shapes, split, vectors, vectors_with_numbers, windowed
+from crfx.report.experiments.words import (
+    letters,
+    shapes,
+    split,
+    vectors,
+    vectors_with_numbers,
+    windowed,
+)
 
+Array32 = npt.NDArray[np.float32]
+Array64 = npt.NDArray[np.float64]
+
+FEATURES = ("embedding", "shapes", "text")
 _RADIUS = 1  # previous, current and next word
+_HEADLINE = 0.7  # a sentence with a larger share of words in capitals
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`features`: "embedding", word vectors only, or "shapes": with word shapes and tags.
+    """`features`: "embedding", word vectors only; "shapes", with word shapes and parts of speech;
+    "text", also with letters, the place in the sentence, and what the document says of the word.
 
     With `numbers` those that have no vector take one made of their parts, else they are missing.
     Without `testb` nothing is measured there: for choosing settings. `train` and `test` limit the
@@ -38,8 +52,8 @@ def run(task: Task) -> Outcome:
     """F1 of spans, in percent, on testa, which also stops the training early, and on testb."""
     task.only_unit("test")
     options = task.options(Options)
-    if options.features not in ("embedding", "shapes"):
-        raise ValueError(f"features is {options.features!r}: choose 'embedding' or 'shapes'")
+    if options.features not in FEATURES:
+        raise ValueError(f"features is {options.features!r}: choose one of {', '.join(FEATURES)}")
     data = load()
     train = part(data.train, options).limited(options.train)
     testa = part(data.testa, options).limited(options.test)
@@ -63,12 +77,66 @@ def part(sentences: Conll2003Split, options: Options) -> Part:
     words, lengths = [token.word for token in tokens], [len(x) for x in sentences.X]
     of_words = vectors_with_numbers if options.numbers else vectors
     X = windowed(of_words(words), lengths, _RADIUS, outside=0.0)
-    if options.features == "shapes":
+    if options.features != "embedding":
         number = {tag: code for code, tag in enumerate(_tags())}
         tags = np.array([number.get(token.pos, np.nan) for token in tokens], dtype=np.float32)
-        more = np.column_stack([shapes(words), tags])
-        X = np.hstack([X, windowed(more, lengths, _RADIUS)])
+        more = [shapes(words), tags]
+        if options.features == "text":
+            more += [letters(words), elsewhere(sentences)]
+        X = np.hstack([X, windowed(np.column_stack(more), lengths, _RADIUS)])
+    if options.features == "text":
+        X = np.hstack([X, _places(sentences)])
     return Part(split(X, lengths), [bio2(tags.tolist()) for tags in sentences.y])
+
+
+def _places(sentences: Conll2003Split) -> Array32:
+    """(tokens, 3): words before and after in the sentence, and its share of words in capitals."""
+    return np.array(
+        [
+            (place, len(sentence) - 1 - place, capitals)
+            for sentence in sentences.X
+            for capitals in [np.mean([token.word.isupper() for token in sentence])]
+            for place in range(len(sentence))
+        ],
+        dtype=np.float32,
+    )
+
+
+def elsewhere(sentences: Conll2003Split) -> Array32:
+    """(tokens, 4): other mentions of the word in the document, however they are written.
+
+    How many, and of those that begin no sentence and are not in a headline, the share that begins
+    with a capital, that follows a word which does, and that precedes one; missing if there is none.
+    """
+    own = [_mentions([token.word for token in sentence]) for sentence in sentences.X]
+    totals: dict[tuple[int, str], Array64] = {}
+    keys = [
+        [(int(document), token.word.lower()) for token in sentence]
+        for document, sentence in zip(sentences.documents, sentences.X, strict=True)
+    ]
+    for words, mentions in zip(keys, own, strict=True):
+        for word, mention in zip(words, mentions, strict=True):
+            totals[word] = totals.get(word, 0.0) + mention
+    all_own = np.concatenate(own)
+    others = np.array([totals[word] for words in keys for word in words]) - all_own
+    with np.errstate(invalid="ignore"):
+        shares = others[:, 2:] / others[:, 1:2]
+    return np.column_stack([others[:, 0], shares]).astype(np.float32)
+
+
+def _mentions(words: Sequence[str]) -> Array64:
+    """(words, 5): 1; whether it counts; and if so, whether it, the last and the next begin with a
+    capital.
+    """
+    capital = np.array([word[:1].isupper() for word in words], dtype=np.float64)
+    counts = np.ones(len(words))
+    counts[0] = 0
+    if np.mean([word.isupper() for word in words]) > _HEADLINE:
+        counts[:] = 0
+    last, following = np.append(0.0, capital[:-1]), np.append(capital[1:], 0.0)
+    return np.column_stack(
+        [np.ones(len(words)), counts, counts * capital, counts * last, counts * following]
+    )
 
 
 @cache

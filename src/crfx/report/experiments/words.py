@@ -103,6 +103,28 @@ def _shape(word: str) -> tuple[float, ...]:
     )
 
 
+LETTERS = (0, 1, 2, -3, -2, -1)
+"""The places of the letters that `letters` gives: the first three and the last three."""
+
+
+def letters(words: Sequence[str]) -> Array32:
+    """(words, 6) letters as numbers, a is 1; missing where there is no such letter.
+
+    >>> letters(["Riga", "-3"])[:, [0, 5]]
+    array([[18.,  1.],
+           [nan, nan]], dtype=float32)
+    """
+    found = [[_letter(word.lower(), place) for place in LETTERS] for word in words]
+    return np.array(found, dtype=np.float32).reshape(-1, len(LETTERS))
+
+
+def _letter(word: str, place: int) -> float:
+    needed = place + 1 if place >= 0 else -place
+    if len(word) < needed or not "a" <= word[place] <= "z":
+        return float("nan")
+    return ord(word[place]) - ord("a") + 1
+
+
 def windowed(
     X: Array32, lengths: Sequence[int], radius: int, outside: float = float("nan")
 ) -> Array32:
