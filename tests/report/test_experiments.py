@@ -240,3 +240,13 @@ def test_other_mentions_in_the_document_are_counted():
             [0, nan, nan, nan],
         ],
     )
+
+
+def test_the_settings_name_the_estimator(small_ocr):
+    settings = {"estimator": "LinearCRF", "l2": 0.1, "max_iter": 7}
+    outcome = ocr.run(Task("t", "r", "0", settings, {}))
+    assert outcome.figures["rounds"] == 7
+    with pytest.raises(ValueError, match="there is no estimator 'CRF'"):
+        ocr.run(Task("t", "r", "0", {"estimator": "CRF"}, {}))
+    with pytest.raises(ValueError, match="LinearCRF has no argument 'max_depth'"):
+        ocr.run(Task("t", "r", "0", {"estimator": "LinearCRF", "max_depth": 3}, {}))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from crfx import GBCRF
+import crfx
 from crfx.report.experiments import (
     EXPERIMENTS,
     conll2003,
@@ -125,17 +125,18 @@ def test_tables_are_found_by_name_and_by_path(table_file, monkeypatch):
 @pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.stem)
 def test_committed_tables_ask_for_what_there_is(path, quick):
     table = read_table(path, quick=quick)
-    arguments = GBCRF().get_params()
     for row in table.rows:
         if row.experiment is None:
             continue
         options = {field.name for field in dataclasses.fields(OPTIONS[row.experiment])}
         assert row.experiment in EXPERIMENTS
         for unit in row.units:
-            settings = row.settings_of(unit)
-            assert set(settings) <= set(arguments), row.name
+            settings = dict(row.settings_of(unit))
+            kind = getattr(crfx, settings.pop("estimator", "GBCRF"))
+            assert set(settings) <= set(kind().get_params()), row.name
             assert "n_jobs" not in settings
-            assert settings["random_state"] == 0
+            if kind is crfx.GBCRF:
+                assert settings["random_state"] == 0
         assert set(row.data) <= options, row.name
 
 
@@ -159,3 +160,27 @@ def test_published_figures_are_those_of_the_paper():
     ]
     assert published("protein", "accuracy") == [61.4, 71.0, 71.8, 72.2, 71.1, 72.1]
     assert published("convergence", "ratio") == [2.3]
+
+
+def test_another_estimator_has_settings_of_its_own(tmp_path):
+    text = """
+title = "t"
+source = "s"
+metrics = [{ name = "error", title = "error" }]
+[defaults]
+settings = { max_depth = 3 }
+data = { fold = 1 }
+[quick]
+settings = { n_estimators = 2 }
+data = { train = 5 }
+[[rows]]
+name = "linear"
+title = "linear"
+experiment = "e"
+settings = { estimator = "LinearCRF", l2 = 0.5 }
+"""
+    path = tmp_path / "one.toml"
+    path.write_text(text, encoding="utf-8")
+    row = read_table(path, quick=True).row("linear")
+    assert row.settings == {"estimator": "LinearCRF", "l2": 0.5}
+    assert row.data == {"fold": 1, "train": 5}
