@@ -135,6 +135,59 @@ void read_position(PyObject* position, Rows& rows) {
   rows.end_row();
 }
 
+// A line of a template: what its features are called, and the columns and offsets they are made of.
+struct Line {
+  std::string prefix;
+  std::vector<std::pair<int64_t, int64_t>> terms;  // column, offset
+};
+
+std::vector<Line> read_lines(const nb::list& lines) {
+  std::vector<Line> found;
+  for (nb::handle line : lines) {
+    Line own{nb::cast<std::string>(line[0]), {}};
+    for (nb::handle term : line[1])
+      own.terms.emplace_back(nb::cast<int64_t>(term[0]), nb::cast<int64_t>(term[1]));
+    found.push_back(std::move(own));
+  }
+  return found;
+}
+
+// Columns of one instance, lists of equal length that hold texts or None.
+class ColumnsOfTexts {
+ public:
+  explicit ColumnsOfTexts(nb::handle columns) {
+    for (nb::handle column : columns) columns_.push_back(column.ptr());
+    length_ = columns_.empty() ? 0 : PyList_GET_SIZE(columns_[0]);
+  }
+  int64_t length() const { return length_; }
+  // False where the value is None.
+  bool append(int64_t column, int64_t position, std::string& text) const {
+    if (position < 0 || position >= length_) {
+      text += position < 0 ? "<start>" : "<end>";
+      return true;
+    }
+    PyObject* value = PyList_GET_ITEM(columns_[static_cast<size_t>(column)], position);
+    if (value == Py_None) return false;
+    text += text_of(value);
+    return true;
+  }
+
+ private:
+  std::vector<PyObject*> columns_;
+  Py_ssize_t length_ = 0;
+};
+
+void read_line(const Line& line, const ColumnsOfTexts& columns, int64_t position, std::string& text,
+               Rows& rows) {
+  text = line.prefix;
+  for (size_t k = 0; k < line.terms.size(); ++k) {
+    if (k > 0) text += '|';
+    const auto [column, offset] = line.terms[k];
+    if (!columns.append(column, position + offset, text)) return;
+  }
+  rows.add({text, {}, false}, 1);
+}
+
 class FeatureNames {
  public:
   explicit FeatureNames(const nb::list& names) {
@@ -169,6 +222,23 @@ class FeatureNames {
     }
     return rows.arrays(std::move(lengths));
   }
+  // Instances, each a list of columns, through the lines of a template.
+  nb::tuple encode_template(const nb::iterable& instances, const nb::list& template_lines,
+                            bool grows) {
+    const std::vector<Line> lines = read_lines(template_lines);
+    Rows rows(table_, grows);
+    std::vector<int64_t> lengths;
+    std::string text;
+    for (nb::handle instance : instances) {
+      const ColumnsOfTexts columns(instance);
+      for (int64_t position = 0; position < columns.length(); ++position) {
+        for (const Line& line : lines) read_line(line, columns, position, text, rows);
+        rows.end_row();
+      }
+      lengths.push_back(columns.length());
+    }
+    return rows.arrays(std::move(lengths));
+  }
 
  private:
   crfx::NameTable table_;
@@ -186,5 +256,11 @@ void bind_features(nb::module_& m) {
            nb::sig("def encode(self, instances: object, grows: bool) -> "
                    "tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int32], "
                    "NDArray[numpy.float32] | None, int]"),
-           "(lengths, starts, indices, values or None, number of unknown features).");
+           "(lengths, starts, indices, values or None, number of unknown features).")
+      .def("encode_template", &FeatureNames::encode_template, "instances"_a, "lines"_a, "grows"_a,
+           nb::sig("def encode_template(self, instances: object, lines: list[tuple[str, "
+                   "list[tuple[int, int]]]], grows: bool) -> "
+                   "tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int32], "
+                   "NDArray[numpy.float32] | None, int]"),
+           "As encode; instances are lists of columns, lines (prefix, [(column, offset)]).");
 }

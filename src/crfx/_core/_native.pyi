@@ -92,6 +92,11 @@ class FeatureNames:
         (lengths, starts, indices, values or None, number of unknown features).
         """
 
+    def encode_template(self, instances: object, lines: list[tuple[str, list[tuple[int, int]]]], grows: bool) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int32], NDArray[numpy.float32] | None, int]:
+        """
+        As encode; instances are lists of columns, lines (prefix, [(column, offset)]).
+        """
+
 def instruction_set() -> str:
     """Name of the instruction set in use."""
 

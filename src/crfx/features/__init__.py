@@ -1,7 +1,8 @@
 """Takes what users have, gives one stacked matrix; comes after `datasets`, before `batch`.
 
 Rows are positions.  `matrices` stacks arrays, CSR matrices and data frames; `words` reads dicts and
-texts; `columns` says whether features are those a model was fitted on.
+texts, `templates` makes such texts of columns, `windows` puts neighbours side by side; `columns`
+says whether features are those a model was fitted on.
 """
 
 from crfx.features.columns import Columns
@@ -12,10 +13,13 @@ from crfx.features.matrices import (
     stacked,
     take_rows,
 )
+from crfx.features.templates import Template
+from crfx.features.windows import windowed, windows
 from crfx.features.words import Vocabulary, peek
 
 __all__ = [
     "Columns",
+    "Template",
     "Vocabulary",
     "first_infinite",
     "is_frame",
@@ -23,4 +27,6 @@ __all__ = [
     "stack",
     "stacked",
     "take_rows",
+    "windowed",
+    "windows",
 ]

@@ -7,14 +7,23 @@ value 1.  Values of a dict may be lists of texts and dicts too.  So does CRFsuit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from scipy import sparse
 
 from crfx import _core
+
+
+@runtime_checkable
+class EncodesItself(Protocol):
+    """Instances that know a shorter way into a matrix, as those of a template do."""
+
+    def encode_into(self, vocabulary: Vocabulary, *, learn: bool) -> tuple[Any, list[int]]:
+        """(rows, features) CSR, and the lengths of the instances."""
+        ...
 
 
 class Vocabulary:
@@ -36,7 +45,22 @@ class Vocabulary:
         ``learn`` numbers names that are new; otherwise they are left out.  ``instances`` are read
         once, one after the other: a generator does.  O(features that occur) in time and memory.
         """
-        lengths, starts, indices, values, _ = self._table.encode(instances, learn)
+        if isinstance(instances, EncodesItself):
+            return instances.encode_into(self, learn=learn)
+        return self._matrix(self._table.encode(instances, learn))
+
+    def encode_template(
+        self,
+        instances: Iterable[Any],
+        lines: list[tuple[str, list[tuple[int, int]]]],
+        *,
+        learn: bool = False,
+    ) -> tuple[Any, list[int]]:
+        """As `encode`; instances are lists of columns, see `crfx.features.templates`."""
+        return self._matrix(self._table.encode_template(instances, lines, learn))
+
+    def _matrix(self, arrays: tuple[Any, Any, Any, Any, int]) -> tuple[Any, list[int]]:
+        lengths, starts, indices, values, _ = arrays
         if values is None:
             values = np.ones(len(indices), np.float32)
         shape = len(starts) - 1, len(self)
@@ -56,11 +80,13 @@ class Vocabulary:
         self._table = _core.FeatureNames(names)
 
 
-def peek(instances: Iterable[Any]) -> tuple[bool, Iterator[Any] | Sequence[Any]]:
+def peek(instances: Iterable[Any]) -> tuple[bool, Iterable[Any]]:
     """Whether positions hold dicts or texts, and the same instances, none of them lost.
 
     Known from the first position that has a feature.
     """
+    if isinstance(instances, EncodesItself):
+        return True, instances
     if isinstance(instances, Sequence):
         return _is_text(instances), instances
     rest = iter(instances)

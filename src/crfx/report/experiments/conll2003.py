@@ -11,17 +11,11 @@ import numpy.typing as npt
 
 from crfx.datasets import load_conll2003
 from crfx.datasets.conll2003 import Conll2003Split
+from crfx.features import windowed
 from crfx.metrics import span_f1
 from crfx.report.experiments.task import Outcome, Task
 from crfx.report.experiments.training import Part, effort, fit, predict
-from crfx.report.experiments.words import (
-    letters,
-    shapes,
-    split,
-    vectors,
-    vectors_with_numbers,
-    windowed,
-)
+from crfx.report.experiments.words import letters, shapes, split, vectors, vectors_with_numbers
 
 Array32 = npt.NDArray[np.float32]
 Array64 = npt.NDArray[np.float64]
@@ -76,14 +70,14 @@ def part(sentences: Conll2003Split, options: Options) -> Part:
     tokens = [token for sentence in sentences.X for token in sentence]
     words, lengths = [token.word for token in tokens], [len(x) for x in sentences.X]
     of_words = vectors_with_numbers if options.numbers else vectors
-    X = windowed(of_words(words), lengths, _RADIUS, outside=0.0)
+    X = windowed(of_words(words), lengths, _RADIUS, _RADIUS, outside=0.0)
     if options.features != "embedding":
         number = {tag: code for code, tag in enumerate(_tags())}
         tags = np.array([number.get(token.pos, np.nan) for token in tokens], dtype=np.float32)
         more = [shapes(words), tags]
         if options.features == "text":
             more += [letters(words), elsewhere(sentences)]
-        X = np.hstack([X, windowed(np.column_stack(more), lengths, _RADIUS)])
+        X = np.hstack([X, windowed(np.column_stack(more), lengths, _RADIUS, _RADIUS)])
     if options.features == "text":
         X = np.hstack([X, _places(sentences)])
     return Part(split(X, lengths), [bio2(tags.tolist()) for tags in sentences.y])

@@ -8,9 +8,10 @@ from functools import cache
 import numpy as np
 
 from crfx.datasets import CB513, JPred4, load_cb513, load_jpred4
+from crfx.features import windowed
 from crfx.report.experiments.task import Outcome, Task
 from crfx.report.experiments.training import Part, accuracy, effort, fit
-from crfx.report.experiments.words import split, windowed
+from crfx.report.experiments.words import split
 
 _BLIND = 0  # JPred4's fold that is kept for the end
 N_FOLDS = 10
@@ -65,7 +66,7 @@ def _parts(task: Task, options: Options) -> tuple[Part, Part]:
     if options.classes not in (3, 8):
         raise ValueError(f"classes is {options.classes!r}: choose 3 or 8")
     lengths = [len(profile) for profile in data.X]
-    X = split(windowed(np.concatenate(data.X), lengths, options.window), lengths)
+    X = split(windowed(np.concatenate(data.X), lengths, options.window, options.window), lengths)
     whole = Part(X, list(data.q3 if options.classes == 3 else data.q8))
     return _known(whole, data.fold(fold)[0]), _known(whole, data.fold(fold)[1])
 

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from crfx.datasets import load_sst, load_ud_ewt
 from crfx.datasets.sst import SstSplit
 from crfx.datasets.ud_ewt import UdEwtSplit
+from crfx.features import windowed
 from crfx.metrics import token_accuracy
 from crfx.report.experiments.task import Outcome, Task
 from crfx.report.experiments.training import Part, accuracy, effort, fit, predict
-from crfx.report.experiments.words import shapes, split, vectors, windowed
+from crfx.report.experiments.words import shapes, split, vectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,9 @@ _ud_ewt = cache(load_ud_ewt)
 
 def _sentences(data: UdEwtSplit, options: UposOptions) -> Part:
     words, lengths = [word for each in data.tokens for word in each], list(map(len, data.tokens))
-    X = windowed(np.hstack([vectors(words), shapes(words)]), lengths, options.window)
+    X = windowed(
+        np.hstack([vectors(words), shapes(words)]), lengths, options.window, options.window
+    )
     parents = list(data.parents) if options.structure == "tree" else None
     return Part(split(X, lengths), list(data.upos), parents)
 

@@ -125,28 +125,6 @@ def _letter(word: str, place: int) -> float:
     return ord(word[place]) - ord("a") + 1
 
 
-def windowed(
-    X: Array32, lengths: Sequence[int], radius: int, outside: float = float("nan")
-) -> Array32:
-    """(rows, (2 radius + 1) features): each position with its neighbours, first to last.
-
-    `outside` fills what lies beyond the ends of an instance.
-
-    >>> windowed(np.array([[1.0], [2.0], [3.0]], np.float32), [2, 1], radius=1, outside=0)
-    array([[0., 1., 2.],
-           [1., 2., 0.],
-           [0., 3., 0.]], dtype=float32)
-    """
-    ends = np.cumsum(lengths)
-    first, last = np.repeat(ends - lengths, lengths), np.repeat(ends, lengths)
-    wide = np.full((len(X), 2 * radius + 1, X.shape[1]), outside, dtype=np.float32)
-    for place, shift in enumerate(range(-radius, radius + 1)):
-        at = np.arange(len(X)) + shift
-        inside = (at >= first) & (at < last)
-        wide[inside, place] = X[at[inside]]
-    return wide.reshape(len(X), -1)
-
-
 def split(X: Array32, lengths: Sequence[int]) -> list[Array32]:
     """One matrix per instance."""
     return np.split(X, np.cumsum(lengths)[:-1])

@@ -1,0 +1,248 @@
+"""Features of column data (word, part of speech, ...) from a small template language.
+
+One line, one kind of feature::
+
+    word[-2..2]                  # the words at offsets -2 to 2, a feature each
+    lower(word[0])               # functions: lower, shape, kind, prefix(., n), suffix(., n)
+    suffix(word[0], 1..4)        # the last letter, the last two, ...
+    pos[-1..0] & pos[0..1]       # pairs: ranges on a line run side by side
+    word[0] & pos[1]
+    true                         # the same at every position
+
+Beyond the ends of an instance the value is <start> or <end>.  A prefix or suffix that is longer
+than its word gives no feature.  Everything after # is a comment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from crfx.features.words import Vocabulary
+
+_TERM = re.compile(
+    r"\s*(?:(?P<function>[a-z]+)\(\s*)?(?P<column>[A-Za-z_]\w*)\[(?P<offsets>[^\]]+)\]"
+    r"(?(function)\s*(?:,\s*(?P<sizes>[^)]+?)\s*)?\))\s*"
+)
+_RANGE = re.compile(r"([+-]?\d+)\s*\.\.\s*([+-]?\d+)|([+-]?\d+)")
+SIZED = ("prefix", "suffix")
+_MOST_VALUES = 100_000
+
+
+def shape(word: str) -> str:
+    """Letters by their kind, digits as 9, what is left as it is.
+
+    >>> shape("Bell-5a")
+    'Xxxx-9x'
+    """
+    return "".join(
+        "X" if c.isupper() else "x" if c.islower() else "9" if c.isdigit() else c for c in word
+    )
+
+
+def kind(word: str) -> str:
+    """The shape with runs of one sign cut down to it.
+
+    >>> kind("Bell-500")
+    'Xx-9'
+    """
+    return re.sub(r"(.)\1+", r"\1", shape(word))
+
+
+def prefix(word: str, size: int) -> str | None:
+    """The first letters; None where there are fewer."""
+    return word[:size] if len(word) >= size else None
+
+
+def suffix(word: str, size: int) -> str | None:
+    """The last letters; None where there are fewer."""
+    return word[-size:] if len(word) >= size else None
+
+
+FUNCTIONS: dict[str, Callable[..., str | None]] = {
+    "lower": str.lower,
+    "shape": shape,
+    "kind": kind,
+    "prefix": prefix,
+    "suffix": suffix,
+}
+
+
+@dataclass(frozen=True)
+class Value:
+    """A column, or a function of it: what a term looks at, its offset aside."""
+
+    column: int
+    function: str | None = None
+    size: int | None = None
+
+
+@dataclass(frozen=True)
+class _Term:
+    value: Value
+    offset: int
+    name: str
+
+
+class Template:
+    """Lines of the language above, over named columns.
+
+    >>> template = Template("word[-1..0]\\nsuffix(word[0], 2)", ("word", "pos"))
+    >>> for position in template.features([("the", "DT"), ("cats", "NNS")]):
+    ...     print(position)
+    ['word[-1]=<start>', 'word[0]=the', 'suffix(word[0],2)=he']
+    ['word[-1]=the', 'word[0]=cats', 'suffix(word[0],2)=ts']
+    """
+
+    def __init__(self, text: str, columns: Sequence[str]) -> None:
+        self.text, self.columns = text, tuple(columns)
+        self._values: dict[Value, int] = {}
+        self._lines: list[tuple[str, list[tuple[int, int]]]] = []
+        for number, line in enumerate(text.splitlines(), 1):
+            content = line.split("#", 1)[0].strip()
+            try:
+                self._lines += self._expanded(content) if content else []
+            except ValueError as error:
+                raise ValueError(f"template, line {number}: {error}") from None
+        if not self._lines:
+            raise ValueError("the template has no line that gives features")
+        names = [name for name, _ in self._lines]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"template: the feature {name.rstrip('=')!r} is there twice")
+
+    def _expanded(self, content: str) -> list[tuple[str, list[tuple[int, int]]]]:
+        if content == "true":
+            return [("true", [])]
+        parts = [self._terms(part) for part in content.split("&")]
+        count = max(map(len, parts))
+        if any(len(part) not in (1, count) for part in parts):
+            sizes = " and ".join(str(len(part)) for part in parts)
+            raise ValueError(f"ranges on one line run side by side, but here they have {sizes}")
+        lines = []
+        for index in range(count):
+            terms = [part[index if len(part) > 1 else 0] for part in parts]
+            places = [
+                (self._values.setdefault(term.value, len(self._values)), term.offset)
+                for term in terms
+            ]
+            lines.append(("&".join(term.name for term in terms) + "=", places))
+        return lines
+
+    def _terms(self, text: str) -> list[_Term]:
+        """One term for every offset and size that the text stands for."""
+        match = _TERM.fullmatch(text)
+        if match is None:
+            raise ValueError(f"{text.strip()!r} is not like word[0] or suffix(word[0], 3)")
+        function, column = match["function"], match["column"]
+        if function is not None and function not in FUNCTIONS:
+            raise ValueError(f"there is no function {function!r}: use {', '.join(FUNCTIONS)}")
+        if column not in self.columns:
+            raise ValueError(f"there is no column {column!r}: there are {', '.join(self.columns)}")
+        if (function in SIZED) != (match["sizes"] is not None):
+            need = "needs" if function in SIZED else "takes no"
+            raise ValueError(f"{function} {need} number of letters: {text.strip()!r}")
+        sizes = [None] if match["sizes"] is None else _numbers(match["sizes"])
+        if any(size is not None and size < 1 for size in sizes):
+            raise ValueError(f"{function} takes 1 letter or more: {text.strip()!r}")
+        found = []
+        for size in sizes:
+            for offset in _numbers(match["offsets"]):
+                name = f"{column}[{offset}]"
+                if function is not None:
+                    name = f"{function}({name}{'' if size is None else f',{size}'})"
+                found.append(_Term(Value(self.columns.index(column), function, size), offset, name))
+        return found
+
+    def __call__(self, instances: Iterable[Sequence[Any]]) -> Templated:
+        """Instances with their features, for `fit` and `predict`.
+
+        >>> from crfx import LinearCRF
+        >>> template = Template("word[-1..1]", ["word"])
+        >>> crf = LinearCRF().fit(template([["a", "cat"]]), [["D", "N"]])
+        >>> crf.predict(template([["a", "dog"]]))[0].tolist()
+        ['D', 'N']
+        """
+        return Templated(self, instances)
+
+    def encode(
+        self, instances: Iterable[Sequence[Any]], vocabulary: Vocabulary, *, learn: bool = False
+    ) -> tuple[Any, list[int]]:
+        """CSR and lengths, as `Vocabulary.encode`; positions are tuples of columns, or one text."""
+        return vocabulary.encode_template(self._columns_of(instances), self._lines, learn=learn)
+
+    def features(self, instance: Sequence[Any]) -> list[list[str]]:
+        """The names of the features of every position."""
+        vocabulary = Vocabulary()
+        X, _ = self.encode([instance], vocabulary, learn=True)
+        names = vocabulary.names()
+        return [
+            [names[index] for index in X.indices[X.indptr[row] : X.indptr[row + 1]]]
+            for row in range(X.shape[0])
+        ]
+
+    def _columns_of(self, instances: Iterable[Sequence[Any]]) -> Iterator[list[list[str | None]]]:
+        """Per instance the values that the lines look at, a list over positions each."""
+        known = {value: _remembered(value) for value in self._values}
+        for number, instance in enumerate(instances):
+            columns = self._read(instance, number)
+            found: list[list[str | None]] = []
+            for value, function in known.items():
+                found.append([function(text) for text in columns[value.column]])
+            yield found or [[""] * len(instance)]
+
+    def _read(self, instance: Sequence[Any], number: int) -> list[list[str]]:
+        rows = []
+        for position, row in enumerate(instance):
+            row = (row,) if isinstance(row, str) else tuple(row)
+            if len(row) != len(self.columns):
+                raise ValueError(
+                    f"instance {number}, position {position}: it has {len(row)} columns, the "
+                    f"template {len(self.columns)} ({', '.join(self.columns)})"
+                )
+            if not all(isinstance(text, str) for text in row):
+                raise ValueError(f"instance {number}, position {position}: {row!r} is not all text")
+            rows.append(row)
+        return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in self.columns]
+
+
+@dataclass(frozen=True, eq=False)
+class Templated:
+    """Instances seen through a template; read once where they are a generator."""
+
+    template: Template
+    instances: Iterable[Sequence[Any]]
+
+    def __iter__(self) -> Iterator[list[list[str]]]:
+        return (self.template.features(instance) for instance in self.instances)
+
+    def encode_into(self, vocabulary: Vocabulary, *, learn: bool) -> tuple[Any, list[int]]:
+        """What `Vocabulary.encode` gives, without the names of features in between."""
+        return self.template.encode(self.instances, vocabulary, learn=learn)
+
+
+def _numbers(text: str) -> list[int]:
+    """ "-1..1" and "-1, 0, 1" are three numbers."""
+    found: list[int] = []
+    for part in text.split(","):
+        match = _RANGE.fullmatch(part.strip())
+        if match is None:
+            raise ValueError(f"{part.strip()!r} is not a number, nor a range like -1..1")
+        first, last = match[1] or match[3], match[2] or match[3]
+        if int(last) < int(first):
+            raise ValueError(f"the range {part.strip()!r} is empty")
+        found += range(int(first), int(last) + 1)
+    return found
+
+
+def _remembered(value: Value) -> Callable[[str], str | None]:
+    """The function of a value; words come again and again, so results are kept."""
+    if value.function is None:
+        return lambda text: text
+    function = FUNCTIONS[value.function]
+    if value.size is None:
+        return lru_cache(_MOST_VALUES)(function)
+    return lru_cache(_MOST_VALUES)(lambda text: function(text, value.size))

@@ -1,0 +1,47 @@
+"""Sliding windows over numeric features: every position with its neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+def windows(
+    instances: Sequence[npt.ArrayLike], left: int, right: int, outside: float = float("nan")
+) -> list[npt.NDArray[np.float32]]:
+    """(length, (left + 1 + right) features) per instance: each position with its neighbours.
+
+    ``outside`` fills what lies beyond the ends of an instance; NaN is missing.
+
+    >>> windows([[[1.0], [2.0]], [[3.0]]], 1, 1, outside=0)[0]
+    array([[0., 1., 2.],
+           [1., 2., 0.]], dtype=float32)
+    """
+    arrays = [np.asarray(instance, dtype=np.float32) for instance in instances]
+    if not arrays:
+        return []
+    wide = windowed(np.concatenate(arrays), [len(x) for x in arrays], left, right, outside)
+    return np.split(wide, np.cumsum([len(x) for x in arrays])[:-1])
+
+
+def windowed(
+    X: npt.NDArray[Any],
+    lengths: Sequence[int],
+    left: int,
+    right: int,
+    outside: float = float("nan"),
+) -> npt.NDArray[np.float32]:
+    """As `windows`, of one stacked matrix (rows, features) of instances of these lengths."""
+    if left < 0 or right < 0:
+        raise ValueError(f"the window is ({left}, {right}): count neighbours from 0")
+    ends = np.cumsum(lengths)
+    first, last = np.repeat(ends - lengths, lengths), np.repeat(ends, lengths)
+    wide = np.full((len(X), left + 1 + right, X.shape[1]), outside, dtype=np.float32)
+    for place, shift in enumerate(range(-left, right + 1)):
+        at = np.arange(len(X)) + shift
+        inside = (at >= first) & (at < last)
+        wide[inside, place] = X[at[inside]]
+    return wide.reshape(len(X), wide.shape[1] * wide.shape[2])
