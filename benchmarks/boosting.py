@@ -34,7 +34,7 @@ from crfx.datasets import load_ocr
 from crfx.report.experiments import conll2003
 
 MOST_RATIO = 1.10
-TURNS = 6
+TURNS = 12
 MOST_MEMORY = 3.0
 PAGE = ROOT / "reports" / "boosting.md"
 
