@@ -40,6 +40,7 @@ from crfx.objectives.base import Objective
 from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.perceptron import PerceptronLoss
 from crfx.objectives.truth import Truth
+from crfx.potentials.linear import one_blas_thread
 from crfx.scores import IntArray
 from crfx.trainers import lbfgs
 from crfx.trainers.callbacks import Callback, History
@@ -198,7 +199,8 @@ class LinearCRF(LabellingEstimator):
                 watched = read_eval_set(eval_set, given.columns, given.classes, self.eval_metric)
                 model.check_structure(watched[0].batch)
                 evaluator = make_evaluator(self.eval_metric, *watched, self)
-            self._train(given, evaluator, callbacks)
+            with one_blas_thread():
+                self._train(given, evaluator, callbacks)
         return self
 
     def partial_fit(

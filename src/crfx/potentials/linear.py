@@ -240,11 +240,16 @@ class DenseFeatures:
         return total.reshape(-1)
 
     def _for_blocks(self, work: Callable[[slice], Any]) -> list[Any]:
-        with _thread_pools().limit(limits=1, user_api="blas"):
+        with one_blas_thread():
             if self._n_jobs == 1 or len(self._blocks) < 2:
                 return [work(rows) for rows in self._blocks]
             with ThreadPoolExecutor(self._n_jobs) as pool:
                 return list(pool.map(work, self._blocks))
+
+
+def one_blas_thread() -> Any:
+    """A context in which BLAS uses one thread: its idle ones spin in the way of ours."""
+    return _thread_pools().limit(limits=1, user_api="blas")
 
 
 @cache
