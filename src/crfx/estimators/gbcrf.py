@@ -309,12 +309,6 @@ class GBCRF(ExplainedTrees):
         """What training lowers."""
         return Likelihood(truth, self.n_jobs)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one file, whole or not at all."""
-        from crfx.estimators.loading import save
-
-        save(self, path)
-
 
 @dataclass(eq=False)
 class _Plan:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, cast
 
 import numpy as np
@@ -175,6 +176,12 @@ class LabellingEstimator(BaseEstimator):  # type: ignore[misc]
         # A label that the model does not know is never right.
         codes = np.array([code_of.get(label, len(code_of)) for label in true])
         return token_accuracy([codes[known]], [self._decode(problem)[known]])
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to one file, whole or not at all."""
+        from crfx.estimators.loading import save
+
+        save(self, path)
 
     @property
     def transitions_(self) -> npt.NDArray[np.float32] | None:

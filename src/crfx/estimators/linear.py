@@ -359,9 +359,3 @@ class LinearCRF(LabellingEstimator):
         if self.step is None and self.trainer == "sgd":
             return with_good_step(descent, parts, weights)
         return descent
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one file, whole or not at all."""
-        from crfx.estimators.loading import save
-
-        save(self, path)
