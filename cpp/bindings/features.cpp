@@ -80,6 +80,8 @@ double number_of(PyObject* value, const std::string& name) {
   return number;
 }
 
+constexpr size_t kLongestPrefix = 2000;  // each level of nested dicts adds to it
+
 void read_dict(PyObject* features, const std::string& prefix, Rows& rows);
 
 // One entry of a dict: text is a feature of its own, a number is the value of the key's.
@@ -101,19 +103,23 @@ void read_entry(std::string_view key, PyObject* value, Rows& rows) {
 }
 
 void read_dict(PyObject* features, const std::string& prefix, Rows& rows) {
-  PyObject *key = nullptr, *value = nullptr;
+  if (prefix.size() > kLongestPrefix)
+    throw BadFeature{"dicts within dicts go too deep: " + prefix.substr(0, 40) + "..."};
+  PyObject *next_key = nullptr, *next_value = nullptr;
   Py_ssize_t place = 0;
   std::string longer;
-  while (PyDict_Next(features, &place, &key, &value)) {
-    if (!PyUnicode_Check(key))
-      throw BadFeature{"a feature has the name " + shown(key) + ": names are texts"};
-    std::string_view name = text_of(key);
+  while (PyDict_Next(features, &place, &next_key, &next_value)) {
+    // Owned: reading a number may run code of the user's, which may change the dict.
+    const nb::object key = nb::borrow(next_key), value = nb::borrow(next_value);
+    if (!PyUnicode_Check(key.ptr()))
+      throw BadFeature{"a feature has the name " + shown(key.ptr()) + ": names are texts"};
+    std::string_view name = text_of(key.ptr());
     if (!prefix.empty()) {
       longer = prefix;
       longer += name;
       name = longer;
     }
-    read_entry(name, value, rows);
+    read_entry(name, value.ptr(), rows);
   }
 }
 
@@ -156,9 +162,15 @@ std::vector<Line> read_lines(const nb::list& lines) {
 class ColumnsOfTexts {
  public:
   explicit ColumnsOfTexts(nb::handle columns) {
-    for (nb::handle column : columns) columns_.push_back(column.ptr());
-    length_ = columns_.empty() ? 0 : PyList_GET_SIZE(columns_[0]);
+    for (nb::handle column : columns) {
+      if (!PyList_Check(column.ptr())) throw nb::value_error("a column must be a list");
+      columns_.push_back(nb::borrow(column));
+      if (PyList_GET_SIZE(column.ptr()) != PyList_GET_SIZE(columns_[0].ptr()))
+        throw nb::value_error("columns of one instance must be equally long");
+    }
+    length_ = columns_.empty() ? 0 : PyList_GET_SIZE(columns_[0].ptr());
   }
+  size_t count() const { return columns_.size(); }
   int64_t length() const { return length_; }
   // False where the value is None.
   bool append(int64_t column, int64_t position, std::string& text) const {
@@ -166,14 +178,15 @@ class ColumnsOfTexts {
       text += position < 0 ? "<start>" : "<end>";
       return true;
     }
-    PyObject* value = PyList_GET_ITEM(columns_[static_cast<size_t>(column)], position);
+    PyObject* value = PyList_GET_ITEM(columns_[static_cast<size_t>(column)].ptr(), position);
     if (value == Py_None) return false;
+    if (!PyUnicode_Check(value)) throw nb::value_error("columns hold texts or None");
     text += text_of(value);
     return true;
   }
 
  private:
-  std::vector<PyObject*> columns_;
+  std::vector<nb::object> columns_;
   Py_ssize_t length_ = 0;
 };
 
@@ -231,6 +244,10 @@ class FeatureNames {
     std::string text;
     for (nb::handle instance : instances) {
       const ColumnsOfTexts columns(instance);
+      for (const Line& line : lines)
+        for (const auto& term : line.terms)
+          if (term.first < 0 || term.first >= static_cast<int64_t>(columns.count()))
+            throw nb::value_error("a line asks for a column that there is not");
       for (int64_t position = 0; position < columns.length(); ++position) {
         for (const Line& line : lines) read_line(line, columns, position, text, rows);
         rows.end_row();

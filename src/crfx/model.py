@@ -67,7 +67,7 @@ class Model:
 
     def set_base(self, base: Model) -> None:
         """Let the scores of another model stand below."""
-        if base.has_edges and self.edge_family is not None and base.order != self.order:
+        if base.has_edges and base.order != self.order:
             raise ValueError(
                 f"init_model has edges of order {base.order}, which cannot be added to those of "
                 f"order={self.order}"

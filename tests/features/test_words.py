@@ -148,3 +148,35 @@ def test_a_generator_loses_nothing_to_a_look():
     is_text, instances = peek(iter([[], [{"a": 1}], [{"b": 1}]]))
     assert is_text
     assert list(instances) == [[], [{"a": 1}], [{"b": 1}]]
+
+
+def test_dicts_that_hold_themselves_are_told():
+    endless = {}
+    endless["a"] = endless
+    with pytest.raises(ValueError, match="instance 0, position 0: dicts within dicts go too deep"):
+        Vocabulary().encode([[endless]], learn=True)
+
+
+def test_a_number_that_changes_its_dict_does_no_harm():
+    class Rude:
+        def __float__(self):
+            features.clear()
+            return 1.0
+
+    features = {"a": Rude(), "b": Rude(), "c": 1.0}
+    X, _ = Vocabulary().encode([[features]], learn=True)
+    assert X.shape[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("columns", "lines", "message"),
+    [
+        ([("a", "b")], [("x=", [(0, 0)])], "a column must be a list"),
+        ([["a", "b"], ["c"]], [("x=", [(1, 1)])], "equally long"),
+        ([["a"]], [("x=", [(1, 0)])], "a column that there is not"),
+        ([[3]], [("x=", [(0, 0)])], "columns hold texts or None"),
+    ],
+)
+def test_columns_of_a_template_are_checked(columns, lines, message):
+    with pytest.raises(ValueError, match=message):
+        Vocabulary().encode_template([columns], lines, learn=True)

@@ -1,7 +1,10 @@
 """L-BFGS and OWL-QN on problems whose solutions are known."""
 
+import warnings
+
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from crfx.trainers.lbfgs import PERIOD, Convergence, minimise
 
@@ -77,4 +80,19 @@ def test_convergence_looks_back_over_a_period():
     falling = [100.0 * 0.99**k for k in range(30)]
     assert not any(convergence.see(value) for value in falling)
     flat = [convergence.see(falling[-1]) for _ in range(PERIOD + 1)]
-    assert flat.index(True) == PERIOD - 1 or flat[-1]
+    assert flat.index(True) == PERIOD - 1
+
+
+def test_a_run_that_learns_nothing_says_so():
+    """No step lowers a function whose gradient points the wrong way."""
+    _, _, function = quadratic()
+
+    def wrong(w):
+        value, gradient = function(w)
+        return value, -gradient
+
+    with pytest.warns(ConvergenceWarning, match="nothing was learned"):
+        minimise(wrong, np.zeros(12), never, max_iter=5, tol=1e-5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        minimise(function, np.zeros(12), never, max_iter=300, tol=0.0)

@@ -17,6 +17,7 @@ from crfx.estimators.inputs import (
     find_classes,
     flat_labels,
     instance_weights,
+    plain_labels,
     read_input,
 )
 from crfx.estimators.labelling import LabellingEstimator
@@ -66,11 +67,11 @@ def read_training(
     labels = flat_labels(y, data)
     known = labels if start is None else start.classes_.tolist()
     if classes is not None:
-        known = [*known, *classes]
+        known = [*known, *_read_classes(classes)]
     distinct = find_classes(known) if start is None or classes is not None else start.classes_
     seen_in = "training" if start is None else "the training of init_model"
     if grows:
-        seen_in += ": name new labels in classes of partial_fit"
+        seen_in = "training before; partial_fit takes new labels, named in classes"
     truth = Truth(
         data.batch,
         Chain(order) if data.batch.parents is None else Forest(),
@@ -81,6 +82,15 @@ def read_training(
     if start is not None and not grows:
         start.model_.check_structure(data.batch)
     return Training(data, data.columns, distinct, truth, start)
+
+
+def _read_classes(classes: Any) -> list[Any]:
+    if isinstance(classes, str) or not hasattr(classes, "__iter__"):
+        raise ValueError(f"classes is {classes!r}: pass a list of labels")
+    labels = plain_labels(classes)
+    if None in labels:
+        raise ValueError("classes hold an unknown label (None or NaN)")
+    return labels
 
 
 def fitted(init_model: Any) -> LabellingEstimator:

@@ -41,7 +41,8 @@ def grow(old: Model, new: Model, codes: IntArray) -> IntArray:
         if one is None:  # of an edge type that is new
             origins.append(np.full(len(other.weights), -1))
         else:
-            origins.append(_grow_function(one, other, outputs, next(places)))
+            own = next(places)
+            origins.append(_grow_function(one, other, outputs, own, with_constant=True))
     if old.ends is not None and new.ends is not None:
         for name, table in new.ends.tables.items():
             origins.append(_grow_table(old.ends.tables[name], table, codes, next(places)))
@@ -62,13 +63,24 @@ def _table_codes(table: tuple[int, ...], codes: IntArray, n_labels: int) -> IntA
 
 
 def _grow_function(
-    old: LinearFunction, new: LinearFunction, codes: IntArray, places: IntArray
+    old: LinearFunction,
+    new: LinearFunction,
+    codes: IntArray,
+    places: IntArray,
+    *,
+    with_constant: bool = False,
 ) -> IntArray:
+    """Features keep their numbers, but for a constant one, which stays the last."""
+    features = np.arange(old.pattern.n_features)
+    if with_constant:
+        features[-1] = new.pattern.n_features - 1
     shape = new.pattern.n_features, new.n_outputs
     numbered = old.pattern.matrix(places.astype(np.float64) + 1)  # 0 stands for what is not there
     old_pairs = sparse.coo_matrix(numbered)
-    kept = sparse.csr_matrix((old_pairs.data, (old_pairs.row, codes[old_pairs.col])), shape=shape)
-    if not len(new.pattern.outputs):  # all pairs
+    kept = sparse.csr_matrix(
+        (old_pairs.data, (features[old_pairs.row], codes[old_pairs.col])), shape=shape
+    )
+    if new.pattern.outputs is None:
         new.weights = np.zeros(new.pattern.n_weights)
         return np.asarray(kept.todense(), dtype=np.int64).reshape(-1) - 1
     union = kept + new.pattern.matrix(np.ones(new.pattern.n_weights))

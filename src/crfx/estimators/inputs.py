@@ -91,6 +91,9 @@ def _stacked(
     if is_text:
         return _stacked_words(instances, columns, grows)
     listed = list(instances)
+    of_words = columns is not None and columns.vocabulary is not None
+    if of_words and not any(hasattr(instance, "shape") for instance in listed):
+        return _stacked_words(listed, columns, grows)  # positions without any feature
     if listed:
         return *features.stack(listed), columns
     if columns is None:
@@ -149,8 +152,10 @@ def flat_labels(y: Any, data: Input) -> list[Any]:
     batch = data.batch
     if y is None:
         raise ValueError("y is missing: pass the labels")
+    if not hasattr(y, "__len__") and hasattr(y, "__iter__"):
+        y = list(y)
     if not data.as_list:
-        labels = _listed(y)
+        labels = plain_labels(y)
         if len(labels) != batch.n_rows:
             raise ValueError(f"y has {len(labels)} labels but X has {batch.n_rows} rows")
         return labels
@@ -165,7 +170,7 @@ def flat_labels(y: Any, data: Input) -> list[Any]:
             raise ValueError(f"instance {instance}: y holds {own!r}, not a list of labels")
         if len(own) != length:
             raise ValueError(f"instance {instance}: y has {len(own)} labels, X has {length} rows")
-        labels += _listed(own)
+        labels += plain_labels(own)
     for row, label in enumerate(labels):
         if isinstance(label, list | dict | set | np.ndarray):
             instance, position = batch.locate(row)
@@ -176,7 +181,8 @@ def flat_labels(y: Any, data: Input) -> list[Any]:
     return labels
 
 
-def _listed(y: Any) -> list[Any]:
+def plain_labels(y: Any) -> list[Any]:
+    """Labels as Python's own values; None where unknown."""
     labels = y.tolist() if hasattr(y, "tolist") else list(y)
     return [None if _is_missing(label) else _plain(label) for label in labels]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, Literal, cast
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +45,7 @@ from crfx.scores import IntArray
 from crfx.trainers import lbfgs
 from crfx.trainers.callbacks import Callback, History
 from crfx.trainers.parametric import ParametricObjective
-from crfx.trainers.sgd import AveragedParameters, Descent, with_good_step
+from crfx.trainers.sgd import AveragedParameters, with_good_step
 
 Array64 = npt.NDArray[np.float64]
 
@@ -182,8 +182,9 @@ class LinearCRF(LabellingEstimator):
         check_linear_parameters(self)
         start = None if init_model is None else fitted(init_model)
         goes_on = start is not None and can_go_on(start, self)
+        grows = goes_on and start is not None and start.model_.base is None
         given = read_training(
-            self.order, X, y, lengths, parents, edge_types, sample_weight, start, grows=goes_on
+            self.order, X, y, lengths, parents, edge_types, sample_weight, start, grows=grows
         )
         if eval_set is None and self.early_stopping_rounds is not None:
             raise ValueError("early_stopping_rounds needs an eval_set to watch")
@@ -193,6 +194,7 @@ class LinearCRF(LabellingEstimator):
             self.classes_, self.columns_, self.model_ = given.classes, given.columns, model
             self.n_iter_, self.best_iteration_ = 0, 0
             self.history_: History = {}
+            self._sweeps: _Sweeps | None = None
             set_weights(model, weights)
             evaluator = None
             if eval_set is not None:
@@ -217,12 +219,17 @@ class LinearCRF(LabellingEstimator):
         """Sweep once over some more instances, by a trainer that sweeps.
 
         Dicts and texts may bring new features.  A label that has not been met before must be named
-        in ``classes``, now or in an earlier call; the first call learns those of ``y`` too.
+        in ``classes``, now or in an earlier call; the first call learns those of ``y`` too.  A call
+        counts as a sweep: ``l2`` is shared out over its instances, and steps become smaller from
+        call to call, so pass many instances at a time.
         """
         check_linear_parameters(self)
         if self.trainer == "lbfgs":
             raise ValueError('partial_fit needs a trainer that sweeps: "sgd", "perceptron", ...')
         start = self if hasattr(self, "model_") else None
+        grows = start is not None and start.model_.base is None
+        if classes is not None and start is not None and not grows:
+            raise ValueError("classes are given, but the model stands on another: its labels stay")
         given = read_training(
             self.order,
             X,
@@ -232,40 +239,41 @@ class LinearCRF(LabellingEstimator):
             edge_types,
             sample_weight,
             start,
-            grows=start is not None,
+            grows=grows,
             classes=classes,
         )
-        model, origin = self._grown(given, start)
-        if start is None:
-            parameters = AveragedParameters(get_weights(model))
-            self.n_iter_, self.history_ = 0, {}
-        else:
-            parameters = self._sweeping().grown(origin)
-        model.use_threads(thread_count(self.n_jobs))
         begin = time.perf_counter()
+        model, origin = self._grown(given, start)
+        before = _Sweeps() if start is None else self._sweeps_so_far()
+        parameters = before.parameters.grown(origin)
+        model.use_threads(thread_count(self.n_jobs))
         set_weights(model, parameters.values)
         parts = self._mini_batches(model, given)
-        n_instances = given.data.batch.n_instances
-        if start is None or not hasattr(self, "_step"):
-            self._step = self._descent(n_instances, parts, get_weights(model)).step
-        descent = replace(descent_of(self, n_instances), step=self._step)
-        descent.sweep(self.n_iter_, parameters, parts)
+        n_done = 0 if start is None else self.n_iter_
+        descent = descent_of(self, given.data.batch.n_instances)
+        found = before.found.get(self.trainer)
+        if self.step is None and self.trainer == "sgd":
+            if found is None:
+                found = with_good_step(descent, parts, parameters.values).step
+            descent = replace(descent, step=found)
+        descent.sweep(n_done, parameters, parts)
         weights = parameters.average()
         value = self._objective(model, given).value(weights)
         set_weights(model, weights)
         self.classes_, self.columns_, self.model_ = given.classes, given.columns, model
-        self._parameters = parameters
-        self.n_iter_, self.best_iteration_ = self.n_iter_ + 1, self.n_iter_
+        steps = before.found if found is None else {**before.found, self.trainer: found}
+        self._sweeps = _Sweeps(parameters, steps)
+        self.n_iter_, self.best_iteration_ = n_done + 1, n_done
+        if start is None:
+            self.history_ = {}
         for name, entry in (("objective", value), ("seconds", time.perf_counter() - begin)):
             self.history_.setdefault(name, []).append(entry)
         return self
 
-    def _sweeping(self) -> AveragedParameters:
-        """The state of the last sweep; after ``fit`` or ``load`` the weights are all there is."""
-        found = getattr(self, "_parameters", None)
-        if found is not None and len(found.values) == len(get_weights(self.model_)):
-            return cast("AveragedParameters", found)
-        return AveragedParameters(get_weights(self.model_))
+    def _sweeps_so_far(self) -> _Sweeps:
+        """Where `partial_fit` goes on; after ``fit`` or ``load`` the weights are all there is."""
+        found: _Sweeps | None = getattr(self, "_sweeps", None)
+        return found or _Sweeps(AveragedParameters(get_weights(self.model_)))
 
     def _begin(self, given: Training, goes_on: bool) -> tuple[Model, Array64]:
         """The model to train, and its weights: those of ``init_model`` where that is trained on."""
@@ -282,7 +290,9 @@ class LinearCRF(LabellingEstimator):
     def _grown(self, given: Training, start: LabellingEstimator | None) -> tuple[Model, IntArray]:
         """A model for the data, with all that ``start`` has; where its weights come from."""
         if start is None:
-            model = new_linear_model(self, given.truth, len(given.classes))
+            base = None if given.init_model is None else given.init_model.model_
+            least_types = None if base is None else base.n_types
+            model = new_linear_model(self, given.truth, len(given.classes), least_types)
             return model, np.full(len(get_weights(model)), -1)
         old = start.model_
         model = new_linear_model(self, given.truth, len(given.classes), old.n_types)
@@ -345,7 +355,9 @@ class LinearCRF(LabellingEstimator):
         self, whole: ParametricObjective, parts: MiniBatches, watch: WatchIterations
     ) -> Array64:
         parameters = AveragedParameters(get_weights(self.model_))
-        descent = self._descent(whole.batch.n_instances, parts, parameters.values)
+        descent = descent_of(self, whole.batch.n_instances)
+        if self.step is None and self.trainer == "sgd":
+            descent = with_good_step(descent, parts, parameters.values)
         for number in range(self.sweeps):
             descent.sweep(number, parameters, parts)
             weights = parameters.average()
@@ -353,9 +365,10 @@ class LinearCRF(LabellingEstimator):
                 break
         return parameters.average()
 
-    def _descent(self, n_instances: int, parts: MiniBatches, weights: Array64) -> Descent:
-        """How to sweep; a step that is not given is sought."""
-        descent = descent_of(self, n_instances)
-        if self.step is None and self.trainer == "sgd":
-            return with_good_step(descent, parts, weights)
-        return descent
+
+@dataclass(frozen=True, eq=False)
+class _Sweeps:
+    """What one call of `partial_fit` leaves to the next: parameters, and first steps by trainer."""
+
+    parameters: AveragedParameters = field(default_factory=lambda: AveragedParameters(np.zeros(0)))
+    found: dict[str, float] = field(default_factory=dict)

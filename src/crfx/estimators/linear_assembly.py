@@ -12,10 +12,11 @@ from crfx.batch import Batch
 from crfx.estimators.assembly import check_table_size, count_types
 from crfx.model import Model
 from crfx.objectives.truth import Truth
-from crfx.potentials.linear import LinearFunction, WeightPattern
+from crfx.potentials.linear import LinearFunction, WeightPattern, as_numbers
 from crfx.potentials.newton import linear_features
+from crfx.potentials.sum import lifted
 from crfx.potentials.transitions import Tables
-from crfx.scores import FloatArray, table_index
+from crfx.scores import FloatArray, Scores, table_index
 from crfx.trainers.blocks import EdgeRows
 from crfx.trainers.parametric import (
     EdgeParameters,
@@ -69,7 +70,7 @@ def _node_pattern(crf: LinearCRF, truth: Truth, n_labels: int) -> WeightPattern:
     X: Any = truth.batch.X
     if not is_observed(crf, X):
         return WeightPattern.all(X.shape[1], n_labels)
-    return WeightPattern.observed(sparse.csr_matrix(X), truth.labels, n_labels)
+    return WeightPattern.observed(sparse.csr_matrix(as_numbers(X)), truth.labels, n_labels)
 
 
 def _edge_patterns(crf: LinearCRF, truth: Truth, model: Model) -> list[WeightPattern]:
@@ -152,6 +153,8 @@ def base_scores(model: Model, batch: Batch) -> dict[str, FloatArray] | None:
     if model.base is None:
         return None
     scores = model.base.scores(batch, model.structure(batch))
+    edge = lifted(scores.edge, model.base.sharing, model.sharing, model.n_types, batch)
+    scores = Scores(scores.node, edge, scores.start, scores.end)
     named = {name: getattr(scores, name) for name in ("node", "edge", "start", "end")}
     return {name: array for name, array in named.items() if array is not None}
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from crfx.batch import Batch
 from crfx.estimators.linear_assembly import edge_rows, linear_functions, table_block
@@ -16,6 +14,7 @@ from crfx.features import take_rows
 from crfx.model import Model
 from crfx.objectives.base import Objective
 from crfx.objectives.truth import Truth
+from crfx.potentials.linear import as_numbers
 from crfx.scores import FloatArray, IntArray
 from crfx.trainers.parametric import (
     EdgeParameters,
@@ -40,8 +39,7 @@ class MiniBatches:
     base: dict[str, FloatArray] | None = None
 
     def __post_init__(self) -> None:
-        X: Any = self.truth.batch.X
-        self._X = sparse.csr_matrix(X, dtype=np.float32) if sparse.issparse(X) else X
+        self._X = as_numbers(self.truth.batch.X)
 
     def __call__(self, instances: IntArray) -> tuple[IntArray, ParametricObjective]:
         """Cut the instances out."""

@@ -102,7 +102,12 @@ def _csr(X: Any, instance: int | None) -> Any:
         raise ValueError(f"{where} has shape {X.shape}: it must be (positions, features)")
     if X.dtype.kind not in "fiub":
         raise ValueError(f"{where} has dtype {X.dtype}: pass real numbers")
-    return sparse.csr_matrix(X)
+    matrix = sparse.csr_matrix(X)
+    try:
+        matrix.check_format(full_check=True)  # wrong column numbers would be read from anywhere
+    except ValueError as error:
+        raise ValueError(f"{where} is no valid sparse matrix: {error}") from None
+    return matrix
 
 
 def _where(instance: int | None) -> str:

@@ -195,6 +195,8 @@ class Template:
             yield found or [[""] * len(instance)]
 
     def _read(self, instance: Sequence[Any], number: int) -> list[list[str]]:
+        if isinstance(instance, str):
+            raise ValueError(f"instance {number} is one text: it must be a list of positions")
         rows = []
         for position, row in enumerate(instance):
             row = (row,) if isinstance(row, str) else tuple(row)

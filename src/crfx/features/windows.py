@@ -23,6 +23,12 @@ def windows(
     arrays = [np.asarray(instance, dtype=np.float32) for instance in instances]
     if not arrays:
         return []
+    for number, array in enumerate(arrays):
+        if array.ndim != 2 or array.shape[1] != arrays[0].shape[1]:
+            raise ValueError(
+                f"instance {number} has shape {array.shape}: it must be (positions, features), "
+                "with equally many features everywhere"
+            )
     wide = windowed(np.concatenate(arrays), [len(x) for x in arrays], left, right, outside)
     return np.split(wide, np.cumsum([len(x) for x in arrays])[:-1])
 

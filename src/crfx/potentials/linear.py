@@ -30,12 +30,11 @@ class WeightPattern:
     """Which outputs a feature has weights for.
 
     Those of feature f are ``outputs[starts[f]:starts[f + 1]]``, rising.  ``free`` (weights,) marks
-    the ones that may differ from 0; None: all.  Where every feature has all outputs, ``outputs``
-    is empty: nobody reads it.
+    the ones that may differ from 0; None: all.  ``outputs`` is None where every feature has all.
     """
 
     starts: npt.NDArray[np.int64]
-    outputs: npt.NDArray[np.int32]
+    outputs: npt.NDArray[np.int32] | None
     n_outputs: int
     free: npt.NDArray[np.bool_] | None = None
 
@@ -55,14 +54,14 @@ class WeightPattern:
         sizes = self.starts[features + 1] - begins
         starts = np.concatenate([[0], np.cumsum(sizes)])
         at = np.arange(starts[-1]) + np.repeat(begins - starts[:-1], sizes)
-        outputs = self.outputs[at] if len(self.outputs) else self.outputs
+        outputs = None if self.outputs is None else self.outputs[at]
         free = None if self.free is None else self.free[at]
         return WeightPattern(starts, outputs, self.n_outputs, free), at
 
     def matrix(self, weights: Array64) -> Any:
         """(features, outputs) CSR of the weights that are free, zeros among them included."""
         outputs = self.outputs
-        if not len(outputs):
+        if outputs is None:
             outputs = np.tile(np.arange(self.n_outputs, dtype=np.int32), self.n_features)
         starts = self.starts
         if self.free is not None:
@@ -84,7 +83,7 @@ class WeightPattern:
     def all(cls, n_features: int, n_outputs: int) -> WeightPattern:
         """A weight for every pair."""
         starts = np.arange(n_features + 1, dtype=np.int64) * n_outputs
-        return cls(starts, np.zeros(0, np.int32), n_outputs)
+        return cls(starts, None, n_outputs)
 
     @classmethod
     def observed(cls, X: Any, codes: IntArray, n_outputs: int) -> WeightPattern:
@@ -141,12 +140,10 @@ class LinearFunction:
 
     def prepare(self, X: Any) -> PreparedFeatures:
         """Features in the form that training needs again and again."""
-        if sparse.issparse(X):
-            return SparseFeatures(_numbers(X), self.pattern, self.n_jobs)
-        dense = _dense(X)
-        if len(self.pattern.outputs):
-            return SparseFeatures(sparse.csr_matrix(dense), self.pattern, self.n_jobs)
-        return DenseFeatures(dense, self.pattern.n_outputs, self.n_jobs)
+        X = as_numbers(X)
+        if not sparse.issparse(X) and self.pattern.outputs is None:
+            return DenseFeatures(X, self.pattern.n_outputs, self.n_jobs)
+        return SparseFeatures(sparse.csr_matrix(X), self.pattern, self.n_jobs)
 
     def prepare_part(self, X: Any) -> tuple[PreparedFeatures, IntArray]:
         """Features of some rows, with the weights they touch only, and where these are."""
@@ -171,7 +168,13 @@ class SparseFeatures:
     """CSR features; their columns are kept too once a gradient is asked for."""
 
     def __init__(self, X: Any, pattern: WeightPattern, n_jobs: int) -> None:
+        if X.shape[1] != pattern.n_features:  # the core would read beyond the weights
+            raise ValueError(
+                f"X has {X.shape[1]} features, the weights are for {pattern.n_features}"
+            )
         self._pattern, self._n_jobs = pattern, n_jobs
+        # The core reads no outputs where every feature has all of them.
+        self._outputs = np.zeros(0, np.int32) if pattern.outputs is None else pattern.outputs
         self._X = X
         self._rows = _arrays(X)
 
@@ -181,7 +184,7 @@ class SparseFeatures:
         _core.linear_scores(
             *self._rows,
             self._pattern.starts,
-            self._pattern.outputs,
+            self._outputs,
             weights.astype(np.float32),
             found,
             self._n_jobs,
@@ -194,7 +197,7 @@ class SparseFeatures:
         _core.linear_gradient(
             *self._columns,
             self._pattern.starts,
-            self._pattern.outputs,
+            self._outputs,
             np.ascontiguousarray(slope),
             found,
             self._n_jobs,
@@ -267,8 +270,12 @@ def _arrays(X: Any) -> tuple[Any, Any, Any]:
     return X.indptr.astype(np.int64), X.indices.astype(np.int32, copy=False), values
 
 
-def _numbers(X: Any) -> Any:
-    """CSR of float32; missing counts as 0."""
+def as_numbers(X: Any) -> Any:
+    """CSR or dense, of float32; missing counts as 0."""
+    return _sparse(X) if sparse.issparse(X) else _dense(X)
+
+
+def _sparse(X: Any) -> Any:
     matrix = sparse.csr_matrix(X, dtype=np.float32)
     if np.isnan(matrix.data).any():
         matrix = matrix.copy()

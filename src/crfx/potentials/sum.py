@@ -23,8 +23,16 @@ def add_scores(
     target = wider(first_sharing, second_sharing)
     if first_sharing == second_sharing == "typed":
         _check_types(first, second)
+    n_types = next(
+        (
+            len(scores.edge)
+            for scores, sharing in ((first, first_sharing), (second, second_sharing))
+            if sharing == "typed" and scores.edge is not None
+        ),
+        None,
+    )
     edges = [
-        _lifted(scores.edge, sharing, target, second if scores is first else first, batch)
+        lifted(scores.edge, sharing, target, n_types, batch)
         for scores, sharing in ((first, first_sharing), (second, second_sharing))
     ]
     return Scores(
@@ -35,14 +43,19 @@ def add_scores(
     )
 
 
-def _lifted(
-    edge: FloatArray | None, sharing: Sharing, target: Sharing, other: Scores, batch: Batch
+def lifted(
+    edge: FloatArray | None,
+    sharing: Sharing,
+    target: Sharing,
+    n_types: int | None,
+    batch: Batch,
 ) -> FloatArray | None:
+    """The same edge scores, shared as ``target`` says; that must be as wide or wider."""
     if edge is None or sharing == target:
         return edge
     if target == "typed":
-        assert other.edge is not None
-        return np.broadcast_to(edge, other.edge.shape)
+        assert n_types is not None
+        return np.broadcast_to(edge, (n_types, *edge.shape))
     if sharing == "typed":
         assert batch.edge_types is not None
         return edge[np.clip(batch.edge_types, 0, len(edge) - 1)]  # clipped where no edge ends

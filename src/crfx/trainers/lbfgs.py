@@ -6,12 +6,14 @@ L-BFGS directions of the smooth part within one orthant at a time.
 
 from __future__ import annotations
 
+import warnings
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.exceptions import ConvergenceWarning
 
 Array64 = npt.NDArray[np.float64]
 Function = Callable[[Array64], tuple[float, Array64]]
@@ -25,7 +27,11 @@ Memory = deque[tuple[Array64, Array64, float]]
 MEMORY = 6
 PERIOD = 10
 """Training has converged once so many iterations improve the value by less than ``tol``."""
-MOST_TRIALS = 20
+MOST_TRIALS = 60
+NOTHING_LOWERS = (
+    "no step lowers the objective, so nothing was learned: features of very different or very "
+    "large size are the usual cause; bring them to about the same size"
+)
 ENOUGH_DECREASE = 1e-4
 NEAR = 1e-3
 """While steps improve the value by a larger share, they go with the slope in every coordinate, as
@@ -66,7 +72,7 @@ def _descend(function: Function, start: Array64, seen: Watch, max_iter: int, l1:
     smooth, gradient = function(at)
     value = smooth + l1 * float(np.abs(at).sum())
     memory: Memory = deque(maxlen=MEMORY)
-    far = True
+    far, first = True, value
     for _ in range(max_iter):
         slope = _pseudo_gradient(at, gradient, l1) if l1 else gradient
         if not slope.any():
@@ -76,7 +82,12 @@ def _descend(function: Function, start: Array64, seen: Watch, max_iter: int, l1:
             direction[direction * slope >= 0] = 0.0
         step = 1.0 if memory else 1.0 / float(np.linalg.norm(slope))
         found = _search(function, at, value, slope, step * direction, l1)
+        if found is None and memory:  # what is remembered may mislead: begin anew
+            memory.clear()
+            continue
         if found is None:
+            if value == first:
+                warnings.warn(NOTHING_LOWERS, ConvergenceWarning, stacklevel=2)
             break  # rounding is all that is left
         moved, new_value, new_gradient = found
         change, turn = moved - at, new_gradient - gradient

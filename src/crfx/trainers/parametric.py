@@ -112,7 +112,7 @@ class EdgeParameters:
 
     def gradient(self, slopes: ScoreArrays) -> Array64:
         """Of the functions' parameters."""
-        slope = slopes["edge"].reshape(self.rows.n_rows, -1)
+        slope = slopes["edge"].reshape(self.rows.n_rows, int(np.prod(self.table)))
         return np.concatenate(
             [
                 function.gradient(slope[rows])
@@ -141,11 +141,6 @@ class ParametricObjective:
         self.batch, self.structure, self.sharing = batch, structure, sharing
         self.l2, self.base = l2, base or {}
         self._borders = np.cumsum([0, *(block.size for block in blocks)])
-
-    @property
-    def size(self) -> int:
-        """How many parameters there are."""
-        return int(self._borders[-1])
 
     def split(self, values: Array64) -> list[Array64]:
         """The parameters of each block, as views."""

@@ -19,9 +19,11 @@ Positions = IntArray | slice
 MiniBatch = Callable[[IntArray], tuple[Positions, Callable[[Array64], tuple[float, Array64]]]]
 """Instances in; the parameters they touch, and the loss as a function of those, out."""
 
-SMALLEST_SHRINKAGE = 1e-100
+SMALLEST_SHRINKAGE = 1e-3
+"""Of all steps together, then counting begins anew: sums of much smaller numbers would be lost."""
 TRIAL_INSTANCES = 500
 """On so many a first step is sought; on all where there are fewer."""
+SMALLEST_STEP = 1e-12
 TRIAL_STEPS = tuple(4.0**power for power in range(1, -7, -1))
 
 
@@ -51,8 +53,8 @@ class AveragedParameters:
         return self.values[at]
 
     def step(self, at: Positions, change: Array64, shrinkage: float, counts: bool) -> None:
-        """Add a change where they were read; shrink all; whether the step is averaged over."""
-        self.values[at] += change
+        """Shrink all, and add a change where they were read; whether the step is averaged over."""
+        self.values[at] += change / shrinkage
         self._product *= shrinkage
         if counts:
             self._steps += self._product
@@ -96,20 +98,18 @@ class Descent:
     burn_in: int
     seed: int
 
-    def sweep(self, number: int, parameters: AveragedParameters, mini_batch: MiniBatch) -> float:
-        """One pass over all instances; the sum of the losses that were met on the way."""
+    def sweep(self, number: int, parameters: AveragedParameters, mini_batch: MiniBatch) -> None:
+        """One pass over all instances."""
         order = np.random.default_rng([self.seed, number]).permutation(self.n_instances)
         per_sweep = -(-self.n_instances // self.batch_size)
-        total = 0.0
         for index in range(per_sweep):
             chosen = order[index * self.batch_size : (index + 1) * self.batch_size]
             size = self.size(number * per_sweep + index)
             at, loss = mini_batch(chosen)
-            value, gradient = loss(parameters.read(at))
-            total += value
-            shrinkage = 1 - min(2 * self.l2 * size * len(chosen) / self.n_instances, 1.0)
+            _, gradient = loss(parameters.read(at))
+            # Implicit: 1 / (1 + x), near 1 - x, stays above 0 for any step.
+            shrinkage = 1 / (1 + 2 * self.l2 * size * len(chosen) / self.n_instances)
             parameters.step(at, -size * gradient, shrinkage, number >= self.burn_in)
-        return total
 
     def size(self, step: int) -> float:
         """Of a step, counted from 0."""
@@ -119,8 +119,8 @@ class Descent:
 def with_good_step(descent: Descent, mini_batch: MiniBatch, start: Array64) -> Descent:
     """The descent with the step whose sweep over a part of the instances ends lowest.
 
-    All of ``TRIAL_STEPS`` are tried, then the half and the double of the best: a search that
-    follows the slope would be led astray by steps so long that they wipe all weights out.
+    All of ``TRIAL_STEPS`` are tried, smaller ones as long as the smallest is the best, then the
+    half and the double of the best.
     """
     random = np.random.default_rng([descent.seed, TRIAL_INSTANCES])
     chosen = random.permutation(descent.n_instances)[:TRIAL_INSTANCES]
@@ -135,10 +135,16 @@ def with_good_step(descent: Descent, mini_batch: MiniBatch, start: Array64) -> D
             values = parameters.read(at)
             if not np.isfinite(values).all():
                 return np.inf
-            return loss(values)[0] + l2 * float(values @ values)
+            value = loss(values)[0] + l2 * float(values @ values)
+            return value if np.isfinite(value) else np.inf
 
-    coarse = {step: after_a_sweep(step) for step in TRIAL_STEPS}
-    best = min(coarse, key=coarse.__getitem__)
-    fine = {step: after_a_sweep(step) for step in (best / 2, best * 2)}
-    steps = {**coarse, **fine}
-    return replace(descent, step=min(steps, key=steps.__getitem__))
+    tried = {step: after_a_sweep(step) for step in TRIAL_STEPS}
+
+    def best() -> float:
+        return min(tried, key=lambda step: (tried[step], step))
+
+    while best() == min(tried) > SMALLEST_STEP:
+        tried[min(tried) / 4] = after_a_sweep(min(tried) / 4)
+    for step in (best() / 2, best() * 2):
+        tried[step] = after_a_sweep(step)
+    return replace(descent, step=best())
