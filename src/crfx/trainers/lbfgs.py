@@ -86,7 +86,7 @@ def _descend(function: Function, start: Array64, seen: Watch, max_iter: int, l1:
             memory.clear()
             continue
         if found is None:
-            if value == first:
+            if value == first and not start.any():  # a warm start may be at the minimum already
                 warnings.warn(NOTHING_LOWERS, ConvergenceWarning, stacklevel=2)
             break  # rounding is all that is left
         moved, new_value, new_gradient = found
@@ -112,7 +112,8 @@ def _search(
             moved[moved * orthant <= 0] = 0.0
         smooth, gradient = function(moved)
         new_value = smooth + l1 * float(np.abs(moved).sum())
-        if new_value <= value + ENOUGH_DECREASE * float(slope @ (moved - at)):
+        enough = value + ENOUGH_DECREASE * float(slope @ (moved - at))
+        if new_value < value and new_value <= enough:
             return moved, new_value, gradient
         move = move / 2
     return None
