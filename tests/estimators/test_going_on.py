@@ -57,7 +57,7 @@ def test_another_shape_is_a_base():
 
 @pytest.mark.parametrize("trainer", ["sgd", "perceptron", "large_margin"])
 def test_sweeps_one_by_one_are_a_fit(trainer):
-    """With the same step; `fit` averages from its burn-in on, `partial_fit` always."""
+    """With the same step; both average from the sweep `burn_in` on."""
     settings = {"step": 0.1, "burn_in": 0, "random_state": 0}
     whole = LinearCRF(trainer, sweeps=3, **settings).fit(X, Y)
     parts = LinearCRF(trainer, **settings)
@@ -68,7 +68,7 @@ def test_sweeps_one_by_one_are_a_fit(trainer):
     np.testing.assert_allclose(parts.history_["objective"], whole.history_["objective"], rtol=1e-5)
 
 
-def test_a_first_step_is_found_once():
+def test_partial_fit_learns_without_a_step():
     crf = LinearCRF("sgd", random_state=0).partial_fit(X, Y)
     for _ in range(8):
         crf.partial_fit(X, Y)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy.typing as npt
 
 from crfx import features
+from crfx.estimators.evaluation import read_eval_set
 from crfx.estimators.inputs import (
     Input,
     encode,
@@ -21,7 +22,9 @@ from crfx.estimators.inputs import (
     read_input,
 )
 from crfx.estimators.labelling import LabellingEstimator
+from crfx.model import Model
 from crfx.objectives.truth import Truth
+from crfx.scores import IntArray
 from crfx.structures import Chain, Forest
 from crfx.trainers.callbacks import Callback
 
@@ -106,6 +109,19 @@ def fitted(init_model: Any) -> LabellingEstimator:
         )
     init_model._check_fitted()
     return init_model
+
+
+def read_watched(
+    estimator: Any, eval_set: Any, given: Training, model: Model
+) -> tuple[Input, IntArray] | None:
+    """The argument ``eval_set``, which early stopping needs, and the codes of its labels."""
+    if eval_set is None:
+        if estimator.early_stopping_rounds is not None:
+            raise ValueError("early_stopping_rounds needs an eval_set to watch")
+        return None
+    data, codes = read_eval_set(eval_set, given.columns, given.classes, estimator.eval_metric)
+    model.check_structure(data.batch)
+    return data, codes
 
 
 def listed_callbacks(callbacks: Sequence[Callback] | None) -> list[Callback]:

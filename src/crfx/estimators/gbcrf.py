@@ -8,12 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy.typing as npt
-
-from crfx import features
 from crfx.estimators.assembly import make_blocks, new_model, working_scores
 from crfx.estimators.continuing import continued
-from crfx.estimators.evaluation import EvalMetric, Evaluator, make_evaluator, read_eval_set
+from crfx.estimators.evaluation import EvalMetric, Evaluator, make_evaluator
 from crfx.estimators.explaining import ExplainedTrees
 from crfx.estimators.fitting import (
     Training,
@@ -21,6 +18,7 @@ from crfx.estimators.fitting import (
     fitted,
     listed_callbacks,
     read_training,
+    read_watched,
 )
 from crfx.estimators.inputs import Input
 from crfx.estimators.labelling import LabellingEstimator
@@ -192,7 +190,7 @@ class GBCRF(ExplainedTrees):
         start = None if init_model is None else fitted(init_model)
         given = read_training(self.order, X, y, lengths, parents, edge_types, sample_weight, start)
         plan = self._plan(given)
-        watched = self._watched(eval_set, given.columns, given.classes, plan.model)
+        watched = read_watched(self, eval_set, given, plan.model)
         callbacks = self._checked_callbacks(callbacks)
         with as_before_unless(lambda: self.n_rounds_ > plan.first_round, self):
             self.classes_, self.columns_ = given.classes, given.columns
@@ -217,17 +215,6 @@ class GBCRF(ExplainedTrees):
         model = new_model(self, batch, structure, len(given.classes))
         model.set_base(init_model.model_)
         return _Plan(model, 0, {})
-
-    def _watched(
-        self, eval_set: Any, columns: features.Columns, classes: npt.NDArray[Any], model: Model
-    ) -> tuple[Input, IntArray] | None:
-        if eval_set is None:
-            if self.early_stopping_rounds is not None:
-                raise ValueError("early_stopping_rounds needs an eval_set to watch")
-            return None
-        data, codes = read_eval_set(eval_set, columns, classes, self.eval_metric)
-        model.check_structure(data.batch)
-        return data, codes
 
     def _checked_callbacks(self, callbacks: Sequence[Callback] | None) -> list[Callback]:
         found = listed_callbacks(callbacks)

@@ -11,15 +11,17 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from crfx.estimators.evaluation import EvalMetric, Evaluator, make_evaluator, read_eval_set
+from crfx.estimators.evaluation import EvalMetric, Evaluator, make_evaluator
 from crfx.estimators.fitting import (
     Training,
     as_before_unless,
     fitted,
     listed_callbacks,
     read_training,
+    read_watched,
 )
 from crfx.estimators.growing import can_go_on, grow
+from crfx.estimators.iterations import WatchIterations
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.linear_assembly import (
     base_scores,
@@ -32,8 +34,7 @@ from crfx.estimators.linear_assembly import (
 )
 from crfx.estimators.mini_batches import MiniBatches
 from crfx.estimators.parameters import check_linear_parameters
-from crfx.estimators.sweeping import descent_of, penalty
-from crfx.estimators.watching import WatchIterations
+from crfx.estimators.sweeping import descent_of, penalty, seeks_step
 from crfx.inference.native import thread_count
 from crfx.model import Model
 from crfx.objectives.base import Objective
@@ -79,7 +80,7 @@ class LinearCRF(LabellingEstimator):
         Instances a step; None: 8 for "sgd", 1 for perceptrons.
     step : float, optional
         Size of the first step of "sgd", later ones are smaller; None: found on a part of the data.
-        Perceptrons take steps of 1, None too.
+        Perceptrons take steps of 1 where none is given.
     margin : float
         By which the truth is to win, per wrong label; of "large_margin".
     edges : "table", "linear" or None
@@ -186,10 +187,9 @@ class LinearCRF(LabellingEstimator):
         given = read_training(
             self.order, X, y, lengths, parents, edge_types, sample_weight, start, grows=grows
         )
-        if eval_set is None and self.early_stopping_rounds is not None:
-            raise ValueError("early_stopping_rounds needs an eval_set to watch")
         callbacks = listed_callbacks(callbacks)
         model, weights = self._begin(given, goes_on)
+        watched = read_watched(self, eval_set, given, model)
         with as_before_unless(lambda: self.n_iter_ > 0, self):
             self.classes_, self.columns_, self.model_ = given.classes, given.columns, model
             self.n_iter_, self.best_iteration_ = 0, 0
@@ -197,9 +197,7 @@ class LinearCRF(LabellingEstimator):
             self._sweeps: _Sweeps | None = None
             set_weights(model, weights)
             evaluator = None
-            if eval_set is not None:
-                watched = read_eval_set(eval_set, given.columns, given.classes, self.eval_metric)
-                model.check_structure(watched[0].batch)
+            if watched is not None:
                 evaluator = make_evaluator(self.eval_metric, *watched, self)
             with one_blas_thread():
                 self._train(given, evaluator, callbacks)
@@ -252,7 +250,7 @@ class LinearCRF(LabellingEstimator):
         n_done = 0 if start is None else self.n_iter_
         descent = descent_of(self, given.data.batch.n_instances)
         found = before.found.get(self.trainer)
-        if self.step is None and self.trainer == "sgd":
+        if seeks_step(self):
             if found is None:
                 found = with_good_step(descent, parts, parameters.values).step
             descent = replace(descent, step=found)
@@ -323,7 +321,7 @@ class LinearCRF(LabellingEstimator):
         batch, truth = given.data.batch, given.truth
         return ParametricObjective(
             self._loss(truth),
-            parameter_blocks(model, batch, self._free(model, given)),
+            parameter_blocks(model, batch, self._free(model, given))[0],
             batch,
             truth.structure,
             model.sharing,
@@ -356,7 +354,7 @@ class LinearCRF(LabellingEstimator):
     ) -> Array64:
         parameters = AveragedParameters(get_weights(self.model_))
         descent = descent_of(self, whole.batch.n_instances)
-        if self.step is None and self.trainer == "sgd":
+        if seeks_step(self):
             descent = with_good_step(descent, parts, parameters.values)
         for number in range(self.sweeps):
             descent.sweep(number, parameters, parts)

@@ -16,7 +16,7 @@ from crfx.potentials.linear import LinearFunction, WeightPattern, as_numbers
 from crfx.potentials.newton import linear_features
 from crfx.potentials.sum import lifted
 from crfx.potentials.transitions import Tables
-from crfx.scores import FloatArray, Scores, table_index
+from crfx.scores import FloatArray, IntArray, Scores, table_index
 from crfx.trainers.blocks import EdgeRows
 from crfx.trainers.parametric import (
     EdgeParameters,
@@ -104,27 +104,46 @@ def edge_rows(model: Model, batch: Batch) -> EdgeRows:
 
 
 def parameter_blocks(
-    model: Model, batch: Batch, free: dict[str, npt.NDArray[np.bool_]] | None = None
-) -> list[ParameterBlock]:
-    """The parameters of a model, on the rows of a batch; in the order of :func:`get_weights`.
+    model: Model,
+    batch: Batch,
+    free: dict[str, npt.NDArray[np.bool_]] | None = None,
+    *,
+    touched: bool = False,
+) -> tuple[list[ParameterBlock], IntArray]:
+    """The parameters of a model, on the rows of a batch, and their places in `get_weights`.
 
-    ``free`` marks the entries of tables that may move; None: all.
+    ``free`` marks the entries of tables that may move; None: all.  With ``touched`` functions have
+    only the weights that the batch touches.
     """
+
+    def prepared(function: LinearFunction, X: Any) -> tuple[Any, IntArray]:
+        if touched:
+            return function.prepare_part(X)
+        return function.prepare(X), np.arange(len(function.weights))
+
     node, *edges = linear_functions(model)
-    blocks: list[ParameterBlock] = [NodeParameters(node.prepare(batch.X), len(node.weights))]
+    features, at = prepared(node, batch.X)
+    blocks: list[ParameterBlock] = [NodeParameters(features, len(at))]
+    places, begin = [at], len(node.weights)
     if model.edge is not None:
-        blocks.append(table_block("edge", model.edge, free))
+        blocks.append(_table_block("edge", model.edge, free))
+        places.append(begin + np.arange(blocks[-1].size))
+        begin += blocks[-1].size
     if edges:
         rows = edge_rows(model, batch)
-        prepared = [function.prepare(X) for function, X in zip(edges, rows.features, strict=True)]
-        sizes = [len(function.weights) for function in edges]
-        blocks.append(EdgeParameters(prepared, sizes, rows, model.table))
+        parts = [prepared(function, X) for function, X in zip(edges, rows.features, strict=True)]
+        for function, (_, own) in zip(edges, parts, strict=True):
+            places.append(begin + own)
+            begin += len(function.weights)
+        sizes = [len(own) for _, own in parts]
+        blocks.append(EdgeParameters([part for part, _ in parts], sizes, rows, model.table))
     if model.ends is not None:
-        blocks.append(table_block("ends", model.ends, free))
-    return blocks
+        blocks.append(_table_block("ends", model.ends, free))
+        places.append(begin + np.arange(blocks[-1].size))
+    return blocks, np.concatenate(places)
 
 
-def table_block(
+def _table_block(
     part: Any, tables: Tables, free: dict[str, npt.NDArray[np.bool_]] | None
 ) -> TableParameters:
     """The entries of shared tables as parameters."""

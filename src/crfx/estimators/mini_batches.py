@@ -8,20 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from crfx.batch import Batch
-from crfx.estimators.linear_assembly import edge_rows, linear_functions, table_block
+from crfx.estimators.linear_assembly import parameter_blocks
 from crfx.features import take_rows
 from crfx.model import Model
 from crfx.objectives.base import Objective
 from crfx.objectives.truth import Truth
 from crfx.potentials.linear import as_numbers
 from crfx.scores import FloatArray, IntArray
-from crfx.trainers.parametric import (
-    EdgeParameters,
-    NodeParameters,
-    ParameterBlock,
-    ParametricObjective,
-)
+from crfx.trainers.parametric import ParametricObjective
 
 
 @dataclass(eq=False)
@@ -45,7 +39,7 @@ class MiniBatches:
         """Cut the instances out."""
         truth, rows = self.truth.take(instances)
         batch = replace(truth.batch, X=take_rows(self._X, rows))
-        blocks, at = self._blocks(batch)
+        blocks, at = parameter_blocks(self.model, batch, self.free, touched=True)
         objective = ParametricObjective(
             self.loss(truth),
             blocks,
@@ -56,31 +50,6 @@ class MiniBatches:
             self._base(rows),
         )
         return at, objective
-
-    def _blocks(self, batch: Batch) -> tuple[list[ParameterBlock], IntArray]:
-        model = self.model
-        node, *edges = linear_functions(model)
-        prepared, at = node.prepare_part(batch.X)
-        blocks: list[ParameterBlock] = [NodeParameters(prepared, len(at))]
-        places, begin = [at], len(node.weights)
-        if model.edge is not None:
-            blocks.append(table_block("edge", model.edge, self.free))
-            places.append(begin + np.arange(blocks[-1].size))
-            begin += blocks[-1].size
-        if edges:
-            rows = edge_rows(model, batch)
-            parts = [
-                function.prepare_part(X) for function, X in zip(edges, rows.features, strict=True)
-            ]
-            for function, (_, own) in zip(edges, parts, strict=True):
-                places.append(begin + own)
-                begin += len(function.weights)
-            sizes = [len(own) for _, own in parts]
-            blocks.append(EdgeParameters([part for part, _ in parts], sizes, rows, model.table))
-        if model.ends is not None:
-            blocks.append(table_block("ends", model.ends, self.free))
-            places.append(begin + np.arange(blocks[-1].size))
-        return blocks, np.concatenate(places)
 
     def _base(self, rows: IntArray) -> dict[str, FloatArray] | None:
         if self.base is None:

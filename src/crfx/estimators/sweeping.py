@@ -22,6 +22,11 @@ def penalty(crf: LinearCRF) -> float:
     return 1.0 if crf.trainer in ("lbfgs", "sgd") else 0.0
 
 
+def seeks_step(crf: LinearCRF) -> bool:
+    """Whether the first step is to be found by trials."""
+    return crf.step is None and crf.trainer == "sgd"
+
+
 def descent_of(crf: LinearCRF, n_instances: int) -> Descent:
     """How the trainers that sweep over the instances descend."""
     is_sgd = crf.trainer == "sgd"

@@ -1,0 +1,69 @@
+"""What looks on while weights are trained: history, callbacks, early stopping, progress."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx.estimators.evaluation import Evaluator
+from crfx.estimators.linear_assembly import set_weights
+from crfx.trainers.callbacks import Callback, EarlyStopping, Progress, any_stops
+from crfx.trainers.progress import ProgressBar
+
+if TYPE_CHECKING:
+    from crfx.estimators.linear import LinearCRF
+
+Array64 = npt.NDArray[np.float64]
+
+
+class WatchIterations:
+    """Looks on after every iteration: history, callbacks, early stopping, progress."""
+
+    def __init__(
+        self, crf: LinearCRF, evaluator: Evaluator | None, callbacks: list[Callback]
+    ) -> None:
+        self.crf, self.evaluator = crf, evaluator
+        self.best: Array64 | None = None
+        self._stopping = None
+        if crf.early_stopping_rounds is not None and evaluator is not None:
+            self._stopping = EarlyStopping(
+                crf.early_stopping_rounds, larger_is_better=evaluator.larger_is_better
+            )
+        self._bar = (
+            ProgressBar(crf.max_iter if crf.trainer == "lbfgs" else crf.sweeps)
+            if crf.verbose
+            else None
+        )
+        self._callbacks = [*callbacks, *([] if self._bar is None else [self._bar])]
+        self._begin = time.perf_counter()
+
+    def __call__(self, weights: Array64, value: float) -> bool:
+        """Note an iteration; whether to stop."""
+        crf = self.crf
+        set_weights(crf.model_, weights)
+        crf.n_iter_ += 1
+        record = {"objective": value, "seconds": time.perf_counter() - self._begin}
+        if self.evaluator is not None:
+            record["eval_metric"] = self.evaluator.value(
+                crf.model_.problem(self.evaluator.data.batch)
+            )
+        for name, entry in record.items():
+            crf.history_.setdefault(name, []).append(entry)
+        crf.best_iteration_ = crf.n_iter_ - 1
+        progress = Progress(crf.n_iter_, crf.history_, crf.save)
+        stops = any_stops(self._callbacks, progress)
+        if self._stopping is not None:
+            stops = self._stopping(progress) or stops
+            crf.best_iteration_ = self._stopping.best_round - 1
+            if self._stopping.best_round == crf.n_iter_:
+                self.best = weights
+        self._begin = time.perf_counter()
+        return stops
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        if self._bar is not None:
+            self._bar.close()
