@@ -15,6 +15,7 @@
 #include "crfx/curvature.hpp"
 #include "crfx/errors.hpp"
 #include "crfx/forest.hpp"
+#include "crfx/independent.hpp"
 #include "crfx/linear.hpp"
 #include "crfx/parallel.hpp"
 
@@ -155,6 +156,13 @@ void event_curvature(Array<S> p, Maybe<const S> gamma, double factor, double lea
 }
 
 template <class S>
+void softmax(Array<const S> scores, Array<S> p, Array<double> log_z, int n_threads) {
+  nb::gil_scoped_release released;
+  crfx::softmax(scores.data(), static_cast<int64_t>(scores.shape(0)),
+                static_cast<int64_t>(scores.shape(1)), p.data(), log_z.data(), n_threads);
+}
+
+template <class S>
 crfx::Sparse<S> sparse_of(const Array<const int64_t>& starts, const Array<const int32_t>& indices,
                           const Maybe<const S>& values) {
   return {starts.data(), indices.data(), data_of(values),
@@ -220,6 +228,8 @@ void bind(nb::module_& m, const char* problem_name) {
   m.def("event_curvature", &event_curvature<S>, "p"_a.noconvert(), "gamma"_a.noconvert().none(),
         "factor"_a, "least"_a, "curvature"_a.noconvert(), "n_threads"_a,
         "Fills curvature with max(factor * gamma * p * (1 - p), least); no p stays above 1.");
+  m.def("softmax", &softmax<S>, "scores"_a.noconvert(), "p"_a.noconvert(), "log_z"_a.noconvert(),
+        "n_threads"_a, "Fills p (rows x K) and log_z (rows) with the softmax of every row.");
   m.def("linear_scores", &linear_scores<S>, "starts"_a.noconvert(), "indices"_a.noconvert(),
         "values"_a.noconvert().none(), "weight_starts"_a.noconvert(), "outputs"_a.noconvert(),
         "weights"_a.noconvert(), "scores"_a.noconvert(), "n_threads"_a,

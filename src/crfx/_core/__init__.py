@@ -17,6 +17,7 @@ from crfx._core._native import (
     linear_scores,
     max_product,
     sample,
+    softmax,
     sum_product,
 )
 
@@ -34,5 +35,6 @@ __all__ = [
     "linear_scores",
     "max_product",
     "sample",
+    "softmax",
     "sum_product",
 ]

@@ -52,6 +52,13 @@ def event_curvature(p: Annotated[NDArray[numpy.float64], dict(order='C', device=
     """
 
 @overload
+def softmax(scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], p: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], log_z: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], n_threads: int) -> None: ...
+
+@overload
+def softmax(scores: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], p: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], log_z: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], n_threads: int) -> None:
+    """Fills p (rows x K) and log_z (rows) with the softmax of every row."""
+
+@overload
 def linear_scores(starts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, weight_starts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], outputs: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], n_threads: int) -> None: ...
 
 @overload

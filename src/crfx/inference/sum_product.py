@@ -14,6 +14,9 @@ from crfx.inference.results import SumProduct
 from crfx.scores import FloatArray
 
 CURVATURES = ("mixing", "dobrushin", "exact", "length", None)
+ALONE_GAMMA = 2.0
+"""Of a label that depends on no other: a row of the Hessian is p (1 - p) and -p p' over the rest,
+which adds up to 2 p (1 - p) in absolute value.  The bounds agree."""
 
 
 def sum_product(
@@ -104,6 +107,10 @@ def summed(
     goes with; gamma is 1 where ``curvature`` is None.  ``weights`` (instances,) multiply both sums
     (and nothing else).  Costs a few operations more per table entry.
     """
+    if curvature != "length" and _has_nodes_only(problem):
+        found = _independent(problem, curvature, thread_count(n_jobs))
+        if found is not None:
+            return found
     marginals = np.empty_like(problem.scores.node)
     log_z = np.empty(problem.batch.n_instances)
     edges = EdgeOutput(problem, edge_marginals)
@@ -125,6 +132,30 @@ def summed(
     if problem.scores.edge is None:
         edge_gamma = None
     return SumProduct(log_z, marginals, edges.result, node_gamma, edge_gamma, curved)
+
+
+def _has_nodes_only(problem: Problem) -> bool:
+    scores = problem.scores
+    has_tables = any(table is not None for table in (scores.edge, scores.start, scores.end))
+    return not has_tables and problem.batch.parents is None
+
+
+def _independent(problem: Problem, curvature: str | None, n_threads: int) -> SumProduct | None:
+    """Sum-product without edges: a softmax per row.  None where a row has no finite sum.
+
+    The general way then tells an impossible instance from a bad score, and says where it is.
+    """
+    node, batch = problem.scores.node, problem.batch
+    marginals, row_log_z = np.empty_like(node), np.empty(batch.n_rows)
+    _core.softmax(node, marginals, row_log_z, n_threads)
+    if not np.isfinite(row_log_z).all():
+        return None
+    log_z = np.zeros(batch.n_instances)
+    np.add.at(log_z, batch.instance_of_row, row_log_z)
+    node_gamma, _ = _gamma_arrays(problem, curvature)
+    if node_gamma is not None:
+        node_gamma[:] = ALONE_GAMMA
+    return SumProduct(log_z, marginals, None, node_gamma, None, None)
 
 
 def _gamma_arrays(

@@ -50,7 +50,8 @@ def run(task: Task) -> Outcome:
             figures[f"rises_{name}"] = float(np.sum(np.diff(history["objective"]) > 0))
             figures[f"objective_{name}"] = history["objective"][-1] / n_letters
             seconds += history["seconds"]
-    figures |= {"rounds": task.settings["n_estimators"]}
+    rises = sum(value for name, value in figures.items() if name.startswith("rises_"))
+    figures |= {"rises": rises, "rounds": task.settings["n_estimators"]}
     return Outcome({**figures, "seconds_per_round": float(np.median(seconds))})
 
 

@@ -1,0 +1,14 @@
+// Positions that depend on no other: the softmax of every row.
+#pragma once
+
+#include <cstdint>
+
+namespace crfx {
+
+// p[c] = exp(x[c]) / sum exp(x) and log_z = log sum exp(x), row by row (rows x K). A row without a
+// finite largest score gives a log_z that is not finite, and no sensible p.
+// Rounds as XGBoost's softmax does: trees that differ by one rounding may split elsewhere.
+template <class S>
+void softmax(const S* x, int64_t rows, int64_t n_labels, S* p, double* log_z, int n_threads);
+
+}  // namespace crfx

@@ -1,0 +1,41 @@
+#include "crfx/independent.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "crfx/parallel.hpp"
+
+namespace crfx {
+namespace {
+
+constexpr int64_t kEntriesPerChunk = int64_t(1) << 15;
+
+template <class S>
+double softmax_of_row(const S* x, int64_t n_labels, S* p) {
+  const S largest = *std::max_element(x, x + n_labels);
+  double sum = 0;
+  for (int64_t c = 0; c < n_labels; ++c) {
+    p[c] = std::exp(x[c] - largest);
+    sum += static_cast<double>(p[c]);
+  }
+  const S total = static_cast<S>(sum);
+  for (int64_t c = 0; c < n_labels; ++c) p[c] /= total;
+  return static_cast<double>(largest) + std::log(sum);
+}
+
+}  // namespace
+
+template <class S>
+void softmax(const S* x, int64_t rows, int64_t n_labels, S* p, double* log_z, int n_threads) {
+  const int64_t step = std::max<int64_t>(1, kEntriesPerChunk / std::max<int64_t>(1, n_labels));
+  for_chunks((rows + step - 1) / step, n_threads, [&](int64_t chunk, Workspace&) {
+    const int64_t end = std::min(rows, (chunk + 1) * step);
+    for (int64_t row = chunk * step; row < end; ++row)
+      log_z[row] = softmax_of_row(x + row * n_labels, n_labels, p + row * n_labels);
+  });
+}
+
+template void softmax(const float*, int64_t, int64_t, float*, double*, int);
+template void softmax(const double*, int64_t, int64_t, double*, double*, int);
+
+}  // namespace crfx
