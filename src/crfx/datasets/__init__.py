@@ -4,6 +4,7 @@ One file per data set; each has one `load_…` function and says where its data 
 that are not bundled are looked for in `$CRFX_DATA`, then in the user's cache (`files`).
 """
 
+from crfx.datasets.brown import Brown, load_brown
 from crfx.datasets.cb513 import CB513, load_cb513
 from crfx.datasets.conll2000 import Conll2000, Conll2000Split, Conll2000Token, load_conll2000
 from crfx.datasets.conll2003 import Conll2003, Conll2003Split, Conll2003Token, load_conll2003
@@ -13,10 +14,12 @@ from crfx.datasets.jpred4 import JPred4, load_jpred4
 from crfx.datasets.ocr import Ocr, load_ocr
 from crfx.datasets.qian_sejnowski import QianSejnowski, QianSejnowskiSplit, load_qian_sejnowski
 from crfx.datasets.sst import Sst, SstSplit, load_sst
+from crfx.datasets.treebank_sample import TreebankSample, load_treebank_sample
 from crfx.datasets.ud_ewt import UdEwt, UdEwtSplit, load_ud_ewt
 from crfx.datasets.word_vectors import WordVectors, load_word_vectors
 
 __all__ = [
+    "Brown",
     "CB513",
     "Conll2000",
     "Conll2000Split",
@@ -32,9 +35,11 @@ __all__ = [
     "QianSejnowskiSplit",
     "Sst",
     "SstSplit",
+    "TreebankSample",
     "UdEwt",
     "UdEwtSplit",
     "WordVectors",
+    "load_brown",
     "load_cb513",
     "load_conll2000",
     "load_conll2003",
@@ -44,6 +49,7 @@ __all__ = [
     "load_ocr",
     "load_qian_sejnowski",
     "load_sst",
+    "load_treebank_sample",
     "load_ud_ewt",
     "load_word_vectors",
 ]
