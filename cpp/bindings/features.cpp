@@ -29,10 +29,11 @@ std::string_view text_of(PyObject* text) {
 // Gathers the rows of a sparse matrix. Values are kept only once one is not 1.
 class Rows {
  public:
-  Rows(crfx::NameTable& names, bool grows) : names_(names), grows_(grows) {}
+  Rows(crfx::NameTable& names, uint64_t n_hashed, bool grows)
+      : names_(names), n_hashed_(n_hashed), grows_(grows) {}
 
   void add(const crfx::Name& name, double value) {
-    const int32_t number = grows_ ? names_.find_or_add(name) : names_.find(name);
+    const int32_t number = number_of(name);
     if (number == crfx::NameTable::kUnknown) {
       ++unknown_;
       return;
@@ -53,7 +54,13 @@ class Rows {
   }
 
  private:
+  int32_t number_of(const crfx::Name& name) {
+    if (n_hashed_ > 0) return static_cast<int32_t>(name.hash() % n_hashed_);
+    return grows_ ? names_.find_or_add(name) : names_.find(name);
+  }
+
   crfx::NameTable& names_;
+  uint64_t n_hashed_;
   bool grows_;
   std::vector<int64_t> starts_{0};
   std::vector<int32_t> indices_;
@@ -203,7 +210,7 @@ void read_line(const Line& line, const ColumnsOfTexts& columns, int64_t position
 
 class FeatureNames {
  public:
-  explicit FeatureNames(const nb::list& names) {
+  FeatureNames(const nb::list& names, uint32_t n_hashed) : n_hashed_(n_hashed) {
     for (nb::handle name : names) table_.find_or_add({text_of(name.ptr()), {}, false});
   }
   int64_t size() const { return table_.size(); }
@@ -218,7 +225,7 @@ class FeatureNames {
   }
   // Instances, each a sequence of positions, from any iterable: (lengths, starts, indices, values).
   nb::tuple encode(const nb::iterable& instances, bool grows) {
-    Rows rows(table_, grows);
+    Rows rows(table_, n_hashed_, grows);
     std::vector<int64_t> lengths;
     for (nb::handle instance : instances) {
       const size_t before = rows.n_rows();
@@ -239,7 +246,7 @@ class FeatureNames {
   nb::tuple encode_template(const nb::iterable& instances, const nb::list& template_lines,
                             bool grows) {
     const std::vector<Line> lines = read_lines(template_lines);
-    Rows rows(table_, grows);
+    Rows rows(table_, n_hashed_, grows);
     std::vector<int64_t> lengths;
     std::string text;
     for (nb::handle instance : instances) {
@@ -259,13 +266,16 @@ class FeatureNames {
 
  private:
   crfx::NameTable table_;
+  uint32_t n_hashed_;
 };
 
 }  // namespace
 
 void bind_features(nb::module_& m) {
-  nb::class_<FeatureNames>(m, "FeatureNames", "Numbers the names of features.")
-      .def(nb::init<nb::list>(), "names"_a, nb::sig("def __init__(self, names: list[str]) -> None"))
+  nb::class_<FeatureNames>(m, "FeatureNames",
+                           "Numbers the names of features; by their hash, where n_hashed is not 0.")
+      .def(nb::init<nb::list, uint32_t>(), "names"_a, "n_hashed"_a = 0,
+           nb::sig("def __init__(self, names: list[str], n_hashed: int = 0) -> None"))
       .def("__len__", &FeatureNames::size)
       .def("names", &FeatureNames::names, nb::sig("def names(self) -> list[str]"),
            "All names, in the order of their numbers.")

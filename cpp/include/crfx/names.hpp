@@ -14,6 +14,22 @@ struct Name {
   bool joined = false;
 
   size_t size() const { return key.size() + (joined ? 1 + value.size() : 0); }
+  // FNV-1a, mixed at the end: its low bits alone are poor. Files of hashed models rely on it.
+  uint64_t hash() const {
+    uint64_t state = 0xcbf29ce484222325u;
+    const auto take = [&state](std::string_view piece) {
+      for (const char letter : piece) {
+        state ^= static_cast<unsigned char>(letter);
+        state *= 0x100000001b3u;
+      }
+    };
+    take(key);
+    if (joined) {
+      take(":");
+      take(value);
+    }
+    return state ^ (state >> 29);
+  }
 };
 
 class NameTable {
@@ -27,9 +43,9 @@ class NameTable {
     const auto at = static_cast<size_t>(number);
     return {letters_.data() + starts_[at], starts_[at + 1] - starts_[at]};
   }
-  int32_t find(const Name& name) const { return slots_[slot_of(name, hash(name))]; }
+  int32_t find(const Name& name) const { return slots_[slot_of(name, name.hash())]; }
   int32_t find_or_add(const Name& name) {
-    const uint64_t own = hash(name);
+    const uint64_t own = name.hash();
     const size_t slot = slot_of(name, own);
     if (slots_[slot] != kUnknown) return slots_[slot];
     return add(name, own, slot);
@@ -37,23 +53,6 @@ class NameTable {
 
  private:
   static constexpr size_t kFirstSlots = 1024;  // a power of two, as ever after
-
-  // FNV-1a, mixed at the end: its low bits alone are poor.
-  static uint64_t hash(const Name& name) {
-    uint64_t state = 0xcbf29ce484222325u;
-    const auto take = [&state](std::string_view piece) {
-      for (const char letter : piece) {
-        state ^= static_cast<unsigned char>(letter);
-        state *= 0x100000001b3u;
-      }
-    };
-    take(name.key);
-    if (name.joined) {
-      take(":");
-      take(name.value);
-    }
-    return state ^ (state >> 29);
-  }
 
   bool is(int32_t number, const Name& name) const {
     const std::string_view own = this->name(number);

@@ -19,8 +19,8 @@ from crfx.datasets.ud_ewt import UdEwt, UdEwtSplit, load_ud_ewt
 from crfx.datasets.word_vectors import WordVectors, load_word_vectors
 
 __all__ = [
-    "Brown",
     "CB513",
+    "Brown",
     "Conll2000",
     "Conll2000Split",
     "Conll2000Token",

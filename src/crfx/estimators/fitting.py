@@ -52,14 +52,24 @@ def read_training(
     *,
     grows: bool = False,
     classes: Any = None,
+    numbering: features.Numbering | None = None,
 ) -> Training:
     """Read and check the arguments of ``fit``.
 
     ``start`` is the model to begin with.  Where it ``grows``, features may be new, and the labels
-    named in ``classes``.
+    named in ``classes``.  ``numbering`` says how dicts and texts become columns.
     """
     columns = None if start is None else start.columns_
-    data = read_input(X, lengths, parents, edge_types, columns=columns, training=True, grows=grows)
+    data = read_input(
+        X,
+        lengths,
+        parents,
+        edge_types,
+        columns=columns,
+        training=True,
+        grows=grows,
+        numbering=numbering,
+    )
     if not data.batch.n_rows:
         raise ValueError("every instance of X is empty: there is nothing to learn from")
     if data.batch.parents is not None and order != 1:

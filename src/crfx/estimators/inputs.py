@@ -40,11 +40,12 @@ def read_input(
     columns: features.Columns | None = None,
     training: bool = False,
     grows: bool = False,
+    numbering: features.Numbering | None = None,
 ) -> Input:
     """Stack X where it is a list, and check what goes with it.
 
     ``columns`` are those of a fitted model, which X must have too; where they are words and
-    ``grows``, new words are added to a copy of them.
+    ``grows``, new words are added to a copy of them, as ``numbering`` says.
     """
     instances = _instances(X)
     if instances is None:
@@ -58,11 +59,15 @@ def read_input(
     elif lengths is not None:
         raise ValueError("lengths are given, but X is a list: a list has its own lengths")
     else:
-        matrix, counts, columns = _stacked(instances, columns, grows)
+        matrix, counts, columns = _stacked(
+            instances, columns, grows, numbering or features.Numbering()
+        )
     if columns is None:
         columns = features.Columns.of(matrix)
     elif matrix.shape[0]:
         matrix = columns.matched(matrix, training=training)
+    if numbering is not None:
+        numbering.check(columns.vocabulary)
     batch = Batch.from_lengths(counts, X=matrix)
     if batch.n_rows != matrix.shape[0]:
         raise ValueError(f"lengths add up to {batch.n_rows} but X has {matrix.shape[0]} rows")
@@ -84,16 +89,19 @@ def read_input(
 
 
 def _stacked(
-    instances: Iterable[Any], columns: features.Columns | None, grows: bool
+    instances: Iterable[Any],
+    columns: features.Columns | None,
+    grows: bool,
+    numbering: features.Numbering,
 ) -> tuple[Any, list[int], features.Columns | None]:
     """Instances as one matrix, their lengths, and the columns where words tell them."""
     is_text, instances = features.peek(instances)
     if is_text:
-        return _stacked_words(instances, columns, grows)
+        return _stacked_words(instances, columns, grows, numbering)
     listed = list(instances)
     of_words = columns is not None and columns.vocabulary is not None
     if of_words and not any(hasattr(instance, "shape") for instance in listed):
-        return _stacked_words(listed, columns, grows)  # positions without any feature
+        return _stacked_words(listed, columns, grows, numbering)  # positions without any feature
     if listed:
         return *features.stack(listed), columns
     if columns is None:
@@ -102,7 +110,10 @@ def _stacked(
 
 
 def _stacked_words(
-    instances: Iterable[Any], columns: features.Columns | None, grows: bool
+    instances: Iterable[Any],
+    columns: features.Columns | None,
+    grows: bool,
+    numbering: features.Numbering,
 ) -> tuple[Any, list[int], features.Columns]:
     """As `_stacked`, of dicts or texts; names that a fitted model has not seen are left out."""
     known = None if columns is None else columns.vocabulary
@@ -110,8 +121,9 @@ def _stacked_words(
         raise ValueError("X holds dicts or texts, but the model was fitted on numbers")
     if columns is not None and known is not None and not grows:
         return *known.encode(instances), columns
-    vocabulary = features.Vocabulary(() if known is None else known.names())
-    matrix, lengths = vocabulary.encode(instances, learn=True)
+    if known is None:
+        known = numbering.empty()
+    matrix, lengths, vocabulary = known.learned(instances, numbering.min_count)
     return matrix, lengths, features.Columns.of_words(vocabulary)
 
 

@@ -35,6 +35,7 @@ from crfx.estimators.linear_assembly import (
 from crfx.estimators.mini_batches import MiniBatches
 from crfx.estimators.parameters import check_linear_parameters
 from crfx.estimators.sweeping import descent_of, penalty, seeks_step
+from crfx.features import Numbering
 from crfx.inference.native import thread_count
 from crfx.model import Model
 from crfx.objectives.base import Objective
@@ -90,6 +91,12 @@ class LinearCRF(LabellingEstimator):
     features : "auto", "observed" or "all"
         Weights for the pairs of feature and label, and the transitions, that occur in training, as
         in CRFsuite, or for all; "auto": observed where X is sparse.
+    min_count : int
+        Names of features, in dicts, texts and templates, that occur less often in training are
+        left out.  What ``init_model`` or earlier calls of `partial_fit` know stays.
+    n_hashed : int, optional
+        Columns into which names of features are hashed, say 2**20; None: every name has its own.
+        Hashed names are not kept: less memory, and names that share a column share its weights.
     early_stopping_rounds : int, optional
         Stop once ``eval_metric`` has not improved for so many iterations; the best weights are
         restored.
@@ -130,6 +137,8 @@ class LinearCRF(LabellingEstimator):
         margin: float = 1.0,
         edges: Literal["table", "linear"] | None = "table",
         features: Literal["auto", "observed", "all"] = "auto",
+        min_count: int = 1,
+        n_hashed: int | None = None,
         early_stopping_rounds: int | None = None,
         order: int = 1,
         start_end: bool = True,
@@ -151,6 +160,8 @@ class LinearCRF(LabellingEstimator):
         self.margin = margin
         self.edges = edges
         self.features = features
+        self.min_count = min_count
+        self.n_hashed = n_hashed
         self.early_stopping_rounds = early_stopping_rounds
         self.order = order
         self.start_end = start_end
@@ -185,7 +196,16 @@ class LinearCRF(LabellingEstimator):
         goes_on = start is not None and can_go_on(start, self)
         grows = goes_on and start is not None and start.model_.base is None
         given = read_training(
-            self.order, X, y, lengths, parents, edge_types, sample_weight, start, grows=grows
+            self.order,
+            X,
+            y,
+            lengths,
+            parents,
+            edge_types,
+            sample_weight,
+            start,
+            grows=grows,
+            numbering=Numbering(self.min_count, self.n_hashed),
         )
         callbacks = listed_callbacks(callbacks)
         model, weights = self._begin(given, goes_on)
@@ -239,6 +259,7 @@ class LinearCRF(LabellingEstimator):
             start,
             grows=grows,
             classes=classes,
+            numbering=Numbering(self.min_count, self.n_hashed),
         )
         begin = time.perf_counter()
         model, origin = self._grown(given, start)

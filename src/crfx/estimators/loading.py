@@ -15,7 +15,7 @@ import numpy as np
 from crfx.estimators.gbcrf import GBCRF
 from crfx.estimators.linear import LinearCRF
 from crfx.estimators.packing import pack_model, unpack_model
-from crfx.features import Columns, Vocabulary
+from crfx.features import Columns, HashedVocabulary, Vocabulary
 from crfx.io.model_file import Contents, read, write
 
 CLASSES: dict[str, Callable[..., Any]] = {"GBCRF": GBCRF, "LinearCRF": LinearCRF}
@@ -38,6 +38,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
             "n_features": columns.n,
             "feature_names": _feature_names(columns),
             "from_words": columns.vocabulary is not None,
+            "hashed": isinstance(columns.vocabulary, HashedVocabulary),
             "categories": _plain_categories(columns),
             count: getattr(estimator, f"{count}_"),
             "best_iteration": estimator.best_iteration_,
@@ -126,11 +127,15 @@ def _plain_categories(columns: Columns) -> dict[str, list[Any]]:
 
 
 def _feature_names(columns: Columns) -> list[str] | None:
+    if isinstance(columns.vocabulary, HashedVocabulary):
+        return None
     return columns.names if columns.vocabulary is None else columns.vocabulary.names()
 
 
 def _columns(values: dict[str, Any]) -> Columns:
     names, categories = values["feature_names"], values.get("categories", {})
+    if values.get("hashed", False):
+        return Columns.of_words(HashedVocabulary(int(values["n_features"])))
     if values.get("from_words", False):
         vocabulary = Vocabulary(names)
         if not len(names) == len(vocabulary) == int(values["n_features"]):

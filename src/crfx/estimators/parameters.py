@@ -72,6 +72,13 @@ def check_linear_parameters(crf: LinearCRF) -> None:
         raise ValueError(f"step is {crf.step!r}: it must be above 0, or None")
     _check_choice("edges", crf.edges, ("table", "linear", None))
     _check_choice("features", crf.features, ("auto", "observed", "all"))
+    _check_whole("min_count", crf.min_count, 1)
+    if crf.n_hashed is not None:
+        _check_whole("n_hashed", crf.n_hashed, 1)
+        if crf.n_hashed >= 2**31:
+            raise ValueError(f"n_hashed is {crf.n_hashed}: it must be below 2**31")
+        if crf.min_count > 1:
+            raise ValueError("hashed names are not kept, nor counted: n_hashed needs min_count=1")
 
 
 def _check_common(crf: Any) -> None:

@@ -15,10 +15,12 @@ from crfx.features.matrices import (
 )
 from crfx.features.templates import Template
 from crfx.features.windows import windowed, windows
-from crfx.features.words import Vocabulary, peek
+from crfx.features.words import HashedVocabulary, Numbering, Vocabulary, peek
 
 __all__ = [
     "Columns",
+    "HashedVocabulary",
+    "Numbering",
     "Template",
     "Vocabulary",
     "first_infinite",

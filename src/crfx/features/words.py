@@ -8,13 +8,42 @@ value 1.  Values of a dict may be lists of texts and dicts too.  So does CRFsuit
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 from scipy import sparse
 
 from crfx import _core
+
+
+@dataclass(frozen=True)
+class Numbering:
+    """How names of features become columns: those that occur ``min_count`` times, each its own;
+    or by their hash, ``n_hashed`` columns in all.
+    """
+
+    min_count: int = 1
+    n_hashed: int | None = None
+
+    def empty(self) -> Vocabulary:
+        """A vocabulary to begin with."""
+        return Vocabulary() if self.n_hashed is None else HashedVocabulary(self.n_hashed)
+
+    def check(self, vocabulary: Vocabulary | None) -> None:
+        """Raise unless columns came about like that; None: they have no vocabulary."""
+        if vocabulary is None and (self.min_count > 1 or self.n_hashed is not None):
+            name = "min_count" if self.min_count > 1 else "n_hashed"
+            raise ValueError(
+                f"{name} is {getattr(self, name)}, but X holds numbers: it is for the names of "
+                "features, in dicts, texts and templates"
+            )
+        n_hashed = len(vocabulary) if isinstance(vocabulary, HashedVocabulary) else None
+        if vocabulary is not None and n_hashed != self.n_hashed:
+            raise ValueError(
+                f"n_hashed is {self.n_hashed}, but the model that is trained further has {n_hashed}"
+            )
 
 
 @runtime_checkable
@@ -59,6 +88,21 @@ class Vocabulary:
         """As `encode`; instances are lists of columns, see `crfx.features.templates`."""
         return self._matrix(self._table.encode_template(instances, lines, learn))
 
+    def learned(self, instances: Iterable[Any], min_count: int = 1) -> tuple[Any, list[int], Self]:
+        """As `encode` with new names, which are numbered in a vocabulary of its own.
+
+        New names at fewer than ``min_count`` positions are left out of both.
+        """
+        found = type(self)(self.names())
+        matrix, lengths = found.encode(instances, learn=True)
+        if min_count > 1:
+            counts = np.bincount(matrix.indices, minlength=len(found))
+            kept = np.flatnonzero((counts >= min_count) | (np.arange(len(found)) < len(self)))
+            if len(kept) < len(found):
+                names = found.names()
+                return matrix[:, kept], lengths, type(self)([names[number] for number in kept])
+        return matrix, lengths, found
+
     def _matrix(self, arrays: tuple[Any, Any, Any, Any, int]) -> tuple[Any, list[int]]:
         lengths, starts, indices, values, _ = arrays
         if values is None:
@@ -78,6 +122,33 @@ class Vocabulary:
 
     def __setstate__(self, names: list[str]) -> None:
         self._table = _core.FeatureNames(names)
+
+
+class HashedVocabulary(Vocabulary):
+    """Names numbered by their hash, below ``size``: none is kept, none is unknown, some collide."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._table = _core.FeatureNames([], size)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def names(self) -> list[str]:
+        """Not known."""
+        raise AttributeError("features were hashed: their names are not kept")
+
+    def learned(self, instances: Iterable[Any], min_count: int = 1) -> tuple[Any, list[int], Self]:
+        """As `encode`: there is nothing to learn, and nothing to count."""
+        if min_count > 1:
+            raise ValueError("hashed names are not counted: use min_count=1")
+        return *self.encode(instances), self
+
+    def __getstate__(self) -> int:  # type: ignore[override]
+        return self._size
+
+    def __setstate__(self, size: int) -> None:  # type: ignore[override]
+        self.__init__(size)  # type: ignore[misc]
 
 
 def peek(instances: Iterable[Any]) -> tuple[bool, Iterable[Any]]:

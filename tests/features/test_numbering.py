@@ -1,0 +1,128 @@
+"""Rare names left out, and names that are hashed: what a model then knows, keeps and refuses."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import crfx
+from crfx import LinearCRF
+from crfx.features import HashedVocabulary, Template, Vocabulary
+
+SENTENCES = [["the", "cat", "sat"], ["the", "dog"], [], ["a", "cat"]] * 3
+X = [[{"w": word, "end": word[-1]} for word in words] for words in SENTENCES]
+Y = [["D" if word in ("the", "a") else "V" if word == "sat" else "N" for word in words]
+     for words in SENTENCES]  # fmt: skip
+RARE = [*X, [{"w": "once"}, {"w": "twice"}, {"w": "twice"}]]
+Y_RARE = [*Y, ["N", "N", "V"]]
+
+
+def test_rare_names_are_left_out():
+    crf = LinearCRF(min_count=2).fit(RARE, Y_RARE)
+    names = set(crf.feature_names_in_)
+    assert "w:once" not in names
+    assert {"w:twice", "w:the"} <= names
+    assert crf.n_features_in_ == len(names)
+    kept = [[{k: v for k, v in at.items() if v != "once"} for at in each] for each in RARE]
+    same = LinearCRF().fit(kept, Y_RARE)
+    assert same.history_["objective"] == crf.history_["objective"]
+    assert [p.tolist() for p in same.predict(RARE)] == [p.tolist() for p in crf.predict(RARE)]
+
+
+def test_what_a_model_knows_stays_however_rare():
+    first = LinearCRF().fit(RARE, Y_RARE)
+    more = LinearCRF(min_count=2, max_iter=2)
+    more.fit([[{"w": "new"}, {"w": "newer"}, {"w": "newer"}]], [["N", "V", "V"]], init_model=first)
+    assert more.feature_names_in_.tolist() == [*first.feature_names_in_, "w:newer"]
+
+
+def test_a_cut_off_that_leaves_nothing_is_an_error():
+    with pytest.raises(ValueError, match="no features"):
+        LinearCRF(min_count=1000).fit(X, Y)
+
+
+def test_hashed_names_are_numbers_below_the_size():
+    vocabulary = HashedVocabulary(50)
+    found, lengths = vocabulary.encode(X)
+    plain, _ = Vocabulary().encode(X, learn=True)
+    assert lengths == list(map(len, X))
+    assert found.shape == (plain.shape[0], 50)
+    assert found.indices.max() < 50
+    assert np.array_equal(found.indptr, plain.indptr)
+    again, _ = pickle.loads(pickle.dumps(vocabulary)).encode(X)
+    assert np.array_equal(again.indices, found.indices)
+    assert vocabulary.count_unknown([[{"never": "seen"}]]) == 0
+
+
+def fnv(name):
+    """FNV-1a of 64 bits and its upper part, in plain Python."""
+    state = 0xCBF29CE484222325
+    for byte in name.encode():
+        state = (state ^ byte) * 0x100000001B3 % 2**64
+    return state ^ (state >> 29)
+
+
+@pytest.mark.parametrize("position", [{"w": "thé"}, ["w:thé"]])
+def test_the_hash_does_not_change(position):
+    # Model files rely on it.
+    found, _ = HashedVocabulary(1000).encode([[position]])
+    assert found.indices.tolist() == [fnv("w:thé") % 1000]
+
+
+def test_with_room_for_all_hashing_changes_nothing():
+    plain, hashed = LinearCRF().fit(X, Y), LinearCRF(n_hashed=2**20).fit(X, Y)
+    np.testing.assert_allclose(hashed.history_["objective"], plain.history_["objective"], rtol=1e-6)
+    assert [p.tolist() for p in hashed.predict(X)] == Y
+
+
+def test_names_that_collide_share_a_column():
+    crf = LinearCRF(n_hashed=1).fit(X, Y)
+    assert crf.n_features_in_ == 1
+    assert np.isfinite(crf.history_["objective"]).all()
+
+
+def test_hashed_models_are_saved_and_go_on(tmp_path):
+    crf = LinearCRF(trainer="sgd", n_hashed=512, sweeps=3, random_state=0).fit(X, Y)
+    crf.save(tmp_path / "model.crfx")
+    loaded = crfx.load(tmp_path / "model.crfx")
+    for a, b in zip(crf.predict_marginals(X), loaded.predict_marginals(X), strict=True):
+        np.testing.assert_array_equal(a, b)
+    loaded.partial_fit([[{"w": "bird"}]], [["N"]])
+    assert loaded.n_features_in_ == 512
+    with pytest.raises(AttributeError, match="hashed"):
+        loaded.feature_names_in_  # noqa: B018
+
+
+def test_templates_too():
+    template = Template("word[-1..1]", ["word"])
+    crf = LinearCRF(n_hashed=2**16).fit(template(SENTENCES), Y)
+    assert [p.tolist() for p in crf.predict(template(SENTENCES))] == Y
+    rare = LinearCRF(min_count=4).fit(template(SENTENCES), Y)
+    assert "word[0]=dog" not in rare.feature_names_in_
+    assert "word[0]=the" in rare.feature_names_in_
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"min_count": 0}, "min_count is 0"),
+        ({"n_hashed": 0}, "n_hashed is 0"),
+        ({"n_hashed": 2**31}, "below"),
+        ({"n_hashed": 10, "min_count": 2}, "min_count=1"),
+    ],
+)
+def test_arguments_that_make_no_sense(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        LinearCRF(**arguments).fit(X, Y)
+
+
+@pytest.mark.parametrize("arguments", [{"min_count": 2}, {"n_hashed": 16}])
+def test_numbers_have_no_names(arguments):
+    with pytest.raises(ValueError, match="X holds numbers"):
+        LinearCRF(**arguments).fit([np.eye(3)], [["a", "b", "c"]])
+
+
+def test_a_model_with_names_does_not_go_on_without_them():
+    named = LinearCRF().fit(X, Y)
+    with pytest.raises(ValueError, match=r"n_hashed is 16, but .* has None"):
+        LinearCRF(n_hashed=16).fit(X, Y, init_model=named)
