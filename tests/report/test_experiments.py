@@ -2,6 +2,7 @@
 
 import dataclasses
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -101,6 +102,29 @@ def test_a_limited_part_is_the_same_every_time():
     assert part.limited(None) is part
 
 
+def test_words_stand_beside_vectors(monkeypatch):
+    def sentences(*texts):
+        tokens = [[Conll2003Token(word, "NN", "O") for word in text.split()] for text in texts]
+        y = [np.array(["O"] * len(words)) for words in tokens]
+        return Conll2003Split(tokens, y, np.zeros(len(texts), np.int64))
+
+    train = sentences("The cat", "a dog sat")
+    monkeypatch.setattr(conll2003, "load", lambda: SimpleNamespace(train=train))
+    monkeypatch.setattr(conll2003, "vectors", lambda words: np.full((len(words), 2), np.nan))
+    conll2003._vocabulary.cache_clear()
+    options = conll2003.Options(features="words")
+    part = conll2003.part(train, options)
+    names = conll2003._vocabulary().names()
+    assert [X.shape for X in part.X] == [(2, len(names) + 6), (3, len(names) + 6)]
+    first = {names[column]: value for column, value in zip(part.X[0][0].indices, part.X[0][0].data)
+             if column < len(names)}  # fmt: skip
+    assert first["word[0]=The"] == first["kind(word[0])=Xx"] == first["pos[1]=NN"] == 1
+    other = conll2003.part(sentences("The unknown"), options)
+    assert "word[0]=unknown" not in names
+    assert other.X[0].shape[1] == part.X[0].shape[1]
+    conll2003._vocabulary.cache_clear()
+
+
 def test_convergence_follows_every_round(small_ocr):
     outcome = convergence.likelihood(task(learning_rate=1.0))
     losses = outcome.curves["loss"]
@@ -168,6 +192,10 @@ def test_a_quick_run_on_real_words(tmp_path):
     [
         ("ocr", "gbcrf-2-new-words"),
         ("conll2003", "features-gbcrf"),
+        ("chunking", "chunks"),
+        ("chunking-settings", "chunks-perceptron"),
+        ("pos", "treebank-spelled"),
+        ("pos", "ewt-same"),
         ("protein", "jpred4-q8-gbcrf"),
         ("protein", "cb513-q3-treecrf"),
         ("convergence", "gamma"),
@@ -181,9 +209,8 @@ def test_rows_run_on_a_few_real_instances(name, row):
     """Two rounds on 100 instances: every metric of the table that the row should have is there."""
     asked = read_table(TABLES / f"{name}.toml", quick=True).row(row)
     few = {key: 100 for key in ("train", "test") if key in asked.data}
-    tiny = Task(
-        name, row, asked.units[0], {**asked.settings, "n_estimators": 2}, {**asked.data, **few}
-    )
+    short = {"max_iter": 2, "sweeps": 2} if "estimator" in asked.settings else {"n_estimators": 2}
+    tiny = Task(name, row, asked.units[0], {**asked.settings, **short}, {**asked.data, **few})
     try:
         outcome = EXPERIMENTS[asked.experiment](tiny)
     except FileNotFoundError as error:

@@ -13,6 +13,7 @@ from crfx.report.experiments import (
     ocr,
     protein,
     safeguard,
+    tagging,
     trees,
 )
 from crfx.report.tables import Published, find_table, list_tables, read_table
@@ -26,6 +27,8 @@ OPTIONS = {
     "convergence-likelihood": convergence.Options,
     "convergence-gamma": convergence.Options,
     "safeguard": safeguard.Options,
+    "chunking": tagging.Options,
+    "pos": tagging.Options,
     "trees-upos": trees.UposOptions,
     "trees-sst": trees.SstOptions,
 }
@@ -132,9 +135,12 @@ def test_committed_tables_ask_for_what_there_is(path, quick):
         assert row.experiment in EXPERIMENTS
         for unit in row.units:
             settings = dict(row.settings_of(unit))
-            kind = getattr(crfx, settings.pop("estimator", "GBCRF"))
-            assert set(settings) <= set(kind().get_params()), row.name
+            name = settings.pop("estimator", "GBCRF")
             assert "n_jobs" not in settings
+            if name == "CRFsuite":  # its parameters are its own
+                continue
+            kind = getattr(crfx, name)
+            assert set(settings) <= set(kind().get_params()), row.name
             if kind is crfx.GBCRF:
                 assert settings["random_state"] == 0
         assert set(row.data) <= options, row.name

@@ -1,6 +1,14 @@
 """One file per published table; one function per experiment, from a task to its figures."""
 
-from crfx.report.experiments import conll2003, convergence, ocr, protein, safeguard, trees
+from crfx.report.experiments import (
+    conll2003,
+    convergence,
+    ocr,
+    protein,
+    safeguard,
+    tagging,
+    trees,
+)
 from crfx.report.experiments.task import Experiment, Outcome, Task
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -11,6 +19,8 @@ EXPERIMENTS: dict[str, Experiment] = {
     "convergence-likelihood": convergence.likelihood,
     "convergence-gamma": convergence.gamma,
     "safeguard": safeguard.run,
+    "chunking": tagging.chunking,
+    "pos": tagging.pos,
     "trees-upos": trees.upos,
     "trees-sst": trees.sst,
 }

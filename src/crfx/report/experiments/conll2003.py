@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from crfx.datasets import load_conll2003
 from crfx.datasets.conll2003 import Conll2003Split
-from crfx.features import windowed
+from crfx.features import Template, Vocabulary, windowed
 from crfx.metrics import span_f1
 from crfx.report.experiments.task import Outcome, Task
 from crfx.report.experiments.training import Part, effort, fit, predict
@@ -20,7 +22,8 @@ from crfx.report.experiments.words import letters, shapes, split, vectors, vecto
 Array32 = npt.NDArray[np.float32]
 Array64 = npt.NDArray[np.float64]
 
-FEATURES = ("embedding", "shapes", "text")
+FEATURES = ("embedding", "shapes", "text", "words")
+_TEMPLATE = Template("word[-1..1]\npos[-1..1]\nkind(word[-1..1])\ntrue", ("word", "pos"))
 _RADIUS = 1  # previous, current and next word
 _HEADLINE = 0.7  # a sentence with a larger share of words in capitals
 
@@ -28,7 +31,8 @@ _HEADLINE = 0.7  # a sentence with a larger share of words in capitals
 @dataclass(frozen=True, slots=True)
 class Options:
     """`features`: "embedding", word vectors only; "shapes", with word shapes and parts of speech;
-    "text", also with letters, the place in the sentence, and what the document says of the word.
+    "text", also with letters, the place in the sentence, and what the document says of the word;
+    "words", vectors beside the words, tags and cases themselves, for linear potentials.
 
     With `numbers` those that have no vector take one made of their parts, else they are missing.
     Without `testb` nothing is measured there: for choosing settings. `train` and `test` limit the
@@ -71,6 +75,9 @@ def part(sentences: Conll2003Split, options: Options) -> Part:
     words, lengths = [token.word for token in tokens], [len(x) for x in sentences.X]
     of_words = vectors_with_numbers if options.numbers else vectors
     X = windowed(of_words(words), lengths, _RADIUS, _RADIUS, outside=0.0)
+    entities = [bio2(tags.tolist()) for tags in sentences.y]
+    if options.features == "words":
+        return Part(split(_beside_words(X, sentences), lengths), entities)
     if options.features != "embedding":
         number = {tag: code for code, tag in enumerate(_tags())}
         tags = np.array([number.get(token.pos, np.nan) for token in tokens], dtype=np.float32)
@@ -80,7 +87,25 @@ def part(sentences: Conll2003Split, options: Options) -> Part:
         X = np.hstack([X, windowed(np.column_stack(more), lengths, _RADIUS, _RADIUS)])
     if options.features == "text":
         X = np.hstack([X, _places(sentences)])
-    return Part(split(X, lengths), [bio2(tags.tolist()) for tags in sentences.y])
+    return Part(split(X, lengths), entities)
+
+
+def _beside_words(X: Array32, sentences: Conll2003Split) -> Any:
+    """CSR of vectors, 0 where they are missing, and of what a template says of the words."""
+    said, _ = _TEMPLATE.encode(_columns(sentences), _vocabulary())
+    return sparse.hstack([said, sparse.csr_matrix(np.nan_to_num(X))], format="csr")
+
+
+@cache
+def _vocabulary() -> Vocabulary:
+    """What the template says of the training sentences."""
+    vocabulary = Vocabulary()
+    _TEMPLATE.encode(_columns(load().train), vocabulary, learn=True)
+    return vocabulary
+
+
+def _columns(sentences: Conll2003Split) -> list[list[tuple[str, str]]]:
+    return [[(token.word, token.pos) for token in sentence] for sentence in sentences.X]
 
 
 def _places(sentences: Conll2003Split) -> Array32:

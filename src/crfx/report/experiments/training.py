@@ -22,13 +22,13 @@ _SEED = 0  # of subsets and validation parts; the estimator's own is its random_
 class Part:
     """Instances with their labels; with `parents` they are trees."""
 
-    X: list[Any]
+    X: Any  # a list, or one seen through a template
     y: list[Any]
     parents: list[NDArray[np.int64]] | None = None
     edge_types: list[NDArray[np.int64]] | None = None
 
     def __len__(self) -> int:
-        return len(self.X)
+        return len(self.y)
 
     def take(self, instances: NDArray[np.int64]) -> Part:
         """Some of the instances, in the order given."""
@@ -116,5 +116,5 @@ def effort(estimator: Any, train: Part, validation: Part | None = None) -> dict[
         "seconds_per_round": float(np.median(history["seconds"])) if history else 0.0,
         "halvings": float(sum(history.get("halvings", ()))),
         "train_instances": len(train),
-        "train_positions": sum(map(len, train.X)),
+        "train_positions": sum(map(len, train.y)),
     }

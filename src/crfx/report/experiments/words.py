@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -125,6 +125,7 @@ def _letter(word: str, place: int) -> float:
     return ord(word[place]) - ord("a") + 1
 
 
-def split(X: Array32, lengths: Sequence[int]) -> list[Array32]:
-    """One matrix per instance."""
-    return np.split(X, np.cumsum(lengths)[:-1])
+def split(X: Any, lengths: Sequence[int]) -> list[Any]:
+    """One matrix per instance, of an array or of CSR."""
+    ends = np.cumsum(lengths)
+    return [X[end - length : end] for end, length in zip(ends, lengths, strict=True)]
