@@ -116,9 +116,12 @@ def test_words_stand_beside_vectors(monkeypatch):
     part = conll2003.part(train, options)
     names = conll2003._vocabulary().names()
     assert [X.shape for X in part.X] == [(2, len(names) + 6), (3, len(names) + 6)]
-    first = {names[column]: value for column, value in zip(part.X[0][0].indices, part.X[0][0].data)
-             if column < len(names)}  # fmt: skip
-    assert first["word[0]=The"] == first["kind(word[0])=Xx"] == first["pos[1]=NN"] == 1
+    row = part.X[0][0].toarray().ravel()
+    assert [row[names.index(name)] for name in ("word[0]=The", "pos[1]=NN", "word[0]=cat")] == [
+        1,
+        1,
+        0,
+    ]
     other = conll2003.part(sentences("The unknown"), options)
     assert "word[0]=unknown" not in names
     assert other.X[0].shape[1] == part.X[0].shape[1]
