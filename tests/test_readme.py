@@ -1,4 +1,4 @@
-"""What README.md shows is true: its Python blocks run in order, its links lead somewhere."""
+"""What README.md and the pages of docs/ show is true: Python blocks run, links lead somewhere."""
 
 import re
 from pathlib import Path
@@ -20,9 +20,13 @@ def run(blocks):
         exec(compile(block, "README.md", "exec"), namespace)
 
 
-def test_python_blocks_run_and_print_what_they_say(capsys, monkeypatch, tmp_path):
+PAGES = ["README.md", *(str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("docs/*.md")))]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_python_blocks_run_and_print_what_they_say(page, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # they may write files
-    blocks = python_blocks(README)
+    blocks = python_blocks((ROOT / page).read_text(encoding="utf-8"))
     assert blocks
     run(blocks)
     promised = re.findall(r"print\(.*\)  # (.+)", "".join(blocks))
@@ -44,7 +48,7 @@ def test_the_two_commands_are_on_the_first_screen():
     assert "make test" in first_screen
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/decisions/README.md"])
+@pytest.mark.parametrize("page", [*PAGES, "CONTRIBUTING.md", "docs/decisions/README.md"])
 def test_links_lead_somewhere(page):
     path = ROOT / page
     links = re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf-8"))

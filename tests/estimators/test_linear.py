@@ -275,3 +275,18 @@ def test_words_are_not_for_models_of_numbers():
 def test_trees_read_dicts_too():
     crf = GBCRF(3, min_child_weight=0.0, random_state=0).fit(WORDS * 5, TAGS * 5)
     assert crf.score(WORDS, TAGS) > 0.8
+
+
+def test_coef_are_the_weights_behind_the_scores():
+    X = [[{"w": "a", "n": 2.0}, {"w": "b"}], [{"w": "b"}]]
+    crf = LinearCRF(edges=None).fit(X, [["A", "B"], ["B"]])
+    assert crf.coef_.shape == (2, 3)
+    assert crf.coef_[0, crf.feature_names_in_.tolist().index("w:b")] == 0
+    # Without edges a marginal is the softmax of the scores: their difference is its logit.
+    found = crf.predict_marginals([[{"n": 1.5}]])[0][0]
+    scores = crf.coef_.toarray()[:, crf.feature_names_in_.tolist().index("n")] * 1.5
+    np.testing.assert_allclose(np.log(found[0] / found[1]), scores[0] - scores[1], rtol=1e-5)
+    dense = LinearCRF().fit([np.eye(2)], [["A", "B"]])
+    assert isinstance(dense.coef_, np.ndarray)
+    assert dense.coef_.shape == (2, 2)
+    assert dense.coef_[0, 0] > 0 > dense.coef_[1, 0]

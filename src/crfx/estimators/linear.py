@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from crfx.estimators.evaluation import EvalMetric, Evaluator, make_evaluator
 from crfx.estimators.fitting import (
@@ -118,7 +119,7 @@ class LinearCRF(LabellingEstimator):
 
     Attributes
     ----------
-    classes_, transitions_, n_features_in_, feature_names_in_, best_iteration_, n_iter_
+    classes_, coef_, transitions_, n_features_in_, feature_names_in_, best_iteration_, n_iter_
     history_ : dict of lists, one entry per iteration
         ``objective`` (penalties included), ``seconds``, and ``eval_metric`` where it applies.
     """
@@ -288,6 +289,17 @@ class LinearCRF(LabellingEstimator):
         for name, entry in (("objective", value), ("seconds", time.perf_counter() - begin)):
             self.history_.setdefault(name, []).append(entry)
         return self
+
+    @property
+    def coef_(self) -> Any:
+        """Node weights, (labels, features): CSR where pairs that do not occur have none.
+
+        Rows are in the order of ``classes_``, columns in that of ``feature_names_in_``.
+        """
+        self._check_fitted()
+        node: Any = self.model_.node
+        weights = sparse.csr_matrix(node.pattern.matrix(node.weights).T)
+        return weights.toarray() if node.pattern.outputs is None else weights
 
     def _sweeps_so_far(self) -> _Sweeps:
         """Where `partial_fit` goes on; after ``fit`` or ``load`` the weights are all there is."""
