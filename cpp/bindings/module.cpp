@@ -245,6 +245,7 @@ void bind(nb::module_& m, const char* problem_name) {
 }  // namespace
 
 void bind_features(nb::module_& m);  // features.cpp
+void bind_sweep(nb::module_& m);     // sweep.cpp
 
 NB_MODULE(_native, m) {
   m.doc() = "The compiled core of crfx. Use crfx.inference.";
@@ -252,6 +253,7 @@ NB_MODULE(_native, m) {
   bind<float>(m, "Problem32");
   bind<double>(m, "Problem64");
   bind_features(m);
+  bind_sweep(m);
   m.def("instruction_set", &crfx::instruction_set, "Name of the instruction set in use.");
   m.def("available_threads", &crfx::available_threads, "Threads used when none are named.");
 }

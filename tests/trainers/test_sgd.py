@@ -1,10 +1,12 @@
 """Descent: lazy shrinking and averaging against the plain thing, steps, mini-batches."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from crfx.trainers import sgd
-from crfx.trainers.sgd import AveragedParameters, Descent, with_good_step
+from crfx.trainers.sgd import AveragedParameters, Descent, Steps, with_good_step
 
 EXACT = {"rtol": 1e-10, "atol": 1e-12}
 
@@ -81,9 +83,9 @@ def test_a_sweep_meets_every_instance_once():
 
 
 def test_steps_become_smaller_where_asked():
-    sizes = [descent(step=0.5, period=10.0).size(t) for t in (0, 10, 30)]
-    np.testing.assert_allclose(sizes, [0.5, 0.25, 0.125])
-    assert descent(step=0.5).size(1000) == 0.5
+    steps = Steps(np.arange(4), 2, 0, step=0.5, period=10.0, penalty=0.0, counts=True)
+    np.testing.assert_allclose([steps.size(t) for t in (0, 10, 30)], [0.5, 0.25, 0.125])
+    assert replace(steps, period=None).size(1000) == 0.5
 
 
 @pytest.mark.parametrize("l2", [0.0, 5.0])

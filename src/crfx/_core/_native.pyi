@@ -104,6 +104,16 @@ class FeatureNames:
         As encode; instances are lists of columns, lines (prefix, [(column, offset)]).
         """
 
+class Sweeps:
+    """Chains to sweep over; the arrays are viewed, not copied."""
+
+    def __init__(self, starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)] | None, weight_starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], outputs: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)] | None, free: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', writable=False)] | None, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], edge_types: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)] | None, labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', writable=False)] | None, *, n_labels: int, order: int, n_types: int, has_edge: bool, has_start: bool, has_end: bool) -> None: ...
+
+    def run(self, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], *, batch_size: int, first: int, step: float, period: float, penalty: float, smallest_shrinkage: float, counts: bool, perceptron: bool, margin: float, values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], sum: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], product_then: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], steps_then: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], product: float, steps: float, n_counted: int) -> tuple[float, float, int]:
+        """
+        Sweeps once over the instances in order, changing the arrays of parameters; returns what product, steps and n_counted then are.
+        """
+
 def instruction_set() -> str:
     """Name of the instruction set in use."""
 

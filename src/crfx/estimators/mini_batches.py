@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.estimators.linear_assembly import parameter_blocks
+from crfx.estimators.quick_steps import quick_steps
 from crfx.features import take_rows
 from crfx.model import Model
 from crfx.objectives.base import Objective
@@ -16,6 +17,7 @@ from crfx.objectives.truth import Truth
 from crfx.potentials.linear import as_numbers
 from crfx.scores import FloatArray, IntArray
 from crfx.trainers.parametric import ParametricObjective
+from crfx.trainers.sgd import AveragedParameters, Steps
 
 
 @dataclass(eq=False)
@@ -34,6 +36,16 @@ class MiniBatches:
 
     def __post_init__(self) -> None:
         self._X = as_numbers(self.truth.batch.X)
+        self._quick = quick_steps(self.model, self.truth, self.loss(self.truth), self.free, self._X)
+        if self.base is not None:
+            self._quick = None
+
+    def take_steps(self, steps: Steps, parameters: AveragedParameters) -> None:
+        """In the core where it can, else one mini-batch after the other."""
+        if self._quick is not None:
+            self._quick(steps, parameters)
+        else:
+            steps.take(parameters, self)
 
     def __call__(self, instances: IntArray) -> tuple[IntArray, ParametricObjective]:
         """Cut the instances out."""

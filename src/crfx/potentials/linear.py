@@ -176,7 +176,7 @@ class SparseFeatures:
         # The core reads no outputs where every feature has all of them.
         self._outputs = np.zeros(0, np.int32) if pattern.outputs is None else pattern.outputs
         self._X = X
-        self._rows = _arrays(X)
+        self._rows = compressed(X)
 
     def scores(self, weights: Array64) -> Array32:
         """(rows, outputs): X W.  O(weights of the features that occur)."""
@@ -208,7 +208,7 @@ class SparseFeatures:
 
     @cached_property
     def _columns(self) -> tuple[Any, Any, Any]:
-        return _arrays(self._X.tocsc())
+        return compressed(self._X.tocsc())
 
 
 class DenseFeatures:
@@ -264,7 +264,7 @@ def _thread_pools() -> Any:
 PreparedFeatures = SparseFeatures | DenseFeatures
 
 
-def _arrays(X: Any) -> tuple[Any, Any, Any]:
+def compressed(X: Any) -> tuple[Any, Any, Any]:
     """Starts, indices and values of CSR or CSC; values are None where all are 1."""
     values = None if (X.data == 1).all() else np.ascontiguousarray(X.data, np.float32)
     return X.indptr.astype(np.int64), X.indices.astype(np.int32, copy=False), values

@@ -75,19 +75,62 @@ class AveragedParameters:
         found._n_counted = self._n_counted
         return found
 
+    def taken_through(self, run: Callable[..., tuple[float, float, int]]) -> None:
+        """Let others take steps: they change the arrays, and return what is counted."""
+        self._product, self._steps, self._n_counted = run(
+            values=self.values,
+            sum=self._sum,
+            product_then=self._product_then,
+            steps_then=self._steps_then,
+            product=self._product,
+            steps=self._steps,
+            n_counted=self._n_counted,
+        )
+
     def average(self) -> Array64:
         """The mean over the steps that count; what they are now if none does."""
         now = self.read(slice(None))
         return now.copy() if not self._n_counted else self._sum / self._n_counted
 
 
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The steps of one sweep, a mini-batch of the instances in ``order`` each.
+
+    Step t, counted from ``first``, has size ``step / (1 + t / period)``, or ``step`` throughout
+    where ``period`` is None; ``penalty`` is 2 l2 per instance.  ``counts``: they are averaged over.
+    """
+
+    order: IntArray
+    batch_size: int
+    first: int
+    step: float
+    period: float | None
+    penalty: float
+    counts: bool
+
+    def take(self, parameters: AveragedParameters, mini_batch: MiniBatch) -> None:
+        """Take them one after the other."""
+        for number, begin in enumerate(range(0, len(self.order), self.batch_size), self.first):
+            chosen = self.order[begin : begin + self.batch_size]
+            size = self.size(number)
+            at, loss = mini_batch(chosen)
+            _, gradient = loss(parameters.read(at))
+            # Implicit: 1 / (1 + x), near 1 - x, stays above 0 for any step.
+            shrinkage = 1 / (1 + self.penalty * size * len(chosen))
+            parameters.step(at, -size * gradient, shrinkage, self.counts)
+
+    def size(self, number: int) -> float:
+        """Of a step, counted over all sweeps from 0."""
+        return self.step if self.period is None else self.step / (1 + number / self.period)
+
+
 @dataclass(eq=False)
 class Descent:
-    """How to descend: sweeps over shuffled instances in mini-batches.
+    """How to descend: sweeps over shuffled instances in mini-batches, see `Steps`.
 
-    Step t (counted in mini-batches) has size ``step / (1 + t / period)``, or ``step`` throughout
-    where ``period`` is None.  ``l2`` |w|^2 is part of the objective, shared out over the instances.
-    Steps count for the average from sweep ``burn_in`` on.
+    ``l2`` |w|^2 is part of the objective, shared out over the instances.  Steps count for the
+    average from sweep ``burn_in`` on.
     """
 
     n_instances: int
@@ -98,22 +141,32 @@ class Descent:
     burn_in: int
     seed: int
 
-    def sweep(self, number: int, parameters: AveragedParameters, mini_batch: MiniBatch) -> None:
-        """One pass over all instances."""
-        order = np.random.default_rng([self.seed, number]).permutation(self.n_instances)
-        per_sweep = -(-self.n_instances // self.batch_size)
-        for index in range(per_sweep):
-            chosen = order[index * self.batch_size : (index + 1) * self.batch_size]
-            size = self.size(number * per_sweep + index)
-            at, loss = mini_batch(chosen)
-            _, gradient = loss(parameters.read(at))
-            # Implicit: 1 / (1 + x), near 1 - x, stays above 0 for any step.
-            shrinkage = 1 / (1 + 2 * self.l2 * size * len(chosen) / self.n_instances)
-            parameters.step(at, -size * gradient, shrinkage, number >= self.burn_in)
+    def sweep(
+        self,
+        number: int,
+        parameters: AveragedParameters,
+        mini_batch: MiniBatch,
+        among: IntArray | None = None,
+    ) -> None:
+        """One pass over all instances, or over those ``among`` them.
 
-    def size(self, step: int) -> float:
-        """Of a step, counted from 0."""
-        return self.step if self.period is None else self.step / (1 + step / self.period)
+        Mini-batches that have a method ``take_steps(steps, parameters)`` take them themselves.
+        """
+        order = np.random.default_rng([self.seed, number]).permutation(self.n_instances)
+        steps = Steps(
+            order=order if among is None else among[order],
+            batch_size=self.batch_size,
+            first=number * -(-self.n_instances // self.batch_size),
+            step=self.step,
+            period=self.period,
+            penalty=2 * self.l2 / self.n_instances,
+            counts=number >= self.burn_in,
+        )
+        take = getattr(mini_batch, "take_steps", None)
+        if take is None:
+            steps.take(parameters, mini_batch)
+        else:
+            take(steps, parameters)
 
 
 def with_good_step(descent: Descent, mini_batch: MiniBatch, start: Array64) -> Descent:
@@ -130,7 +183,7 @@ def with_good_step(descent: Descent, mini_batch: MiniBatch, start: Array64) -> D
         trial = replace(descent, n_instances=len(chosen), step=step, l2=l2, burn_in=0)
         parameters = AveragedParameters(start)
         with np.errstate(over="ignore", invalid="ignore"):
-            trial.sweep(0, parameters, lambda instances: mini_batch(chosen[instances]))
+            trial.sweep(0, parameters, mini_batch, chosen)
             at, loss = mini_batch(chosen)
             values = parameters.read(at)
             if not np.isfinite(values).all():

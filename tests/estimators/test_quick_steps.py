@@ -1,0 +1,85 @@
+"""Steps that the core takes are those of Python, one mini-batch after the other."""
+
+import numpy as np
+import pytest
+
+from crfx import LinearCRF
+from crfx.estimators import mini_batches
+
+ROUNDING = 1e-5
+rng = np.random.default_rng(0)
+LENGTHS = [0, 1, 2, *rng.integers(3, 9, 30)]
+TYPES = [rng.integers(0, 2, n) for n in LENGTHS]
+Y = [rng.choice(["a", "b", "c", "d"], n) for n in LENGTHS]
+X = [[[f"w{label}{rng.integers(4)}", f"v{rng.integers(9)}"] for label in labels] for labels in Y]
+X_NUMBERS = [[{"n": float(rng.normal()), "w": words[0]} for words in each] for each in X]
+WEIGHTS = rng.random(len(X)) * 2
+
+
+def both(monkeypatch, arguments, X=X, **fit):
+    """The weights after three sweeps, by the core and by Python."""
+    found = []
+    for quick in (True, False):
+        with monkeypatch.context() as patch:
+            if not quick:
+                patch.setattr(mini_batches, "quick_steps", lambda *_: None)
+            crf = LinearCRF(sweeps=3, random_state=0, n_jobs=1, **arguments).fit(X, Y, **fit)
+        tables = [crf.transitions_] if crf.transitions_ is not None else []
+        if crf.model_.ends is not None:
+            tables += crf.model_.ends.tables.values()
+        found.append([crf.model_.node.weights, *tables])
+    return found
+
+
+@pytest.mark.parametrize("trainer", ["sgd", "perceptron", "large_margin"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"order": 2},
+        {"order": 3, "start_end": False},
+        {"edges": None},
+        {"features": "all"},
+        {"batch_size": 5, "burn_in": 1},
+        {"l2": 60.0, "step": 0.5},  # shrinks so much that counting begins anew
+    ],
+    ids=str,
+)
+def test_the_same_weights(monkeypatch, trainer, arguments):
+    quick, slow = both(monkeypatch, {"trainer": trainer, **arguments})
+    assert any(part.any() for part in quick)
+    for a, b in zip(quick, slow, strict=True):
+        np.testing.assert_allclose(a, b, rtol=ROUNDING, atol=ROUNDING)
+
+
+@pytest.mark.parametrize("trainer", ["sgd", "perceptron", "large_margin"])
+@pytest.mark.parametrize(
+    "fit", [{"sample_weight": WEIGHTS}, {"edge_types": TYPES}, {"X": X_NUMBERS}], ids=list
+)
+def test_with_weights_types_and_numbers(monkeypatch, trainer, fit):
+    quick, slow = both(monkeypatch, {"trainer": trainer}, **fit)
+    for a, b in zip(quick, slow, strict=True):
+        np.testing.assert_allclose(a, b, rtol=ROUNDING, atol=ROUNDING)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "X", "fit", "quick"),
+    [
+        ({}, X, {}, True),
+        ({"edges": "linear"}, X, {}, False),
+        ({}, [rng.normal(size=(n, 2)) for n in LENGTHS], {}, False),
+        ({}, X, {"parents": [np.arange(n) - 1 for n in LENGTHS]}, False),
+    ],
+    ids=["plain", "linear edges", "dense", "forest"],
+)
+def test_where_the_core_cannot_python_does(monkeypatch, arguments, X, fit, quick):
+    seen = []
+    whole = mini_batches.quick_steps
+
+    def spy(*given):
+        seen.append(whole(*given) is not None)
+        return whole(*given)
+
+    monkeypatch.setattr(mini_batches, "quick_steps", spy)
+    LinearCRF(trainer="perceptron", sweeps=1, random_state=0, **arguments).fit(X, Y, **fit)
+    assert seen == [quick]
