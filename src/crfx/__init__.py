@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from crfx.estimators.linear import LinearCRF
     from crfx.estimators.loading import load
     from crfx.trainers.callbacks import Checkpoint
+    from crfx.trainers.induction import FeatureInduction
 
 # Idle threads spin before they sleep, by default for milliseconds, and so long they take the core
 # from whoever comes next: XGBoost and our core have a runtime each, other programs too. An OpenMP
@@ -34,11 +35,12 @@ if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "3000")
 
 __version__ = version("crfx")
-__all__ = ["GBCRF", "Checkpoint", "LinearCRF", "__version__", "load"]
+__all__ = ["GBCRF", "Checkpoint", "FeatureInduction", "LinearCRF", "__version__", "load"]
 
 # Imported when first asked for: `import crfx` stays light.
 _HOMES = {
     "Checkpoint": "crfx.trainers.callbacks",
+    "FeatureInduction": "crfx.trainers.induction",
     "GBCRF": "crfx.estimators.gbcrf",
     "LinearCRF": "crfx.estimators.linear",
     "load": "crfx.estimators.loading",

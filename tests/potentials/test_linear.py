@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from crfx.features.conjunctions import Conjunctions
 from crfx.potentials.linear import LinearFunction, WeightPattern
 
 SINGLE = {"rtol": 2e-5, "atol": 2e-5}
@@ -100,6 +101,43 @@ def test_missing_values_count_as_zero():
     expected = function.scores(np.nan_to_num(X), N_ROWS)
     np.testing.assert_array_equal(function.scores(X, N_ROWS), expected)
     np.testing.assert_allclose(function.scores(sparse.csr_matrix(X), N_ROWS), expected, **SINGLE)
+
+
+@pytest.mark.parametrize("kinds", ["oo", "oa", "ao", "aa"])
+def test_patterns_follow_each_other(kinds):
+    """Of features with weights for what is observed (o), or for all (a)."""
+    X = features()
+    patterns = [
+        observed(30, X, seed)[0] if kind == "o" else WeightPattern.all(N_FEATURES, 30)
+        for seed, kind in enumerate(kinds)
+    ]
+    both = patterns[0].followed_by(patterns[1])
+    weights = [random_weights(pattern, seed) for seed, pattern in enumerate(patterns)]
+    parts = [one.matrix(own) for one, own in zip(patterns, weights, strict=True)]
+    joined = both.matrix(np.concatenate(weights))
+    np.testing.assert_array_equal(joined.toarray(), sparse.vstack(parts).toarray())
+    assert joined.nnz == sum(part.nnz for part in parts)
+    assert (both.outputs is None) == (kinds == "aa")
+
+
+def test_conjunctions_are_its_last_features():
+    X = features()
+    X.data[5] = np.nan  # counts as 0
+    pairs = Conjunctions.of([(0, 1), (2, 7, 9), (3, 4)])
+    wide = sparse.csr_matrix(pairs.widened(sparse.csr_matrix(np.nan_to_num(X.toarray()))))
+    pattern = WeightPattern.all(N_FEATURES + 3, 4)
+    function = LinearFunction(pattern, random_weights(pattern), pairs)
+    plain = LinearFunction(pattern, function.weights)
+    expected = plain.scores(wide, N_ROWS)
+    assert function.n_columns == N_FEATURES
+    for given in (X, X.toarray()):
+        np.testing.assert_allclose(function.scores(given, N_ROWS), expected, **SINGLE)
+    slope = np.random.default_rng(3).normal(size=(N_ROWS, 4)).astype(np.float32)
+    gradients = [one.prepare(own).gradient(slope) for one, own in ((function, X), (plain, wide))]
+    np.testing.assert_allclose(*gradients, **SINGLE)
+    rows = np.arange(20, 60)
+    part, at = function.prepare_part(sparse.csr_matrix(np.nan_to_num(X.toarray()))[rows])
+    np.testing.assert_allclose(part.scores(function.weights[at]), expected[rows], **SINGLE)
 
 
 def test_long_sums_stay_exact_for_any_number_of_threads():

@@ -70,8 +70,9 @@ def _grow_function(
     *,
     with_constant: bool = False,
 ) -> IntArray:
-    """Features keep their numbers, but for a constant one, which stays the last."""
+    """Columns keep their numbers; conjunctions of them, and a constant, stay the last."""
     features = np.arange(old.pattern.n_features)
+    features[old.n_columns :] += new.n_columns - old.n_columns
     if with_constant:
         features[-1] = new.pattern.n_features - 1
     shape = new.pattern.n_features, new.n_outputs

@@ -11,12 +11,22 @@ import numpy.typing as npt
 from crfx.estimators.evaluation import Evaluator
 from crfx.estimators.linear_assembly import set_weights
 from crfx.trainers.callbacks import Callback, EarlyStopping, Progress, any_stops
+from crfx.trainers.induction import settings_of
 from crfx.trainers.progress import ProgressBar
 
 if TYPE_CHECKING:
     from crfx.estimators.linear import LinearCRF
 
 Array64 = npt.NDArray[np.float64]
+
+
+def most_iterations(crf: LinearCRF) -> int:
+    """How many iterations training may have."""
+    if crf.trainer != "lbfgs":
+        return crf.sweeps
+    induction = settings_of(crf.feature_induction)
+    before = 0 if induction is None else induction.rounds * min(induction.iterations, crf.max_iter)
+    return before + crf.max_iter
 
 
 class WatchIterations:
@@ -32,11 +42,7 @@ class WatchIterations:
             self._stopping = EarlyStopping(
                 crf.early_stopping_rounds, larger_is_better=evaluator.larger_is_better
             )
-        self._bar = (
-            ProgressBar(crf.max_iter if crf.trainer == "lbfgs" else crf.sweeps)
-            if crf.verbose
-            else None
-        )
+        self._bar = ProgressBar(most_iterations(crf)) if crf.verbose else None
         self._callbacks = [*callbacks, *([] if self._bar is None else [self._bar])]
         self._begin = time.perf_counter()
 

@@ -22,6 +22,7 @@ from crfx.estimators.fitting import (
     read_watched,
 )
 from crfx.estimators.growing import can_go_on, grow
+from crfx.estimators.inducing import Inducer, check_inducible
 from crfx.estimators.iterations import WatchIterations
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.linear_assembly import (
@@ -29,6 +30,7 @@ from crfx.estimators.linear_assembly import (
     free_entries,
     get_weights,
     is_observed,
+    linear_functions,
     new_linear_model,
     parameter_blocks,
     set_weights,
@@ -37,6 +39,7 @@ from crfx.estimators.mini_batches import MiniBatches
 from crfx.estimators.parameters import check_linear_parameters
 from crfx.estimators.sweeping import descent_of, penalty, seeks_step
 from crfx.features import Numbering
+from crfx.features.conjunctions import readable
 from crfx.inference.native import thread_count
 from crfx.model import Model
 from crfx.objectives.base import Objective
@@ -47,6 +50,7 @@ from crfx.potentials.linear import one_blas_thread
 from crfx.scores import IntArray
 from crfx.trainers import lbfgs
 from crfx.trainers.callbacks import Callback, History
+from crfx.trainers.induction import FeatureInduction, settings_of
 from crfx.trainers.parametric import ParametricObjective
 from crfx.trainers.sgd import AveragedParameters, with_good_step
 
@@ -98,6 +102,10 @@ class LinearCRF(LabellingEstimator):
     n_hashed : int, optional
         Columns into which names of features are hashed, say 2**20; None: every name has its own.
         Hashed names are not kept: less memory, and names that share a column share its weights.
+    feature_induction : int or `FeatureInduction`, optional
+        Add conjunctions of features, in so many rounds, to those that score nodes: the ones that
+        raise the likelihood most (McCallum 2003; `crfx.FeatureInduction` tells how, and takes more
+        settings).  By "lbfgs" on sparse X; ``predict`` takes X as before.
     early_stopping_rounds : int, optional
         Stop once ``eval_metric`` has not improved for so many iterations; the best weights are
         restored.
@@ -120,6 +128,8 @@ class LinearCRF(LabellingEstimator):
     Attributes
     ----------
     classes_, coef_, transitions_, n_features_in_, feature_names_in_, best_iteration_, n_iter_
+    induced_features_ : list of tuples
+        The features of every conjunction: names, or column numbers where X has no names.
     history_ : dict of lists, one entry per iteration
         ``objective`` (penalties included), ``seconds``, and ``eval_metric`` where it applies.
     """
@@ -140,6 +150,7 @@ class LinearCRF(LabellingEstimator):
         features: Literal["auto", "observed", "all"] = "auto",
         min_count: int = 1,
         n_hashed: int | None = None,
+        feature_induction: int | FeatureInduction | None = None,
         early_stopping_rounds: int | None = None,
         order: int = 1,
         start_end: bool = True,
@@ -163,6 +174,7 @@ class LinearCRF(LabellingEstimator):
         self.features = features
         self.min_count = min_count
         self.n_hashed = n_hashed
+        self.feature_induction = feature_induction
         self.early_stopping_rounds = early_stopping_rounds
         self.order = order
         self.start_end = start_end
@@ -189,8 +201,8 @@ class LinearCRF(LabellingEstimator):
 
         The arguments are those of `GBCRF.fit`; features that are missing (NaN, or absent from CSR)
         count as 0.  An ``init_model`` that is a LinearCRF with the same ``edges``, ``order`` and
-        ``start_end`` is where the weights start; features and pairs may be new.  Any other stays
-        fixed underneath.
+        ``start_end`` is where the weights start, and has its conjunctions; features and pairs may
+        be new.  Any other stays fixed underneath.
         """
         check_linear_parameters(self)
         start = None if init_model is None else fitted(init_model)
@@ -208,6 +220,8 @@ class LinearCRF(LabellingEstimator):
             grows=grows,
             numbering=Numbering(self.min_count, self.n_hashed),
         )
+        if settings_of(self.feature_induction) is not None:
+            check_inducible(given.data.batch.X)
         callbacks = listed_callbacks(callbacks)
         model, weights = self._begin(given, goes_on)
         watched = read_watched(self, eval_set, given, model)
@@ -294,12 +308,20 @@ class LinearCRF(LabellingEstimator):
     def coef_(self) -> Any:
         """Node weights, (labels, features): CSR where pairs that do not occur have none.
 
-        Rows are in the order of ``classes_``, columns in that of ``feature_names_in_``.
+        Rows are in the order of ``classes_``, columns in that of ``feature_names_in_``,
+        those of ``induced_features_`` after them.
         """
         self._check_fitted()
         node: Any = self.model_.node
         weights = sparse.csr_matrix(node.pattern.matrix(node.weights).T)
         return weights.toarray() if node.pattern.outputs is None else weights
+
+    @property
+    def induced_features_(self) -> list[tuple[Any, ...]]:
+        """The features of every conjunction that ``feature_induction`` has added."""
+        self._check_fitted()
+        found = linear_functions(self.model_)[0].conjunctions
+        return [] if found is None else readable(found.sets(), self.columns_.known_names())
 
     def _sweeps_so_far(self) -> _Sweeps:
         """Where `partial_fit` goes on; after ``fit`` or ``load`` the weights are all there is."""
@@ -326,7 +348,8 @@ class LinearCRF(LabellingEstimator):
             model = new_linear_model(self, given.truth, len(given.classes), least_types)
             return model, np.full(len(get_weights(model)), -1)
         old = start.model_
-        model = new_linear_model(self, given.truth, len(given.classes), old.n_types)
+        conjunctions = linear_functions(old)[0].conjunctions
+        model = new_linear_model(self, given.truth, len(given.classes), old.n_types, conjunctions)
         if (old.n_types is None, old.is_forest) != (model.n_types is None, model.is_forest):
             raise ValueError(
                 "pass parents and edge_types exactly if the model was fitted with them"
@@ -339,12 +362,15 @@ class LinearCRF(LabellingEstimator):
     ) -> None:
         model = self.model_
         model.use_threads(thread_count(self.n_jobs))
-        whole = self._objective(model, given)
+        induction = settings_of(self.feature_induction)
         watch = WatchIterations(self, evaluator, callbacks)
         try:
-            if self.trainer == "lbfgs":
-                found = self._by_lbfgs(whole, watch)
+            if induction is not None:
+                found = Inducer(self, given, induction, watch).train()
+            elif self.trainer == "lbfgs":
+                found = self._by_lbfgs(self._objective(model, given), watch)
             else:
+                whole = self._objective(model, given)
                 found = self._by_sweeps(whole, self._mini_batches(model, given), watch)
         finally:
             watch.close()

@@ -10,9 +10,10 @@ from scipy import sparse
 
 from crfx.batch import Batch
 from crfx.estimators.assembly import check_table_size, count_types
+from crfx.features.conjunctions import Conjunctions
 from crfx.model import Model
 from crfx.objectives.truth import Truth
-from crfx.potentials.linear import LinearFunction, WeightPattern, as_numbers
+from crfx.potentials.linear import LinearFunction, WeightPattern, with_conjunctions
 from crfx.potentials.newton import linear_features
 from crfx.potentials.sum import lifted
 from crfx.potentials.transitions import Tables
@@ -32,7 +33,11 @@ Array64 = npt.NDArray[np.float64]
 
 
 def new_linear_model(
-    crf: LinearCRF, truth: Truth, n_labels: int, least_types: int | None = None
+    crf: LinearCRF,
+    truth: Truth,
+    n_labels: int,
+    least_types: int | None = None,
+    conjunctions: Conjunctions | None = None,
 ) -> Model:
     """A model whose weights are all 0, with ``least_types`` edge types or more."""
     batch = truth.batch
@@ -43,7 +48,9 @@ def new_linear_model(
     model = Model(
         order=crf.order,
         n_labels=n_labels,
-        node=LinearFunction(_node_pattern(crf, truth, n_labels)),
+        node=LinearFunction(
+            _node_pattern(crf, truth, n_labels, conjunctions), conjunctions=conjunctions
+        ),
         edge_family=crf.edges,
         n_types=n_types,
         is_forest=batch.parents is not None,
@@ -66,11 +73,15 @@ def is_observed(crf: LinearCRF, X: Any) -> bool:
     return crf.features == "observed" or (crf.features == "auto" and sparse.issparse(X))
 
 
-def _node_pattern(crf: LinearCRF, truth: Truth, n_labels: int) -> WeightPattern:
+def _node_pattern(
+    crf: LinearCRF, truth: Truth, n_labels: int, conjunctions: Conjunctions | None
+) -> WeightPattern:
     X: Any = truth.batch.X
     if not is_observed(crf, X):
-        return WeightPattern.all(X.shape[1], n_labels)
-    return WeightPattern.observed(sparse.csr_matrix(as_numbers(X)), truth.labels, n_labels)
+        n_more = 0 if conjunctions is None else len(conjunctions)
+        return WeightPattern.all(X.shape[1] + n_more, n_labels)
+    X = sparse.csr_matrix(with_conjunctions(X, conjunctions))
+    return WeightPattern.observed(X, truth.labels, n_labels)
 
 
 def _edge_patterns(crf: LinearCRF, truth: Truth, model: Model) -> list[WeightPattern]:

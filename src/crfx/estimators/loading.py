@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from crfx.estimators.linear import LinearCRF
 from crfx.estimators.packing import pack_model, unpack_model
 from crfx.features import Columns, HashedVocabulary, Vocabulary
 from crfx.io.model_file import Contents, read, write
+from crfx.trainers.induction import FeatureInduction
 
 CLASSES: dict[str, Callable[..., Any]] = {"GBCRF": GBCRF, "LinearCRF": LinearCRF}
 COUNTS = {"GBCRF": "n_rounds", "LinearCRF": "n_iter"}
@@ -36,7 +38,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
             "arguments": _plain_arguments(estimator),
             "labels": _plain_labels(estimator.classes_),
             "n_features": columns.n,
-            "feature_names": _feature_names(columns),
+            "feature_names": columns.known_names(),
             "from_words": columns.vocabulary is not None,
             "hashed": isinstance(columns.vocabulary, HashedVocabulary),
             "categories": _plain_categories(columns),
@@ -65,7 +67,10 @@ def _unpack(contents: Contents) -> Any:
     values = contents.values
     if values["class"] not in CLASSES:
         raise ValueError(f"it holds a {values['class']}, which this crfx does not know")
-    estimator = CLASSES[values["class"]](**values["arguments"])
+    arguments = dict(values["arguments"])
+    if isinstance(arguments.get("feature_induction"), dict):
+        arguments["feature_induction"] = FeatureInduction(**arguments["feature_induction"])
+    estimator = CLASSES[values["class"]](**arguments)
     estimator.classes_ = np.array(values["labels"])
     if estimator.classes_.shape != (int(values["model"]["n_labels"]),):
         raise ValueError("its labels are not as many as its scores")
@@ -95,6 +100,8 @@ def _plain_arguments(estimator: Any) -> dict[str, Any]:
         )
     if callable(arguments.get("eval_metric")):
         arguments["eval_metric"] = "loss"  # a function; needed in training only
+    if isinstance(arguments.get("feature_induction"), FeatureInduction):
+        arguments["feature_induction"] = asdict(arguments["feature_induction"])
     state = arguments.get("random_state")
     if state is not None and not isinstance(state, int | np.integer):
         arguments["random_state"] = None  # a generator; needed in training only
@@ -124,12 +131,6 @@ def _plain_categories(columns: Columns) -> dict[str, list[Any]]:
                 "cannot be saved"
             )
     return columns.categories
-
-
-def _feature_names(columns: Columns) -> list[str] | None:
-    if isinstance(columns.vocabulary, HashedVocabulary):
-        return None
-    return columns.names if columns.vocabulary is None else columns.vocabulary.names()
 
 
 def _columns(values: dict[str, Any]) -> Columns:

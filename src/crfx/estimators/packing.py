@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from crfx.estimators.assembly import MOST_ENTRIES
+from crfx.features.conjunctions import Conjunctions
 from crfx.io.model_file import Contents
 from crfx.model import Model
 from crfx.potentials import tree_format
@@ -126,9 +127,34 @@ def _pack_linear(function: LinearFunction, name: str, contents: Contents) -> Non
     contents.arrays[f"{name}.starts"] = matrix.indptr.astype(np.int64)
     contents.arrays[f"{name}.outputs"] = matrix.indices.astype(np.int32)
     contents.arrays[f"{name}.weights"] = matrix.data
+    if function.conjunctions is not None:
+        contents.arrays[f"{name}.conjunctions.starts"] = function.conjunctions.starts
+        contents.arrays[f"{name}.conjunctions.columns"] = function.conjunctions.columns
 
 
-def _linear(contents: Contents, name: str, n_outputs: int, n_features: int) -> LinearFunction:
+def _conjunctions(contents: Contents, name: str, n_columns: int) -> Conjunctions | None:
+    """None where there are none; files without them do not speak of them."""
+    if f"{name}.conjunctions.starts" not in contents.arrays:
+        return None
+    starts, columns = (
+        contents.arrays[f"{name}.conjunctions.{part}"] for part in ("starts", "columns")
+    )
+    if not (starts.dtype == columns.dtype == np.int64 and starts.ndim == columns.ndim == 1):
+        raise ValueError(f"the conjunctions of {name} are of another type")
+    if len(starts) < 2 or starts[0] != 0 or starts[-1] != len(columns):
+        raise ValueError(f"the conjunctions of {name} begin and end in wrong places")
+    if (np.diff(starts) < 2).any() or columns.min() < 0 or columns.max() >= n_columns:
+        raise ValueError(f"the conjunctions of {name} are not of two or more columns")
+    rises = np.diff(columns) > 0
+    rises[starts[1:-1] - 1] = True  # from one to the next
+    if not rises.all():
+        raise ValueError(f"the conjunctions of {name} are not in order")
+    return Conjunctions(starts, columns)
+
+
+def _linear(contents: Contents, name: str, n_outputs: int, n_columns: int) -> LinearFunction:
+    conjunctions = _conjunctions(contents, name, n_columns)
+    n_features = n_columns + (0 if conjunctions is None else len(conjunctions))
     starts, outputs, weights = (
         contents.arrays[f"{name}.{part}"] for part in ("starts", "outputs", "weights")
     )
@@ -143,11 +169,11 @@ def _linear(contents: Contents, name: str, n_outputs: int, n_features: int) -> L
     if not np.isfinite(weights).all():
         raise ValueError(f"the weights {name} are not all finite")
     if len(outputs) == n_features * n_outputs:
-        return LinearFunction(WeightPattern.all(n_features, n_outputs), weights)
+        return LinearFunction(WeightPattern.all(n_features, n_outputs), weights, conjunctions)
     matrix = sparse.csr_matrix((weights, outputs, starts), shape=(n_features, n_outputs))
     if not matrix.has_canonical_format:
         raise ValueError(f"the weights {name} are not in order")
-    return LinearFunction(*WeightPattern.of_matrix(matrix))
+    return LinearFunction(*WeightPattern.of_matrix(matrix), conjunctions)
 
 
 def _named_functions(model: Model) -> list[tuple[str, Function]]:

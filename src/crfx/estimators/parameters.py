@@ -8,6 +8,7 @@ import numpy as np
 
 from crfx.estimators.evaluation import check_metric
 from crfx.objectives import curvature as curvatures
+from crfx.trainers.induction import FeatureInduction, settings_of
 
 if TYPE_CHECKING:
     from crfx.estimators.gbcrf import GBCRF
@@ -79,6 +80,30 @@ def check_linear_parameters(crf: LinearCRF) -> None:
             raise ValueError(f"n_hashed is {crf.n_hashed}: it must be below 2**31")
         if crf.min_count > 1:
             raise ValueError("hashed names are not kept, nor counted: n_hashed needs min_count=1")
+    if crf.feature_induction is not None:
+        _check_induction(crf)
+
+
+def _check_induction(crf: LinearCRF) -> None:
+    given = crf.feature_induction
+    if not isinstance(given, FeatureInduction):
+        _check_whole("feature_induction", given, 0)
+    settings = settings_of(given)
+    assert settings is not None
+    name = "feature_induction: "
+    for field in ("rounds", "iterations"):
+        _check_whole(name + field, getattr(settings, field), 0)
+    for field in ("per_round", "candidates"):
+        _check_whole(name + field, getattr(settings, field), 1)
+    for field in ("min_count", "min_gain"):
+        _check_not_negative(name + field, getattr(settings, field))
+    if not _is_number(settings.confidence) or not 0 < settings.confidence <= 1:
+        raise ValueError(f"{name}confidence is {settings.confidence!r}: it must lie in (0, 1]")
+    if crf.trainer != "lbfgs":
+        raise ValueError(
+            f'feature_induction is for trainer "lbfgs", not {crf.trainer!r}: it asks for weights '
+            "near the minimum of the likelihood, from where new ones start at 0"
+        )
 
 
 def _check_common(crf: Any) -> None:

@@ -2,7 +2,7 @@
 
 Rows are positions.  `matrices` stacks arrays, CSR matrices and data frames; `words` reads dicts and
 texts, `templates` makes such texts of columns, `windows` puts neighbours side by side; `columns`
-says whether features are those a model was fitted on.
+says whether features are those a model was fitted on; `conjunctions` multiplies columns.
 """
 
 from crfx.features.columns import Columns

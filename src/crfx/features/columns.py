@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from crfx.features.matrices import is_categorical, is_frame
-from crfx.features.words import Vocabulary
+from crfx.features.words import HashedVocabulary, Vocabulary
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,12 @@ class Columns:
         if not len(vocabulary):
             raise ValueError("X has no features: its positions are all empty")
         return cls(len(vocabulary), vocabulary=vocabulary)
+
+    def known_names(self) -> list[str] | None:
+        """Their names; None where they have none, or none were kept."""
+        if isinstance(self.vocabulary, HashedVocabulary):
+            return None
+        return self.names if self.vocabulary is None else self.vocabulary.names()
 
     def matched(self, X: Any, *, training: bool = False) -> Any:
         """X with the same columns, or an error; categories numbered as they were in training.

@@ -14,6 +14,7 @@ from scipy import sparse
 from threadpoolctl import ThreadpoolController
 
 from crfx import _core
+from crfx.features.conjunctions import Conjunctions
 from crfx.scores import IntArray
 
 Array32 = npt.NDArray[np.float32]
@@ -58,12 +59,25 @@ class WeightPattern:
         free = None if self.free is None else self.free[at]
         return WeightPattern(starts, outputs, self.n_outputs, free), at
 
+    def followed_by(self, more: WeightPattern) -> WeightPattern:
+        """The pattern of these features, then of ``more``."""
+        starts = np.concatenate([self.starts, self.n_weights + more.starts[1:]])
+        if self.outputs is None and more.outputs is None:
+            return WeightPattern(starts, None, self.n_outputs)
+        outputs = np.concatenate([self._listed_outputs(), more._listed_outputs()])
+        free = np.concatenate(
+            [np.ones(one.n_weights, bool) if one.free is None else one.free for one in (self, more)]
+        )
+        return WeightPattern(starts, outputs, self.n_outputs, None if free.all() else free)
+
+    def _listed_outputs(self) -> npt.NDArray[np.int32]:
+        if self.outputs is not None:
+            return self.outputs
+        return np.tile(np.arange(self.n_outputs, dtype=np.int32), self.n_features)
+
     def matrix(self, weights: Array64) -> Any:
         """(features, outputs) CSR of the weights that are free, zeros among them included."""
-        outputs = self.outputs
-        if outputs is None:
-            outputs = np.tile(np.arange(self.n_outputs, dtype=np.int32), self.n_features)
-        starts = self.starts
+        outputs, starts = self._listed_outputs(), self.starts
         if self.free is not None:
             kept = np.concatenate([[0], np.cumsum(self.free)])
             starts, outputs, weights = kept[starts], outputs[self.free], weights[self.free]
@@ -124,12 +138,20 @@ class WeightPattern:
 
 
 class LinearFunction:
-    """Scores X W, a parametric function: (rows, outputs) from (rows, features)."""
+    """Scores X W, a parametric function: (rows, outputs) from (rows, features).
+
+    ``conjunctions`` of columns, where there are some, are the last of its features.
+    """
 
     n_rounds = 0
 
-    def __init__(self, pattern: WeightPattern, weights: Array64 | None = None) -> None:
-        self.pattern = pattern
+    def __init__(
+        self,
+        pattern: WeightPattern,
+        weights: Array64 | None = None,
+        conjunctions: Conjunctions | None = None,
+    ) -> None:
+        self.pattern, self.conjunctions = pattern, conjunctions
         self.weights = np.zeros(pattern.n_weights) if weights is None else weights
         self.n_jobs = 1
 
@@ -138,9 +160,16 @@ class LinearFunction:
         """How many scores a row has."""
         return self.pattern.n_outputs
 
+    @property
+    def n_columns(self) -> int:
+        """How many of its features are columns of X."""
+        return self.pattern.n_features - (
+            0 if self.conjunctions is None else len(self.conjunctions)
+        )
+
     def prepare(self, X: Any) -> PreparedFeatures:
         """Features in the form that training needs again and again."""
-        X = as_numbers(X)
+        X = with_conjunctions(X, self.conjunctions)
         if not sparse.issparse(X) and self.pattern.outputs is None:
             return DenseFeatures(X, self.pattern.n_outputs, self.n_jobs)
         return SparseFeatures(sparse.csr_matrix(X), self.pattern, self.n_jobs)
@@ -149,6 +178,7 @@ class LinearFunction:
         """Features of some rows, with the weights they touch only, and where these are."""
         if not sparse.issparse(X):
             return self.prepare(X), np.arange(self.pattern.n_weights)
+        X = X if self.conjunctions is None else with_conjunctions(X, self.conjunctions)
         touched, local = np.unique(X.indices, return_inverse=True)
         pattern, at = self.pattern.take(touched)
         shape = X.shape[0], len(touched)
@@ -268,6 +298,12 @@ def compressed(X: Any) -> tuple[Any, Any, Any]:
     """Starts, indices and values of CSR or CSC; values are None where all are 1."""
     values = None if (X.data == 1).all() else np.ascontiguousarray(X.data, np.float32)
     return X.indptr.astype(np.int64), X.indices.astype(np.int32, copy=False), values
+
+
+def with_conjunctions(X: Any, conjunctions: Conjunctions | None) -> Any:
+    """As `as_numbers`; CSR where there are conjunctions, which come last."""
+    X = as_numbers(X)
+    return X if conjunctions is None else conjunctions.widened(sparse.csr_matrix(X))
 
 
 def as_numbers(X: Any) -> Any:

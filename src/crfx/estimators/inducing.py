@@ -1,0 +1,110 @@
+"""L-BFGS and rounds of feature induction in turn, for a LinearCRF."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from crfx.estimators.fitting import Training
+from crfx.estimators.iterations import WatchIterations
+from crfx.estimators.linear_assembly import (
+    get_weights,
+    is_observed,
+    linear_functions,
+    set_weights,
+)
+from crfx.estimators.sweeping import penalty
+from crfx.features import take_rows
+from crfx.features.conjunctions import Conjunctions, canonical
+from crfx.inference.sum_product import summed
+from crfx.model import Model
+from crfx.potentials.linear import LinearFunction, WeightPattern, as_numbers
+from crfx.trainers import lbfgs
+from crfx.trainers.induction import FeatureInduction, Positions, choose
+from crfx.trainers.parametric import ParametricObjective
+
+if TYPE_CHECKING:
+    from crfx.estimators.linear import LinearCRF
+
+Array64 = npt.NDArray[np.float64]
+
+
+def check_inducible(X: Any) -> None:
+    """Raise ValueError where conjunctions of the columns of X cannot be chosen."""
+    if not sparse.issparse(X):
+        raise ValueError(
+            "feature_induction needs sparse features (CSR, dicts, texts or a Template): where X is "
+            "dense every column occurs with every other at every position, which suggests nothing"
+        )
+
+
+class Inducer:
+    """Trains the model of an estimator, and adds conjunctions to it in between."""
+
+    def __init__(
+        self, crf: LinearCRF, given: Training, settings: FeatureInduction, watch: WatchIterations
+    ) -> None:
+        self.crf, self.given, self.settings, self.watch = crf, given, settings, watch
+        self.is_stopped = False
+        self._rows = np.flatnonzero(given.truth.labels >= 0)
+        self._X = canonical(take_rows(as_numbers(given.data.batch.X), self._rows))
+
+    def train(self) -> Array64:
+        """Return the weights that training ends with; the model has their features."""
+        model, settings = self.crf.model_, self.settings
+        for _ in range(settings.rounds):
+            whole = self.crf._objective(model, self.given)
+            set_weights(model, self._descend(whole, min(settings.iterations, self.crf.max_iter)))
+            if self.is_stopped:
+                return get_weights(model)
+            more = self._chosen(whole)
+            if not len(more):
+                break
+            self._widen(model, more)
+        return self._descend(self.crf._objective(model, self.given), self.crf.max_iter)
+
+    def _descend(self, whole: ParametricObjective, max_iter: int) -> Array64:
+        def watch(weights: Array64, value: float) -> bool:
+            self.is_stopped = self.watch(weights, value)
+            return self.is_stopped
+
+        crf, start = self.crf, get_weights(self.crf.model_)
+        return lbfgs.minimise(whole, start, watch, max_iter=max_iter, tol=crf.tol, l1=crf.l1)
+
+    def _chosen(self, whole: ParametricObjective) -> Conjunctions:
+        """New conjunctions, by the marginals of the model as it is."""
+        crf, truth = self.crf, self.given.truth
+        p = summed(whole.problem(get_weights(crf.model_)), None, None, n_jobs=crf.n_jobs).node
+        weights = truth.row_weights
+        at = Positions(
+            np.clip(p[self._rows].astype(np.float64), 0.0, 1.0),
+            truth.labels[self._rows],
+            np.ones(len(self._rows)) if weights is None else weights[self._rows].astype(np.float64),
+            crf.l1,
+            penalty(crf),
+            is_observed(crf, self._X),
+        )
+        known = linear_functions(crf.model_)[0].conjunctions or Conjunctions.of([])
+        return choose(self._X, known, at, self.settings)[0]
+
+    def _widen(self, model: Model, more: Conjunctions) -> None:
+        """Let the nodes of the model have more conjunctions, whose weights are 0."""
+        node, truth = linear_functions(model)[0], self.given.truth
+        if node.pattern.outputs is None:
+            pattern = WeightPattern.all(len(more), node.n_outputs)
+        else:
+            codes = truth.labels[self._rows]
+            pattern = WeightPattern.observed(more.of_matrix(self._X), codes, node.n_outputs)
+        conjunctions = more if node.conjunctions is None else node.conjunctions.joined(more)
+        model.node = LinearFunction(
+            node.pattern.followed_by(pattern),
+            np.concatenate([node.weights, np.zeros(pattern.n_weights)]),
+            conjunctions,
+        )
+        model.node.use_threads(node.n_jobs)
+        if self.watch.best is not None:  # those of nodes come first
+            places = np.full(pattern.n_weights, len(node.weights))
+            self.watch.best = np.insert(self.watch.best, places, 0.0)

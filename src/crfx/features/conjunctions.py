@@ -1,0 +1,159 @@
+"""Conjunctions of columns: products of some columns of a sparse matrix, as columns of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+Ints = npt.NDArray[np.int64]
+
+MOST_PAIRS = 5_000_000
+"""Pairs of entries that are looked at when pairs of columns are sought: some 200 MB."""
+
+
+@dataclass(frozen=True, eq=False)
+class Conjunctions:
+    """Sets of columns; the value of a conjunction is the product of the values of its columns.
+
+    Set k is ``columns[starts[k]:starts[k + 1]]``, rising.
+    """
+
+    starts: Ints
+    columns: Ints
+
+    @classmethod
+    def of(cls, sets: Iterable[Iterable[int]]) -> Conjunctions:
+        """From sets of column numbers."""
+        ordered = [sorted(set(own)) for own in sets]
+        starts = np.cumsum([0, *map(len, ordered)]).astype(np.int64)
+        return cls(starts, np.array([c for own in ordered for c in own], dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def sets(self) -> list[tuple[int, ...]]:
+        """The column numbers of every conjunction."""
+        columns, starts = self.columns.tolist(), self.starts.tolist()
+        return [tuple(columns[starts[k] : starts[k + 1]]) for k in range(len(self))]
+
+    def joined(self, more: Conjunctions) -> Conjunctions:
+        """These, then ``more``."""
+        starts = np.concatenate([self.starts, self.starts[-1] + more.starts[1:]])
+        return Conjunctions(starts, np.concatenate([self.columns, more.columns]))
+
+    def take(self, chosen: npt.NDArray[np.integer[Any]]) -> Conjunctions:
+        """Some of them, in the order given."""
+        own = self.sets()
+        return Conjunctions.of(own[k] for k in chosen.tolist())
+
+    def of_matrix(self, X: Any) -> Any:
+        """(rows, conjunctions) CSR of float32, without zeros.
+
+        The rarest column of each conjunction says where to look, the others are looked up there:
+        O(sum over conjunctions of size times the count of the rarest column).
+        """
+        X = canonical(X)
+        columns, sizes = self._rarest_first(X), np.diff(self.starts)
+        rare = X.tocsc()
+        which, at = _ranges(rare.indptr.astype(np.int64), columns[self.starts[:-1]])
+        rows, values = rare.indices[at].astype(np.int64), rare.data[at]
+        for place in range(1, int(sizes.max(initial=1))):
+            longer = np.flatnonzero(sizes[which] > place)
+            others = columns[self.starts[which[longer]] + place]
+            factors = np.ones(len(which), np.float32)
+            if len(longer):
+                factors[longer] = np.asarray(X[rows[longer], others]).reshape(-1)
+            values = values * factors
+            kept = np.flatnonzero(values)
+            which, rows, values = which[kept], rows[kept], values[kept]
+        return sparse.csr_matrix((values, (rows, which)), shape=(X.shape[0], len(self)))
+
+    def _rarest_first(self, X: Any) -> Ints:
+        """The columns, ordered by how often they occur in each set."""
+        counts = np.bincount(X.indices, minlength=X.shape[1])
+        owner = np.repeat(np.arange(len(self)), np.diff(self.starts))
+        return self.columns[np.lexsort((counts[self.columns], owner))]
+
+    def widened(self, X: Any) -> Any:
+        """X, CSR, with the conjunctions behind its columns."""
+        return sparse.hstack([X, self.of_matrix(X)], format="csr", dtype=np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Pairs of columns that occur together, and where: (entries,) ``which`` pair, row and value."""
+
+    left: Ints
+    right: Ints
+    which: Ints
+    rows: Ints
+    values: npt.NDArray[np.float32]
+
+
+def pairs_in(X: Any, rows: Ints, most: int = MOST_PAIRS) -> Pairs:
+    """All pairs of columns that are not 0 together at the rows named, of a canonical CSR matrix.
+
+    The first rows count until there are ``most`` pairs of entries, a row counts whole.  O(pairs of
+    entries) in time, up to a logarithm, and in memory.
+    """
+    counts = np.diff(X.indptr).astype(np.int64)[rows]
+    entries = counts * (counts - 1) // 2
+    rows = rows[np.concatenate([[0], np.cumsum(entries)])[:-1] < most]
+    counts = counts[: len(rows)]
+    codes, owners, values = [], [], []
+    for size in np.unique(counts[counts > 1]):
+        own = rows[counts == size]
+        at = X.indptr[own].astype(np.int64)[:, None] + np.arange(size)
+        first, second = np.triu_indices(size, 1)
+        columns, numbers = X.indices[at].astype(np.int64), X.data[at]
+        codes.append((columns[:, first] * X.shape[1] + columns[:, second]).reshape(-1))
+        values.append((numbers[:, first] * numbers[:, second]).reshape(-1))
+        owners.append(np.repeat(own, len(first)))
+    if not codes:
+        none = np.zeros(0, np.int64)
+        return Pairs(none, none, none, none, np.zeros(0, np.float32))
+    distinct, which = np.unique(np.concatenate(codes), return_inverse=True)
+    left, right = np.divmod(distinct, X.shape[1])
+    return Pairs(left, right, which, np.concatenate(owners), np.concatenate(values))
+
+
+def canonical(X: Any) -> Any:
+    """CSR whose rows are sorted, without doubles and zeros; X itself is left as it is."""
+    if X.has_canonical_format and X.data.all():
+        return X
+    X = sparse.csr_matrix((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
+    X.sum_duplicates()
+    X.eliminate_zeros()
+    return X
+
+
+def column_keys(X: Any) -> npt.NDArray[np.uint64]:
+    """(columns,) numbers that agree where columns do, and else hardly ever; X is canonical."""
+    random = np.random.default_rng(0)  # any numbers do, but always the same
+    marks = random.integers(1, 2**63, size=X.shape[0], dtype=np.uint64)
+    columns = X.tocsc()
+    bits = columns.data.astype(np.float32).view(np.uint32).astype(np.uint64)
+    odd = 2 * bits + 1  # those of 1.0 end in zeros, which would wipe out most of a mark
+    total = np.concatenate([[np.uint64(0)], np.cumsum(marks[columns.indices] * odd)])
+    keys: npt.NDArray[np.uint64] = total[columns.indptr[1:]] - total[columns.indptr[:-1]]
+    return keys
+
+
+def readable(sets: Sequence[tuple[int, ...]], names: Sequence[str] | None) -> list[tuple[Any, ...]]:
+    """Column numbers as names, where there are names."""
+    if names is None:
+        return list(sets)
+    return [tuple(names[column] for column in own) for own in sets]
+
+
+def _ranges(starts: Ints, chosen: Ints) -> tuple[Ints, Ints]:
+    """Of ranges starts[c] to starts[c + 1]: (entries,) which of those chosen, and the place."""
+    sizes = starts[chosen + 1] - starts[chosen]
+    which = np.repeat(np.arange(len(chosen)), sizes)
+    begins = np.cumsum(sizes) - sizes
+    return which, np.arange(len(which)) + (starts[chosen] - begins)[which]

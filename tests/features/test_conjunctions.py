@@ -1,0 +1,108 @@
+"""Conjunctions of columns: their values, the pairs that occur, columns that are the same."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from crfx.features.conjunctions import Conjunctions, canonical, column_keys, pairs_in, readable
+
+RANDOM = np.random.default_rng(0)
+DENSE = (RANDOM.integers(-3, 4, (40, 7)) * (RANDOM.random((40, 7)) < 0.6)).astype(np.float32)
+X = sparse.csr_matrix(DENSE)
+SETS = [(0, 3), (1, 2, 5), (4, 6), (0, 1, 2, 3)]
+
+
+def untidy(matrix):
+    """The same numbers: rows unsorted, entries doubled (in halves), zeros stored."""
+    parts = []
+    for row in range(matrix.shape[0]):
+        columns = np.arange(matrix.shape[1])[::-1]
+        parts.append((np.r_[columns, columns], np.r_[matrix[row, ::-1], matrix[row, ::-1]] / 2))
+    indices, data = (np.concatenate(each) for each in zip(*parts, strict=True))
+    starts = np.arange(matrix.shape[0] + 1) * 2 * matrix.shape[1]
+    return sparse.csr_matrix((data.astype(np.float32), indices, starts), shape=matrix.shape)
+
+
+@pytest.mark.parametrize("matrix", [X, untidy(DENSE)], ids=["canonical", "untidy"])
+def test_values_are_products(matrix):
+    before = matrix.copy()
+    found = Conjunctions.of(SETS).of_matrix(matrix)
+    expected = np.column_stack([DENSE[:, list(own)].prod(axis=1) for own in SETS])
+    np.testing.assert_array_equal(found.toarray(), expected)
+    assert found.nnz == np.count_nonzero(expected) > 0
+    for name in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(matrix, name), getattr(before, name))
+
+
+def test_canonical_is_without_doubles_and_zeros():
+    matrix = untidy(DENSE)
+    assert matrix.nnz == 2 * DENSE.size
+    tidy = canonical(matrix)
+    np.testing.assert_array_equal(tidy.toarray(), DENSE)
+    assert tidy.nnz == np.count_nonzero(DENSE)
+    assert tidy.has_canonical_format
+    assert canonical(tidy) is tidy
+    assert matrix.nnz == 2 * DENSE.size
+
+
+def test_they_come_behind_the_columns():
+    wide = Conjunctions.of(SETS).widened(X).toarray()
+    np.testing.assert_array_equal(wide[:, :7], DENSE)
+    np.testing.assert_array_equal(wide[:, 7:], Conjunctions.of(SETS).of_matrix(X).toarray())
+
+
+@pytest.mark.parametrize("rows", [0, 1])
+def test_few_rows_and_columns_that_never_occur(rows):
+    found = Conjunctions.of([(0, 1), (2, 4)]).of_matrix(sparse.csr_matrix((rows, 5)))
+    assert found.shape == (rows, 2)
+    assert found.nnz == 0
+
+
+def test_sets_are_kept_joined_and_taken():
+    some = Conjunctions.of([(3, 0), (5, 1, 2)])
+    assert some.sets() == [(0, 3), (1, 2, 5)]
+    both = some.joined(Conjunctions.of([(6, 4)]))
+    assert both.sets() == [(0, 3), (1, 2, 5), (4, 6)]
+    assert both.take(np.array([2, 0])).sets() == [(4, 6), (0, 3)]
+    assert len(Conjunctions.of([]).joined(some)) == 2
+
+
+def test_pairs_are_all_that_occur_at_the_rows():
+    rows = np.array([7, 3, 20, 11])
+    pairs = pairs_in(X, rows)
+    found = {
+        (row, left, right): value
+        for row, left, right, value in zip(
+            pairs.rows, pairs.left[pairs.which], pairs.right[pairs.which], pairs.values, strict=True
+        )
+    }
+    expected = {
+        (row, left, right): DENSE[row, left] * DENSE[row, right]
+        for row in rows
+        for left in range(7)
+        for right in range(left + 1, 7)
+        if DENSE[row, left] and DENSE[row, right]
+    }
+    assert found == expected
+    assert len(pairs.which) == len(expected)
+    assert len(set(zip(pairs.left, pairs.right, strict=True))) == len(pairs.left)
+
+
+def test_the_first_rows_count_where_there_are_too_many_pairs():
+    rows = np.array([7, 3, 20, 11])
+    n_first = len(pairs_in(X, rows[:1]).which)
+    assert set(pairs_in(X, rows, most=n_first).rows) == {7}
+    assert set(pairs_in(X, rows, most=n_first + 1).rows) == {7, 3}
+    assert len(pairs_in(sparse.csr_matrix((3, 4)), np.arange(3)).which) == 0
+
+
+def test_keys_tell_columns_apart():
+    twice = np.column_stack([DENSE, DENSE[:, 2], 2 * DENSE[:, 2], DENSE[:, 2] != 0])
+    keys = column_keys(canonical(sparse.csr_matrix(twice.astype(np.float32))))
+    assert keys[7] == keys[2]
+    assert len(set(keys.tolist())) == 9
+
+
+def test_names_where_there_are_some():
+    assert readable([(0, 2)], ["a", "b", "c"]) == [("a", "c")]
+    assert readable([(0, 2)], None) == [(0, 2)]
