@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crfx import LinearCRF
+from crfx import FeatureInduction, LinearCRF
 from crfx.estimators import mini_batches
 
 ROUNDING = 1e-5
@@ -58,6 +58,16 @@ def test_the_same_weights(monkeypatch, trainer, arguments):
 )
 def test_with_weights_types_and_numbers(monkeypatch, trainer, fit):
     quick, slow = both(monkeypatch, {"trainer": trainer}, **fit)
+    for a, b in zip(quick, slow, strict=True):
+        np.testing.assert_allclose(a, b, rtol=ROUNDING, atol=ROUNDING)
+
+
+def test_from_a_model_that_has_conjunctions(monkeypatch):
+    settings = FeatureInduction(rounds=1, min_count=1, min_gain=0.0, confidence=1.0)
+    start = LinearCRF(feature_induction=settings, max_iter=5).fit(X, Y)
+    assert start.induced_features_
+    quick, slow = both(monkeypatch, {"trainer": "perceptron"}, init_model=start)
+    assert len(quick[0]) == len(start.model_.node.weights)
     for a, b in zip(quick, slow, strict=True):
         np.testing.assert_allclose(a, b, rtol=ROUNDING, atol=ROUNDING)
 

@@ -19,7 +19,7 @@ from crfx.objectives.base import Objective
 from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.perceptron import PerceptronLoss
 from crfx.objectives.truth import UNKNOWN, Truth
-from crfx.potentials.linear import LinearFunction, compressed
+from crfx.potentials.linear import LinearFunction, compressed, with_conjunctions
 from crfx.trainers.sgd import SMALLEST_SHRINKAGE, AveragedParameters, Steps
 
 Free = dict[str, npt.NDArray[np.bool_]]
@@ -70,7 +70,7 @@ def _sweeps(model: Model, truth: Truth, free: Free | None, X: Any) -> Any:
     types: Any = truth.batch.edge_types if model.n_types is not None else None
     offsets: Any = truth.batch.offsets
     return _core.Sweeps(
-        *compressed(X),
+        *compressed(with_conjunctions(X, node.conjunctions)),
         node.pattern.starts,
         node.pattern.outputs,
         _free_parameters(model, node, free),
