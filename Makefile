@@ -88,6 +88,7 @@ $(BENCH_DONE): pyproject.toml | $(BUILD_DONE)
 bench: $(BENCH_DONE) ## measure the core against its peers
 	$(PY) benchmarks/inference.py $(BENCH_ARGS)
 	$(PY) benchmarks/boosting.py
+	$(PY) benchmarks/linear.py
 
 demo: $(BUILD_DONE) ## read handwritten digit strings, without and with their structure
 	@$(BIN)/crfx demo

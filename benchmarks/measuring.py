@@ -45,7 +45,8 @@ def machine() -> dict[str, object]:
         "system": platform.system(),
         "python": platform.python_version(),
         "versions": {
-            name: _version(name) for name in ("crfx", "numpy", "xgboost", "torch", "pytorch-crf")
+            name: _version(name)
+            for name in ("crfx", "numpy", "xgboost", "torch", "pytorch-crf", "python-crfsuite")
         },
         "commit": _commit(),
         "date": datetime.date.today().isoformat(),
@@ -57,9 +58,12 @@ def peak_memory() -> int:
 
     Not getrusage: its maximum is inherited from the process that started this one.
     """
-    status = Path("/proc/self/status").read_text(encoding="utf-8")
-    line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
-    return int(line.split()[1]) * 1024
+    return _status_bytes("VmHWM:")
+
+
+def held_memory() -> int:
+    """Bytes this process holds now (Linux)."""
+    return _status_bytes("VmRSS:")
 
 
 def command_line() -> str:
@@ -81,6 +85,12 @@ def write_whole(path: Path, text: str) -> None:
 def write_json(path: Path, content: object) -> None:
     """Write readable JSON, whole or not at all."""
     write_whole(path, json.dumps(content, indent=1) + "\n")
+
+
+def _status_bytes(name: str) -> int:
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    line = next(line for line in status.splitlines() if line.startswith(name))
+    return int(line.split()[1]) * 1024
 
 
 def _processor() -> str:

@@ -62,3 +62,39 @@ def test_the_benchmark_measures_what_it_claims(benchmark):
     for row in rows:
         assert set(row["seconds"]) == {"product"} | names
         assert all(0 < seconds < 60 for seconds in row["seconds"].values())
+
+
+def test_both_tools_are_given_the_same_features(load_benchmark):
+    linear = load_benchmark("linear")
+    sentence = [("The", "DT"), ("cats", "NNS"), ("a=b", "SYM")]
+    template = linear.Template(linear.CHUNKING, ("word", "pos"))
+    dicts = linear.as_dicts(template, sentence, {})
+    names = [[f"{key}={text}" for key, text in position.items()] for position in dicts]
+    assert names == template.features(sentence)
+    assert dicts[0]["word[0]"] is sentence[0][0]
+
+
+@pytest.mark.parametrize(("ours", "word"), [(0.019, "reached"), (0.021, "**missed**")])
+def test_the_page_about_linear_crfs_judges_each_target(load_benchmark, ours, word):
+    linear = load_benchmark("linear")
+    both = {"ours": ours, "crfsuite": 0.2}
+    part = {
+        "command": "python benchmarks/linear.py",
+        "machine": {**linear.machine(), "date": "today"},
+        "took": 60.0,
+        "instances": 1,
+        "positions": 10,
+        "iterations": 1,
+        "repeats": 1,
+        "seconds": {"prepared": both, "dicts": {"ours": 0.1, "crfsuite": 0.3}},
+    }
+    text = linear.page({"tagging": part})
+    assert f"(≥ 10: {word})" in text
+    assert "(≥ 2: reached)" in text
+    assert "## Memory" not in text
+
+
+def test_a_run_is_near_from_the_first_iteration_that_is_low_enough(load_benchmark):
+    trace = load_benchmark("linear").Trace(objectives=[3.0, 1.0, 2.0, 0.5])
+    assert trace.first_below(1.5) == 1
+    assert trace.first_below(0.1) is None

@@ -1,0 +1,120 @@
+"""The one door to CRFsuite (python-crfsuite): trained and asked for tags, with a watch in hand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+LOSS, TRIALS, SIZE = "Loss: ", "Line search trials: ", "Number of features: "
+
+
+@dataclass
+class Trace:
+    """One training run: seconds and objective after every iteration, from the call that trains."""
+
+    reading: float = 0.0
+    seconds: list[float] = field(default_factory=list)
+    objectives: list[float] = field(default_factory=list)
+    trials: list[int] = field(default_factory=list)
+    n_weights: int = 0
+
+    def note(self, seconds: float, objective: float) -> None:
+        """An iteration has ended."""
+        self.seconds.append(seconds)
+        self.objectives.append(objective)
+
+    def first_below(self, value: float) -> int | None:
+        """The iteration, from 0, that first reached a value; None: none did."""
+        reached = (number for number, own in enumerate(self.objectives) if own <= value)
+        return next(reached, None)
+
+
+def new_trainer(trace: Trace, tell: Callable[[str], None] | None = None) -> Any:
+    """A trainer that notes in ``trace`` what it says, and tells it, where asked to."""
+    import pycrfsuite
+
+    class Watched(pycrfsuite.BaseTrainer):
+        begin = 0.0
+
+        def message(self, text: str) -> None:
+            if text.startswith(LOSS):
+                trace.note(time.perf_counter() - self.begin, float(text[len(LOSS) :]))
+            elif text.startswith(TRIALS):
+                trace.trials.append(int(text[len(TRIALS) :]))
+            elif text.startswith(SIZE):
+                trace.n_weights = int(text[len(SIZE) :])
+            if tell is not None and text.startswith((LOSS, TRIALS, SIZE)):
+                tell(text.strip())
+
+    return Watched()
+
+
+def settings(l2: float, max_iter: int, tol: float) -> dict[str, object]:
+    """What `LinearCRF` calls l2, max_iter and tol.
+
+    L-BFGS without an L1 penalty; weights for the pairs and transitions that occur, as is its
+    default.  ``epsilon``, a second reason to stop, is so small that it is never the one.
+    """
+    return {
+        "c1": 0.0,
+        "c2": l2,
+        "max_iterations": max_iter,
+        "period": 10,
+        "delta": tol,
+        "epsilon": min(tol, 1e-7),
+        "feature.minfreq": 0,
+        "feature.possible_states": 0,
+        "feature.possible_transitions": 0,
+    }
+
+
+def train(
+    X: Iterable[Any],
+    y: Iterable[Sequence[str]],
+    params: dict[str, object],
+    model: str = "",
+    tell: Callable[[str], None] | None = None,
+) -> Trace:
+    """Train on instances and write ``model``, where it has a name; what happened when."""
+    trace = Trace()
+    trainer = new_trainer(trace, tell)
+    trainer.set_params(params)
+    begin = time.perf_counter()
+    for features, labels in zip(X, y, strict=True):
+        trainer.append(features, labels)
+    trace.reading = time.perf_counter() - begin
+    trainer.begin = time.perf_counter()
+    trainer.train(model)
+    return trace
+
+
+def open_tagger(model: str) -> Any:
+    """A tagger that reads a model file."""
+    import pycrfsuite
+
+    tagger = pycrfsuite.Tagger()
+    tagger.open(model)
+    return tagger
+
+
+def prepared(X: Iterable[Any]) -> list[Any]:
+    """Instances in CRFsuite's own form: names and values, which it looks up while it tags."""
+    import pycrfsuite
+
+    return [pycrfsuite.ItemSequence(features) for features in X]
+
+
+def tag_prepared(tagger: Any, items: Sequence[Any]) -> list[list[str]]:
+    """The tags of prepared instances."""
+    found = []
+    for item in items:
+        tagger.set(item)
+        found.append(tagger.tag())
+    return found
+
+
+def tag(tagger: Any, X: Iterable[Any]) -> list[list[str]]:
+    """The tags of dicts or texts."""
+    return [tagger.tag(features) for features in X]
