@@ -72,7 +72,15 @@ class Inducer:
             return self.is_stopped
 
         crf, start = self.crf, get_weights(self.crf.model_)
-        return lbfgs.minimise(whole, start, watch, max_iter=max_iter, tol=crf.tol, l1=crf.l1)
+        return lbfgs.minimise(
+            whole,
+            start,
+            watch,
+            max_iter=max_iter,
+            tol=crf.tol,
+            l1=crf.l1,
+            resolution=whole.resolution,
+        )
 
     def _chosen(self, whole: ParametricObjective) -> Conjunctions:
         """New conjunctions, by the marginals of the model as it is."""

@@ -406,7 +406,15 @@ class LinearCRF(LabellingEstimator):
 
     def _by_lbfgs(self, whole: ParametricObjective, watch: WatchIterations) -> Array64:
         start = get_weights(self.model_)
-        return lbfgs.minimise(whole, start, watch, max_iter=self.max_iter, tol=self.tol, l1=self.l1)
+        return lbfgs.minimise(
+            whole,
+            start,
+            watch,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            l1=self.l1,
+            resolution=whole.resolution,
+        )
 
     def _by_sweeps(
         self, whole: ParametricObjective, parts: MiniBatches, watch: WatchIterations

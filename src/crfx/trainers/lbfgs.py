@@ -54,9 +54,20 @@ class Convergence:
 
 
 def minimise(
-    function: Function, start: Array64, watch: Watch, *, max_iter: int, tol: float, l1: float = 0.0
+    function: Function,
+    start: Array64,
+    watch: Watch,
+    *,
+    max_iter: int,
+    tol: float,
+    l1: float = 0.0,
+    resolution: float = 0.0,
 ) -> Array64:
-    """Lower ``function`` plus l1 |w|_1 from ``start``; return where it ended."""
+    """Lower ``function`` plus l1 |w|_1 from ``start``; return where it ended.
+
+    Moves are not halved below what promises a share ``resolution`` of the value: what they bring
+    could not be told from the rounding of the function.
+    """
     if max_iter == 0:
         return start
     convergence = Convergence(tol)
@@ -64,10 +75,12 @@ def minimise(
     def seen(values: Array64, value: float) -> bool:
         return watch(values, value) or convergence.see(value)
 
-    return _descend(function, start, seen, max_iter, l1)
+    return _descend(function, start, seen, max_iter, l1, resolution)
 
 
-def _descend(function: Function, start: Array64, seen: Watch, max_iter: int, l1: float) -> Array64:
+def _descend(
+    function: Function, start: Array64, seen: Watch, max_iter: int, l1: float, resolution: float
+) -> Array64:
     at = start.copy()
     smooth, gradient = function(at)
     value = smooth + l1 * float(np.abs(at).sum())
@@ -81,7 +94,7 @@ def _descend(function: Function, start: Array64, seen: Watch, max_iter: int, l1:
         if l1 or far:  # go with the slope, coordinate by coordinate
             direction[direction * slope >= 0] = 0.0
         step = 1.0 if memory else 1.0 / float(np.linalg.norm(slope))
-        found = _search(function, at, value, slope, step * direction, l1)
+        found = _search(function, at, value, slope, step * direction, l1, resolution * abs(value))
         if found is None and memory:  # what is remembered may mislead: begin anew
             memory.clear()
             continue
@@ -102,14 +115,22 @@ def _descend(function: Function, start: Array64, seen: Watch, max_iter: int, l1:
 
 
 def _search(
-    function: Function, at: Array64, value: float, slope: Array64, move: Array64, l1: float
+    function: Function,
+    at: Array64,
+    value: float,
+    slope: Array64,
+    move: Array64,
+    l1: float,
+    least: float,
 ) -> tuple[Array64, float, Array64] | None:
     """Halve a move until it lowers the value enough: where it led, value and smooth gradient."""
     orthant = np.where(at != 0, np.sign(at), -np.sign(slope)) if l1 else at
-    for _ in range(MOST_TRIALS):
+    for trial in range(MOST_TRIALS):
         moved = at + move
         if l1:
             moved[moved * orthant <= 0] = 0.0
+        if trial and -float(slope @ (moved - at)) < least:
+            return None
         smooth, gradient = function(moved)
         new_value = smooth + l1 * float(np.abs(moved).sum())
         enough = value + ENOUGH_DECREASE * float(slope @ (moved - at))

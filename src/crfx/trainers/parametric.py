@@ -127,6 +127,9 @@ class ParametricObjective:
     ``base`` are scores that stay as they are, below those of the parameters.
     """
 
+    resolution = 1e-8
+    """Scores are of single precision: smaller changes of the value, in shares, are rounding."""
+
     def __init__(
         self,
         objective: Objective,
