@@ -170,13 +170,18 @@ crfx::Sparse<S> sparse_of(const Array<const int64_t>& starts, const Array<const 
 }
 
 template <class S>
+crfx::Span<S> span_of(const Array<const S>& array) {
+  return {array.data(), array.data() + array.size()};
+}
+
+template <class S>
 void linear_scores(Array<const int64_t> starts, Array<const int32_t> indices, Maybe<const S> values,
                    Array<const int64_t> weight_starts, Array<const int32_t> outputs,
                    Array<const S> weights, Array<S> scores, int n_threads) {
   const auto X = sparse_of(starts, indices, values);
   const auto n_outputs = static_cast<int64_t>(scores.shape(1));
   nb::gil_scoped_release released;
-  crfx::linear_scores(X, {weight_starts.data(), outputs.data(), n_outputs}, weights.data(),
+  crfx::linear_scores(X, {weight_starts.data(), outputs.data(), n_outputs}, span_of(weights),
                       scores.data(), n_threads);
 }
 
@@ -188,7 +193,7 @@ void linear_gradient(Array<const int64_t> starts, Array<const int32_t> indices,
   const auto columns = sparse_of(starts, indices, values);
   const auto n_outputs = static_cast<int64_t>(slope.shape(1));
   nb::gil_scoped_release released;
-  crfx::linear_gradient(columns, {weight_starts.data(), outputs.data(), n_outputs}, slope.data(),
+  crfx::linear_gradient(columns, {weight_starts.data(), outputs.data(), n_outputs}, span_of(slope),
                         gradient.data(), n_threads);
 }
 

@@ -36,15 +36,15 @@ void for_ranges(const int64_t* starts, int64_t n_rows, int n_threads, Body&& bod
 }  // namespace
 
 template <class S>
-void linear_scores(const Sparse<S>& X, const WeightPattern& pattern, const S* weights, S* scores,
+void linear_scores(const Sparse<S>& X, const WeightPattern& pattern, Span<S> weights, S* scores,
                    int n_threads) {
-  for_ranges(X.starts, X.n_rows, n_threads, [&](int64_t begin, int64_t end, Workspace&) {
-    kernels<S>().linear_scores(X, pattern, weights, scores, begin, end);
+  for_ranges(X.starts, X.n_rows, n_threads, [&](int64_t begin, int64_t end, Workspace& work) {
+    kernels<S>().linear_scores(X, pattern, weights, scores, begin, end, work);
   });
 }
 
 template <class S>
-void linear_gradient(const Sparse<S>& columns, const WeightPattern& pattern, const S* slope,
+void linear_gradient(const Sparse<S>& columns, const WeightPattern& pattern, Span<S> slope,
                      double* gradient, int n_threads) {
   for_ranges(columns.starts, columns.n_rows, n_threads,
              [&](int64_t begin, int64_t end, Workspace& work) {
@@ -52,12 +52,12 @@ void linear_gradient(const Sparse<S>& columns, const WeightPattern& pattern, con
              });
 }
 
-template void linear_scores(const Sparse<float>&, const WeightPattern&, const float*, float*, int);
-template void linear_scores(const Sparse<double>&, const WeightPattern&, const double*, double*,
+template void linear_scores(const Sparse<float>&, const WeightPattern&, Span<float>, float*, int);
+template void linear_scores(const Sparse<double>&, const WeightPattern&, Span<double>, double*,
                             int);
-template void linear_gradient(const Sparse<float>&, const WeightPattern&, const float*, double*,
+template void linear_gradient(const Sparse<float>&, const WeightPattern&, Span<float>, double*,
                               int);
-template void linear_gradient(const Sparse<double>&, const WeightPattern&, const double*, double*,
+template void linear_gradient(const Sparse<double>&, const WeightPattern&, Span<double>, double*,
                               int);
 
 }  // namespace crfx

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from crfx.features.conjunctions import Conjunctions
-from crfx.potentials.linear import LinearFunction, WeightPattern
+from crfx.potentials.linear import LinearFunction, SparseFeatures, WeightPattern
 
 SINGLE = {"rtol": 2e-5, "atol": 2e-5}
 """Sums of some tens of float32 numbers of order 1."""
@@ -152,3 +152,24 @@ def test_long_sums_stay_exact_for_any_number_of_threads():
         found.append(function.prepare(X).gradient(slope))
     np.testing.assert_array_equal(*found)
     np.testing.assert_allclose(found[0], rows * np.float64(np.float32(0.1)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("n_outputs", [1, 15, 16, 17, 32, 33, 48, 63, 64, 65, 100])
+@pytest.mark.parametrize("observed", [True, False])
+def test_rows_of_any_width_are_summed_whole(n_outputs, observed):
+    """Kernels sum rows in packs of 16: widths around their borders, and the last row of arrays."""
+    random = np.random.default_rng(n_outputs)
+    X = sparse.random(50, 30, 0.3, format="csr", random_state=0, dtype=np.float32)
+    pattern = WeightPattern.all(30, n_outputs)
+    if observed:
+        pattern = WeightPattern.observed(X, random.integers(0, n_outputs, 50), n_outputs)
+    weights = random.normal(size=pattern.n_weights)
+    if pattern.free is not None:
+        weights *= pattern.free
+    function = SparseFeatures(X, pattern, 1)
+    table = pattern.matrix(weights).toarray()
+    np.testing.assert_allclose(function.scores(weights), X @ table, **SINGLE)
+    slope = random.normal(size=(50, n_outputs)).astype(np.float32)
+    is_free = pattern.matrix(np.ones(pattern.n_weights)).toarray()
+    found = pattern.matrix(function.gradient(slope)).toarray()
+    np.testing.assert_allclose(found, (X.T @ slope) * is_free, **SINGLE)

@@ -40,9 +40,9 @@ struct Kernels {
   void (*best)(const Share<S>&, int32_t* labels, double* scores, Workspace&);
   void (*sample)(const Share<S>&, int64_t n_samples, uint64_t seed, int32_t* labels, Workspace&);
   // Those of linear.hpp for a range of rows, and of features.
-  void (*linear_scores)(const Sparse<S>&, const WeightPattern&, const S* weights, S* scores,
-                        int64_t begin, int64_t end);
-  void (*linear_gradient)(const Sparse<S>&, const WeightPattern&, const S* slope, double* gradient,
+  void (*linear_scores)(const Sparse<S>&, const WeightPattern&, Span<S> weights, S* scores,
+                        int64_t begin, int64_t end, Workspace&);
+  void (*linear_gradient)(const Sparse<S>&, const WeightPattern&, Span<S> slope, double* gradient,
                           int64_t begin, int64_t end, Workspace&);
 };
 

@@ -14,6 +14,12 @@ struct Sparse {
   int64_t n_rows;
 };
 
+// An array, which kernels may read in whole packs up to its end.
+template <class S>
+struct Span {
+  const S *begin, *end;
+};
+
 // Which outputs a feature has weights for: outputs[starts[f]] to outputs[starts[f + 1]], rising.
 // A feature with all of them is the quick case.
 struct WeightPattern {
@@ -24,13 +30,13 @@ struct WeightPattern {
 
 // scores (rows x outputs) += X W.
 template <class S>
-void linear_scores(const Sparse<S>& X, const WeightPattern& pattern, const S* weights, S* scores,
+void linear_scores(const Sparse<S>& X, const WeightPattern& pattern, Span<S> weights, S* scores,
                    int n_threads);
 
 // gradient (one per weight) = X^T slope at the pattern; `columns` is X by columns, slope is
 // rows x outputs. Sums are formed in float64, in an order that does not depend on the threads.
 template <class S>
-void linear_gradient(const Sparse<S>& columns, const WeightPattern& pattern, const S* slope,
+void linear_gradient(const Sparse<S>& columns, const WeightPattern& pattern, Span<S> slope,
                      double* gradient, int n_threads);
 
 }  // namespace crfx
