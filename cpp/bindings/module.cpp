@@ -169,6 +169,20 @@ crfx::Sparse<S> sparse_of(const Array<const int64_t>& starts, const Array<const 
           static_cast<int64_t>(starts.shape(0)) - 1};
 }
 
+std::tuple<Vector<int64_t>, Vector<int32_t>> observed_pairs(Array<const int64_t> starts,
+                                                            Array<const int32_t> indices,
+                                                            Array<const int32_t> codes,
+                                                            int64_t n_features) {
+  crfx::Pairs found;
+  {
+    nb::gil_scoped_release released;
+    found =
+        crfx::observed_pairs(starts.data(), indices.data(),
+                             static_cast<int64_t>(starts.shape(0)) - 1, codes.data(), n_features);
+  }
+  return {to_array(std::move(found.starts)), to_array(std::move(found.outputs))};
+}
+
 template <class S>
 crfx::Span<S> span_of(const Array<const S>& array) {
   return {array.data(), array.data() + array.size()};
@@ -259,6 +273,10 @@ NB_MODULE(_native, m) {
   bind<double>(m, "Problem64");
   bind_features(m);
   bind_sweep(m);
+  m.def("observed_pairs", &observed_pairs, "starts"_a.noconvert(), "indices"_a.noconvert(),
+        "codes"_a.noconvert(), "n_features"_a,
+        "(starts, outputs): the outputs with which each feature occurs, rising; X by rows, codes "
+        "the output of each row, negative where it has none.");
   m.def("instruction_set", &crfx::instruction_set, "Name of the instruction set in use.");
   m.def("available_threads", &crfx::available_threads, "Threads used when none are named.");
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace crfx {
 
@@ -38,5 +39,14 @@ void linear_scores(const Sparse<S>& X, const WeightPattern& pattern, Span<S> wei
 template <class S>
 void linear_gradient(const Sparse<S>& columns, const WeightPattern& pattern, Span<S> slope,
                      double* gradient, int n_threads);
+
+// The pairs (feature, output) that occur: X by rows, `codes` the output of each row, negative where
+// it has none. Outputs of a feature are rising. O(entries of X); labels of all entries in memory.
+struct Pairs {
+  std::vector<int64_t> starts;  // features + 1
+  std::vector<int32_t> outputs;
+};
+Pairs observed_pairs(const int64_t* starts, const int32_t* indices, int64_t n_rows,
+                     const int32_t* codes, int64_t n_features);
 
 }  // namespace crfx

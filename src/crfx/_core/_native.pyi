@@ -114,6 +114,11 @@ class Sweeps:
         Sweeps once over the instances in order, changing the arrays of parameters; returns what product, steps and n_counted then are.
         """
 
+def observed_pairs(starts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], codes: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], n_features: int) -> tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,))], Annotated[NDArray[numpy.int32], dict(shape=(None,))]]:
+    """
+    (starts, outputs): the outputs with which each feature occurs, rising; X by rows, codes the output of each row, negative where it has none.
+    """
+
 def instruction_set() -> str:
     """Name of the instruction set in use."""
 

@@ -69,7 +69,7 @@ class Vocabulary:
         return self._table.names()
 
     def encode(self, instances: Iterable[Any], *, learn: bool = False) -> tuple[Any, list[int]]:
-        """(rows, features) CSR of float32, and the lengths of the instances.
+        """(rows, features) CSR of float32, of int8 where all are 1, and the lengths of instances.
 
         ``learn`` numbers names that are new; otherwise they are left out.  ``instances`` are read
         once, one after the other: a generator does.  O(features that occur) in time and memory.
@@ -106,7 +106,7 @@ class Vocabulary:
     def _matrix(self, arrays: tuple[Any, Any, Any, Any, int]) -> tuple[Any, list[int]]:
         lengths, starts, indices, values, _ = arrays
         if values is None:
-            values = np.ones(len(indices), np.float32)
+            values = np.ones(len(indices), np.int8)  # scipy wants some; no more than it must
         shape = len(starts) - 1, len(self)
         return sparse.csr_matrix((values, indices, starts), shape=shape), lengths.tolist()
 

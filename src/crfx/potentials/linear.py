@@ -106,15 +106,9 @@ class WeightPattern:
         X is CSR, ``codes`` (rows,) the output of each row, negative where it is not known.
         O(entries of X) in time and memory.
         """
-        known = np.flatnonzero(codes >= 0)
-        present = sparse.csr_matrix(
-            (np.ones(X.nnz, np.float32), X.indices, X.indptr), shape=X.shape
-        )[known]
-        ones = np.ones(len(known), np.float32)
-        outputs = sparse.csr_matrix(
-            (ones, codes[known], np.arange(len(known) + 1)), shape=(len(known), n_outputs)
-        )
-        return cls.of_matrix(sparse.csr_matrix(present.T @ outputs))[0]
+        starts, indices, _ = compressed(X)
+        found = _core.observed_pairs(starts, indices, codes.astype(np.int32), X.shape[1])
+        return cls._filled(*found, n_outputs)[0]
 
     @classmethod
     def _filled(
@@ -312,6 +306,8 @@ def as_numbers(X: Any) -> Any:
 
 
 def _sparse(X: Any) -> Any:
+    if X.format == "csr" and X.data.dtype == np.int8:  # ones of names: `compressed` drops them
+        return X
     matrix = sparse.csr_matrix(X, dtype=np.float32)
     if np.isnan(matrix.data).any():
         matrix = matrix.copy()
