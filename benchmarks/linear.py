@@ -288,7 +288,15 @@ def quickly_trained_tagger(X: Any, y: Sequence[Any]) -> Any:
 
 # Memory while features are read and training runs.
 
-MEMORY_CASES = ("crfsuite-dicts", "ours-dicts", "crfsuite-generator", "ours-generator", "template")
+MEMORY_CASES = (
+    "crfsuite-dicts",
+    "ours-dicts",
+    "crfsuite-generator",
+    "ours-generator",
+    "ours-template",
+    "sgd-generator",
+    "sgd-template",
+)
 
 
 def one_memory(case: str) -> dict[str, object]:
@@ -313,7 +321,7 @@ def one_memory(case: str) -> dict[str, object]:
 
 def fit_some(template: Template, X: Sequence[Any], y: Sequence[Any]) -> None:
     """Both have run once, so that libraries are loaded before anything is noted."""
-    for tool in ("crfsuite", "ours"):
+    for tool in ("crfsuite", "ours", "sgd"):
         fit_shortly(tool, all_dicts(template, X), y)
 
 
@@ -322,6 +330,8 @@ def fit_shortly(tool: str, X: Any, y: Sequence[Any]) -> None:
     if tool == "crfsuite":
         params = crfsuite.settings(L2, MEMORY_ITERATIONS, TOL)
         crfsuite.train(X, (labels.tolist() for labels in y), params)
+    elif tool == "sgd":
+        LinearCRF("sgd", l2=L2, start_end=False, sweeps=2, n_jobs=1, random_state=0).fit(X, y)
     else:
         new_crf(1, MEMORY_ITERATIONS, tol=0.0).fit(X, y)
 

@@ -52,37 +52,48 @@ void linear_gradient(const Sparse<S>& columns, const WeightPattern& pattern, Spa
              });
 }
 
-Pairs observed_pairs(const int64_t* starts, const int32_t* indices, int64_t n_rows,
-                     const int32_t* codes, int64_t n_features) {
+namespace {
+
+// With the narrowest type that holds all codes: there is one for every entry of X.
+template <class Code>
+Pairs pairs_of(const int64_t* starts, const int32_t* indices, int64_t n_rows, const int32_t* codes,
+               int64_t n_features) {
   std::vector<int64_t> next(static_cast<size_t>(n_features) + 1, 0);
   const auto for_entries = [&](auto&& body) {
     for (int64_t row = 0; row < n_rows; ++row)
       if (codes[row] >= 0)
         for (int64_t k = starts[row]; k < starts[row + 1]; ++k)
-          body(static_cast<size_t>(indices[k]), codes[row]);
+          body(static_cast<size_t>(indices[k]), static_cast<Code>(codes[row]));
   };
-  for_entries([&](size_t feature, int32_t) { ++next[feature + 1]; });
+  for_entries([&](size_t feature, Code) { ++next[feature + 1]; });
   for (size_t f = 0; f + 1 < next.size(); ++f) next[f + 1] += next[f];
-  std::vector<int32_t> outputs(static_cast<size_t>(next.back()));
-  for_entries([&](size_t feature, int32_t code) {
-    outputs[static_cast<size_t>(next[feature]++)] = code;
-  });  // next[f] is now where feature f ends
+  std::vector<Code> outputs(static_cast<size_t>(next.back()));
+  for_entries(
+      [&](size_t feature, Code code) { outputs[static_cast<size_t>(next[feature]++)] = code; });
+  // next[f] is now where feature f ends.
   Pairs found;
-  found.starts.assign(1, 0);
   found.starts.reserve(next.size());
-  int64_t begin = 0, kept = 0;
+  found.starts.push_back(0);
+  auto first = outputs.begin(), kept = first;
   for (int64_t f = 0; f < n_features; ++f) {
-    const auto first = outputs.begin() + begin,
-               last = outputs.begin() + next[static_cast<size_t>(f)];
-    begin = next[static_cast<size_t>(f)];
+    const auto last = outputs.begin() + next[static_cast<size_t>(f)];
     std::sort(first, last);
-    const auto end = std::unique(first, last);
-    std::copy(first, end, outputs.begin() + kept);
-    kept += end - first;
-    found.starts.push_back(kept);
+    kept = std::copy(first, std::unique(first, last), kept);
+    found.starts.push_back(kept - outputs.begin());
+    first = last;
   }
-  found.outputs.assign(outputs.begin(), outputs.begin() + kept);
+  found.outputs.assign(outputs.begin(), kept);
   return found;
+}
+
+}  // namespace
+
+Pairs observed_pairs(const int64_t* starts, const int32_t* indices, int64_t n_rows,
+                     const int32_t* codes, int64_t n_features) {
+  const int32_t largest = n_rows ? *std::max_element(codes, codes + n_rows) : 0;
+  if (largest < 1 << 8) return pairs_of<uint8_t>(starts, indices, n_rows, codes, n_features);
+  if (largest < 1 << 16) return pairs_of<uint16_t>(starts, indices, n_rows, codes, n_features);
+  return pairs_of<int32_t>(starts, indices, n_rows, codes, n_features);
 }
 
 template void linear_scores(const Sparse<float>&, const WeightPattern&, Span<float>, float*, int);

@@ -41,7 +41,7 @@ void linear_gradient(const Sparse<S>& columns, const WeightPattern& pattern, Spa
                      double* gradient, int n_threads);
 
 // The pairs (feature, output) that occur: X by rows, `codes` the output of each row, negative where
-// it has none. Outputs of a feature are rising. O(entries of X); labels of all entries in memory.
+// it has none. Outputs of a feature are rising. O(entries of X) in time and memory.
 struct Pairs {
   std::vector<int64_t> starts;  // features + 1
   std::vector<int32_t> outputs;

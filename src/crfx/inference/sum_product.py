@@ -97,11 +97,14 @@ def summed(
     edge_marginals: str | None,
     curvature: str | None,
     *,
+    nodes: bool = True,
     edge_curvature: bool = False,
     weights: npt.NDArray[np.float64] | None = None,
     n_jobs: int | None = None,
 ) -> SumProduct:
     """Run sum-product over a prepared problem, with what only training asks for.
+
+    Without ``nodes`` an empty array stands for node marginals: they cost time and memory.
 
     ``edge_curvature`` asks for sum_e gamma_e p (1 - p), shaped like summed edge marginals, which it
     goes with; gamma is 1 where ``curvature`` is None.  ``weights`` (instances,) multiply both sums
@@ -111,7 +114,7 @@ def summed(
         found = _independent(problem, curvature, thread_count(n_jobs))
         if found is not None:
             return found
-    marginals = np.empty_like(problem.scores.node)
+    marginals = np.empty_like(problem.scores.node) if nodes else None
     log_z = np.empty(problem.batch.n_instances)
     edges = EdgeOutput(problem, edge_marginals)
     curved = np.zeros_like(edges.sum) if edge_curvature and edges.sum is not None else None
@@ -131,6 +134,8 @@ def summed(
     )
     if problem.scores.edge is None:
         edge_gamma = None
+    if marginals is None:
+        marginals = np.empty((0, problem.scores.n_labels), problem.scores.dtype)
     return SumProduct(log_z, marginals, edges.result, node_gamma, edge_gamma, curved)
 
 

@@ -65,6 +65,7 @@ class Likelihood:
             problem,
             edges,
             curvature.bound if curvature is not None and bounded else None,
+            nodes=bool({"node", "ends"}.intersection(parts)),
             edge_curvature=curvature is not None and "edge" in parts,
             weights=self.truth.weights,
             n_jobs=self.n_jobs,
