@@ -176,6 +176,19 @@ def test_it_goes_with_the_other_arguments(tmp_path, arguments):
     np.testing.assert_array_equal(marginals(load(tmp_path / "m.crfx")), marginals(crf))
 
 
+def test_all_weights_are_there_where_all_are_asked_for():
+    """a & b occurs with one label only."""
+    coef = [LinearCRF(features=f, feature_induction=1).fit(X, Y).coef_ for f in ("all", "auto")]
+    assert (coef[0][:, 5] != 0).all()
+    assert np.count_nonzero(coef[1].toarray()[:, 5]) == 1
+
+
+@pytest.mark.parametrize("penalty", [{"l2": 1e3}, {"l1": 50.0}], ids=str)
+def test_penalties_count_in_gains(penalty):
+    crf = LinearCRF(**penalty, feature_induction=INDUCTION).fit(X, Y)
+    assert crf.induced_features_ == []
+
+
 def test_forests():
     parents = [np.arange(len(x)) - 1 for x in X]
     crf = LinearCRF(l2=0.1, feature_induction=INDUCTION).fit(X, Y, parents=parents)
