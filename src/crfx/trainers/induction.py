@@ -145,9 +145,7 @@ def _proposed(
     pairs = pairs_in(wide, unsure)
     promise = _promise(pairs, at, settings.min_count)
     atoms = known.sets()
-    seen = {
-        frozenset(own) for own in atoms
-    }  # whose pairs, with a column of theirs, are nothing new
+    seen = {frozenset(own) for own in atoms}  # a pair of one and a column of it is nothing new
     n_found = 0
     for pair in np.argsort(-promise, kind="stable"):
         if promise[pair] <= 0 or n_found == settings.candidates:
