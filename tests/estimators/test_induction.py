@@ -15,7 +15,7 @@ from crfx.features import Template
 from crfx.testing import make_task
 
 NAMES = ("a", "b", "c", "d")
-INDUCTION = FeatureInduction(rounds=3, per_round=2, iterations=10)
+INDUCTION = FeatureInduction(rounds=3, per_round=2, iterations=10, min_gain=0.01)
 CONVERGED = 1e-2
 """Probabilities of two runs that end near the same minimum."""
 ROUNDING = 1e-5
@@ -58,6 +58,8 @@ def test_it_learns_what_a_linear_model_cannot(induced):
     assert LinearCRF(l2=0.1).fit(X, Y).score(X_NEW, Y_NEW) < 0.65
     assert induced.score(X, Y) == induced.score(X_NEW, Y_NEW) == 1
     assert induced.induced_features_[0] == ("a", "b")
+    assert 4 < len(induced.induced_features_) <= 6
+    assert max(map(len, induced.induced_features_)) > 2
     assert sorted(induced.feature_names_in_) == ["a", "b", "c", "d", "one"]
     assert induced.n_features_in_ == 5
 
@@ -174,6 +176,19 @@ def test_it_goes_with_the_other_arguments(tmp_path, arguments):
     assert (np.diff(crf.history_["objective"]) <= 0).all()
     crf.save(tmp_path / "m.crfx")
     np.testing.assert_array_equal(marginals(load(tmp_path / "m.crfx")), marginals(crf))
+
+
+def test_all_weights_are_there_where_all_are_asked_for():
+    """a & b occurs with one label only."""
+    coef = [LinearCRF(features=f, feature_induction=1).fit(X, Y).coef_ for f in ("all", "auto")]
+    assert (coef[0][:, 5] != 0).all()
+    assert np.count_nonzero(coef[1].toarray()[:, 5]) == 1
+
+
+@pytest.mark.parametrize("penalty", [{"l2": 1e6}, {"l1": 50.0}], ids=str)
+def test_penalties_count_in_gains(penalty):
+    crf = LinearCRF(**penalty, feature_induction=INDUCTION).fit(X, Y)
+    assert crf.induced_features_ == []
 
 
 def test_forests():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from crfx.features import conjunctions
 from crfx.features.conjunctions import Conjunctions, canonical, column_keys, pairs_in, readable
 
 RANDOM = np.random.default_rng(0)
@@ -32,6 +33,15 @@ def test_values_are_products(matrix):
     assert found.nnz == np.count_nonzero(expected) > 0
     for name in ("data", "indices", "indptr"):
         np.testing.assert_array_equal(getattr(matrix, name), getattr(before, name))
+
+
+@pytest.mark.parametrize("most", [1, 10, 30])
+def test_parts_do_not_matter(monkeypatch, most):
+    whole = Conjunctions.of(SETS).of_matrix(X)
+    monkeypatch.setattr(conjunctions, "MOST_AT_ONCE", most)
+    found = Conjunctions.of(SETS).of_matrix(X)
+    np.testing.assert_array_equal(found.toarray(), whole.toarray())
+    assert Conjunctions.of([]).of_matrix(X).shape == (40, 0)
 
 
 def test_canonical_is_without_doubles_and_zeros():

@@ -104,12 +104,15 @@ def test_positions_that_are_certain_are_no_trouble(sure):
 
 def test_labels_that_are_not_seen_with_a_column_have_no_weight():
     column = sparse.csc_matrix((TRUTH == 1).astype(np.float32)[:, None])
-    seen, every = (gains(column, positions(l2=0.1, observed=o))[0] for o in (True, False))
-    assert seen == pytest.approx(brute_force(column.toarray()[:, 0], 1, 0, 0.1)[0], abs=EXACT)
-    only = positions(l2=0.1)
-    only.p[:] = np.where(np.arange(LABELS) == 1, 1 - 1e-9, 5e-10)
-    assert gains(column, only)[0] < 1e-6
-    assert every >= seen
+    found = gains(column, positions(l2=0.1))[0]
+    assert found == pytest.approx(brute_force(column.toarray()[:, 0], 1, 0, 0.1)[0], abs=EXACT)
+    mostly_0 = np.tile([0.8, 0.1, 0.1], (ROWS, 1))  # to lower label 0 helps most, if it may be
+    column = sparse.csc_matrix((TRUTH != 0).astype(np.float32)[:, None])
+    seen, every = (
+        gains(column, Positions(mostly_0, TRUTH, WEIGHTS, 0.0, 0.1, observed))[0]
+        for observed in (True, False)
+    )
+    assert every > 1.2 * seen > 0
 
 
 EASY = FeatureInduction(min_count=1, min_gain=0.0, confidence=1.0)
@@ -141,6 +144,26 @@ def test_columns_that_are_there_already_are_not_added():
     assert not any(4 in own or own == (1, 2) for own in found)
     again = choose(X, Conjunctions.of(found), at, EASY)[0].sets()
     assert not set(again) & set(found)
+
+
+def test_what_is_known_takes_no_place_among_the_candidates():
+    X, at = xor()
+    X = X[:, [0, 1, 3]]
+    one = FeatureInduction(**{**vars(EASY), "candidates": 1})
+    first = choose(X, NONE, at, one)[0]
+    second = choose(X, first, at, one)[0]
+    assert first.sets() == [(0, 1)]
+    assert len(second) == 1
+
+
+@pytest.mark.parametrize("label", [0, 1, 2])
+def test_any_label_may_propose(label):
+    """Columns 0 and 1 meet with one label only."""
+    X, at = xor()
+    both = (X.toarray()[:, :2] == 1).all(axis=1)
+    labels = np.where(both, label, (label + 1 + np.arange(40) % 2) % 3)
+    at = Positions(np.full((40, 3), 1 / 3), labels, np.ones(40), 0.0, 0.1)
+    assert choose(X, NONE, at, EASY)[0].sets()[0] == (0, 1)
 
 
 def test_conjunctions_grow():

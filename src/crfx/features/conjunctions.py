@@ -15,6 +15,9 @@ Ints = npt.NDArray[np.int64]
 MOST_PAIRS = 5_000_000
 """Pairs of entries that are looked at when pairs of columns are sought: some 200 MB."""
 
+MOST_AT_ONCE = 200_000
+"""Entries of the rarest columns that are multiplied at once: they stay in the cache."""
+
 
 @dataclass(frozen=True, eq=False)
 class Conjunctions:
@@ -58,11 +61,24 @@ class Conjunctions:
         O(sum over conjunctions of size times the count of the rarest column).
         """
         X = canonical(X)
-        columns, sizes = self._rarest_first(X), np.diff(self.starts)
-        rare = X.tocsc()
-        which, at = _ranges(rare.indptr.astype(np.int64), columns[self.starts[:-1]])
-        rows, values = rare.indices[at].astype(np.int64), rare.data[at]
-        for place in range(1, int(sizes.max(initial=1))):
+        columns, by_column = self._rarest_first(X), X.tocsc()
+        counts = np.diff(by_column.indptr).astype(np.int64)[columns[self.starts[:-1]]]
+        groups = (np.cumsum(counts) - counts) // MOST_AT_ONCE
+        borders = np.flatnonzero(np.diff(groups)) + 1
+        parts = [
+            self._entries(own, columns, X, by_column)
+            for own in np.split(np.arange(len(self)), borders)
+        ]
+        which, rows, values = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return sparse.csr_matrix((values, (rows, which)), shape=(X.shape[0], len(self)))
+
+    def _entries(self, own: Ints, columns: Ints, X: Any, by_column: Any) -> tuple[Any, Any, Any]:
+        """Numbers, rows and values of the entries of some conjunctions; X as CSR and as CSC."""
+        sizes = np.diff(self.starts)
+        number, at = _ranges(by_column.indptr.astype(np.int64), columns[self.starts[own]])
+        which = own[number]
+        rows, values = by_column.indices[at].astype(np.int64), by_column.data[at]
+        for place in range(1, int(sizes[own].max(initial=1))):
             longer = np.flatnonzero(sizes[which] > place)
             others = columns[self.starts[which[longer]] + place]
             factors = np.ones(len(which), np.float32)
@@ -71,7 +87,7 @@ class Conjunctions:
             values = values * factors
             kept = np.flatnonzero(values)
             which, rows, values = which[kept], rows[kept], values[kept]
-        return sparse.csr_matrix((values, (rows, which)), shape=(X.shape[0], len(self)))
+        return which, rows, values
 
     def _rarest_first(self, X: Any) -> Ints:
         """The columns, ordered by how often they occur in each set."""

@@ -109,9 +109,9 @@ def choose(
 ) -> tuple[Conjunctions, Array64]:
     """New conjunctions of the columns of X (CSR) that gain most, and their gains, best first.
 
-    They are made of two columns or ``known`` conjunctions without a common column.  A conjunction
-    whose values are those of a column that is there already brings nothing and is left out.  The
-    gain of one is that of its best label.  O(pairs of features at unsure positions + Newton steps *
+    They unite two columns or ``known`` conjunctions.  A conjunction whose values are those of a
+    column that is there already brings nothing and is left out.  The gain of one is that of its
+    best label.  O(pairs of features at unsure positions + Newton steps *
     occurrences of candidates * their labels).
     """
     X = canonical(X)
@@ -145,7 +145,7 @@ def _proposed(
     pairs = pairs_in(wide, unsure)
     promise = _promise(pairs, at, settings.min_count)
     atoms = known.sets()
-    seen = {frozenset(own) for own in atoms}
+    seen = {frozenset(own) for own in atoms}  # a pair of one and a column of it is nothing new
     n_found = 0
     for pair in np.argsort(-promise, kind="stable"):
         if promise[pair] <= 0 or n_found == settings.candidates:
@@ -154,7 +154,7 @@ def _proposed(
             frozenset((column,) if column < n_columns else atoms[column - n_columns])
             for column in (int(pairs.left[pair]), int(pairs.right[pair]))
         )
-        if left & right or left | right in seen:
+        if left | right in seen:
             continue
         seen.add(left | right)
         n_found += 1
