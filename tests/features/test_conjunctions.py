@@ -55,6 +55,17 @@ def test_canonical_is_without_doubles_and_zeros():
     assert matrix.nnz == 2 * DENSE.size
 
 
+def test_ones_of_a_byte_add_up():
+    """Names are ones of int8; 200 times the same at a position is 200."""
+    indices = np.array([0] * 200 + [1] * 150 + [2])
+    names = sparse.csr_matrix((np.ones(351, np.int8), indices, [0, 351]), shape=(1, 3))
+    np.testing.assert_array_equal(canonical(names).toarray(), [[200, 150, 1]])
+    found = Conjunctions.of([(0, 1), (1, 2)]).of_matrix(names)
+    np.testing.assert_array_equal(found.toarray(), [[30_000, 150]])
+    bytes_ = sparse.csr_matrix(np.array([[100, 100]], np.int8))
+    np.testing.assert_array_equal(pairs_in(bytes_, np.array([0])).values, [10_000])
+
+
 def test_they_come_behind_the_columns():
     wide = Conjunctions.of(SETS).widened(X).toarray()
     np.testing.assert_array_equal(wide[:, :7], DENSE)

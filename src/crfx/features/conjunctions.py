@@ -126,7 +126,7 @@ def pairs_in(X: Any, rows: Ints, most: int = MOST_PAIRS) -> Pairs:
         own = rows[counts == size]
         at = X.indptr[own].astype(np.int64)[:, None] + np.arange(size)
         first, second = np.triu_indices(size, 1)
-        columns, numbers = X.indices[at].astype(np.int64), X.data[at]
+        columns, numbers = X.indices[at].astype(np.int64), X.data[at].astype(np.float32)
         codes.append((columns[:, first] * X.shape[1] + columns[:, second]).reshape(-1))
         values.append((numbers[:, first] * numbers[:, second]).reshape(-1))
         owners.append(np.repeat(own, len(first)))
@@ -142,7 +142,8 @@ def canonical(X: Any) -> Any:
     """CSR whose rows are sorted, without doubles and zeros; X itself is left as it is."""
     if X.has_canonical_format and X.data.all():
         return X
-    X = sparse.csr_matrix((X.data.copy(), X.indices.copy(), X.indptr.copy()), shape=X.shape)
+    data = X.data.astype(np.float32)  # a copy; ones of int8 would not add up
+    X = sparse.csr_matrix((data, X.indices.copy(), X.indptr.copy()), shape=X.shape)
     X.sum_duplicates()
     X.eliminate_zeros()
     return X
