@@ -36,6 +36,13 @@ lower(word[0])
 """
     + _SPELLING
 )
+# Nothing joined by hand.
+_ATOMS = """
+word[-2..2]
+pos[-2..2]
+suffix(word[0], 1..3)
+kind(word[0])
+"""
 _WORDS = """
 word[-2..2]
 word[-1..0] & word[0..1]
@@ -52,6 +59,7 @@ suffix(word[1], 2..3)
 TEMPLATES = {
     "neighbours": _NEIGHBOURS,
     "chunks": _CHUNKS,
+    "atoms": _ATOMS,
     "words": _WORDS + _SPELLING,
     "spelled": _SPELLED,
 }
