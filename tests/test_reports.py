@@ -38,7 +38,7 @@ def result():
     return json.loads((RESULTS / "inference.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", ["inference", "boosting"])
+@pytest.mark.parametrize("name", ["inference", "boosting", "linear"])
 def test_the_page_is_rendered_from_the_results(load_benchmark, name):
     module = load_benchmark(name)
     recorded = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
