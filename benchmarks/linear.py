@@ -43,6 +43,7 @@ from crfx import LinearCRF
 from crfx.datasets import load_brown, load_conll2000, load_conll2003, load_ocr
 from crfx.features import Template, Vocabulary
 from crfx.metrics import span_f1
+from crfx.report.experiments.tagging import TEMPLATES
 
 TARGET = RESULTS / "linear.json"
 L2, MAX_ITER, TOL = 1.0, 1000, 1e-6
@@ -54,13 +55,7 @@ MEMORY_ITERATIONS = 10  # L-BFGS remembers six steps: fewer iterations would nee
 BROWN_ITERATIONS = 3
 BROWN_EVERY = 20  # CRFsuite needs minutes for an iteration over all sentences
 
-CHUNKING = """
-word[-2..2]
-word[-1..0] & word[0..1]
-pos[-2..2]
-pos[-2..1] & pos[-1..2]
-pos[-2..0] & pos[-1..1] & pos[0..2]
-"""
+CHUNKING = TEMPLATES["neighbours"]
 ENTITIES = """
 word[-2..2]
 word[-1..0] & word[0..1]

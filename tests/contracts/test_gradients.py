@@ -34,7 +34,7 @@ def task(shape, seed=0, unknown=False, n_instances=8):
 
 
 def objective(crf, X, y, *, sample_weight=None, parents=None, edge_types=None):
-    given = read_training(crf.order, X, y, None, parents, edge_types, sample_weight, None)
+    given = read_training(crf.order, X, y, None, parents, edge_types, sample_weight)
     model = new_linear_model(crf, given.truth, len(given.classes))
     return crf._objective(model, given), len(get_weights(model))
 

@@ -105,7 +105,9 @@ def test_what_was_learned_moves_along(edges, order, features):
     crf = LinearCRF(edges=edges, order=order, features=features, max_iter=10)
     crf.fit(X, Y, edge_types=types)
     more = [np.arange(len(x)) % 3 for x in X]
-    given = read_training(order, X, Y, None, None, more, None, crf, grows=True, classes=["A", "Z"])
+    given = read_training(
+        order, X, Y, None, None, more, None, start=crf, grows=True, classes=["A", "Z"]
+    )
     model, origin = crf._grown(given, crf)
     set_weights(model, np.where(origin >= 0, get_weights(crf.model_)[origin], 0.0))
     batch, structure = given.data.batch, given.truth.structure

@@ -188,7 +188,9 @@ class GBCRF(ExplainedTrees):
         """
         check_parameters(self)
         start = None if init_model is None else fitted(init_model)
-        given = read_training(self.order, X, y, lengths, parents, edge_types, sample_weight, start)
+        given = read_training(
+            self.order, X, y, lengths, parents, edge_types, sample_weight, start=start
+        )
         plan = self._plan(given)
         watched = read_watched(self, eval_set, given, plan.model)
         callbacks = self._checked_callbacks(callbacks)

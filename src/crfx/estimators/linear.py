@@ -208,18 +208,8 @@ class LinearCRF(LabellingEstimator):
         start = None if init_model is None else fitted(init_model)
         goes_on = start is not None and can_go_on(start, self)
         grows = goes_on and start is not None and start.model_.base is None
-        given = read_training(
-            self.order,
-            X,
-            y,
-            lengths,
-            parents,
-            edge_types,
-            sample_weight,
-            start,
-            grows=grows,
-            numbering=Numbering(self.min_count, self.n_hashed),
-        )
+        arguments = (X, y, lengths, parents, edge_types, sample_weight)
+        given = self._read(arguments, start, grows)
         if settings_of(self.feature_induction) is not None:
             check_inducible(given.data.batch.X)
         callbacks = listed_callbacks(callbacks)
@@ -263,19 +253,8 @@ class LinearCRF(LabellingEstimator):
         grows = start is not None and start.model_.base is None
         if classes is not None and start is not None and not grows:
             raise ValueError("classes are given, but the model stands on another: its labels stay")
-        given = read_training(
-            self.order,
-            X,
-            y,
-            lengths,
-            parents,
-            edge_types,
-            sample_weight,
-            start,
-            grows=grows,
-            classes=classes,
-            numbering=Numbering(self.min_count, self.n_hashed),
-        )
+        arguments = (X, y, lengths, parents, edge_types, sample_weight)
+        given = self._read(arguments, start, grows, classes)
         begin = time.perf_counter()
         model, origin = self._grown(given, start)
         before = _Sweeps() if start is None else self._sweeps_so_far()
@@ -303,6 +282,19 @@ class LinearCRF(LabellingEstimator):
         for name, entry in (("objective", value), ("seconds", time.perf_counter() - begin)):
             self.history_.setdefault(name, []).append(entry)
         return self
+
+    def _read(
+        self,
+        arguments: tuple[Any, ...],
+        start: LabellingEstimator | None,
+        grows: bool,
+        classes: Any = None,
+    ) -> Training:
+        """The arguments of ``fit``, from X to sample_weight, read and checked."""
+        numbering = Numbering(self.min_count, self.n_hashed)
+        return read_training(
+            self.order, *arguments, start=start, grows=grows, classes=classes, numbering=numbering
+        )
 
     @property
     def coef_(self) -> Any:
