@@ -24,9 +24,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import crfsuite_peer as crfsuite
 import numpy as np
-from crfsuite_peer import Trace
 from linear_page import PAGE, page
 from measuring import (
     RESULTS,
@@ -43,6 +41,8 @@ from crfx import LinearCRF
 from crfx.datasets import load_brown, load_conll2000, load_conll2003, load_ocr
 from crfx.features import Template, Vocabulary
 from crfx.metrics import span_f1
+from crfx.report import crfsuite
+from crfx.report.crfsuite import Trace
 from crfx.report.experiments.tagging import TEMPLATES
 
 TARGET = RESULTS / "linear.json"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ import numpy as np
 from crfx.datasets import load_conll2000, load_treebank_sample, load_ud_ewt
 from crfx.features import Template
 from crfx.metrics import span_f1, token_accuracy
-from crfx.report.experiments import crfsuite
+from crfx.report import crfsuite
 from crfx.report.experiments.task import Outcome, Task
 from crfx.report.experiments.training import Part, effort, fit, predict
 
@@ -124,9 +126,27 @@ def _tagged(
         return replace(part, X=template(part.X))
 
     if task.settings.get("estimator") == "CRFsuite":
-        return crfsuite.tagged(task, seen(train), seen(test))
+        return _tagged_by_crfsuite(task, seen(train), seen(test))
     estimator = fit(task, seen(train))
     return predict(estimator, seen(test)), effort(estimator, train)
+
+
+def _tagged_by_crfsuite(
+    task: Task, train: Part, test: Part
+) -> tuple[list[list[str]], dict[str, float]]:
+    """The same by the peer; settings but `estimator` are parameters of its own."""
+    params = {name: value for name, value in task.settings.items() if name != "estimator"}
+    labels = (list(own) for own in train.y)
+    with tempfile.TemporaryDirectory() as folder:
+        model = str(Path(folder) / "model")
+        trace = crfsuite.train(train.X, labels, params, model)
+        found = crfsuite.tag(crfsuite.open_tagger(model), test.X)
+    return found, {
+        "rounds": len(trace.seconds),
+        "seconds_per_round": trace.seconds[-1] / len(trace.seconds),
+        "train_instances": len(train),
+        "train_positions": sum(map(len, train.y)),
+    }
 
 
 _conll2000 = cache(load_conll2000)

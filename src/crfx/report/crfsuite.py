@@ -1,4 +1,7 @@
-"""The one door to CRFsuite (python-crfsuite): trained and asked for tags, with a watch in hand."""
+"""The one door to CRFsuite (Okazaki 2007; python-crfsuite), a peer to measure against.
+
+It is trained and asked for tags with a watch in hand.
+"""
 
 from __future__ import annotations
 
@@ -31,11 +34,18 @@ class Trace:
         return next(reached, None)
 
 
-def new_trainer(trace: Trace, tell: Callable[[str], None] | None = None) -> Any:
-    """A trainer that notes in ``trace`` what it says, and tells it, where asked to."""
-    import pycrfsuite
+def _library() -> Any:
+    try:
+        import pycrfsuite
+    except ImportError:
+        raise ImportError("this needs python-crfsuite: pip install 'crfx[bench]'") from None
+    return pycrfsuite
 
-    class Watched(pycrfsuite.BaseTrainer):
+
+def _new_trainer(trace: Trace, tell: Callable[[str], None] | None) -> Any:
+    """A trainer that notes in ``trace`` what it says, and tells it, where asked to."""
+
+    class Watched(_library().BaseTrainer):  # type: ignore[misc]
         begin = 0.0
 
         def message(self, text: str) -> None:
@@ -79,7 +89,7 @@ def train(
 ) -> Trace:
     """Train on instances and write ``model``, where it has a name; what happened when."""
     trace = Trace()
-    trainer = new_trainer(trace, tell)
+    trainer = _new_trainer(trace, tell)
     trainer.set_params(params)
     begin = time.perf_counter()
     for features, labels in zip(X, y, strict=True):
@@ -92,18 +102,15 @@ def train(
 
 def open_tagger(model: str) -> Any:
     """A tagger that reads a model file."""
-    import pycrfsuite
-
-    tagger = pycrfsuite.Tagger()
+    tagger = _library().Tagger()
     tagger.open(model)
     return tagger
 
 
 def prepared(X: Iterable[Any]) -> list[Any]:
     """Instances in CRFsuite's own form: names and values, which it looks up while it tags."""
-    import pycrfsuite
-
-    return [pycrfsuite.ItemSequence(features) for features in X]
+    library = _library()
+    return [library.ItemSequence(features) for features in X]
 
 
 def tag_prepared(tagger: Any, items: Sequence[Any]) -> list[list[str]]:
