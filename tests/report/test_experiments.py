@@ -197,7 +197,7 @@ def test_a_quick_run_on_real_words(tmp_path):
         ("conll2003", "features-gbcrf"),
         ("chunking", "chunks"),
         ("chunking-settings", "chunks-perceptron"),
-        ("pos", "treebank-spelled"),
+        ("pos", "treebank-words"),
         ("pos", "ewt-same"),
         ("protein", "jpred4-q8-gbcrf"),
         ("protein", "cb513-q3-treecrf"),
