@@ -38,6 +38,19 @@ lower(word[0])
 """
     + _SPELLING
 )
+_JOINED = (
+    _CHUNKS
+    + """
+word[-1] & pos[0]
+word[1] & pos[0]
+word[0] & pos[-1] & pos[1]
+pos[-2..-1] & pos[-1..0] & pos[0..1] & pos[1..2]
+lower(word[-1])
+lower(word[1])
+suffix(word[-1], 2..3)
+suffix(word[1], 2..3)
+"""
+)
 # Nothing joined by hand.
 _ATOMS = """
 word[-2..2]
@@ -61,6 +74,7 @@ suffix(word[1], 2..3)
 TEMPLATES = {
     "neighbours": _NEIGHBOURS,
     "chunks": _CHUNKS,
+    "joined": _JOINED,
     "atoms": _ATOMS,
     "words": _WORDS + _SPELLING,
     "spelled": _SPELLED,
