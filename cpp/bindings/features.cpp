@@ -208,6 +208,17 @@ void read_line(const Line& line, const ColumnsOfTexts& columns, int64_t position
   rows.add({text, {}, false}, 1);
 }
 
+// An instance is a list of positions: a dict or a text would be read by its keys or its letters.
+void check_instance(nb::handle instance, size_t number) {
+  const bool is_dict = PyDict_Check(instance.ptr());
+  if (!is_dict && !PyUnicode_Check(instance.ptr())) return;
+  throw nb::value_error(("instance " + std::to_string(number) + ": X is one " +
+                         (is_dict ? "dict" : "str") +
+                         ": an instance is a list of positions; wrap a single instance in a list, "
+                         "[X]")
+                            .c_str());
+}
+
 class FeatureNames {
  public:
   FeatureNames(const nb::list& names, uint32_t n_hashed) : n_hashed_(n_hashed) {
@@ -228,6 +239,7 @@ class FeatureNames {
     Rows rows(table_, n_hashed_, grows);
     std::vector<int64_t> lengths;
     for (nb::handle instance : instances) {
+      check_instance(instance, lengths.size());
       const size_t before = rows.n_rows();
       for (nb::handle position : instance) {
         try {

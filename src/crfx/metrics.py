@@ -14,15 +14,18 @@ if TYPE_CHECKING:
 def token_accuracy(y_true: Sequence[ArrayLike], y_pred: Sequence[ArrayLike]) -> float:
     """The share of positions, over all instances together, whose label is right.
 
+    Positions whose true label is None, unknown, do not count.
+
     >>> token_accuracy([["A", "B"], ["A"]], [["A", "B"], ["B"]])
     0.6666666666666666
     """
     right = total = 0
     for _, true, predicted in _pairs(y_true, y_pred):
-        right += int(np.count_nonzero(true == predicted))
-        total += len(true)
+        known = np.array([label is not None for label in true.tolist()], dtype=bool)
+        right += int(np.count_nonzero((true == predicted) & known))
+        total += int(known.sum())
     if total == 0:
-        raise ValueError("there is no position to score: every instance is empty")
+        raise ValueError("there is no position to score: every instance is empty, or unknown")
     return right / total
 
 

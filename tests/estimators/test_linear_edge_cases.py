@@ -24,11 +24,13 @@ def test_new_words_are_left_out_where_a_base_does_not_know_them():
     base = LinearCRF(edges=None, max_iter=5).fit(WORDS, TAGS)
     above = LinearCRF(max_iter=5).fit(WORDS, TAGS, init_model=base)
     many = [[[f"new{k}"] for k in range(2000)]]
-    more = LinearCRF(max_iter=5).fit(many, [["D"] * 2000], init_model=above)
+    with pytest.warns(UserWarning, match="none of the 2000 features"):
+        more = LinearCRF(max_iter=5).fit(many, [["D"] * 2000], init_model=above)
     assert more.n_features_in_ == 3
     assert more.model_.base is base.model_
     sweeping = LinearCRF("perceptron").fit(WORDS, TAGS, init_model=base)
-    assert sweeping.partial_fit(many, [["D"] * 2000]).n_features_in_ == 3
+    with pytest.warns(UserWarning, match="none of the 2000 features"):
+        assert sweeping.partial_fit(many, [["D"] * 2000]).n_features_in_ == 3
     with pytest.raises(ValueError, match="its labels stay"):
         sweeping.partial_fit(WORDS, TAGS, classes=["Q"])
 

@@ -37,7 +37,7 @@ def test_what_a_model_knows_stays_however_rare():
 
 
 def test_a_cut_off_that_leaves_nothing_is_an_error():
-    with pytest.raises(ValueError, match="no features"):
+    with pytest.raises(ValueError, match="min_count is 1000"):
         LinearCRF(min_count=1000).fit(X, Y)
 
 

@@ -48,6 +48,8 @@ def read_eval_set(
     y = given.pop("y")
     data = read_input(**given, columns=columns)
     codes = encode(flat_labels(y, data), classes, data, "y of eval_set")
+    if not (codes != UNKNOWN).any():
+        raise ValueError("eval_set has no position whose label is known: there is nothing to judge")
     if metric != "loss" and (codes == UNKNOWN).any():
         raise ValueError(
             'eval_set has unknown labels (None): only eval_metric="loss" sums over them'
@@ -81,13 +83,16 @@ def make_evaluator(metric: EvalMetric, data: Input, codes: IntArray, estimator: 
     batch = data.batch
     if metric == "loss":
         truth = Truth(batch, estimator.model_.structure(batch), codes)
-        likelihood, n_rows = Likelihood(truth, estimator.n_jobs), max(batch.n_rows, 1)
-        return Evaluator(data, lambda p: likelihood.evaluate(p, ()).value / n_rows, False)
+        likelihood = Likelihood(truth, estimator.n_jobs)
+        return Evaluator(data, lambda p: likelihood.evaluate(p, ()).value / batch.n_rows, False)
     scorer: Any = metric if callable(metric) else SCORERS[metric]
     true = np.split(estimator.classes_[codes], batch.offsets[1:-1])
 
     def value(problem: Problem) -> float:
         predicted = estimator.classes_[estimator._decode(problem)]
-        return float(scorer(true, np.split(predicted, batch.offsets[1:-1])))
+        found = float(scorer(true, np.split(predicted, batch.offsets[1:-1])))
+        if np.isnan(found):
+            raise ValueError("eval_metric gave NaN on the eval_set: it cannot be compared")
+        return found
 
     return Evaluator(data, value, True)

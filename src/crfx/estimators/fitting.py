@@ -84,7 +84,7 @@ def read_training(
     distinct = find_classes(known) if start is None or classes is not None else start.classes_
     seen_in = "training" if start is None else "the training of init_model"
     if grows:
-        seen_in = "training before; partial_fit takes new labels, named in classes"
+        seen_in = "training before (new labels are for partial_fit, named in classes)"
     truth = Truth(
         data.batch,
         Chain(order) if data.batch.parents is None else Forest(),

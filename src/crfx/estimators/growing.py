@@ -23,6 +23,22 @@ def can_go_on(old: Any, new: Any) -> bool:
     return same_kind and all(getattr(old, name) == getattr(new, name) for name in _SHAPE)
 
 
+def check_goes_on(old: Any, new: Any) -> None:
+    """Raise ValueError where the weights of a fitted estimator are not of the parts asked for."""
+    model = old.model_
+    had = {
+        "edges": model.edge_family,
+        "order": model.order,
+        "start_end": model.ends is not None or (new.start_end and model.edge_family is None),
+    }
+    for name, value in had.items():
+        if getattr(new, name) != value:
+            raise ValueError(
+                f"{name} is {getattr(new, name)!r}, but the model that is trained further has "
+                f"{value!r}"
+            )
+
+
 def grow(old: Model, new: Model, codes: IntArray) -> IntArray:
     """Let ``new``, made for new data, have what ``old`` has too; where its weights come from.
 

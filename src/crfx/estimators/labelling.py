@@ -185,7 +185,10 @@ class LabellingEstimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def transitions_(self) -> npt.NDArray[np.float32] | None:
-        """The shared edge table, (labels, ..., labels), one per type where edges have types."""
+        """The shared edge table, (labels, ..., labels), one per type where edges have types.
+
+        ``transitions_[a, b]``: label a is followed by label b.  None where edges are no tables.
+        """
         self._check_fitted()
         tables = self.model_.edge if self.model_.edge_family == "table" else None
         return None if tables is None else tables.tables["edge"]
@@ -218,11 +221,13 @@ class LabellingEstimator(BaseEstimator):  # type: ignore[misc]
     @property
     def n_features_in_(self) -> int:
         """How many features the model was fitted on."""
+        self._check_fitted()
         return self.columns_.n
 
     @property
     def feature_names_in_(self) -> npt.NDArray[Any]:
         """Names of the columns, where the model was fitted on data frames, dicts or texts."""
+        self._check_fitted()
         if self.columns_.vocabulary is not None:
             return np.array(self.columns_.vocabulary.names(), dtype=object)
         if self.columns_.names is None:

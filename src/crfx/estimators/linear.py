@@ -21,7 +21,7 @@ from crfx.estimators.fitting import (
     read_training,
     read_watched,
 )
-from crfx.estimators.growing import can_go_on, grow
+from crfx.estimators.growing import can_go_on, check_goes_on, grow
 from crfx.estimators.inducing import Inducer, check_inducible
 from crfx.estimators.iterations import WatchIterations
 from crfx.estimators.labelling import LabellingEstimator
@@ -74,7 +74,7 @@ class LinearCRF(LabellingEstimator):
     l2 : float, optional
         Penalty on all weights; None: 1 for "lbfgs" and "sgd", 0 for the perceptrons.
     max_iter : int
-        Iterations of "lbfgs" at most.
+        Iterations of "lbfgs" at most; those between rounds of ``feature_induction`` not counted.
     tol : float
         "lbfgs" ends once ten iterations improve the objective by less than this share of it.
     sweeps : int
@@ -218,7 +218,7 @@ class LinearCRF(LabellingEstimator):
         with as_before_unless(lambda: self.n_iter_ > 0, self):
             self.classes_, self.columns_, self.model_ = given.classes, given.columns, model
             self.n_iter_, self.best_iteration_ = 0, 0
-            self.history_: History = {}
+            self.history_: History = {"objective": [], "seconds": []}
             self._sweeps: _Sweeps | None = None
             set_weights(model, weights)
             evaluator = None
@@ -250,6 +250,8 @@ class LinearCRF(LabellingEstimator):
         if self.trainer == "lbfgs":
             raise ValueError('partial_fit needs a trainer that sweeps: "sgd", "perceptron", ...')
         start = self if hasattr(self, "model_") else None
+        if start is not None:
+            check_goes_on(start, self)
         grows = start is not None and start.model_.base is None
         if classes is not None and start is not None and not grows:
             raise ValueError("classes are given, but the model stands on another: its labels stay")
@@ -411,15 +413,20 @@ class LinearCRF(LabellingEstimator):
     def _by_sweeps(
         self, whole: ParametricObjective, parts: MiniBatches, watch: WatchIterations
     ) -> Array64:
-        parameters = AveragedParameters(get_weights(self.model_))
+        start = get_weights(self.model_)
+        parameters = AveragedParameters(start)
         descent = descent_of(self, whole.batch.n_instances)
         if seeks_step(self):
             descent = with_good_step(descent, parts, parameters.values)
+        value = before = whole.value(start)
         for number in range(self.sweeps):
             descent.sweep(number, parameters, parts)
             weights = parameters.average()
-            if watch(weights, whole.value(weights)):
+            value = whole.value(weights)
+            if watch(weights, value):
                 break
+        if self.trainer == "sgd" and self.sweeps and before - value < 1e-3 * abs(before):
+            lbfgs.warn_nothing_learned(start)
         return parameters.average()
 
 

@@ -1,17 +1,4 @@
-"""Features of column data (word, part of speech, ...) from a small template language.
-
-One line, one kind of feature::
-
-    word[-2..2]                  # the words at offsets -2 to 2, a feature each
-    lower(word[0])               # functions: lower, shape, kind, prefix(., n), suffix(., n)
-    suffix(word[0], 1..4)        # the last letter, the last two, ...
-    pos[-1..0] & pos[0..1]       # pairs: ranges on a line run side by side
-    word[0] & pos[1]
-    true                         # the same at every position
-
-Beyond the ends of an instance the value is <start> or <end>.  A prefix or suffix that is longer
-than its word gives no feature.  Everything after # is a comment.
-"""
+"""Features of column data (word, part of speech, ...) from a small template language."""
 
 from __future__ import annotations
 
@@ -88,7 +75,24 @@ class _Term:
 
 
 class Template:
-    """Lines of the language above, over named columns.
+    """Features of column data, such as word and part of speech, in a small language.
+
+    One line, one kind of feature::
+
+        word[-2..2]                  # the words at offsets -2 to 2, a feature each
+        lower(word[0])               # functions: lower, shape, kind, prefix(., n), suffix(., n)
+        suffix(word[0], 1..4)        # the last letter, the last two, ...
+        pos[-1..0] & pos[0..1]       # pairs: ranges on a line run side by side
+        word[0] & pos[1]
+        true                         # the same at every position
+
+    Beyond the ends of an instance the value is <start> or <end>.  A prefix or suffix that is longer
+    than its word gives no feature.  ``shape`` turns letters into X and x and digits into 9;
+    ``kind`` is the shape with runs of one sign cut down to it.  Everything after # is a comment.
+
+    A position is a tuple of columns, a dict with their names, or one text where there is one
+    column.  From a file: ``Template(Path("template.txt").read_text(), columns)``.  In a pipeline:
+    ``make_pipeline(FunctionTransformer(template), LinearCRF())``.
 
     >>> template = Template("word[-1..0]\\nsuffix(word[0], 2)", ("word", "pos"))
     >>> for position in template.features([("the", "DT"), ("cats", "NNS")]):
@@ -99,9 +103,11 @@ class Template:
 
     def __init__(self, text: str, columns: Sequence[str]) -> None:
         self.text, self.columns = text, tuple(columns)
+        if twice := [name for name in self.columns if self.columns.count(name) > 1]:
+            raise ValueError(f"the column {twice[0]!r} is there twice")
         self._values: dict[Value, int] = {}
         self._lines: list[tuple[str, list[tuple[int, int]]]] = []
-        for number, line in enumerate(text.splitlines(), 1):
+        for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
             content = line.split("#", 1)[0].strip()
             try:
                 self._lines += self._expanded(content) if content else []
@@ -136,7 +142,11 @@ class Template:
         """One term for every offset and size that the text stands for."""
         match = _TERM.fullmatch(text)
         if match is None:
-            raise ValueError(f"{text.strip()!r} is not like word[0] or suffix(word[0], 3)")
+            raise ValueError(
+                f"{text.strip()!r} is not like word[0], nor like one of {', '.join(FUNCTIONS)} of "
+                "that, as suffix(word[0], 3); functions are not nested (nor is this CRF++'s "
+                'language: edges="linear" is for its bigram lines)'
+            )
         function, column = match["function"], match["column"]
         if function is not None and function not in FUNCTIONS:
             raise ValueError(f"there is no function {function!r}: use {', '.join(FUNCTIONS)}")
@@ -199,7 +209,7 @@ class Template:
             raise ValueError(f"instance {number} is one text: it must be a list of positions")
         rows = []
         for position, row in enumerate(instance):
-            row = (row,) if isinstance(row, str) else tuple(row)
+            row = self._columns_of_row(row, number, position)
             if len(row) != len(self.columns):
                 raise ValueError(
                     f"instance {number}, position {position}: it has {len(row)} columns, the "
@@ -209,6 +219,18 @@ class Template:
                 raise ValueError(f"instance {number}, position {position}: {row!r} is not all text")
             rows.append(row)
         return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in self.columns]
+
+    def _columns_of_row(self, row: Any, number: int, position: int) -> tuple[Any, ...]:
+        """A tuple of columns, a dict with their names, or one text."""
+        if isinstance(row, str):
+            return (row,)
+        if not isinstance(row, dict):
+            return tuple(row)
+        if missing := [name for name in self.columns if name not in row]:
+            raise ValueError(
+                f"instance {number}, position {position}: it has no column {missing[0]!r}"
+            )
+        return tuple(row[name] for name in self.columns)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ value 1.  Values of a dict may be lists of texts and dicts too.  So does CRFsuit
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -16,6 +17,11 @@ import numpy as np
 from scipy import sparse
 
 from crfx import _core
+
+NOTHING_KNOWN = (
+    "none of the {} features in X is known to the model: is X made as it was for fit (the same "
+    "template, the same names)?"
+)
 
 
 @dataclass(frozen=True)
@@ -98,13 +104,17 @@ class Vocabulary:
         if min_count > 1:
             counts = np.bincount(matrix.indices, minlength=len(found))
             kept = np.flatnonzero((counts >= min_count) | (np.arange(len(found)) < len(self)))
+            if not len(kept):
+                raise ValueError(f"min_count is {min_count}, and no feature occurs that often")
             if len(kept) < len(found):
                 names = found.names()
                 return matrix[:, kept], lengths, type(self)([names[number] for number in kept])
         return matrix, lengths, found
 
     def _matrix(self, arrays: tuple[Any, Any, Any, Any, int]) -> tuple[Any, list[int]]:
-        lengths, starts, indices, values, _ = arrays
+        lengths, starts, indices, values, n_unknown = arrays
+        if n_unknown and not len(indices):
+            warnings.warn(NOTHING_KNOWN.format(n_unknown), UserWarning, stacklevel=2)
         if values is None:
             values = np.ones(len(indices), np.int8)  # scipy wants some; no more than it must
         shape = len(starts) - 1, len(self)

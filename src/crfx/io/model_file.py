@@ -59,6 +59,8 @@ def write(path: str | os.PathLike[str], contents: Contents) -> None:
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {target.parent} to write {target.name} in")
+    if target.is_dir():
+        raise IsADirectoryError(f"{target} is a folder: name a file in it")
     handle, name = tempfile.mkstemp(dir=target.parent or ".", prefix=f".{target.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -78,6 +78,12 @@ def minimise(
     return _descend(function, start, seen, max_iter, l1, resolution)
 
 
+def warn_nothing_learned(start: Array64) -> None:
+    """Tell of a training that ended where it began; a warm start may be at the minimum already."""
+    if not start.any():
+        warnings.warn(NOTHING_LOWERS, ConvergenceWarning, stacklevel=2)
+
+
 def _descend(
     function: Function, start: Array64, seen: Watch, max_iter: int, l1: float, resolution: float
 ) -> Array64:
@@ -99,8 +105,8 @@ def _descend(
             memory.clear()
             continue
         if found is None:
-            if value == first and not start.any():  # a warm start may be at the minimum already
-                warnings.warn(NOTHING_LOWERS, ConvergenceWarning, stacklevel=2)
+            if value == first:
+                warn_nothing_learned(start)
             break  # rounding is all that is left
         moved, new_value, new_gradient = found
         change, turn = moved - at, new_gradient - gradient
