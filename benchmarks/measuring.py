@@ -110,7 +110,12 @@ def _version(name: str) -> str | None:
 
 
 def _commit() -> str:
-    """The commit measured, marked if the core differs from it."""
-    asked = ["git", "describe", "--always", "--dirty=+changes", "--abbrev=12"]
-    done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "unknown"
+    """The commit measured, marked if the code differs from it; results may."""
+
+    def git(*arguments: str) -> str:
+        asked = ["git", *arguments]
+        done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
+        return done.stdout.strip()
+
+    commit = git("describe", "--always", "--abbrev=12") or "unknown"
+    return commit + ("+changes" if git("status", "--porcelain", "src", "cpp", "benchmarks") else "")

@@ -6,7 +6,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from crfx import GBCRF, LinearCRF
+from crfx import GBCRF, LinearCRF, load
 from crfx.features import Template
 from crfx.metrics import token_accuracy
 
@@ -126,3 +126,28 @@ def test_unknown_labels_do_not_count():
 def test_a_folder_is_no_file(tmp_path):
     with pytest.raises(IsADirectoryError, match="is a folder: name a file in it"):
         LinearCRF(max_iter=1).fit(X, Y).save(tmp_path)
+
+
+@pytest.mark.parametrize("trainer", ["lbfgs", "sgd"])
+def test_weights_may_lie_apart_in_memory(trainer):
+    apart = np.ones(2 * len(X))[::2]
+    LinearCRF(trainer, max_iter=2, sweeps=1, random_state=0).fit(X, Y, sample_weight=apart)
+
+
+def test_trees_take_names_that_are_there_twice():
+    twice = [[["a", "a", "b"], ["b", "b"]]] * 10
+    crf = GBCRF(3, max_depth=2, min_child_weight=0).fit(twice, [["A", "B"]] * 10)
+    assert crf.predict(twice)[0].tolist() == ["A", "B"]
+    often = [[["a"] * 200, ["a"] * 300]] * 10  # more than a byte holds
+    crf = GBCRF(3, max_depth=2, min_child_weight=0).fit(often, [["A", "B"]] * 10)
+    assert crf.predict(often)[0].tolist() == ["A", "B"]
+
+
+def test_coef_are_sparse_after_loading_where_they_were(tmp_path):
+    crf = LinearCRF().fit([[["a", "b"], ["b"], ["a", "b"]]] * 3, [["A", "B", "B"]] * 3)
+    crf.save(tmp_path / "model.crfx")
+    loaded = load(tmp_path / "model.crfx")
+    np.testing.assert_array_equal(loaded.coef_.toarray(), crf.coef_.toarray())
+    dense = LinearCRF().fit([np.eye(2)], [["A", "B"]])
+    dense.save(tmp_path / "dense.crfx")
+    np.testing.assert_array_equal(load(tmp_path / "dense.crfx").coef_, dense.coef_)

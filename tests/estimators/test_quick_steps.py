@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crfx import FeatureInduction, LinearCRF
-from crfx.estimators import mini_batches
+from crfx.estimators import mini_batches, quick_steps
 
 ROUNDING = 1e-5
 rng = np.random.default_rng(0)
@@ -13,6 +13,7 @@ TYPES = [rng.integers(0, 2, n) for n in LENGTHS]
 Y = [rng.choice(["a", "b", "c", "d"], n) for n in LENGTHS]
 X = [[[f"w{label}{rng.integers(4)}", f"v{rng.integers(9)}"] for label in labels] for labels in Y]
 X_NUMBERS = [[{"n": float(rng.normal()), "w": words[0]} for words in each] for each in X]
+UNKNOWN = [[None if k == 0 else label for k, label in enumerate(labels)] for labels in Y]
 WEIGHTS = rng.random(len(X)) * 2
 
 
@@ -79,8 +80,10 @@ def test_from_a_model_that_has_conjunctions(monkeypatch):
         ({"edges": "linear"}, X, {}, False),
         ({}, [rng.normal(size=(n, 2)) for n in LENGTHS], {}, False),
         ({}, X, {"parents": [np.arange(n) - 1 for n in LENGTHS]}, False),
+        ({}, X, {"y": UNKNOWN}, False),
+        ({}, X, {"init_model": LinearCRF(edges=None, max_iter=2).fit(X, Y)}, None),
     ],
-    ids=["plain", "linear edges", "dense", "forest"],
+    ids=["plain", "linear edges", "dense", "forest", "unknown labels", "base"],
 )
 def test_where_the_core_cannot_python_does(monkeypatch, arguments, X, fit, quick):
     seen = []
@@ -91,5 +94,24 @@ def test_where_the_core_cannot_python_does(monkeypatch, arguments, X, fit, quick
         return whole(*given)
 
     monkeypatch.setattr(mini_batches, "quick_steps", spy)
-    LinearCRF(trainer="perceptron", sweeps=1, random_state=0, **arguments).fit(X, Y, **fit)
-    assert seen == [quick]
+    fit = {"y": Y, **fit}
+    LinearCRF(trainer="perceptron", sweeps=1, random_state=0, **arguments).fit(X, **fit)
+    assert seen == ([] if quick is None else [quick])
+
+
+def test_a_base_is_not_forgotten(monkeypatch):
+    """Its scores stay underneath: what it has right already moves no weight."""
+    base = LinearCRF(edges=None, l2=1e-3).fit(X, Y)
+    quick, slow = both(monkeypatch, {"trainer": "large_margin"}, init_model=base)
+    for a, b in zip(quick, slow, strict=True):
+        np.testing.assert_allclose(a, b, rtol=ROUNDING, atol=ROUNDING)
+    alone, _ = both(monkeypatch, {"trainer": "large_margin"})
+    assert not np.allclose(quick[0], alone[0])
+
+
+def test_a_sweep_in_parts_is_the_same(monkeypatch):
+    whole, _ = both(monkeypatch, {"trainer": "sgd"})
+    monkeypatch.setattr(quick_steps, "STEPS_AT_ONCE", 2)
+    parts, _ = both(monkeypatch, {"trainer": "sgd"})
+    for a, b in zip(whole, parts, strict=True):
+        np.testing.assert_array_equal(a, b)

@@ -126,3 +126,22 @@ def test_a_model_with_names_does_not_go_on_without_them():
     named = LinearCRF().fit(X, Y)
     with pytest.raises(ValueError, match=r"n_hashed is 16, but .* has None"):
         LinearCRF(n_hashed=16).fit(X, Y, init_model=named)
+
+
+def test_another_number_of_columns_is_refused():
+    crf = LinearCRF("perceptron", n_hashed=8, random_state=0).partial_fit(X, Y)
+    with pytest.raises(ValueError, match=r"n_hashed is 16, but .* has 8"):
+        crf.set_params(n_hashed=16).partial_fit(X, Y)
+
+
+def test_a_cut_off_below_a_base_is_refused():
+    base = LinearCRF(edges=None, max_iter=2).fit(RARE, Y_RARE)
+    with pytest.raises(ValueError, match="min_count is 2, but the model underneath"):
+        LinearCRF(min_count=2, edges="linear").fit(RARE, Y_RARE, init_model=base)
+
+
+def test_what_encode_gives_can_be_calculated_with():
+    found, _ = Vocabulary().encode([[["a"] * 200]], learn=True)
+    assert found.toarray().tolist() == [[200.0]]
+    found, _ = Template("word[0]", ["word"]).encode([["a"] * 200], Vocabulary(), learn=True)
+    assert (found.T @ found).toarray().tolist() == [[200.0]]

@@ -149,3 +149,26 @@ def test_the_first_bad_place_is_named_whatever_the_threads():
     for jobs in (1, 2):
         with pytest.raises(ValueError, match="instance 999, position 9"):
             inference.sum_product(node, EDGE, offsets, n_jobs=jobs)
+
+
+@pytest.mark.parametrize(
+    ("score", "message"),
+    [
+        (NAN, r"instance 1, position 1: the node score of label 1 is (?i:nan)"),
+        (INF, r"instance 1, position 1: the node score of label 1 is \+inf"),
+        (1e200, r"instance 1, position 1: the node score of label 1 is \+1e\+200"),
+    ],
+)
+def test_bad_scores_are_named_without_edges_too(score, message):
+    with pytest.raises(ValueError, match=message):
+        inference.sum_product(at(NODE, (3, 1), score), None, OFFSETS)
+
+
+def test_an_impossible_position_without_edges_is_named_as_with_them():
+    impossible = NODE.copy()
+    impossible[1] = -INF
+    with pytest.raises(ValueError) as with_edges:  # noqa: PT011
+        inference.sum_product(impossible, np.zeros((3, 3)), OFFSETS)
+    with pytest.raises(ValueError) as without:  # noqa: PT011
+        inference.sum_product(impossible, None, OFFSETS)
+    assert str(without.value) == str(with_edges.value)

@@ -96,3 +96,26 @@ def test_a_run_that_learns_nothing_says_so():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         minimise(function, np.zeros(12), never, max_iter=300, tol=0.0)
+
+
+def test_moves_below_the_resolution_are_not_tried():
+    """Near the minimum of a rough function halving goes on in vain, unless it is told how rough."""
+    random = np.random.default_rng(0)
+    curve = random.uniform(0.1, 10.0, 30)
+
+    def evaluations(resolution):
+        count = 0
+
+        def rough(w):
+            nonlocal count
+            count += 1
+            value = 100 + float(curve @ (w - 1) ** 2)
+            return value * (1 + 1e-7 * np.sin(1e9 * value)), 2 * curve * (w - 1)
+
+        found = minimise(
+            rough, np.zeros(30), lambda *_: False, max_iter=200, tol=0.0, resolution=resolution
+        )
+        np.testing.assert_allclose(found, 1.0, atol=0.02)
+        return count
+
+    assert evaluations(1e-6) < 0.5 * evaluations(0.0)

@@ -120,7 +120,12 @@ def _stacked_words(
     if columns is not None and known is None:
         raise ValueError("X holds dicts or texts, but the model was fitted on numbers")
     if columns is not None and known is not None and not grows:
-        return *known.encode(instances), columns
+        if numbering.min_count > 1:
+            raise ValueError(
+                f"min_count is {numbering.min_count}, but the model underneath, init_model, has "
+                "its features already: they stay"
+            )
+        return *known.compact(instances), columns
     if known is None:
         known = numbering.empty()
     matrix, lengths, vocabulary = known.learned(instances, numbering.min_count)
@@ -255,7 +260,7 @@ def instance_weights(sample_weight: Any, data: Input) -> npt.NDArray[np.float64]
     if sample_weight is None:
         return None
     try:
-        weights = np.asarray(sample_weight, dtype=np.float64)
+        weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
     except (ValueError, TypeError):
         raise ValueError(
             "sample_weight is not a list of numbers: pass one weight per instance"

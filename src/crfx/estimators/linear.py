@@ -56,6 +56,9 @@ from crfx.trainers.sgd import AveragedParameters, with_good_step
 
 Array64 = npt.NDArray[np.float64]
 
+LEAST_PROGRESS = 1e-3
+"""Descent that lowers the objective by a smaller share has learned nothing."""
+
 
 class LinearCRF(LabellingEstimator):
     """A conditional random field whose scores are linear in the features.
@@ -425,7 +428,8 @@ class LinearCRF(LabellingEstimator):
             value = whole.value(weights)
             if watch(weights, value):
                 break
-        if self.trainer == "sgd" and self.sweeps and before - value < 1e-3 * abs(before):
+        hardly = before - value < LEAST_PROGRESS * abs(before)
+        if seeks_step(self) and self.sweeps and not whole.base and hardly:
             lbfgs.warn_nothing_learned(start)
         return parameters.average()
 

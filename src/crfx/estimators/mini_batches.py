@@ -36,9 +36,10 @@ class MiniBatches:
 
     def __post_init__(self) -> None:
         self._X = as_numbers(self.truth.batch.X)
-        self._quick = quick_steps(self.model, self.truth, self.loss(self.truth), self.free, self._X)
-        if self.base is not None:
-            self._quick = None
+        self._quick = None
+        if self.base is None:
+            loss = self.loss(self.truth)
+            self._quick = quick_steps(self.model, self.truth, loss, self.free, self._X)
 
     def take_steps(self, steps: Steps, parameters: AveragedParameters) -> None:
         """In the core where it can, else one mini-batch after the other."""

@@ -125,7 +125,8 @@ def _trees(
 def _pack_linear(function: LinearFunction, name: str, contents: Contents) -> None:
     matrix = function.pattern.matrix(function.weights)
     contents.arrays[f"{name}.starts"] = matrix.indptr.astype(np.int64)
-    contents.arrays[f"{name}.outputs"] = matrix.indices.astype(np.int32)
+    outputs = matrix.indices if function.pattern.outputs is not None else matrix.indices[:0]
+    contents.arrays[f"{name}.outputs"] = outputs.astype(np.int32)  # none: every feature has all
     contents.arrays[f"{name}.weights"] = matrix.data
     if function.conjunctions is not None:
         contents.arrays[f"{name}.conjunctions.starts"] = function.conjunctions.starts
@@ -160,15 +161,17 @@ def _linear(contents: Contents, name: str, n_outputs: int, n_columns: int) -> Li
     )
     if starts.dtype != np.int64 or outputs.dtype != np.int32 or weights.dtype != np.float64:
         raise ValueError(f"the weights {name} are of another type")
-    if starts.shape != (n_features + 1,) or outputs.ndim != 1 or weights.shape != outputs.shape:
+    has_all = outputs.shape == (0,) and weights.shape == (n_features * n_outputs,)
+    if starts.shape != (n_features + 1,) or not (has_all or weights.shape == outputs.shape):
         raise ValueError(f"the weights {name} are not those of {n_features} features")
-    if starts[0] != 0 or starts[-1] != len(outputs) or (np.diff(starts) < 0).any():
+    falls = starts[1:] < starts[:-1]
+    if weights.ndim != 1 or starts[0] != 0 or starts[-1] != len(weights) or falls.any():
         raise ValueError(f"the weights {name} begin and end in wrong places")
     if len(outputs) and not (outputs.min() >= 0 and outputs.max() < n_outputs):
         raise ValueError(f"the weights {name} are for scores that there are not")
     if not np.isfinite(weights).all():
         raise ValueError(f"the weights {name} are not all finite")
-    if len(outputs) == n_features * n_outputs:
+    if has_all:
         return LinearFunction(WeightPattern.all(n_features, n_outputs), weights, conjunctions)
     matrix = sparse.csr_matrix((weights, outputs, starts), shape=(n_features, n_outputs))
     if not matrix.has_canonical_format:

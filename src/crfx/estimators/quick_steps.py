@@ -22,6 +22,8 @@ from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.potentials.linear import LinearFunction, compressed, with_conjunctions
 from crfx.trainers.sgd import SMALLEST_SHRINKAGE, AveragedParameters, Steps
 
+STEPS_AT_ONCE = 2000
+"""In between a user may interrupt."""
 Free = dict[str, npt.NDArray[np.bool_]]
 
 
@@ -35,6 +37,10 @@ def quick_steps(
     margin = loss.margin if isinstance(loss, PerceptronLoss) else 0.0
 
     def take(steps: Steps, parameters: AveragedParameters) -> None:
+        for part in steps.parts(STEPS_AT_ONCE):
+            run(part, parameters)
+
+    def run(steps: Steps, parameters: AveragedParameters) -> None:
         parameters.taken_through(
             lambda **state: data.run(
                 np.ascontiguousarray(steps.order, np.int64),
@@ -66,6 +72,8 @@ def _is_plain(model: Model, truth: Truth, loss: Objective, X: Any) -> bool:
 
 def _sweeps(model: Model, truth: Truth, free: Free | None, X: Any) -> Any:
     node: Any = model.node
+    if X.shape[1] != node.n_columns:
+        raise ValueError(f"X has {X.shape[1]} features, the weights are for others")
     ends = {} if model.ends is None else model.ends.tables
     types: Any = truth.batch.edge_types if model.n_types is not None else None
     offsets: Any = truth.batch.offsets

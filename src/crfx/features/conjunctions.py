@@ -114,9 +114,11 @@ class Pairs:
 def pairs_in(X: Any, rows: Ints, most: int = MOST_PAIRS) -> Pairs:
     """All pairs of columns that are not 0 together at the rows named, of a canonical CSR matrix.
 
-    The first rows count until there are ``most`` pairs of entries, a row counts whole.  O(pairs of
-    entries) in time, up to a logarithm, and in memory.
+    The first rows count until there are ``most`` pairs of entries, a row counts whole; one that has
+    more by itself is left out.  O(pairs of entries) in time, up to a logarithm, and in memory.
     """
+    counts = np.diff(X.indptr).astype(np.int64)[rows]
+    rows = rows[counts * (counts - 1) // 2 <= most]
     counts = np.diff(X.indptr).astype(np.int64)[rows]
     entries = counts * (counts - 1) // 2
     rows = rows[np.concatenate([[0], np.cumsum(entries)])[:-1] < most]

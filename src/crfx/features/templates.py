@@ -182,6 +182,12 @@ class Template:
         self, instances: Iterable[Sequence[Any]], vocabulary: Vocabulary, *, learn: bool = False
     ) -> tuple[Any, list[int]]:
         """CSR and lengths, as `Vocabulary.encode`; positions are tuples of columns, or one text."""
+        return vocabulary.encode(self(instances), learn=learn)
+
+    def compact(
+        self, instances: Iterable[Sequence[Any]], vocabulary: Vocabulary, *, learn: bool
+    ) -> tuple[Any, list[int]]:
+        """As `encode`, see `Vocabulary.compact`."""
         return vocabulary.encode_template(self._columns_of(instances), self._lines, learn=learn)
 
     def features(self, instance: Sequence[Any]) -> list[list[str]]:
@@ -244,8 +250,8 @@ class Templated:
         return (self.template.features(instance) for instance in self.instances)
 
     def encode_into(self, vocabulary: Vocabulary, *, learn: bool) -> tuple[Any, list[int]]:
-        """What `Vocabulary.encode` gives, without the names of features in between."""
-        return self.template.encode(self.instances, vocabulary, learn=learn)
+        """What `Vocabulary.compact` gives, without the names of features in between."""
+        return self.template.compact(self.instances, vocabulary, learn=learn)
 
 
 def _numbers(text: str) -> list[int]:

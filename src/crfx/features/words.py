@@ -75,11 +75,19 @@ class Vocabulary:
         return self._table.names()
 
     def encode(self, instances: Iterable[Any], *, learn: bool = False) -> tuple[Any, list[int]]:
-        """(rows, features) CSR of float32, of int8 where all are 1, and the lengths of instances.
+        """(rows, features) CSR of float32, and the lengths of the instances.
 
         ``learn`` numbers names that are new; otherwise they are left out.  ``instances`` are read
         once, one after the other: a generator does.  O(features that occur) in time and memory.
         """
+        matrix, lengths = self.compact(instances, learn=learn)
+        # Not matrix.astype: it adds doubles up first, as int8.
+        values = matrix.data.astype(np.float32, copy=False)
+        arrays = (values, matrix.indices, matrix.indptr)
+        return sparse.csr_matrix(arrays, shape=matrix.shape), lengths
+
+    def compact(self, instances: Iterable[Any], *, learn: bool = False) -> tuple[Any, list[int]]:
+        """As `encode`, but ones are of int8 where all are: not to be added up or multiplied."""
         if isinstance(instances, EncodesItself):
             return instances.encode_into(self, learn=learn)
         return self._matrix(self._table.encode(instances, learn))
@@ -91,16 +99,17 @@ class Vocabulary:
         *,
         learn: bool = False,
     ) -> tuple[Any, list[int]]:
-        """As `encode`; instances are lists of columns, see `crfx.features.templates`."""
+        """As `compact`; instances are lists of columns, see `crfx.features.templates`."""
         return self._matrix(self._table.encode_template(instances, lines, learn))
 
     def learned(self, instances: Iterable[Any], min_count: int = 1) -> tuple[Any, list[int], Self]:
-        """As `encode` with new names, which are numbered in a vocabulary of its own.
+        """As `compact` with new names, which are numbered in a vocabulary of its own.
 
-        New names at fewer than ``min_count`` positions are left out of both.
+        New names that occur less than ``min_count`` times are left out of both; a name occurs
+        wherever it is written, twice at one position and with the value 0 too.
         """
         found = type(self)(self.names())
-        matrix, lengths = found.encode(instances, learn=True)
+        matrix, lengths = found.compact(instances, learn=True)
         if min_count > 1:
             counts = np.bincount(matrix.indices, minlength=len(found))
             kept = np.flatnonzero((counts >= min_count) | (np.arange(len(found)) < len(self)))
@@ -149,10 +158,10 @@ class HashedVocabulary(Vocabulary):
         raise AttributeError("features were hashed: their names are not kept")
 
     def learned(self, instances: Iterable[Any], min_count: int = 1) -> tuple[Any, list[int], Self]:
-        """As `encode`: there is nothing to learn, and nothing to count."""
+        """As `compact`: there is nothing to learn, and nothing to count."""
         if min_count > 1:
             raise ValueError("hashed names are not counted: use min_count=1")
-        return *self.encode(instances), self
+        return *self.compact(instances), self
 
     def __getstate__(self) -> int:  # type: ignore[override]
         return self._size

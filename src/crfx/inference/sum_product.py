@@ -11,7 +11,7 @@ from crfx import _core
 from crfx.inference.native import EdgeOutput, check_option, native_problem, thread_count
 from crfx.inference.problem import Problem, prepare
 from crfx.inference.results import SumProduct
-from crfx.scores import FloatArray
+from crfx.scores import LARGEST_SCORE, FloatArray
 
 CURVATURES = ("mixing", "dobrushin", "exact", "length", None)
 ALONE_GAMMA = 2.0
@@ -153,7 +153,7 @@ def _independent(problem: Problem, curvature: str | None, n_threads: int) -> Sum
     node, batch = problem.scores.node, problem.batch
     marginals, row_log_z = np.empty_like(node), np.empty(batch.n_rows)
     _core.softmax(node, marginals, row_log_z, n_threads)
-    if not np.isfinite(row_log_z).all():
+    if not (np.abs(row_log_z) <= LARGEST_SCORE).all():  # NaN is not
         return None
     log_z = np.zeros(batch.n_instances)
     np.add.at(log_z, batch.instance_of_row, row_log_z)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 if TYPE_CHECKING:
     import xgboost
@@ -52,7 +53,7 @@ class XGBoostLearner:
 
         with plain_errors():
             return xgboost.QuantileDMatrix(
-                X, max_bin=self.max_bin, nthread=self.n_jobs, enable_categorical=True
+                _single(X), max_bin=self.max_bin, nthread=self.n_jobs, enable_categorical=True
             )
 
     def matrix(self, X: Any) -> xgboost.DMatrix:
@@ -60,7 +61,7 @@ class XGBoostLearner:
         import xgboost
 
         with plain_errors():
-            return xgboost.DMatrix(X, nthread=self.n_jobs, enable_categorical=True)
+            return xgboost.DMatrix(_single(X), nthread=self.n_jobs, enable_categorical=True)
 
     def grow(
         self, matrix: xgboost.QuantileDMatrix, gradient: Array32, curvature: Array32, number: int
@@ -100,6 +101,17 @@ class XGBoostLearner:
             "nthread": self.n_jobs,
             "seed": _round_seed(self.seed, number),
         }
+
+
+def _single(X: Any) -> Any:
+    """CSR with every entry once, added up where it is there twice; XGBoost takes no others."""
+    if not sparse.issparse(X) or X.has_canonical_format:
+        return X
+    # Not X.astype: it adds doubles up first, and they may be of int8.
+    arrays = (X.data.astype(np.float32), X.indices.copy(), X.indptr.copy())
+    single = sparse.csr_matrix(arrays, shape=X.shape)
+    single.sum_duplicates()
+    return single
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ With the loss of the perceptron and mini-batches of one instance it is the avera
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -119,6 +119,12 @@ class Steps:
             # Implicit: 1 / (1 + x), near 1 - x, stays above 0 for any step.
             shrinkage = 1 / (1 + self.penalty * size * len(chosen))
             parameters.step(at, -size * gradient, shrinkage, self.counts)
+
+    def parts(self, n_steps: int) -> Iterator[Steps]:
+        """The same steps, so many at a time."""
+        for begin in range(0, len(self.order), n_steps * self.batch_size):
+            order = self.order[begin : begin + n_steps * self.batch_size]
+            yield replace(self, order=order, first=self.first + begin // self.batch_size)
 
     def size(self, number: int) -> float:
         """Of a step, counted over all sweeps from 0."""
