@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -18,7 +19,7 @@ KINDS = [LinearCRF(max_iter=5), GBCRF(2, max_depth=2)]
 @pytest.mark.parametrize("crf", KINDS, ids=lambda crf: type(crf).__name__)
 @pytest.mark.parametrize("one", [X[1], X[0][0], "abc", ["the cat", "sat"]], ids=str)
 def test_one_sentence_is_not_many(crf, one):
-    crf.fit(X, Y)
+    crf = clone(crf).fit(X, Y)
     for method in (crf.predict, crf.predict_marginals):
         with pytest.raises(ValueError, match="wrap a single instance in a list"):
             method(one)
@@ -33,7 +34,7 @@ def test_one_sentence_among_many_is_seen_too():
 @pytest.mark.parametrize("judged", [([], []), ([[]], [[]]), (X[:1], [[None, None]])], ids=str)
 def test_an_eval_set_that_cannot_judge_is_refused(crf, judged):
     with pytest.raises(ValueError, match="nothing to judge"):
-        crf.fit(X, Y, eval_set=judged)
+        clone(crf).fit(X, Y, eval_set=judged)
 
 
 @pytest.mark.parametrize("crf", KINDS, ids=lambda crf: type(crf).__name__)
