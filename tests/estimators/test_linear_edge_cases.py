@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from crfx import GBCRF, LinearCRF, load
-from crfx.estimators import linear
+from crfx.estimators import sweeping
 from crfx.testing import make_task
 
 X, Y = make_task()
@@ -56,10 +56,10 @@ def test_partial_fit_goes_on_from_the_fit_before_it():
 
 def test_a_step_that_is_given_counts():
     crf = LinearCRF("perceptron", step=0.1, random_state=0).partial_fit(X, Y)
-    before = crf._sweeps.parameters.values.copy()
+    before = crf._so_far.parameters.values.copy()
     crf.set_params(step=1e-9).partial_fit(X, Y)
     assert np.abs(before).max() > 0.1
-    np.testing.assert_allclose(crf._sweeps.parameters.values, before, atol=1e-6)
+    np.testing.assert_allclose(crf._so_far.parameters.values, before, atol=1e-6)
 
 
 def test_a_first_step_is_sought_once(monkeypatch):
@@ -69,8 +69,8 @@ def test_a_first_step_is_sought_once(monkeypatch):
         sought.append(arguments)
         return found(*arguments)
 
-    found = linear.with_good_step
-    monkeypatch.setattr(linear, "with_good_step", spy)
+    found = sweeping.with_good_step
+    monkeypatch.setattr(sweeping, "with_good_step", spy)
     crf = LinearCRF("sgd", random_state=0)
     for _ in range(3):
         crf.partial_fit(X, Y)

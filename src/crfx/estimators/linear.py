@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -37,7 +35,7 @@ from crfx.estimators.linear_assembly import (
 )
 from crfx.estimators.mini_batches import MiniBatches
 from crfx.estimators.parameters import check_linear_parameters
-from crfx.estimators.sweeping import descent_of, penalty, seeks_step
+from crfx.estimators.sweeping import SoFar, penalty, sweep_once, sweep_to_the_end
 from crfx.features import Numbering
 from crfx.features.conjunctions import readable
 from crfx.inference.native import thread_count
@@ -52,12 +50,8 @@ from crfx.trainers import lbfgs
 from crfx.trainers.callbacks import Callback, History
 from crfx.trainers.induction import FeatureInduction, settings_of
 from crfx.trainers.parametric import ParametricObjective
-from crfx.trainers.sgd import AveragedParameters, with_good_step
 
 Array64 = npt.NDArray[np.float64]
-
-LEAST_PROGRESS = 1e-3
-"""Descent that lowers the objective by a smaller share has learned nothing."""
 
 
 class LinearCRF(LabellingEstimator):
@@ -222,7 +216,7 @@ class LinearCRF(LabellingEstimator):
             self.classes_, self.columns_, self.model_ = given.classes, given.columns, model
             self.n_iter_, self.best_iteration_ = 0, 0
             self.history_: History = {"objective": [], "seconds": []}
-            self._sweeps: _Sweeps | None = None
+            self._so_far: SoFar | None = None
             set_weights(model, weights)
             evaluator = None
             if watched is not None:
@@ -260,32 +254,7 @@ class LinearCRF(LabellingEstimator):
             raise ValueError("classes are given, but the model stands on another: its labels stay")
         arguments = (X, y, lengths, parents, edge_types, sample_weight)
         given = self._read(arguments, start, grows, classes)
-        begin = time.perf_counter()
-        model, origin = self._grown(given, start)
-        before = _Sweeps() if start is None else self._sweeps_so_far()
-        parameters = before.parameters.grown(origin)
-        model.use_threads(thread_count(self.n_jobs))
-        set_weights(model, parameters.values)
-        parts = self._mini_batches(model, given)
-        n_done = 0 if start is None else self.n_iter_
-        descent = descent_of(self, given.data.batch.n_instances)
-        found = before.found.get(self.trainer)
-        if seeks_step(self):
-            if found is None:
-                found = with_good_step(descent, parts, parameters.values).step
-            descent = replace(descent, step=found)
-        descent.sweep(n_done, parameters, parts)
-        weights = parameters.average()
-        value = self._objective(model, given).value(weights)
-        set_weights(model, weights)
-        self.classes_, self.columns_, self.model_ = given.classes, given.columns, model
-        steps = before.found if found is None else {**before.found, self.trainer: found}
-        self._sweeps = _Sweeps(parameters, steps)
-        self.n_iter_, self.best_iteration_ = n_done + 1, n_done
-        if start is None:
-            self.history_ = {}
-        for name, entry in (("objective", value), ("seconds", time.perf_counter() - begin)):
-            self.history_.setdefault(name, []).append(entry)
+        sweep_once(self, given, start)
         return self
 
     def _read(
@@ -319,11 +288,6 @@ class LinearCRF(LabellingEstimator):
         self._check_fitted()
         found = linear_functions(self.model_)[0].conjunctions
         return [] if found is None else readable(found.sets(), self.columns_.known_names())
-
-    def _sweeps_so_far(self) -> _Sweeps:
-        """Where `partial_fit` goes on; after ``fit`` or ``load`` the weights are all there is."""
-        found: _Sweeps | None = getattr(self, "_sweeps", None)
-        return found or _Sweeps(AveragedParameters(get_weights(self.model_)))
 
     def _begin(self, given: Training, goes_on: bool) -> tuple[Model, Array64]:
         """The model to train, and its weights: those of ``init_model`` where that is trained on."""
@@ -368,7 +332,7 @@ class LinearCRF(LabellingEstimator):
                 found = self._by_lbfgs(self._objective(model, given), watch)
             else:
                 whole = self._objective(model, given)
-                found = self._by_sweeps(whole, self._mini_batches(model, given), watch)
+                found = sweep_to_the_end(self, whole, self._mini_batches(model, given), watch)
         finally:
             watch.close()
         set_weights(model, found if watch.best is None else watch.best)
@@ -412,31 +376,3 @@ class LinearCRF(LabellingEstimator):
             l1=self.l1,
             resolution=whole.resolution,
         )
-
-    def _by_sweeps(
-        self, whole: ParametricObjective, parts: MiniBatches, watch: WatchIterations
-    ) -> Array64:
-        start = get_weights(self.model_)
-        parameters = AveragedParameters(start)
-        descent = descent_of(self, whole.batch.n_instances)
-        if seeks_step(self):
-            descent = with_good_step(descent, parts, parameters.values)
-        value = before = whole.value(start)
-        for number in range(self.sweeps):
-            descent.sweep(number, parameters, parts)
-            weights = parameters.average()
-            value = whole.value(weights)
-            if watch(weights, value):
-                break
-        hardly = before - value < LEAST_PROGRESS * abs(before)
-        if seeks_step(self) and self.sweeps and not whole.base and hardly:
-            lbfgs.warn_nothing_learned(start)
-        return parameters.average()
-
-
-@dataclass(frozen=True, eq=False)
-class _Sweeps:
-    """What one call of `partial_fit` leaves to the next: parameters, and first steps by trainer."""
-
-    parameters: AveragedParameters = field(default_factory=lambda: AveragedParameters(np.zeros(0)))
-    found: dict[str, float] = field(default_factory=dict)

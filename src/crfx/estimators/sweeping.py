@@ -1,18 +1,34 @@
-"""How the trainers that sweep over instances descend, from the arguments of an estimator."""
+"""The trainers that sweep over instances: how they descend, to the end or one sweep at a time."""
 
 from __future__ import annotations
 
+import time
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-from crfx.trainers.sgd import Descent
+from crfx.estimators.iterations import WatchIterations
+from crfx.estimators.linear_assembly import get_weights, set_weights
+from crfx.estimators.mini_batches import MiniBatches
+from crfx.inference.native import thread_count
+from crfx.trainers.lbfgs import warn_nothing_learned
+from crfx.trainers.parametric import ParametricObjective
+from crfx.trainers.sgd import AveragedParameters, Descent, with_good_step
 
 if TYPE_CHECKING:
+    from crfx.estimators.fitting import Training
+    from crfx.estimators.labelling import LabellingEstimator
     from crfx.estimators.linear import LinearCRF
+
+Array64 = npt.NDArray[np.float64]
 
 SWEEPS_TO_HALF = 10.0
 """After so many sweeps the steps of SGD have half their size."""
+LEAST_PROGRESS = 1e-3
+"""Descent that lowers the objective by a smaller share has learned nothing."""
 
 
 def penalty(crf: LinearCRF) -> float:
@@ -43,3 +59,69 @@ def descent_of(crf: LinearCRF, n_instances: int) -> Descent:
         burn_in=burn_in,
         seed=int(check_random_state(crf.random_state).randint(2**31 - 1)),
     )
+
+
+def sweep_to_the_end(
+    crf: LinearCRF, whole: ParametricObjective, parts: MiniBatches, watch: WatchIterations
+) -> Array64:
+    """All sweeps of ``fit``; return the averaged weights."""
+    start = get_weights(crf.model_)
+    parameters = AveragedParameters(start)
+    descent = descent_of(crf, whole.batch.n_instances)
+    if seeks_step(crf):
+        descent = with_good_step(descent, parts, parameters.values)
+    value = before = whole.value(start)
+    for number in range(crf.sweeps):
+        descent.sweep(number, parameters, parts)
+        weights = parameters.average()
+        value = whole.value(weights)
+        if watch(weights, value):
+            break
+    hardly = before - value < LEAST_PROGRESS * abs(before)
+    if seeks_step(crf) and crf.sweeps and not whole.base and hardly:
+        warn_nothing_learned(start)
+    return parameters.average()
+
+
+@dataclass(frozen=True, eq=False)
+class SoFar:
+    """What one call of `partial_fit` leaves to the next: parameters, and first steps by trainer."""
+
+    parameters: AveragedParameters = field(default_factory=lambda: AveragedParameters(np.zeros(0)))
+    found: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, crf: LinearCRF) -> SoFar:
+        """Where `partial_fit` goes on; after ``fit`` or ``load`` the weights are all there is."""
+        found: SoFar | None = getattr(crf, "_so_far", None)
+        return found or cls(AveragedParameters(get_weights(crf.model_)))
+
+
+def sweep_once(crf: LinearCRF, given: Training, start: LabellingEstimator | None) -> None:
+    """One call of ``partial_fit``; ``start`` is the estimator itself where it is fitted."""
+    begin = time.perf_counter()
+    model, origin = crf._grown(given, start)
+    before = SoFar() if start is None else SoFar.of(crf)
+    parameters = before.parameters.grown(origin)
+    model.use_threads(thread_count(crf.n_jobs))
+    set_weights(model, parameters.values)
+    parts = crf._mini_batches(model, given)
+    n_done = 0 if start is None else crf.n_iter_
+    descent = descent_of(crf, given.data.batch.n_instances)
+    found = before.found.get(crf.trainer)
+    if seeks_step(crf):
+        if found is None:
+            found = with_good_step(descent, parts, parameters.values).step
+        descent = replace(descent, step=found)
+    descent.sweep(n_done, parameters, parts)
+    weights = parameters.average()
+    value = crf._objective(model, given).value(weights)
+    set_weights(model, weights)
+    crf.classes_, crf.columns_, crf.model_ = given.classes, given.columns, model
+    steps = before.found if found is None else {**before.found, crf.trainer: found}
+    crf._so_far = SoFar(parameters, steps)
+    crf.n_iter_, crf.best_iteration_ = n_done + 1, n_done
+    if start is None:
+        crf.history_ = {}
+    for name, entry in (("objective", value), ("seconds", time.perf_counter() - begin)):
+        crf.history_.setdefault(name, []).append(entry)
