@@ -127,3 +127,11 @@ def test_keys_tell_columns_apart():
 def test_names_where_there_are_some():
     assert readable([(0, 2)], ["a", "b", "c"]) == [("a", "c")]
     assert readable([(0, 2)], None) == [(0, 2)]
+
+
+def test_a_row_with_too_many_pairs_is_left_out():
+    """Its pairs alone would be more than there may be; those of the others are found."""
+    X = sparse.csr_matrix(np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]], np.float32))
+    found = pairs_in(X, np.array([0, 1]), most=5)
+    assert list(zip(found.left.tolist(), found.right.tolist(), strict=True)) == [(0, 1)]
+    assert found.rows.tolist() == [1]

@@ -19,6 +19,7 @@ struct SweepData {
   const int32_t* edge_types = nullptr;  // rows; null: one table
   const int32_t* labels = nullptr;      // rows
   const double* weights = nullptr;      // instances; null: 1
+  int64_t n_features = 0;
   int64_t n_types = 1;
   int n_labels = 0;
   int order = 1;
@@ -26,7 +27,6 @@ struct SweepData {
 
   int64_t table_size() const;
   int64_t n_node() const { return pattern.starts[n_features]; }
-  int64_t n_features = 0;
 };
 
 // Parameters with a lazy shrinkage and average: node weights, edge tables, start, end. An entry

@@ -118,9 +118,9 @@ def pairs_in(X: Any, rows: Ints, most: int = MOST_PAIRS) -> Pairs:
     more by itself is left out.  O(pairs of entries) in time, up to a logarithm, and in memory.
     """
     counts = np.diff(X.indptr).astype(np.int64)[rows]
-    rows = rows[counts * (counts - 1) // 2 <= most]
-    counts = np.diff(X.indptr).astype(np.int64)[rows]
     entries = counts * (counts - 1) // 2
+    small = entries <= most
+    rows, counts, entries = rows[small], counts[small], entries[small]
     rows = rows[np.concatenate([[0], np.cumsum(entries)])[:-1] < most]
     counts = counts[: len(rows)]
     codes, owners, values = [], [], []

@@ -104,7 +104,8 @@ def summed(
 ) -> SumProduct:
     """Run sum-product over a prepared problem, with what only training asks for.
 
-    Without ``nodes`` an empty array stands for node marginals: they cost time and memory.
+    Without ``nodes`` there may be an empty array in place of node marginals, which cost time and
+    memory.
 
     ``edge_curvature`` asks for sum_e gamma_e p (1 - p), shaped like summed edge marginals, which it
     goes with; gamma is 1 where ``curvature`` is None.  ``weights`` (instances,) multiply both sums
