@@ -264,6 +264,7 @@ void bind(nb::module_& m, const char* problem_name) {
 }  // namespace
 
 void bind_features(nb::module_& m);  // features.cpp
+void bind_hidden(nb::module_& m);    // hidden.cpp
 void bind_sweep(nb::module_& m);     // sweep.cpp
 
 NB_MODULE(_native, m) {
@@ -272,6 +273,7 @@ NB_MODULE(_native, m) {
   bind<float>(m, "Problem32");
   bind<double>(m, "Problem64");
   bind_features(m);
+  bind_hidden(m);
   bind_sweep(m);
   m.def("observed_pairs", &observed_pairs, "starts"_a.noconvert(), "indices"_a.noconvert(),
         "codes"_a.noconvert(), "n_features"_a,

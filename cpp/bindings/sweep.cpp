@@ -46,16 +46,16 @@ class Sweeps {
     data_.pattern = {weight_starts_.data(), data_of(outputs_), n_labels};
     data_.n_features = static_cast<int64_t>(weight_starts_.shape(0)) - 1;
     data_.free = data_of(free_);
-    data_.offsets = offsets_.data();
-    data_.edge_types = data_of(edge_types_);
-    data_.labels = labels_.data();
-    data_.weights = data_of(weights_);
-    data_.n_types = n_types;
-    data_.n_labels = n_labels;
-    data_.order = order;
-    data_.has_edge = has_edge;
-    data_.has_start = has_start;
-    data_.has_end = has_end;
+    data_.chains.offsets = offsets_.data();
+    data_.chains.edge_types = data_of(edge_types_);
+    data_.chains.labels = labels_.data();
+    data_.chains.weights = data_of(weights_);
+    data_.chains.n_types = n_types;
+    data_.chains.n_labels = n_labels;
+    data_.chains.order = order;
+    data_.chains.has_edge = has_edge;
+    data_.chains.has_start = has_start;
+    data_.chains.has_end = has_end;
   }
 
   std::tuple<double, double, int64_t> run(Array<const int64_t> order, int64_t batch_size,

@@ -4,8 +4,10 @@
 
 #include "crfx/bundle_best.hpp"
 #include "crfx/bundle_sum.hpp"
+#include "crfx/dense_kernels.hpp"
 #include "crfx/exact.hpp"
 #include "crfx/expectation.hpp"
+#include "crfx/hidden_kernels.hpp"
 #include "crfx/length.hpp"
 #include "crfx/linear_kernels.hpp"
 #include "crfx/mixing_chain.hpp"
@@ -275,9 +277,10 @@ void sample(const Share<S>& share, int64_t n_samples, uint64_t seed, int32_t* la
 
 template <class S>
 extern const Kernels<S> table = {
-    CRFX_STRING(CRFX_ISA), Lanes<S>::count, lift_tables<S>, sum<S>,
-    expectation<S>,        best<S>,         sample<S>,      linear_scores<S>,
-    linear_gradient<S>};
+    CRFX_STRING(CRFX_ISA), Lanes<S>::count,  lift_tables<S>,   sum<S>,
+    expectation<S>,        best<S>,          sample<S>,        linear_scores<S>,
+    linear_gradient<S>,    hidden_tables<S>, hidden_scores<S>, hidden_gradient<S>,
+    multiply<S>,           add_outer<S>};
 template const Kernels<float> table<float>;
 template const Kernels<double> table<double>;
 

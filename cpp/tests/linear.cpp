@@ -133,10 +133,10 @@ TEST(a_perceptron_learns_what_can_be_learned) {
     data.X = {starts.data(), indices.data(), nullptr, 4};
     data.pattern = {weight_starts.data(), nullptr, 2};
     data.n_features = 2;
-    data.offsets = offsets.data();
-    data.labels = labels.data();
-    data.n_labels = 2;
-    data.has_edge = data.has_start = data.has_end = true;
+    data.chains.offsets = offsets.data();
+    data.chains.labels = labels.data();
+    data.chains.n_labels = 2;
+    data.chains.has_edge = data.chains.has_start = data.chains.has_end = true;
     const size_t size = 4 + 4 + 2 + 2;
     std::vector<double> values(size, 0), sum(size, 0), product(size, 1), steps(size, 0);
     crfx::SweepParameters at{

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from crfx.estimators.gbcrf import GBCRF
+    from crfx.estimators.hidden_unit import HiddenUnitCRF
     from crfx.estimators.linear import LinearCRF
     from crfx.estimators.loading import load
     from crfx.trainers.callbacks import Checkpoint
@@ -35,13 +36,22 @@ if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "3000")
 
 __version__ = version("crfx")
-__all__ = ["GBCRF", "Checkpoint", "FeatureInduction", "LinearCRF", "__version__", "load"]
+__all__ = [
+    "GBCRF",
+    "Checkpoint",
+    "FeatureInduction",
+    "HiddenUnitCRF",
+    "LinearCRF",
+    "__version__",
+    "load",
+]
 
 # Imported when first asked for: `import crfx` stays light.
 _HOMES = {
     "Checkpoint": "crfx.trainers.callbacks",
     "FeatureInduction": "crfx.trainers.induction",
     "GBCRF": "crfx.estimators.gbcrf",
+    "HiddenUnitCRF": "crfx.estimators.hidden_unit",
     "LinearCRF": "crfx.estimators.linear",
     "load": "crfx.estimators.loading",
 }

@@ -6,7 +6,8 @@ from scipy import sparse
 
 from crfx import LinearCRF
 from crfx.estimators.fitting import read_training
-from crfx.estimators.linear_assembly import get_weights, new_linear_model
+from crfx.estimators.linear_assembly import new_linear_model
+from crfx.estimators.model_parameters import get_weights
 from crfx.testing import central_differences
 
 STEP = 2e-2

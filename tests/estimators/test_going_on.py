@@ -7,7 +7,7 @@ import pytest
 
 from crfx import LinearCRF, load
 from crfx.estimators.fitting import read_training
-from crfx.estimators.linear_assembly import get_weights, set_weights
+from crfx.estimators.model_parameters import get_weights, set_weights
 from crfx.testing import make_task
 
 X, Y = make_task()

@@ -5,7 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from crfx import FeatureInduction, LinearCRF
-from crfx.estimators import mini_batches, quick_steps
+from crfx.estimators import linear, quick_steps
 
 ROUNDING = 1e-5
 rng = np.random.default_rng(0)
@@ -24,7 +24,7 @@ def both(monkeypatch, arguments, X=X, **fit):
     for quick in (True, False):
         with monkeypatch.context() as patch:
             if not quick:
-                patch.setattr(mini_batches, "quick_steps", lambda *_: None)
+                patch.setattr(linear, "quick_steps", lambda *_: None)
             crf = LinearCRF(sweeps=3, random_state=0, n_jobs=1, **arguments).fit(X, Y, **fit)
         tables = [crf.transitions_] if crf.transitions_ is not None else []
         if crf.model_.ends is not None:
@@ -88,13 +88,13 @@ def test_from_a_model_that_has_conjunctions(monkeypatch):
 )
 def test_where_the_core_cannot_python_does(monkeypatch, arguments, X, fit, quick):
     seen = []
-    whole = mini_batches.quick_steps
+    whole = linear.quick_steps
 
     def spy(*given):
         seen.append(whole(*given) is not None)
         return whole(*given)
 
-    monkeypatch.setattr(mini_batches, "quick_steps", spy)
+    monkeypatch.setattr(linear, "quick_steps", spy)
     fit = {"y": Y, **fit}
     if "init_model" in fit:
         fit["init_model"] = clone(fit["init_model"]).fit(X, Y)

@@ -60,7 +60,7 @@ def descent(**changes):
 def squares(targets):
     """The loss 1/2 sum_i (w - target_i)^2 of some instances, of a single parameter."""
 
-    def mini_batch(instances):
+    def mini_batch(instances, step):
         def loss(w):
             rest = w - targets[instances]
             return 0.5 * float(rest @ rest), np.array([rest.sum()])
@@ -73,7 +73,7 @@ def squares(targets):
 def test_a_sweep_meets_every_instance_once():
     met = []
 
-    def mini_batch(instances):
+    def mini_batch(instances, step):
         met.append(instances)
         return slice(None), lambda w: (0.0, np.zeros(1))
 
@@ -112,8 +112,8 @@ def test_a_good_step_is_found_for_large_numbers(scale):
     """Also far below those that are tried first, and where all of these diverge."""
     targets = np.random.default_rng(1).normal(3.0, 1.0, 40)
 
-    def mini_batch(instances):
-        at, loss = squares(targets)(instances)
+    def mini_batch(instances, step):
+        at, loss = squares(targets)(instances, step)
 
         def scaled(w):
             value, gradient = loss(scale * w)

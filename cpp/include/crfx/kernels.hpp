@@ -1,6 +1,7 @@
 // The table of functions that exist once per instruction set, and the choice between them.
 #pragma once
 
+#include "crfx/hidden.hpp"
 #include "crfx/instance.hpp"
 #include "crfx/linear.hpp"
 #include "crfx/views.hpp"
@@ -44,6 +45,19 @@ struct Kernels {
                         int64_t begin, int64_t end, Workspace&);
   void (*linear_gradient)(const Sparse<S>&, const WeightPattern&, Span<S> slope, double* gradient,
                           int64_t begin, int64_t end, Workspace&);
+  // Those of hidden.hpp: tables first, then rows. `stride` numbers lie between rows of inputs.
+  void (*hidden_tables)(const HiddenUnits<S>&, HiddenTables<S>&);
+  void (*hidden_scores)(const HiddenUnits<S>&, const HiddenTables<S>&, const S* inputs,
+                        int64_t stride, S* scores, int64_t n_rows, Workspace&);
+  void (*hidden_gradient)(const HiddenUnits<S>&, const HiddenTables<S>&, const S* inputs,
+                          int64_t stride, const S* slopes, S* input_gradient,
+                          int64_t gradient_stride, const HiddenGradient&, int64_t n_rows,
+                          Workspace&);
+  // out (rows x n, `stride` apart) = X W, X (rows x m); W (m x n) += factor X^T out.
+  void (*multiply)(const S* X, int64_t m, const S* W, int64_t n, S* out, int64_t stride,
+                   int64_t n_rows, Workspace&);
+  void (*add_outer)(const S* X, int64_t m, const S* out, int64_t stride, S factor, S* W, int64_t n,
+                    int64_t n_rows);
 };
 
 // The best set this machine can run; the environment variable CRFX_ISA (baseline, avx2, avx512)

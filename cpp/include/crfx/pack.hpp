@@ -6,6 +6,10 @@
 #include <cstring>
 #include <limits>
 
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
+
 #include "crfx/isa.hpp"
 
 namespace crfx::CRFX_ISA {
@@ -123,6 +127,39 @@ CRFX_INLINE Pack<S> inverse_power(Pack<S> x, Bits<S>* exponent) {
   const Bits<S> e = ((Bits<S>)x >> L::mantissa) - L::bias;
   *exponent = e;
   return (Pack<S>)((L::bias - e) << L::mantissa);
+}
+
+// 1 / x, to about 1 ulp; x of ordinary size.
+CRFX_INLINE Pack<float> reciprocal(Pack<float> x) {
+#ifdef __AVX512F__  // a guess of 14 bits and a step of Newton's: a third of the time of a division
+  const auto guess = (Pack<float>)_mm512_rcp14_ps((__m512)x);
+  return guess * (2.0f - x * guess);
+#else
+  return 1.0f / x;
+#endif
+}
+CRFX_INLINE Pack<double> reciprocal(Pack<double> x) { return 1.0 / x; }
+
+// log(x) for x in [1, 2).
+CRFX_INLINE Pack<float> log_of_mantissa(Pack<float> x) {  // Cephes' logf, about 1 ulp
+  const Bits<float> high = x > 1.41421356f;
+  const Pack<float> y = (high ? x * 0.5f : x) - 1.0f, z = y * y;
+  Pack<float> p = splat(7.0376836292e-2f);
+  p = p * y - 1.1514610310e-1f;
+  p = p * y + 1.1676998740e-1f;
+  p = p * y - 1.2420140846e-1f;
+  p = p * y + 1.4249322787e-1f;
+  p = p * y - 1.6668057665e-1f;
+  p = p * y + 2.0000714765e-1f;
+  p = p * y - 2.4999993993e-1f;
+  p = p * y + 3.3333331174e-1f;
+  const Pack<float> log = y + (p * y * z - 0.5f * z);
+  return high ? log + 0.693147181f : log;
+}
+CRFX_INLINE Pack<double> log_of_mantissa(Pack<double> x) {
+  Pack<double> y;
+  for (int l = 0; l < Lanes<double>::count; ++l) y[l] = __builtin_log(x[l]);
+  return y;
 }
 
 // out = exp(x - shift) over an array; x may equal out.

@@ -5,6 +5,7 @@ The one door to the compiled module: everything else imports the core from here.
 
 from crfx._core._native import (
     FeatureNames,
+    HiddenSweeps,
     InputError,
     Problem32,
     Problem64,
@@ -12,6 +13,8 @@ from crfx._core._native import (
     available_threads,
     event_curvature,
     expectation,
+    hidden_gradient,
+    hidden_scores,
     instruction_set,
     k_best,
     linear_gradient,
@@ -25,6 +28,7 @@ from crfx._core._native import (
 
 __all__ = [
     "FeatureNames",
+    "HiddenSweeps",
     "InputError",
     "Problem32",
     "Problem64",
@@ -32,6 +36,8 @@ __all__ = [
     "available_threads",
     "event_curvature",
     "expectation",
+    "hidden_gradient",
+    "hidden_scores",
     "instruction_set",
     "k_best",
     "linear_gradient",

@@ -104,6 +104,39 @@ class FeatureNames:
         As encode; instances are lists of columns, lines (prefix, [(column, offset)]).
         """
 
+@overload
+def hidden_scores(inputs: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', writable=False)], bias: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)], to_label: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', writable=False)], constant: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)], activation: str, scores: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C')], n_threads: int) -> None: ...
+
+@overload
+def hidden_scores(inputs: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', writable=False)], bias: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', writable=False)], to_label: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', writable=False)], constant: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', writable=False)], activation: str, scores: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C')], n_threads: int) -> None:
+    """Fills scores (rows x K) from inputs of units (rows x H)."""
+
+@overload
+def hidden_gradient(inputs: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', writable=False)], bias: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)], to_label: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', writable=False)], constant: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)], activation: str, slopes: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', writable=False)], input_gradient: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C')], in_bias: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], in_to_label: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C')], in_constant: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], n_threads: int) -> None: ...
+
+@overload
+def hidden_gradient(inputs: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', writable=False)], bias: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', writable=False)], to_label: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', writable=False)], constant: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', writable=False)], activation: str, slopes: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', writable=False)], input_gradient: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C')], in_bias: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], in_to_label: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C')], in_constant: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], n_threads: int) -> None:
+    """
+    Fills the gradients of sum(slopes * scores) in the inputs and the parameters.
+    """
+
+class HiddenSweeps:
+    """Chains to sweep over; the arrays are viewed, not copied."""
+
+    def __init__(self, dense: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', writable=False)] | None, starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)] | None, indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)] | None, values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)] | None, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], edge_types: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)] | None, labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', writable=False)] | None, *, n_features: int, n_hidden: int, activation: str, has_skip: bool, n_labels: int, order: int, n_types: int, has_edge: bool, has_start: bool, has_end: bool) -> None: ...
+
+    @property
+    def size(self) -> int:
+        """How many parameters there are."""
+
+    def catch_up(self, *, values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C')], sum: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], product_then: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], steps_then: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], product: float, steps: float) -> None:
+        """Brings all parameters to the last step."""
+
+    def run(self, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], *, batch_size: int, first: int, step: float, period: float, penalty: float, smallest_shrinkage: float, counts: bool, perceptron: bool, margin: float, rates: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', writable=False)], dropout: float, seed: int, values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C')], sum: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], product_then: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], steps_then: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], product: float, steps: float, n_counted: int) -> tuple[float, float, int]:
+        """
+        Sweeps once over the instances in order, changing the arrays of parameters; returns what product, steps and n_counted then are.
+        """
+
 class Sweeps:
     """Chains to sweep over; the arrays are viewed, not copied."""
 

@@ -26,7 +26,10 @@ SCORERS = {"token_accuracy": token_accuracy, "span_f1": span_f1}
 
 @dataclass(frozen=True, eq=False)
 class Evaluator:
-    """``value`` gives the metric at the scores of the evaluation set."""
+    """``value`` gives the metric at the scores of the evaluation set.
+
+    Metrics that compare labels, of which more is better, want the scores that are decoded.
+    """
 
     data: Input
     value: Callable[[Problem], float]

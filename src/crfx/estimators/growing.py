@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from crfx.estimators.linear_assembly import linear_functions, parameter_arrays
+from crfx.estimators.linear_assembly import linear_functions
+from crfx.estimators.model_parameters import parameter_arrays
 from crfx.model import Model
 from crfx.potentials.linear import LinearFunction, WeightPattern
 from crfx.scores import IntArray

@@ -10,13 +10,8 @@ from scipy import sparse
 
 from crfx.estimators.fitting import Training
 from crfx.estimators.iterations import WatchIterations
-from crfx.estimators.linear_assembly import (
-    get_weights,
-    is_observed,
-    linear_functions,
-    set_weights,
-)
-from crfx.estimators.sweeping import penalty
+from crfx.estimators.linear_assembly import is_observed, linear_functions
+from crfx.estimators.model_parameters import get_weights, set_weights
 from crfx.features import take_rows
 from crfx.features.conjunctions import Conjunctions, canonical
 from crfx.inference.sum_product import summed
@@ -92,7 +87,7 @@ class Inducer:
             truth.labels[self._rows],
             np.ones(len(self._rows)) if weights is None else weights[self._rows].astype(np.float64),
             crf.l1,
-            penalty(crf),
+            crf._penalty,
             is_observed(crf, self._X),
         )
         known = linear_functions(crf.model_)[0].conjunctions or Conjunctions.of([])

@@ -3,59 +3,45 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import numpy.typing as npt
 
 from crfx.estimators.evaluation import Evaluator
-from crfx.estimators.linear_assembly import set_weights
+from crfx.estimators.model_parameters import set_weights
 from crfx.trainers.callbacks import Callback, EarlyStopping, Progress, any_stops
-from crfx.trainers.induction import settings_of
 from crfx.trainers.progress import ProgressBar
 
 if TYPE_CHECKING:
-    from crfx.estimators.linear import LinearCRF
-
-Array64 = npt.NDArray[np.float64]
-
-
-def most_iterations(crf: LinearCRF) -> int:
-    """How many iterations training may have."""
-    if crf.trainer != "lbfgs":
-        return crf.sweeps
-    induction = settings_of(crf.feature_induction)
-    before = 0 if induction is None else induction.rounds * min(induction.iterations, crf.max_iter)
-    return before + crf.max_iter
+    from crfx.estimators.parametric import ParametricEstimator
 
 
 class WatchIterations:
     """Looks on after every iteration: history, callbacks, early stopping, progress."""
 
     def __init__(
-        self, crf: LinearCRF, evaluator: Evaluator | None, callbacks: list[Callback]
+        self, crf: ParametricEstimator, evaluator: Evaluator | None, callbacks: list[Callback]
     ) -> None:
         self.crf, self.evaluator = crf, evaluator
-        self.best: Array64 | None = None
+        self.best: npt.NDArray[Any] | None = None
         self._stopping = None
         if crf.early_stopping_rounds is not None and evaluator is not None:
             self._stopping = EarlyStopping(
                 crf.early_stopping_rounds, larger_is_better=evaluator.larger_is_better
             )
-        self._bar = ProgressBar(most_iterations(crf)) if crf.verbose else None
+        self._bar = ProgressBar(crf._most_iterations) if crf.verbose else None
         self._callbacks = [*callbacks, *([] if self._bar is None else [self._bar])]
         self._begin = time.perf_counter()
 
-    def __call__(self, weights: Array64, value: float) -> bool:
+    def __call__(self, weights: npt.NDArray[Any], value: float) -> bool:
         """Note an iteration; whether to stop."""
         crf = self.crf
         set_weights(crf.model_, weights)
         crf.n_iter_ += 1
         record = {"objective": value, "seconds": time.perf_counter() - self._begin}
         if self.evaluator is not None:
-            record["eval_metric"] = self.evaluator.value(
-                crf.model_.problem(self.evaluator.data.batch)
-            )
+            model = crf._decoding_model if self.evaluator.larger_is_better else crf.model_
+            record["eval_metric"] = self.evaluator.value(model.problem(self.evaluator.data.batch))
         for name, entry in record.items():
             crf.history_.setdefault(name, []).append(entry)
         crf.best_iteration_ = crf.n_iter_ - 1

@@ -32,7 +32,7 @@ class LabellingEstimator(BaseEstimator):  # type: ignore[misc]
 
     model_: Model
     classes_: npt.NDArray[Any]
-    decode: str
+    decode: str | None
     n_jobs: int | None
 
     def predict(
@@ -47,16 +47,27 @@ class LabellingEstimator(BaseEstimator):  # type: ignore[misc]
         """Label every position: the best labelling, or with ``decode="marginal"`` the best label
         of each position.
         """
-        data, problem = self._problem(X, lengths, parents, edge_types, n_rounds)
+        model = self._decoding_model
+        data, problem = self._problem(X, lengths, parents, edge_types, n_rounds, model)
         return data.split(self.classes_[self._decode(problem)])
 
+    @property
+    def _decoding_model(self) -> Model:
+        """The model whose scores ``predict`` decodes."""
+        self._check_fitted()
+        return self.model_
+
+    @property
+    def _decoder(self) -> str | None:
+        return self.decode
+
     def _decode(self, problem: Problem) -> npt.NDArray[Any]:
-        if self.decode == "marginal":
+        if self._decoder == "marginal":
             codes: npt.NDArray[Any] = sum_product(
                 **_arguments(problem), edge_marginals=None, n_jobs=self.n_jobs
             ).node.argmax(axis=1)
             return codes
-        if self.decode != "viterbi":
+        if self._decoder not in ("viterbi", "joint"):
             raise ValueError(f"decode is {self.decode!r}: choose 'viterbi' or 'marginal'")
         return cast(
             "npt.NDArray[Any]", max_product(**_arguments(problem), n_jobs=self.n_jobs).labels
@@ -169,7 +180,8 @@ class LabellingEstimator(BaseEstimator):  # type: ignore[misc]
         self, X: Any, y: Any, *, lengths: Any = None, parents: Any = None, edge_types: Any = None
     ) -> float:
         """Token accuracy over the positions whose label is known."""
-        data, problem = self._problem(X, lengths, parents, edge_types, None)
+        model = self._decoding_model
+        data, problem = self._problem(X, lengths, parents, edge_types, None, model)
         code_of = {label: code for code, label in enumerate(self.classes_.tolist())}
         true = flat_labels(y, data)
         known = np.array([label is not None for label in true], dtype=bool)
@@ -198,14 +210,22 @@ class LabellingEstimator(BaseEstimator):  # type: ignore[misc]
             raise NotFittedError(f"this {type(self).__name__} is not fitted: call fit first")
 
     def _problem(
-        self, X: Any, lengths: Any, parents: Any, edge_types: Any, n_rounds: int | None
+        self,
+        X: Any,
+        lengths: Any,
+        parents: Any,
+        edge_types: Any,
+        n_rounds: int | None,
+        model: Model | None = None,
     ) -> tuple[Input, Problem]:
+        """What X is, and its scores by ``model``, by default ``model_``."""
         self._check_fitted()
         data = read_input(X, lengths, parents, edge_types, columns=self.columns_)
         self.model_.check_structure(data.batch)
         self._check_rounds(n_rounds)
-        self.model_.use_threads(thread_count(self.n_jobs))
-        return data, self.model_.problem(data.batch, n_rounds)
+        model = model or self.model_
+        model.use_threads(thread_count(self.n_jobs))
+        return data, model.problem(data.batch, n_rounds)
 
     def _check_rounds(self, n_rounds: int | None) -> None:
         if n_rounds is not None and not hasattr(self, "n_rounds_"):

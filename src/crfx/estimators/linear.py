@@ -2,59 +2,42 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from crfx.estimators.evaluation import EvalMetric, Evaluator, make_evaluator
-from crfx.estimators.fitting import (
-    Training,
-    as_before_unless,
-    fitted,
-    listed_callbacks,
-    read_training,
-    read_watched,
-)
+from crfx.estimators.evaluation import EvalMetric
+from crfx.estimators.fitting import Training
 from crfx.estimators.growing import can_go_on, check_goes_on, grow
 from crfx.estimators.inducing import Inducer, check_inducible
 from crfx.estimators.iterations import WatchIterations
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.linear_assembly import (
-    base_scores,
     free_entries,
-    get_weights,
     is_observed,
     linear_functions,
     new_linear_model,
-    parameter_blocks,
-    set_weights,
 )
 from crfx.estimators.mini_batches import MiniBatches
+from crfx.estimators.model_parameters import base_scores, get_weights, set_weights
 from crfx.estimators.parameters import check_linear_parameters
-from crfx.estimators.sweeping import SoFar, penalty, sweep_once, sweep_to_the_end
-from crfx.features import Numbering
+from crfx.estimators.parametric import ParametricEstimator
+from crfx.estimators.quick_steps import quick_steps
+from crfx.estimators.sweeping import SoFar, sweep_once, sweep_to_the_end
 from crfx.features.conjunctions import readable
-from crfx.inference.native import thread_count
 from crfx.model import Model
-from crfx.objectives.base import Objective
-from crfx.objectives.likelihood import Likelihood
-from crfx.objectives.perceptron import PerceptronLoss
-from crfx.objectives.truth import Truth
-from crfx.potentials.linear import one_blas_thread
+from crfx.potentials.linear import as_numbers
 from crfx.scores import IntArray
 from crfx.trainers import lbfgs
-from crfx.trainers.callbacks import Callback, History
 from crfx.trainers.induction import FeatureInduction, settings_of
 from crfx.trainers.parametric import ParametricObjective
 
 Array64 = npt.NDArray[np.float64]
 
 
-class LinearCRF(LabellingEstimator):
+class LinearCRF(ParametricEstimator):
     """A conditional random field whose scores are linear in the features.
 
     Training lowers sum_i -log p(y_i | X_i) + l1 |w|_1 + l2 |w|^2, as CRFsuite does with its c1 and
@@ -122,6 +105,9 @@ class LinearCRF(LabellingEstimator):
     verbose : int
         1: a progress bar, on a terminal.
 
+    An ``init_model`` that is a LinearCRF with the same ``edges``, ``order`` and ``start_end`` is
+    trained on, and has its conjunctions; features and pairs may be new.
+
     Attributes
     ----------
     classes_, coef_, transitions_, n_features_in_, feature_names_in_, best_iteration_, n_iter_
@@ -130,6 +116,8 @@ class LinearCRF(LabellingEstimator):
     history_ : dict of lists, one entry per iteration
         ``objective`` (penalties included), ``seconds``, and ``eval_metric`` where it applies.
     """
+
+    _usual_l2: ClassVar = {"lbfgs": 1.0, "sgd": 1.0, "perceptron": 0.0, "large_margin": 0.0}
 
     def __init__(
         self,
@@ -181,50 +169,6 @@ class LinearCRF(LabellingEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        lengths: Any = None,
-        parents: Any = None,
-        edge_types: Any = None,
-        sample_weight: Any = None,
-        eval_set: Any = None,
-        init_model: LabellingEstimator | str | os.PathLike[str] | None = None,
-        callbacks: Sequence[Callback] | None = None,
-    ) -> LinearCRF:
-        """Train.
-
-        The arguments are those of `GBCRF.fit`; features that are missing (NaN, or absent from CSR)
-        count as 0.  An ``init_model`` that is a LinearCRF with the same ``edges``, ``order`` and
-        ``start_end`` is where the weights start, and has its conjunctions; features and pairs may
-        be new.  Any other stays fixed underneath.
-        """
-        check_linear_parameters(self)
-        start = None if init_model is None else fitted(init_model)
-        goes_on = start is not None and can_go_on(start, self)
-        grows = goes_on and start is not None and start.model_.base is None
-        arguments = (X, y, lengths, parents, edge_types, sample_weight)
-        given = self._read(arguments, start, grows)
-        if settings_of(self.feature_induction) is not None:
-            check_inducible(given.data.batch.X)
-        callbacks = listed_callbacks(callbacks)
-        model, weights = self._begin(given, goes_on)
-        watched = read_watched(self, eval_set, given, model)
-        with as_before_unless(lambda: self.n_iter_ > 0, self):
-            self.classes_, self.columns_, self.model_ = given.classes, given.columns, model
-            self.n_iter_, self.best_iteration_ = 0, 0
-            self.history_: History = {"objective": [], "seconds": []}
-            self._so_far: SoFar | None = None
-            set_weights(model, weights)
-            evaluator = None
-            if watched is not None:
-                evaluator = make_evaluator(self.eval_metric, *watched, self)
-            with one_blas_thread():
-                self._train(given, evaluator, callbacks)
-        return self
-
     def partial_fit(
         self,
         X: Any,
@@ -257,19 +201,6 @@ class LinearCRF(LabellingEstimator):
         sweep_once(self, given, start)
         return self
 
-    def _read(
-        self,
-        arguments: tuple[Any, ...],
-        start: LabellingEstimator | None,
-        grows: bool,
-        classes: Any = None,
-    ) -> Training:
-        """The arguments of ``fit``, from X to sample_weight, read and checked."""
-        numbering = Numbering(self.min_count, self.n_hashed)
-        return read_training(
-            self.order, *arguments, start=start, grows=grows, classes=classes, numbering=numbering
-        )
-
     @property
     def coef_(self) -> Any:
         """Node weights, (labels, features): CSR where pairs that do not occur have none.
@@ -289,17 +220,34 @@ class LinearCRF(LabellingEstimator):
         found = linear_functions(self.model_)[0].conjunctions
         return [] if found is None else readable(found.sets(), self.columns_.known_names())
 
-    def _begin(self, given: Training, goes_on: bool) -> tuple[Model, Array64]:
-        """The model to train, and its weights: those of ``init_model`` where that is trained on."""
+    def _check_parameters(self) -> None:
+        check_linear_parameters(self)
+
+    def _check_training(self, given: Training) -> None:
+        if settings_of(self.feature_induction) is not None:
+            check_inducible(given.data.batch.X)
+
+    def _can_go_on(self, start: LabellingEstimator) -> bool:
+        return can_go_on(start, self)
+
+    def _grows(self, start: Any) -> bool:
+        return start.model_.base is None
+
+    def _forget(self) -> None:
+        self._so_far: SoFar | None = None
+
+    def _begin(self, given: Training, goes_on: bool) -> Model:
+        """The model to train; with the weights of ``init_model`` where that is trained on."""
         if not goes_on:
             model, _ = self._grown(given, None)
             if given.init_model is not None:
                 model.set_base(given.init_model.model_)
-            return model, get_weights(model)
+            return model
         assert given.init_model is not None
         model, origin = self._grown(given, given.init_model)
         old = get_weights(given.init_model.model_)
-        return model, np.where(origin >= 0, old[origin], 0.0)
+        set_weights(model, np.where(origin >= 0, old[origin], 0.0))
+        return model
 
     def _grown(self, given: Training, start: LabellingEstimator | None) -> tuple[Model, IntArray]:
         """A model for the data, with all that ``start`` has; where its weights come from."""
@@ -318,61 +266,43 @@ class LinearCRF(LabellingEstimator):
         codes = np.searchsorted(given.classes, start.classes_)
         return model, grow(old, model, codes)
 
-    def _train(
-        self, given: Training, evaluator: Evaluator | None, callbacks: list[Callback]
-    ) -> None:
-        model = self.model_
-        model.use_threads(thread_count(self.n_jobs))
+    @property
+    def _most_iterations(self) -> int:
         induction = settings_of(self.feature_induction)
-        watch = WatchIterations(self, evaluator, callbacks)
-        try:
-            if induction is not None:
-                found = Inducer(self, given, induction, watch).train()
-            elif self.trainer == "lbfgs":
-                found = self._by_lbfgs(self._objective(model, given), watch)
-            else:
-                whole = self._objective(model, given)
-                found = sweep_to_the_end(self, whole, self._mini_batches(model, given), watch)
-        finally:
-            watch.close()
-        set_weights(model, found if watch.best is None else watch.best)
+        if induction is None:
+            return super()._most_iterations
+        return induction.rounds * min(induction.iterations, self.max_iter) + self.max_iter
 
-    def _objective(self, model: Model, given: Training) -> ParametricObjective:
-        batch, truth = given.data.batch, given.truth
-        return ParametricObjective(
-            self._loss(truth),
-            parameter_blocks(model, batch, self._free(model, given))[0],
-            batch,
-            truth.structure,
-            model.sharing,
-            penalty(self),
-            base_scores(model, batch),
-        )
-
-    def _mini_batches(self, model: Model, given: Training) -> MiniBatches:
-        free, base = self._free(model, given), base_scores(model, given.data.batch)
-        return MiniBatches(model, given.truth, self._loss, free, base)
-
-    def _free(self, model: Model, given: Training) -> dict[str, npt.NDArray[np.bool_]] | None:
-        """The entries of tables that have weights; None: all."""
-        if not is_observed(self, given.data.batch.X):
-            return None
-        return free_entries(model, given.truth)
-
-    def _loss(self, truth: Truth) -> Objective:
-        if self.trainer in ("perceptron", "large_margin"):
-            margin = self.margin if self.trainer == "large_margin" else 0.0
-            return PerceptronLoss(truth, margin, self.n_jobs)
-        return Likelihood(truth, self.n_jobs)
+    def _descend(self, given: Training, watch: WatchIterations) -> Array64:
+        induction = settings_of(self.feature_induction)
+        if induction is not None:
+            return Inducer(self, given, induction, watch).train()
+        if self.trainer == "lbfgs":
+            return self._by_lbfgs(self._objective(self.model_, given), watch)
+        whole = self._objective(self.model_, given)
+        return sweep_to_the_end(self, whole, self._mini_batches(self.model_, given), watch)
 
     def _by_lbfgs(self, whole: ParametricObjective, watch: WatchIterations) -> Array64:
-        start = get_weights(self.model_)
         return lbfgs.minimise(
             whole,
-            start,
+            get_weights(self.model_),
             watch,
             max_iter=self.max_iter,
             tol=self.tol,
             l1=self.l1,
             resolution=whole.resolution,
         )
+
+    def _mini_batches(self, model: Model, given: Training) -> MiniBatches:
+        free, base = self._free(model, given), base_scores(model, given.data.batch)
+        X = as_numbers(given.truth.batch.X)
+        quick = None
+        if base is None:
+            quick = quick_steps(model, given.truth, self._loss(given.truth), free, X)
+        return MiniBatches(model, given.truth, self._loss, free, base, quick)
+
+    def _free(self, model: Model, given: Training) -> dict[str, npt.NDArray[np.bool_]] | None:
+        """The entries of tables that have weights; None: all."""
+        if not is_observed(self, given.data.batch.X):
+            return None
+        return free_entries(model, given.truth)

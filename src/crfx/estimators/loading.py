@@ -14,14 +14,20 @@ from typing import Any
 import numpy as np
 
 from crfx.estimators.gbcrf import GBCRF
+from crfx.estimators.hidden_state import pack_training, unpack_training
+from crfx.estimators.hidden_unit import HiddenUnitCRF
 from crfx.estimators.linear import LinearCRF
 from crfx.estimators.packing import pack_model, unpack_model
 from crfx.features import Columns, HashedVocabulary, Vocabulary
 from crfx.io.model_file import Contents, read, write
 from crfx.trainers.induction import FeatureInduction
 
-CLASSES: dict[str, Callable[..., Any]] = {"GBCRF": GBCRF, "LinearCRF": LinearCRF}
-COUNTS = {"GBCRF": "n_rounds", "LinearCRF": "n_iter"}
+CLASSES: dict[str, Callable[..., Any]] = {
+    "GBCRF": GBCRF,
+    "HiddenUnitCRF": HiddenUnitCRF,
+    "LinearCRF": LinearCRF,
+}
+COUNTS = {"GBCRF": "n_rounds", "HiddenUnitCRF": "n_iter", "LinearCRF": "n_iter"}
 """What the training of an estimator is counted in."""
 
 
@@ -51,6 +57,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         }
     )
     contents.values["model"] = pack_model(estimator.model_, "", contents)
+    if isinstance(estimator, HiddenUnitCRF):
+        pack_training(estimator, contents)
     write(path, contents)
 
 
@@ -87,6 +95,8 @@ def _unpack(contents: Contents) -> Any:
         for name, entries in values["history"].items()
     }
     estimator.model_ = unpack_model(values["model"], "", contents, estimator.columns_.n)
+    if isinstance(estimator, HiddenUnitCRF):
+        unpack_training(estimator, contents)
     if count == "n_rounds" and estimator.model_.n_rounds != n_done:
         raise ValueError("its rounds are not as many as it says")
     return estimator

@@ -1,15 +1,16 @@
-"""A linear model on a few instances at a time: the weights they touch, and their loss."""
+"""A model on a few instances at a time: the parameters they touch, and their loss."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
-from crfx.estimators.linear_assembly import parameter_blocks
-from crfx.estimators.quick_steps import quick_steps
+from crfx.estimators.model_parameters import parameter_blocks
 from crfx.features import take_rows
 from crfx.model import Model
 from crfx.objectives.base import Objective
@@ -17,7 +18,25 @@ from crfx.objectives.truth import Truth
 from crfx.potentials.linear import as_numbers
 from crfx.scores import FloatArray, IntArray
 from crfx.trainers.parametric import ParametricObjective
-from crfx.trainers.sgd import AveragedParameters, Steps
+from crfx.trainers.sgd import Steps
+
+
+@dataclass(frozen=True)
+class Dropout:
+    """Leaves out a share of the features of every row, others in every step; the rest is larger."""
+
+    share: float
+    seed: int
+
+    def __call__(self, X: Any, step: int) -> Any:
+        """(rows, features), dense or CSR."""
+        random = np.random.default_rng([self.seed, step])
+        values = X.data if sparse.issparse(X) else X
+        kept = random.random(values.shape, np.float32) >= self.share
+        left = values * (kept / np.float32(1 - self.share))
+        if not sparse.issparse(X):
+            return left
+        return sparse.csr_matrix((left, X.indices, X.indptr), shape=X.shape)
 
 
 @dataclass(eq=False)
@@ -25,7 +44,7 @@ class MiniBatches:
     """Instances in; the positions of the weights they touch, and their loss at those, out.
 
     ``loss`` (truth) -> objective; ``free`` as in `parameter_blocks`; ``base`` are scores below
-    those of the model, of all rows.
+    those of the model, of all rows.  ``quick`` takes steps in the core, where it can.
     """
 
     model: Model
@@ -33,25 +52,28 @@ class MiniBatches:
     loss: Callable[[Truth], Objective]
     free: dict[str, npt.NDArray[np.bool_]] | None = None
     base: dict[str, FloatArray] | None = None
+    quick: Callable[[Steps, Any], None] | None = None
+    dropout: Dropout | None = None
 
     def __post_init__(self) -> None:
         self._X = as_numbers(self.truth.batch.X)
-        self._quick = None
-        if self.base is None:
-            loss = self.loss(self.truth)
-            self._quick = quick_steps(self.model, self.truth, loss, self.free, self._X)
 
-    def take_steps(self, steps: Steps, parameters: AveragedParameters) -> None:
+    def take_steps(self, steps: Steps, parameters: Any) -> None:
         """In the core where it can, else one mini-batch after the other."""
-        if self._quick is not None:
-            self._quick(steps, parameters)
+        if self.quick is not None:
+            self.quick(steps, parameters)
         else:
             steps.take(parameters, self)
 
-    def __call__(self, instances: IntArray) -> tuple[IntArray, ParametricObjective]:
-        """Cut the instances out."""
+    def __call__(
+        self, instances: IntArray, step: int | None = None
+    ) -> tuple[IntArray, ParametricObjective]:
+        """Cut the instances out; in a step, some of their features."""
         truth, rows = self.truth.take(instances)
-        batch = replace(truth.batch, X=take_rows(self._X, rows))
+        X = take_rows(self._X, rows)
+        if step is not None and self.dropout is not None:
+            X = self.dropout(X, step)
+        batch = replace(truth.batch, X=X)
         blocks, at = parameter_blocks(self.model, batch, self.free, touched=True)
         objective = ParametricObjective(
             self.loss(truth),

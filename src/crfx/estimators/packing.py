@@ -13,6 +13,7 @@ from crfx.io.model_file import Contents
 from crfx.model import Model
 from crfx.potentials import tree_format
 from crfx.potentials.additive import Function
+from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
 from crfx.potentials.linear import LinearFunction, WeightPattern
 from crfx.potentials.transitions import Tables
 from crfx.potentials.trees import BoostedTrees
@@ -24,17 +25,19 @@ MOST_ORDER, MOST_TYPES = 100, 100_000
 
 def pack_model(model: Model, prefix: str, contents: Contents) -> dict[str, Any]:
     """Put arrays and trees into ``contents`` under ``prefix``; return the rest."""
-    is_linear = isinstance(model.node, LinearFunction)
+    kind = _kind(model)
     for name, function in _named_functions(model):
         if isinstance(function, LinearFunction):
             _pack_linear(function, f"{prefix}{name}", contents)
+        elif isinstance(function, HiddenUnitFunction):
+            contents.arrays[f"{prefix}{name}.weights"] = function.weights
         elif not isinstance(function, BoostedTrees):
             raise ValueError("a model with a base_learner cannot be saved")
         elif function.raw is not None:
             contents.blobs[f"{prefix}{name}"] = function.raw
     packed: dict[str, Any] = {
-        "functions": "linear" if is_linear else "trees",
-        "n_rounds": 0 if is_linear else model.n_rounds,
+        "functions": kind,
+        "n_rounds": model.n_rounds if kind == "trees" else 0,
         "order": model.order,
         "n_labels": model.n_labels,
         "edges": model.edge_family,
@@ -42,6 +45,13 @@ def pack_model(model: Model, prefix: str, contents: Contents) -> dict[str, Any]:
         "is_forest": model.is_forest,
         "tables": {},
     }
+    if isinstance(model.node, HiddenUnitFunction):
+        shape = model.node.shape
+        packed["hidden"] = {
+            "n_hidden": shape.n_hidden,
+            "activation": shape.activation,
+            "skip": shape.skip,
+        }
     for part, tables in (("edge", model.edge), ("ends", model.ends)):
         if tables is None:
             continue
@@ -69,11 +79,14 @@ def unpack_model(packed: dict[str, Any], prefix: str, contents: Contents, n_feat
     size = n_labels ** (order + 1)
     if family is not None and size > MOST_ENTRIES:
         raise ValueError(f"order {order} with {n_labels} labels needs tables that are too large")
-    is_linear = packed.get("functions", "trees") == "linear"
+    kind = packed.get("functions", "trees")
+    is_linear = kind == "linear"
 
     def function(name: str, n_outputs: int, n_columns: int) -> Function:
         if is_linear:
             return _linear(contents, f"{prefix}{name}", n_outputs, n_columns)
+        if kind == "hidden":
+            return _hidden(contents, f"{prefix}{name}", n_outputs, n_columns, packed["hidden"])
         return _trees(contents, f"{prefix}{name}", n_outputs, n_columns, n_rounds)
 
     model = Model(
@@ -177,6 +190,29 @@ def _linear(contents: Contents, name: str, n_outputs: int, n_columns: int) -> Li
     if not matrix.has_canonical_format:
         raise ValueError(f"the weights {name} are not in order")
     return LinearFunction(*WeightPattern.of_matrix(matrix), conjunctions)
+
+
+def _kind(model: Model) -> str:
+    if isinstance(model.node, HiddenUnitFunction):
+        return "hidden"
+    return "linear" if isinstance(model.node, LinearFunction) else "trees"
+
+
+def _hidden(
+    contents: Contents, name: str, n_outputs: int, n_features: int, packed: dict[str, Any]
+) -> HiddenUnitFunction:
+    n_hidden, activation, skip = (packed[part] for part in ("n_hidden", "activation", "skip"))
+    if activation not in ("softplus", "relu", "tanh", "sigmoid"):
+        raise ValueError(f"unknown activation {activation!r}")
+    if not isinstance(n_hidden, int) or n_hidden < 0 or not isinstance(skip, bool):
+        raise ValueError(f"it has {n_hidden!r} hidden units")
+    shape = HiddenShape(n_features, n_hidden, n_outputs, activation, skip)
+    weights = contents.arrays[f"{name}.weights"]
+    if weights.dtype != np.float32 or weights.shape != (shape.size,):
+        raise ValueError(f"the weights {name} are not those of {n_hidden} hidden units")
+    if not np.isfinite(weights).all():
+        raise ValueError(f"the weights {name} are not all finite")
+    return HiddenUnitFunction(shape, weights)
 
 
 def _named_functions(model: Model) -> list[tuple[str, Function]]:

@@ -12,6 +12,7 @@ from crfx.trainers.induction import FeatureInduction, settings_of
 
 if TYPE_CHECKING:
     from crfx.estimators.gbcrf import GBCRF
+    from crfx.estimators.hidden_unit import HiddenUnitCRF
     from crfx.estimators.linear import LinearCRF
 
 OWN_PARAMS = {
@@ -56,23 +57,60 @@ def check_parameters(crf: GBCRF) -> None:
 def check_linear_parameters(crf: LinearCRF) -> None:
     """Raise ValueError at the first argument that makes no sense."""
     _check_common(crf)
+    _check_parametric(crf)
+    _check_not_negative("l1", crf.l1)
+    if crf.l1 and crf.trainer != "lbfgs":
+        raise ValueError(f'l1 is {crf.l1!r}, but trainer is {crf.trainer!r}: l1 is for "lbfgs"')
+    _check_choice("edges", crf.edges, ("table", "linear", None))
+    _check_choice("features", crf.features, ("auto", "observed", "all"))
+    if crf.feature_induction is not None:
+        _check_induction(crf)
+
+
+def check_hidden_parameters(crf: HiddenUnitCRF) -> None:
+    """Raise ValueError at the first argument that makes no sense."""
+    _check_common(crf, decoders=("viterbi", "marginal", "joint", None))
+    _check_parametric(crf)
+    _check_whole("n_hidden", crf.n_hidden, 0)
+    _check_choice("activation", crf.activation, ("softplus", "relu", "tanh", "sigmoid"))
+    _check_choice("pretrain", crf.pretrain, (None, "discriminative", "contrastive"))
+    _check_whole("pretrain_sweeps", crf.pretrain_sweeps, 1)
+    _check_choice("edges", crf.edges, ("table", None))
+    if crf.n_hidden == 0 and not crf.skip:
+        raise ValueError(
+            "n_hidden is 0 and skip is False: no score would depend on the features; skip=True "
+            "makes it a linear model"
+        )
+    if crf.decode == "joint" and crf.activation in ("tanh", "sigmoid"):
+        raise ValueError(
+            f'decode is "joint", but units with activation {crf.activation!r} are functions of '
+            "their input: there is nothing to maximise over"
+        )
+    if not _is_number(crf.dropout) or not 0 <= crf.dropout < 1:
+        raise ValueError(f"dropout is {crf.dropout!r}: it must be 0 or more and below 1")
+    if crf.herding and crf.trainer not in ("perceptron", "large_margin"):
+        raise ValueError(
+            f'herding is for trainers "perceptron" and "large_margin", not {crf.trainer!r}'
+        )
+    if crf.herding and crf.early_stopping_rounds is not None:
+        raise ValueError("herding keeps every sweep: there is no best one to stop at")
+
+
+def _check_parametric(crf: LinearCRF | HiddenUnitCRF) -> None:
+    """What estimators have whose parameters follow a gradient."""
     _check_whole("max_iter", crf.max_iter, 0)
     _check_whole("sweeps", crf.sweeps, 0)
     _check_choice("trainer", crf.trainer, ("lbfgs", "sgd", "perceptron", "large_margin"))
-    for name in ("l1", "tol", "margin"):
+    for name in ("tol", "margin"):
         _check_not_negative(name, getattr(crf, name))
     if crf.l2 is not None:
         _check_not_negative("l2", crf.l2)
-    if crf.l1 and crf.trainer != "lbfgs":
-        raise ValueError(f'l1 is {crf.l1!r}, but trainer is {crf.trainer!r}: l1 is for "lbfgs"')
     if crf.burn_in is not None:
         _check_whole("burn_in", crf.burn_in, 0)
     if crf.batch_size is not None:
         _check_whole("batch_size", crf.batch_size, 1)
     if crf.step is not None and (not _is_number(crf.step) or not 0 < crf.step < np.inf):
         raise ValueError(f"step is {crf.step!r}: it must be above 0, or None")
-    _check_choice("edges", crf.edges, ("table", "linear", None))
-    _check_choice("features", crf.features, ("auto", "observed", "all"))
     _check_whole("min_count", crf.min_count, 1)
     if crf.n_hashed is not None:
         _check_whole("n_hashed", crf.n_hashed, 1)
@@ -80,8 +118,6 @@ def check_linear_parameters(crf: LinearCRF) -> None:
             raise ValueError(f"n_hashed is {crf.n_hashed}: it must be below 2**31")
         if crf.min_count > 1:
             raise ValueError("hashed names are not kept, nor counted: n_hashed needs min_count=1")
-    if crf.feature_induction is not None:
-        _check_induction(crf)
 
 
 def _check_induction(crf: LinearCRF) -> None:
@@ -106,7 +142,7 @@ def _check_induction(crf: LinearCRF) -> None:
         )
 
 
-def _check_common(crf: Any) -> None:
+def _check_common(crf: Any, decoders: tuple[Any, ...] = ("viterbi", "marginal")) -> None:
     """What all labelling estimators have."""
     if crf.early_stopping_rounds is not None:
         _check_whole("early_stopping_rounds", crf.early_stopping_rounds, 1)
@@ -114,7 +150,7 @@ def _check_common(crf: Any) -> None:
         raise ValueError(
             f"order is {crf.order!r}: it must be 1 or more; edges=None makes positions independent"
         )
-    _check_choice("decode", crf.decode, ("viterbi", "marginal"))
+    _check_choice("decode", crf.decode, decoders)
     check_metric(crf.eval_metric)
 
 

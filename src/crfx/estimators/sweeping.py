@@ -11,8 +11,8 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from crfx.estimators.iterations import WatchIterations
-from crfx.estimators.linear_assembly import get_weights, set_weights
 from crfx.estimators.mini_batches import MiniBatches
+from crfx.estimators.model_parameters import get_weights, set_weights
 from crfx.inference.native import thread_count
 from crfx.trainers.lbfgs import warn_nothing_learned
 from crfx.trainers.parametric import ParametricObjective
@@ -29,13 +29,6 @@ SWEEPS_TO_HALF = 10.0
 """After so many sweeps the steps of SGD have half their size."""
 LEAST_PROGRESS = 1e-3
 """Descent that lowers the objective by a smaller share has learned nothing."""
-
-
-def penalty(crf: LinearCRF) -> float:
-    """The L2 penalty, which is None for the one that suits the trainer."""
-    if crf.l2 is not None:
-        return crf.l2
-    return 1.0 if crf.trainer in ("lbfgs", "sgd") else 0.0
 
 
 def seeks_step(crf: LinearCRF) -> bool:
@@ -55,7 +48,7 @@ def descent_of(crf: LinearCRF, n_instances: int) -> Descent:
         batch_size=batch_size,
         step=1.0 if crf.step is None else crf.step,
         period=SWEEPS_TO_HALF * n_instances / batch_size if is_sgd else None,
-        l2=penalty(crf),
+        l2=crf._penalty,
         burn_in=burn_in,
         seed=int(check_random_state(crf.random_state).randint(2**31 - 1)),
     )

@@ -202,14 +202,14 @@ class SparseFeatures:
         self._X = X
         self._rows = compressed(X)
 
-    def scores(self, weights: Array64) -> Array32:
+    def scores(self, weights: npt.NDArray[Any]) -> Array32:
         """(rows, outputs): X W.  O(weights of the features that occur)."""
         found = np.zeros((self._X.shape[0], self._pattern.n_outputs), np.float32)
         _core.linear_scores(
             *self._rows,
             self._pattern.starts,
             self._outputs,
-            weights.astype(np.float32),
+            weights.astype(np.float32, copy=False),
             found,
             self._n_jobs,
         )
@@ -247,9 +247,9 @@ class DenseFeatures:
         begins = range(0, len(X), ROWS_PER_SUM)
         self._blocks = [slice(begin, begin + ROWS_PER_SUM) for begin in begins]
 
-    def scores(self, weights: Array64) -> Array32:
+    def scores(self, weights: npt.NDArray[Any]) -> Array32:
         """(rows, outputs): X W."""
-        table = weights.reshape(-1, self._n_outputs).astype(np.float32)
+        table = weights.reshape(-1, self._n_outputs).astype(np.float32, copy=False)
         found = np.empty((len(self._X), self._n_outputs), np.float32)
 
         def fill(rows: slice) -> None:

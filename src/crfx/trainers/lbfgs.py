@@ -39,6 +39,18 @@ OWL-QN's do: on text that takes far fewer steps.  Near the minimum it would take
 
 
 @dataclass
+class Course:
+    """What a run remembers: where it is, its last steps, whether it is far from the minimum, and
+    the values of the last iterations.
+    """
+
+    at: Array64 | None = None
+    memory: Memory = field(default_factory=lambda: deque(maxlen=MEMORY))
+    far: bool = True
+    values: deque[float] = field(default_factory=lambda: deque(maxlen=PERIOD + 1))
+
+
+@dataclass
 class Convergence:
     """Whether the last ``PERIOD`` iterations improved the value by less than ``tol`` of it."""
 
@@ -62,20 +74,25 @@ def minimise(
     tol: float,
     l1: float = 0.0,
     resolution: float = 0.0,
+    course: Course | None = None,
 ) -> Array64:
     """Lower ``function`` plus l1 |w|_1 from ``start``; return where it ended.
 
     Moves are not halved below what promises a share ``resolution`` of the value: what they bring
-    could not be told from the rounding of the function.
+    could not be told from the rounding of the function.  ``course`` is what an earlier run has
+    left, to go on as if it had not ended; it is kept up to date.
     """
     if max_iter == 0:
         return start
-    convergence = Convergence(tol)
+    course = course or Course()
+    start = start if course.at is None else course.at
+    convergence = Convergence(tol, course.values)
 
     def seen(values: Array64, value: float) -> bool:
-        return watch(values, value) or convergence.see(value)
+        stops = convergence.see(value)
+        return watch(values, value) or stops
 
-    return _descend(function, start, seen, max_iter, l1, resolution)
+    return _descend(function, start, seen, max_iter, l1, resolution, course)
 
 
 def warn_nothing_learned(start: Array64) -> None:
@@ -85,19 +102,24 @@ def warn_nothing_learned(start: Array64) -> None:
 
 
 def _descend(
-    function: Function, start: Array64, seen: Watch, max_iter: int, l1: float, resolution: float
+    function: Function,
+    start: Array64,
+    seen: Watch,
+    max_iter: int,
+    l1: float,
+    resolution: float,
+    course: Course,
 ) -> Array64:
     at = start.copy()
     smooth, gradient = function(at)
     value = smooth + l1 * float(np.abs(at).sum())
-    memory: Memory = deque(maxlen=MEMORY)
-    far, first = True, value
+    memory, first = course.memory, value
     for _ in range(max_iter):
         slope = _pseudo_gradient(at, gradient, l1) if l1 else gradient
         if not slope.any():
             break
         direction = _direction(slope, memory)
-        if l1 or far:  # go with the slope, coordinate by coordinate
+        if l1 or course.far:  # go with the slope, coordinate by coordinate
             direction[direction * slope >= 0] = 0.0
         step = 1.0 if memory else 1.0 / float(np.linalg.norm(slope))
         found = _search(function, at, value, slope, step * direction, l1, resolution * abs(value))
@@ -113,8 +135,9 @@ def _descend(
         bend = float(change @ turn)
         if bend > 0:
             memory.append((change, turn, bend))
-        far = far and value - new_value > NEAR * abs(value)
+        course.far = course.far and value - new_value > NEAR * abs(value)
         at, gradient, value = moved, new_gradient, new_value
+        course.at = at
         if seen(at, value):
             break
     return at

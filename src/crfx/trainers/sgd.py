@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +17,11 @@ from crfx.scores import IntArray
 Array64 = npt.NDArray[np.float64]
 Positions = IntArray | slice
 """Which parameters a mini-batch reads and moves."""
-MiniBatch = Callable[[IntArray], tuple[Positions, Callable[[Array64], tuple[float, Array64]]]]
-"""Instances in; the parameters they touch, and the loss as a function of those, out."""
+MiniBatch = Callable[
+    [IntArray, int | None], tuple[Positions, Callable[[Array64], tuple[float, Array64]]]
+]
+"""Instances and the number of the step, if it is one, in; the parameters they touch, and the loss
+as a function of those, out."""
 
 SMALLEST_SHRINKAGE = 1e-3
 """Of all steps together, then counting begins anew: sums of much smaller numbers would be lost."""
@@ -87,6 +91,23 @@ class AveragedParameters:
             n_counted=self._n_counted,
         )
 
+    def state(self) -> tuple[dict[str, float], dict[str, Array64]]:
+        """What it takes to go on: numbers and arrays by name."""
+        self.read(slice(None))
+        numbers = {
+            "product": self._product,
+            "steps": self._steps,
+            "n_counted": float(self._n_counted),
+        }
+        return numbers, {"values": self.values, "sum": self._sum}
+
+    def restore(self, numbers: dict[str, float], arrays: dict[str, Array64]) -> None:
+        """Go on where `state` was taken."""
+        self.values, self._sum = arrays["values"].copy(), arrays["sum"].copy()
+        self._product, self._steps = numbers["product"], numbers["steps"]
+        self._n_counted = int(numbers["n_counted"])
+        self._product_then[:], self._steps_then[:] = self._product, self._steps
+
     def average(self) -> Array64:
         """The mean over the steps that count; what they are now if none does."""
         now = self.read(slice(None))
@@ -98,7 +119,8 @@ class Steps:
     """The steps of one sweep, a mini-batch of the instances in ``order`` each.
 
     Step t, counted from ``first``, has size ``step / (1 + t / period)``, or ``step`` throughout
-    where ``period`` is None; ``penalty`` is 2 l2 per instance.  ``counts``: they are averaged over.
+    where ``period`` is None; ``penalty`` is 2 l2 per instance.  ``counts``: they are averaged over,
+    or with ``by_sweep`` the last of them is.  ``rates`` (parameters,) multiply the step.
     """
 
     order: IntArray
@@ -108,23 +130,34 @@ class Steps:
     period: float | None
     penalty: float
     counts: bool
+    by_sweep: bool = False
+    rates: Array64 | None = None
 
     def take(self, parameters: AveragedParameters, mini_batch: MiniBatch) -> None:
         """Take them one after the other."""
         for number, begin in enumerate(range(0, len(self.order), self.batch_size), self.first):
             chosen = self.order[begin : begin + self.batch_size]
             size = self.size(number)
-            at, loss = mini_batch(chosen)
+            at, loss = mini_batch(chosen, number)
             _, gradient = loss(parameters.read(at))
+            if self.rates is not None:
+                gradient *= self.rates[at]
             # Implicit: 1 / (1 + x), near 1 - x, stays above 0 for any step.
             shrinkage = 1 / (1 + self.penalty * size * len(chosen))
-            parameters.step(at, -size * gradient, shrinkage, self.counts)
+            last = begin + self.batch_size >= len(self.order)
+            counts = self.counts and (last or not self.by_sweep)
+            parameters.step(at, -size * gradient, shrinkage, counts)
 
     def parts(self, n_steps: int) -> Iterator[Steps]:
         """The same steps, so many at a time."""
         for begin in range(0, len(self.order), n_steps * self.batch_size):
-            order = self.order[begin : begin + n_steps * self.batch_size]
-            yield replace(self, order=order, first=self.first + begin // self.batch_size)
+            end = begin + n_steps * self.batch_size
+            yield replace(
+                self,
+                order=self.order[begin:end],
+                first=self.first + begin // self.batch_size,
+                counts=self.counts and (end >= len(self.order) or not self.by_sweep),
+            )
 
     def size(self, number: int) -> float:
         """Of a step, counted over all sweeps from 0."""
@@ -136,7 +169,7 @@ class Descent:
     """How to descend: sweeps over shuffled instances in mini-batches, see `Steps`.
 
     ``l2`` |w|^2 is part of the objective, shared out over the instances.  Steps count for the
-    average from sweep ``burn_in`` on.
+    average from sweep ``burn_in`` on, all or with ``by_sweep`` the last of each sweep.
     """
 
     n_instances: int
@@ -146,11 +179,13 @@ class Descent:
     l2: float
     burn_in: int
     seed: int
+    by_sweep: bool = False
+    rates: Array64 | None = None
 
     def sweep(
         self,
         number: int,
-        parameters: AveragedParameters,
+        parameters: Any,
         mini_batch: MiniBatch,
         among: IntArray | None = None,
     ) -> None:
@@ -167,6 +202,8 @@ class Descent:
             period=self.period,
             penalty=2 * self.l2 / self.n_instances,
             counts=number >= self.burn_in,
+            by_sweep=self.by_sweep,
+            rates=self.rates,
         )
         take = getattr(mini_batch, "take_steps", None)
         if take is None:
@@ -176,11 +213,7 @@ class Descent:
 
 
 def with_good_step(descent: Descent, mini_batch: MiniBatch, start: Array64) -> Descent:
-    """The descent with the step whose sweep over a part of the instances ends lowest.
-
-    All of ``TRIAL_STEPS`` are tried, smaller ones as long as the smallest is the best, then the
-    half and the double of the best.
-    """
+    """The descent with the step whose sweep over a part of the instances ends lowest."""
     random = np.random.default_rng([descent.seed, TRIAL_INSTANCES])
     chosen = random.permutation(descent.n_instances)[:TRIAL_INSTANCES]
 
@@ -190,20 +223,29 @@ def with_good_step(descent: Descent, mini_batch: MiniBatch, start: Array64) -> D
         parameters = AveragedParameters(start)
         with np.errstate(over="ignore", invalid="ignore"):
             trial.sweep(0, parameters, mini_batch, chosen)
-            at, loss = mini_batch(chosen)
+            at, loss = mini_batch(chosen, None)
             values = parameters.read(at)
             if not np.isfinite(values).all():
                 return np.inf
             value = loss(values)[0] + l2 * float(values @ values)
             return value if np.isfinite(value) else np.inf
 
-    tried = {step: after_a_sweep(step) for step in TRIAL_STEPS}
+    return replace(descent, step=best_step(after_a_sweep))
+
+
+def best_step(trial: Callable[[float], float]) -> float:
+    """The step for which ``trial`` gives the least.
+
+    All of ``TRIAL_STEPS`` are tried, smaller ones as long as the smallest is the best, then the
+    half and the double of the best.
+    """
+    tried = {step: trial(step) for step in TRIAL_STEPS}
 
     def best() -> float:
         return min(tried, key=lambda step: (tried[step], step))
 
     while best() == min(tried) > SMALLEST_STEP:
-        tried[min(tried) / 4] = after_a_sweep(min(tried) / 4)
+        tried[min(tried) / 4] = trial(min(tried) / 4)
     for step in (best() / 2, best() * 2):
-        tried[step] = after_a_sweep(step)
-    return replace(descent, step=best())
+        tried[step] = trial(step)
+    return best()

@@ -1,0 +1,36 @@
+"""Conditional herding: every sweep votes on the labels (Gelfand et al. 2010)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx.batch import Batch
+from crfx.estimators.model_parameters import get_weights, set_weights
+from crfx.inference.problem import Problem
+from crfx.model import Model
+
+
+@dataclass(eq=False)
+class Votes:
+    """The parameters at the end of each sweep, flat."""
+
+    sweeps: list[npt.NDArray[np.float32]] = field(default_factory=list)
+
+    def shares(
+        self, model: Model, batch: Batch, decode: Callable[[Problem], npt.NDArray[Any]]
+    ) -> npt.NDArray[np.float32]:
+        """(rows, labels): how many of the sweeps hold a label best."""
+        votes = np.zeros((batch.n_rows, model.n_labels), np.float32)
+        rows, before = np.arange(batch.n_rows), get_weights(model)
+        try:
+            for values in self.sweeps:
+                set_weights(model, values)
+                votes[rows, decode(model.problem(batch))] += 1
+        finally:
+            set_weights(model, before)
+        return votes / np.float32(len(self.sweeps))

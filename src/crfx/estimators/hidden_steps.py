@@ -1,0 +1,173 @@
+"""Steps of the trainers that sweep, for models with hidden units, taken by the core.
+
+For chains with tables (or without edges), all labels known, nothing underneath.  Everything else
+goes one mini-batch after the other, see `crfx.estimators.mini_batches`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from crfx import _core
+from crfx.estimators.mini_batches import Dropout
+from crfx.model import Model
+from crfx.objectives.base import Objective
+from crfx.objectives.perceptron import PerceptronLoss
+from crfx.objectives.truth import UNKNOWN, Truth
+from crfx.potentials.hidden_unit import HiddenUnitFunction
+from crfx.potentials.linear import as_numbers, compressed
+from crfx.trainers.sgd import SMALLEST_SHRINKAGE, Steps
+
+Array32 = npt.NDArray[np.float32]
+
+STEPS_AT_ONCE = 1000
+"""In between a user may interrupt."""
+PARAMETERS_AT_ONCE = 1 << 22
+"""Averages are formed in float64, so many at a time."""
+
+
+class HiddenParameters:
+    """Parameters of a model with hidden units, and their average over sweeps, for the core.
+
+    As `crfx.trainers.sgd.AveragedParameters`, but in float32, and caught up with by feature: there
+    may be hundreds of millions of them.
+    """
+
+    def __init__(self, chains: Any, n_features: int, values: npt.NDArray[Any]) -> None:
+        self.chains = chains
+        self.values = values.astype(np.float32)
+        self.sum = np.zeros(len(values))
+        self._product_then = np.ones(n_features + 1)
+        self._steps_then = np.zeros(n_features + 1)
+        self._product, self._steps, self._n_counted = 1.0, 0.0, 0
+
+    def run(self, steps: Steps, **arguments: Any) -> None:
+        """Let the core take steps: it changes the arrays, and returns what is counted."""
+        self._product, self._steps, self._n_counted = self.chains.run(
+            np.ascontiguousarray(steps.order, np.int64),
+            batch_size=steps.batch_size,
+            first=steps.first,
+            step=steps.step,
+            period=steps.period or 0.0,
+            penalty=steps.penalty,
+            smallest_shrinkage=SMALLEST_SHRINKAGE,
+            counts=steps.counts,
+            n_counted=self._n_counted,
+            **self._arrays,
+            **arguments,
+        )
+
+    @property
+    def _arrays(self) -> dict[str, Any]:
+        return {
+            "values": self.values,
+            "sum": self.sum,
+            "product_then": self._product_then,
+            "steps_then": self._steps_then,
+            "product": self._product,
+            "steps": self._steps,
+        }
+
+    def average(self) -> Array32:
+        """The mean over the sweeps that count; what they are now if none does."""
+        self.chains.catch_up(**self._arrays)
+        if not self._n_counted:
+            return self.values.copy()
+        found = np.empty_like(self.values)
+        for begin in range(0, len(found), PARAMETERS_AT_ONCE):
+            part = slice(begin, begin + PARAMETERS_AT_ONCE)
+            found[part] = self.sum[part] / self._n_counted
+        return found
+
+    def state(self) -> tuple[dict[str, float], dict[str, npt.NDArray[Any]]]:
+        """What it takes to go on: numbers and arrays by name."""
+        self.chains.catch_up(**self._arrays)
+        numbers = {
+            "product": self._product,
+            "steps": self._steps,
+            "n_counted": float(self._n_counted),
+        }
+        return numbers, {"values": self.values, "sum": self.sum}
+
+    def restore(self, numbers: dict[str, float], arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Go on where `state` was taken."""
+        self.values, self.sum = arrays["values"].astype(np.float32), arrays["sum"].copy()
+        self._product, self._steps = numbers["product"], numbers["steps"]
+        self._n_counted = int(numbers["n_counted"])
+        self._product_then[:], self._steps_then[:] = self._product, self._steps
+
+
+class HiddenSteps:
+    """Takes the steps of sweeps over the chains of a batch in the core."""
+
+    def __init__(
+        self,
+        model: Model,
+        truth: Truth,
+        loss: Objective,
+        rates: npt.NDArray[np.float64],
+        dropout: Dropout,
+    ) -> None:
+        node = model.node
+        assert isinstance(node, HiddenUnitFunction)
+        self._n_features = node.shape.n_features
+        self._chains = _chains(model, node, truth)
+        self._arguments = {
+            "perceptron": isinstance(loss, PerceptronLoss),
+            "margin": loss.margin if isinstance(loss, PerceptronLoss) else 0.0,
+            "rates": rates,
+            "dropout": dropout.share,
+            "seed": dropout.seed,
+        }
+
+    def begin(self, values: npt.NDArray[Any]) -> HiddenParameters:
+        """Parameters to take steps with."""
+        assert len(values) == self._chains.size
+        return HiddenParameters(self._chains, self._n_features, values)
+
+    def __call__(self, steps: Steps, parameters: HiddenParameters) -> None:
+        """Take the steps of a sweep."""
+        for part in steps.parts(STEPS_AT_ONCE):
+            parameters.run(part, **self._arguments)
+
+
+def can_sweep(model: Model, truth: Truth) -> bool:
+    """Whether the core can take the steps."""
+    return (
+        model.edge_family in ("table", None)
+        and model.base is None
+        and not model.is_forest
+        and not (truth.labels == UNKNOWN).any()
+    )
+
+
+def _chains(model: Model, node: HiddenUnitFunction, truth: Truth) -> Any:
+    X = as_numbers(truth.batch.X)
+    starts, indices, values = compressed(X) if sparse.issparse(X) else (None, None, None)
+    ends = {} if model.ends is None else model.ends.tables
+    types: Any = truth.batch.edge_types if model.n_types is not None else None
+    offsets: Any = truth.batch.offsets
+    return _core.HiddenSweeps(
+        None if sparse.issparse(X) else np.ascontiguousarray(X),
+        starts,
+        indices,
+        values,
+        offsets,
+        types,
+        np.ascontiguousarray(truth.labels, np.int32),
+        truth.weights,
+        n_features=node.shape.n_features,
+        n_hidden=node.shape.n_hidden,
+        activation=node.shape.activation,
+        has_skip=node.shape.skip,
+        n_labels=model.n_labels,
+        order=model.order,
+        n_types=model.n_types or 1,
+        has_edge=model.edge is not None,
+        has_start="start" in ends,
+        has_end="end" in ends,
+    )

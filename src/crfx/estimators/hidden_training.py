@@ -1,0 +1,299 @@
+"""How a HiddenUnitCRF is trained: pre-training, L-BFGS, sweeps, and going on where it stood."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from crfx.estimators.herding import Votes
+from crfx.estimators.hidden_state import TrainingState, course_of, lbfgs_state
+from crfx.estimators.hidden_steps import HiddenSteps, can_sweep
+from crfx.estimators.iterations import WatchIterations
+from crfx.estimators.mini_batches import Dropout, MiniBatches
+from crfx.estimators.model_parameters import (
+    base_scores,
+    get_weights,
+    parameter_arrays,
+    set_weights,
+)
+from crfx.features import take_rows
+from crfx.model import Model
+from crfx.objectives.base import Objective
+from crfx.objectives.likelihood import Likelihood
+from crfx.objectives.truth import UNKNOWN, Truth
+from crfx.potentials.hidden_unit import HiddenUnitFunction
+from crfx.potentials.linear import as_numbers
+from crfx.scores import IntArray
+from crfx.trainers import lbfgs
+from crfx.trainers.pretraining import contrastive_divergence
+from crfx.trainers.sgd import AveragedParameters, Descent, best_step
+
+if TYPE_CHECKING:
+    from crfx.estimators.fitting import Training
+    from crfx.estimators.hidden_unit import HiddenUnitCRF
+
+Array64 = npt.NDArray[np.float64]
+
+SWEEPS_TO_HALF = 50.0
+"""After so many sweeps the steps have half their size."""
+TRIAL_POSITIONS = 10_000
+"""On about so many, three quarters to learn from and a quarter to judge by, steps are tried."""
+TRIAL_SWEEPS = 3
+LARGEST_PARAMETER = 1e6
+"""A trial that goes beyond has diverged."""
+
+
+class HiddenTraining:
+    """One call of ``fit``."""
+
+    def __init__(self, crf: HiddenUnitCRF, given: Training, watch: WatchIterations) -> None:
+        self.crf, self.given, self.watch = crf, given, watch
+        self.model = crf._training_model
+        state = crf._state
+        self._before = state if state is not None and state.trainer == crf.trainer else None
+
+    def run(self) -> npt.NDArray[Any]:
+        """The parameters that are found."""
+        if self.crf._state is None and self.crf.pretrain is not None:
+            self._pretrain()
+        return self._by_lbfgs() if self.crf.trainer == "lbfgs" else self._by_sweeps()
+
+    # L-BFGS ---------------------------------------------------------------------------------------
+
+    def _by_lbfgs(self) -> Array64:
+        crf = self.crf
+        whole = crf._objective(self.model, self.given)
+        n_before = 0 if self._before is None else self._before.n_done
+        course = lbfgs.Course() if self._before is None else course_of(self._before)
+        start = crf.n_iter_
+        crf._live = lambda: lbfgs_state(course, n_before + crf.n_iter_ - start)
+        return lbfgs.minimise(
+            whole,
+            get_weights(self.model),
+            self.watch,
+            max_iter=crf.max_iter,
+            tol=crf.tol,
+            resolution=whole.resolution,
+            course=course,
+        )
+
+    # Sweeps ---------------------------------------------------------------------------------------
+
+    def _by_sweeps(self) -> npt.NDArray[Any]:
+        crf, before = self.crf, self._before
+        done = 0 if before is None else before.n_done
+        burn_in = crf.burn_in
+        if burn_in is None:
+            burn_in = crf.sweeps // (10 if crf._is_perceptron else 2)
+        rates = block_rates(self.model, self.given) if crf._is_perceptron else np.ones(7)
+        sweeps = Sweeps(self.model, self.given.truth, crf._loss, rates, crf, burn_in)
+        sweeps.begin(self._step(sweeps), before)
+        loss, weights = crf._loss(self.given.truth), get_weights(self.model)
+        if crf.herding and crf._votes is None:
+            crf._votes = Votes()
+        for number in range(done, done + crf.sweeps):
+            sweeps.sweep(number)
+            weights = sweeps.parameters.average()
+            if crf._votes is not None and number >= burn_in:
+                crf._votes.sweeps.append(np.array(sweeps.parameters.values, np.float32))
+            crf._live = lambda number=number: sweeps.state(crf.trainer, number + 1)
+            set_weights(self.model, weights)
+            value = loss.evaluate(self.model.problem(self.given.data.batch), ()).value
+            if self.watch(weights, value + crf._penalty * _squares(weights)):
+                break
+        return weights
+
+    def _step(self, sweeps: Sweeps) -> float:
+        if self.crf.step is not None:
+            return self.crf.step
+        if self._before is not None:
+            return self._before.numbers["step"]
+        return sweeps.good_step()
+
+    # Pre-training ---------------------------------------------------------------------------------
+
+    def _pretrain(self) -> None:
+        node = self.crf.model_.node
+        assert isinstance(node, HiddenUnitFunction)
+        if self.crf.pretrain == "contrastive":
+            self._by_contrast(node)
+            return
+        alone = Model(order=1, n_labels=self.model.n_labels, node=node, base=self.model.base)
+        n_jobs = self.crf.n_jobs
+
+        def loss(truth: Truth) -> Objective:
+            return Likelihood(truth, n_jobs)
+
+        n_sweeps = self.crf.pretrain_sweeps
+        sweeps = Sweeps(alone, self.given.truth, loss, np.ones(7), self.crf, n_sweeps // 2)
+        sweeps.begin(sweeps.good_step())
+        for number in range(n_sweeps):
+            sweeps.sweep(number)
+        set_weights(alone, sweeps.parameters.average())
+
+    def _by_contrast(self, node: HiddenUnitFunction) -> None:
+        X = as_numbers(self.given.data.batch.X)
+        if sparse.issparse(X):
+            raise ValueError(
+                'pretrain="contrastive" draws all features anew in every step: X must be dense'
+            )
+        known = self.given.truth.labels != UNKNOWN
+        contrastive_divergence(
+            X[known],
+            self.given.truth.labels[known],
+            node.shape,
+            node.weights,
+            self.crf.pretrain_sweeps,
+            self.crf._seed,
+        )
+
+
+class Sweeps:
+    """Sweeps over the instances with a model, in the core where it can."""
+
+    def __init__(
+        self,
+        model: Model,
+        truth: Truth,
+        loss: Callable[[Truth], Objective],
+        rates: Array64,
+        crf: HiddenUnitCRF,
+        burn_in: int,
+    ) -> None:
+        self.model, self.truth, self.loss, self.crf = model, truth, loss, crf
+        n_instances = truth.batch.n_instances
+        dropout = Dropout(crf.dropout, crf._seed)
+        base = base_scores(model, truth.batch)
+        self._quick = None
+        if can_sweep(model, truth):
+            self._quick = HiddenSteps(model, truth, loss(truth), rates, dropout)
+        self._parts = MiniBatches(
+            model, truth, loss, None, base, self._quick, dropout if crf.dropout else None
+        )
+        self._descent = Descent(
+            n_instances=n_instances,
+            batch_size=crf.batch_size,
+            step=1.0,
+            period=SWEEPS_TO_HALF * -(-n_instances // crf.batch_size),
+            l2=crf._penalty,
+            burn_in=burn_in,
+            seed=crf._seed,
+            by_sweep=True,
+            rates=None if self._quick is not None else spread_rates(model, rates),
+        )
+        self.parameters: Any = None
+
+    def begin(self, step: float, before: TrainingState | None = None) -> None:
+        """With the parameters of the model, or as a training before stood."""
+        self._descent = replace(self._descent, step=step)
+        self.parameters = self._new_parameters(get_weights(self.model))
+        if before is not None:
+            self.parameters.restore(before.numbers, before.arrays)
+
+    def sweep(self, number: int) -> None:
+        """One pass."""
+        self._descent.sweep(number, self.parameters, self._parts)
+
+    def state(self, trainer: str, n_done: int) -> TrainingState:
+        """Where it stands."""
+        numbers, arrays = self.parameters.state()
+        return TrainingState(trainer, n_done, {**numbers, "step": self._descent.step}, arrays)
+
+    def good_step(self) -> float:
+        """The step that is best after a few sweeps over a part of the instances."""
+        learned, judged = self._trial_instances()
+        start = get_weights(self.model)
+        truth, rows = self.truth.take(judged)
+        batch = replace(truth.batch, X=take_rows(as_numbers(self.truth.batch.X), rows))
+        truth = replace(truth, batch=batch)
+        share = len(learned) / self.truth.batch.n_instances
+        descent = replace(
+            self._descent,
+            n_instances=len(learned),
+            period=None,
+            l2=self._descent.l2 * share,
+            burn_in=TRIAL_SWEEPS,
+        )
+
+        def trial(step: float) -> float:
+            parameters = self._new_parameters(start)
+            with np.errstate(over="ignore", invalid="ignore"):
+                for number in range(TRIAL_SWEEPS):
+                    replace(descent, step=step).sweep(number, parameters, self._parts, learned)
+            values = parameters.average()
+            if not (np.abs(values) < LARGEST_PARAMETER).all():
+                return np.inf
+            set_weights(self.model, values)
+            return self._judged(truth)
+
+        try:
+            return best_step(trial)
+        finally:
+            set_weights(self.model, start)
+
+    def _trial_instances(self) -> tuple[IntArray, IntArray]:
+        """Some to learn from, some to judge by; all for both where there is but one."""
+        batch = self.truth.batch
+        order = np.random.default_rng([self.crf._seed, 0]).permutation(batch.n_instances)
+        sizes = np.cumsum(np.diff(batch.offsets)[order])
+        chosen = order[: max(2, int(np.searchsorted(sizes, TRIAL_POSITIONS)))]
+        if len(chosen) < 2:
+            return chosen, chosen
+        n_judged = max(1, len(chosen) // 4)
+        return chosen[n_judged:], chosen[:n_judged]
+
+    def _judged(self, truth: Truth) -> float:
+        """The loss of a likelihood, the share of wrong labels of a perceptron."""
+        problem = self.model.problem(truth.batch)
+        if not self.crf._is_perceptron:
+            return float(self.loss(truth).evaluate(problem, ()).value)
+        known = truth.labels != UNKNOWN
+        return float(np.mean(self.crf._best(problem)[known] != truth.labels[known]))
+
+    def _new_parameters(self, values: npt.NDArray[Any]) -> Any:
+        if self._quick is not None:
+            return self._quick.begin(values)
+        return AveragedParameters(values.astype(np.float64))
+
+
+def block_rates(model: Model, given: Training) -> Array64:
+    """Steps of the kinds of parameters, as multiples of that of the weights into units.
+
+    A step is the longer the fewer parameters there are of a kind, times five for those weights
+    (Gelfand et al. 2010, and the authors of hidden-unit CRFs); of weights those count that a row
+    has features for.  In the order of `crfx::HiddenRates`.
+    """
+    node = model.node
+    assert isinstance(node, HiddenUnitFunction)
+    X, shape = as_numbers(given.data.batch.X), node.shape
+    active = X.nnz / max(X.shape[0], 1) if sparse.issparse(X) else X.shape[1]
+    H, K = shape.n_hidden, shape.n_labels
+    n_edge = 1 if model.edge is None else model.edge.tables["edge"].size
+    sizes = np.array([active * H, H, H * K, K, active * K, n_edge, K], dtype=np.float64)
+    rates: Array64 = (sizes[0] if H else sizes[4]) / (5 * np.maximum(sizes, 1e-9))
+    rates[0] = 1.0
+    return rates
+
+
+def spread_rates(model: Model, rates: Array64) -> Array64 | None:
+    """(parameters,) from the rates of their kinds; None where all are 1."""
+    if (rates == 1).all():
+        return None
+    node = model.node
+    assert isinstance(node, HiddenUnitFunction)
+    sizes = [int(np.prod(shape)) for shape in node.shape.parts.values()]
+    kinds = list(range(len(sizes)))
+    tables = parameter_arrays(model)[1:]
+    for table in tables:
+        sizes.append(table.size)
+        kinds.append(6 if table.ndim == 1 else 5)
+    return np.repeat(rates[kinds], sizes)
+
+
+def _squares(values: npt.NDArray[Any]) -> float:
+    return float(np.vdot(values, values))

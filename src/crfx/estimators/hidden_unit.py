@@ -1,0 +1,310 @@
+"""HiddenUnitCRF: hidden units between features and labels (van der Maaten et al. 2011)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_random_state
+
+from crfx.estimators.evaluation import EvalMetric
+from crfx.estimators.fitting import Training
+from crfx.estimators.herding import Votes
+from crfx.estimators.hidden_state import TrainingState
+from crfx.estimators.hidden_training import HiddenTraining
+from crfx.estimators.inputs import Input
+from crfx.estimators.iterations import WatchIterations
+from crfx.estimators.labelling import LabellingEstimator
+from crfx.estimators.model_parameters import new_model
+from crfx.estimators.parameters import check_hidden_parameters
+from crfx.estimators.parametric import ParametricEstimator
+from crfx.inference.problem import Problem
+from crfx.model import Model
+from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
+from crfx.potentials.transitions import Tables
+
+FIRST_WEIGHTS = 0.01
+"""Standard deviation of the weights at the start, as in the paper."""
+_SHAPE = ("n_hidden", "activation", "skip", "edges", "order", "start_end")
+"""Arguments that must agree for one to be trained on; those of the trainer may change."""
+
+
+class HiddenUnitCRF(ParametricEstimator):
+    """A conditional random field whose node scores come from hidden units.
+
+    The score of label k is c_k + sum_h log(1 + exp(b_h + w_h x + V_hk)): binary units, summed out
+    exactly (van der Maaten, Welling and Saul 2011).  Scale features to about -1 to 1.
+
+    Parameters
+    ----------
+    n_hidden : int
+        Hidden units; 0 with ``skip`` makes it a linear model.
+    trainer : "sgd", "lbfgs", "perceptron" or "large_margin"
+        Stochastic gradient descent and L-BFGS raise the likelihood, l2 |w|^2 taken off; the
+        perceptrons compare the truth with the best labelling, and probabilities of their models
+        mean little.
+    l2 : float, optional
+        Penalty on all parameters; None: 1 for "lbfgs", else 0.
+    margin : float
+        By which the truth is to win, per wrong label; of "large_margin".
+    sweeps : int
+        Passes over the instances, of all trainers but "lbfgs".
+    burn_in : int, optional
+        Parameters are averaged over the ends of sweeps from this one on; None: from half of
+        ``sweeps`` on for "sgd", from a tenth for perceptrons.
+    batch_size : int
+        Instances a step.
+    step : float, optional
+        Size of the first step; later ones are smaller.  None: found by trials on a part of the
+        data.  It is the step of the weights between features and units; perceptrons take longer
+        ones for the other parameters, the fewer there are of a kind the longer.
+    dropout : float
+        Share of the features that is left out of every step, at random, of all trainers but
+        "lbfgs".  It keeps the model from learning its training data by heart.
+    max_iter, tol
+        Iterations of "lbfgs" at most; it ends once ten of them improve the objective by less than
+        ``tol`` of it.
+    activation : "softplus", "relu", "tanh" or "sigmoid"
+        Units that are summed out; units that are maximised over, max(0, .) in place of
+        log(1 + exp(.)); or units that are functions of their input, c_k + sum_h V_hk g(b_h + w_h x)
+        (conditional neural fields, Peng, Bo and Xu 2010).
+    skip : bool
+        Add weights from features straight to labels.
+    herding : bool
+        Let every sweep after ``burn_in`` vote on each label, instead of averaging parameters
+        (conditional herding, Gelfand et al. 2010); of the perceptrons.
+    pretrain : "discriminative", "contrastive" or None
+        Begin with units that were trained without edges, or by contrastive divergence on features
+        and labels (dense X).
+    pretrain_sweeps : int
+        Sweeps of that.
+    edges : "table" or None
+        Edge scores: one table (one per edge type), or none: then positions are independent.
+    min_count, n_hashed
+        As in `LinearCRF`, for dicts, texts and templates.
+    early_stopping_rounds : int, optional
+        Stop once ``eval_metric`` has not improved for so many sweeps or iterations; the best
+        parameters are restored.
+    order : int
+        How many labels before it a label depends on; forests have order 1.
+    start_end : bool
+        Scores for the first and last label of a chain, and for roots of a forest.
+    decode : "viterbi", "marginal", "joint" or None
+        The best labelling, units summed out; the best label of each position; the best labelling
+        together with the best states of the units; None: "joint" for perceptrons, which then learn
+        with it too, "viterbi" for the others.
+    eval_metric : "loss", "token_accuracy", "span_f1" or callable
+        As in `LinearCRF`.
+    n_jobs : int, optional
+        Threads; None: all cores.  Sweeps run on one.
+    random_state : int, RandomState or None
+        Seed of the first weights, the order of instances, and dropout.
+    verbose : int
+        1: a progress bar, on a terminal.
+
+    An ``init_model`` that is a HiddenUnitCRF of the same shape is trained on, for ``sweeps`` or
+    ``max_iter`` more; with the same trainer and arguments as if it had been one longer run.
+
+    Attributes
+    ----------
+    classes_, transitions_, n_features_in_, feature_names_in_, best_iteration_, n_iter_
+    history_ : dict of lists, one entry per sweep or iteration
+        ``objective`` (penalty included), ``seconds``, and ``eval_metric`` where it applies.
+    """
+
+    _usual_l2: ClassVar = {"lbfgs": 1.0, "sgd": 0.0, "perceptron": 0.0, "large_margin": 0.0}
+
+    def __init__(
+        self,
+        n_hidden: int = 100,
+        trainer: Literal["sgd", "lbfgs", "perceptron", "large_margin"] = "sgd",
+        l2: float | None = None,
+        margin: float = 1.0,
+        sweeps: int = 50,
+        burn_in: int | None = None,
+        batch_size: int = 1,
+        step: float | None = None,
+        dropout: float = 0.2,
+        max_iter: int = 500,
+        tol: float = 1e-5,
+        activation: Literal["softplus", "relu", "tanh", "sigmoid"] = "softplus",
+        skip: bool = False,
+        herding: bool = False,
+        pretrain: Literal["discriminative", "contrastive"] | None = None,
+        pretrain_sweeps: int = 10,
+        edges: Literal["table"] | None = "table",
+        min_count: int = 1,
+        n_hashed: int | None = None,
+        early_stopping_rounds: int | None = None,
+        order: int = 1,
+        start_end: bool = True,
+        decode: Literal["viterbi", "marginal", "joint"] | None = None,
+        eval_metric: EvalMetric = "loss",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_hidden = n_hidden
+        self.trainer = trainer
+        self.l2 = l2
+        self.margin = margin
+        self.sweeps = sweeps
+        self.burn_in = burn_in
+        self.batch_size = batch_size
+        self.step = step
+        self.dropout = dropout
+        self.max_iter = max_iter
+        self.tol = tol
+        self.activation = activation
+        self.skip = skip
+        self.herding = herding
+        self.pretrain = pretrain
+        self.pretrain_sweeps = pretrain_sweeps
+        self.edges = edges
+        self.min_count = min_count
+        self.n_hashed = n_hashed
+        self.early_stopping_rounds = early_stopping_rounds
+        self.order = order
+        self.start_end = start_end
+        self.decode = decode
+        self.eval_metric = eval_metric
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def _check_parameters(self) -> None:
+        check_hidden_parameters(self)
+
+    def _can_go_on(self, start: LabellingEstimator) -> bool:
+        same_kind = isinstance(start, HiddenUnitCRF)
+        return same_kind and all(getattr(start, name) == getattr(self, name) for name in _SHAPE)
+
+    def _begin(self, given: Training, goes_on: bool) -> Model:
+        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        before: Any = given.init_model
+        self._goes_on_with = before if goes_on else None
+        if goes_on:
+            return copied(before.model_)
+        shape = HiddenShape(
+            given.columns.n, self.n_hidden, len(given.classes), self.activation, self.skip
+        )
+        node = HiddenUnitFunction.random(shape, FIRST_WEIGHTS, np.random.default_rng(self._seed))
+        base = None if before is None else before.model_
+        model = new_model(self, given.truth, node, None if base is None else base.n_types)
+        if base is not None:
+            model.set_base(base)
+        return model
+
+    def _forget(self) -> None:
+        before: Any = self._goes_on_with
+        del self._goes_on_with
+        self._live: Callable[[], TrainingState] | None = None
+        self._state: TrainingState | None = None if before is None else before._state
+        self._votes: Votes | None = None
+        if before is None:
+            return
+        if before._votes is not None and self.herding:
+            self._votes = Votes(list(before._votes.sweeps))
+        if self._state is not None and self._state.trainer == self.trainer:
+            self.n_iter_ = before.n_iter_
+            self.history_ = {name: list(entries) for name, entries in before.history_.items()}
+
+    def _descend(self, given: Training, watch: WatchIterations) -> npt.NDArray[Any]:
+        try:
+            return HiddenTraining(self, given, watch).run()
+        finally:  # also where the user interrupts
+            self._state, self._live = self._training_state(), None
+
+    def _training_state(self) -> TrainingState | None:
+        """Where the training stands or stood."""
+        return self._state if self._live is None else self._live()
+
+    @property
+    def _is_perceptron(self) -> bool:
+        return self.trainer in ("perceptron", "large_margin")
+
+    @property
+    def _decoder(self) -> str:
+        usual = "viterbi"
+        if self._is_perceptron and self.activation in ("softplus", "relu"):
+            usual = "joint"
+        return usual if self.decode is None else self.decode
+
+    @property
+    def _decoding_model(self) -> Model:
+        self._check_fitted()
+        return maximised(self.model_) if self._decoder == "joint" else self.model_
+
+    @property
+    def _training_model(self) -> Model:
+        """Perceptrons learn with the decoder that they are used with."""
+        return self._decoding_model if self._is_perceptron else self.model_
+
+    def _decode(self, problem: Problem) -> npt.NDArray[Any]:
+        if self._votes is not None and self._votes.sweeps:
+            codes: npt.NDArray[Any] = self._vote_shares(problem).argmax(axis=1)
+            return codes
+        return self._best(problem)
+
+    def _best(self, problem: Problem) -> npt.NDArray[Any]:
+        """What the parameters of ``problem`` hold best, votes aside."""
+        return super()._decode(problem)
+
+    def _vote_shares(self, problem: Problem) -> npt.NDArray[np.float32]:
+        assert self._votes is not None
+        return self._votes.shares(self._decoding_model, problem.batch, self._best)
+
+    def predict_marginals(
+        self,
+        X: Any,
+        *,
+        lengths: Any = None,
+        parents: Any = None,
+        edge_types: Any = None,
+        n_rounds: int | None = None,
+    ) -> Any:
+        """As in other estimators; with ``herding`` the shares of the votes."""
+        if getattr(self, "_votes", None) is None:
+            return super().predict_marginals(
+                X, lengths=lengths, parents=parents, edge_types=edge_types, n_rounds=n_rounds
+            )
+        model = self._decoding_model
+        data, problem = self._problem(X, lengths, parents, edge_types, n_rounds, model)
+        return data.split(self._vote_shares(problem))
+
+    def _problem(
+        self,
+        X: Any,
+        lengths: Any,
+        parents: Any,
+        edge_types: Any,
+        n_rounds: int | None,
+        model: Model | None = None,
+    ) -> tuple[Input, Problem]:
+        self._check_fitted()
+        if model is None and self._votes is not None:
+            raise ValueError(
+                "with herding sweeps vote on labels, and there are no probabilities of labellings: "
+                "predict, predict_marginals and score are what it has"
+            )
+        return super()._problem(X, lengths, parents, edge_types, n_rounds, model)
+
+
+def maximised(model: Model) -> Model:
+    """The same parameters, with units maximised over."""
+    assert isinstance(model.node, HiddenUnitFunction)
+    return replace(model, node=model.node.maximised)
+
+
+def copied(model: Model) -> Model:
+    """A model with parameters of its own."""
+    assert isinstance(model.node, HiddenUnitFunction)
+    node = HiddenUnitFunction(model.node.shape, model.node.weights.copy())
+    edge, ends = (
+        None if part is None else Tables(dict(part.tables), part.l2)
+        for part in (model.edge, model.ends)
+    )
+    return replace(model, node=node, edge=edge, ends=ends)

@@ -1,0 +1,174 @@
+"""What estimators share whose parameters follow a gradient: reading, watching, the objective."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx.estimators.evaluation import EvalMetric, Evaluator, make_evaluator
+from crfx.estimators.fitting import (
+    Training,
+    as_before_unless,
+    fitted,
+    listed_callbacks,
+    read_training,
+    read_watched,
+)
+from crfx.estimators.iterations import WatchIterations
+from crfx.estimators.labelling import LabellingEstimator
+from crfx.estimators.model_parameters import base_scores, parameter_blocks, set_weights
+from crfx.features import Numbering
+from crfx.inference.native import thread_count
+from crfx.model import Model
+from crfx.objectives.base import Objective
+from crfx.objectives.likelihood import Likelihood
+from crfx.objectives.perceptron import PerceptronLoss
+from crfx.objectives.truth import Truth
+from crfx.potentials.linear import one_blas_thread
+from crfx.trainers.callbacks import Callback, History
+from crfx.trainers.parametric import ParametricObjective
+
+
+class ParametricEstimator(LabellingEstimator):
+    """Trains the parameters of ``model_`` by one of four trainers."""
+
+    _usual_l2: ClassVar[dict[str, float]]
+    trainer: str
+    l2: float | None
+    max_iter: int
+    sweeps: int
+    margin: float
+    order: int
+    early_stopping_rounds: int | None
+    verbose: int
+    min_count: int
+    n_hashed: int | None
+    eval_metric: EvalMetric
+    n_iter_: int
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        lengths: Any = None,
+        parents: Any = None,
+        edge_types: Any = None,
+        sample_weight: Any = None,
+        eval_set: Any = None,
+        init_model: LabellingEstimator | str | os.PathLike[str] | None = None,
+        callbacks: Sequence[Callback] | None = None,
+    ) -> Any:
+        """Train.
+
+        The arguments are those of `GBCRF.fit`; features that are missing (NaN, or absent from CSR)
+        count as 0.  An ``init_model`` of the same kind and shape is where the parameters start;
+        any other stays fixed underneath.
+        """
+        self._check_parameters()
+        start = None if init_model is None else fitted(init_model)
+        goes_on = start is not None and self._can_go_on(start)
+        grows = goes_on and self._grows(start)
+        given = self._read((X, y, lengths, parents, edge_types, sample_weight), start, grows)
+        self._check_training(given)
+        callbacks = listed_callbacks(callbacks)
+        model = self._begin(given, goes_on)
+        watched = read_watched(self, eval_set, given, model)
+        with as_before_unless(lambda: bool(self.history_["seconds"]), self):
+            self.classes_, self.columns_, self.model_ = given.classes, given.columns, model
+            self.n_iter_, self.best_iteration_ = 0, 0
+            self.history_: History = {"objective": [], "seconds": []}
+            self._forget()
+            evaluator = None
+            if watched is not None:
+                evaluator = make_evaluator(self.eval_metric, *watched, self)
+            with one_blas_thread():
+                self._train(given, evaluator, callbacks)
+        return self
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Raise ValueError at the first argument that makes no sense."""
+
+    def _check_training(self, given: Training) -> None:
+        """Raise ValueError where the arguments do not suit the data."""
+
+    @abstractmethod
+    def _can_go_on(self, start: LabellingEstimator) -> bool:
+        """Whether the parameters of another estimator are those to be trained."""
+
+    def _grows(self, start: Any) -> bool:
+        """Whether one that is trained on may get new features."""
+        return False
+
+    @abstractmethod
+    def _begin(self, given: Training, goes_on: bool) -> Model:
+        """The model to train; with the parameters of ``init_model`` where that is trained on."""
+
+    def _forget(self) -> None:
+        """Drop what earlier trainings have left."""
+
+    @abstractmethod
+    def _descend(self, given: Training, watch: WatchIterations) -> npt.NDArray[Any]:
+        """Train ``model_``; return the parameters that are found."""
+
+    @property
+    def _penalty(self) -> float:
+        """The L2 penalty: where none is given, the one that suits the trainer."""
+        return self._usual_l2[self.trainer] if self.l2 is None else self.l2
+
+    @property
+    def _most_iterations(self) -> int:
+        """How many iterations training may have."""
+        return self.max_iter if self.trainer == "lbfgs" else self.sweeps
+
+    def _read(
+        self,
+        arguments: tuple[Any, ...],
+        start: LabellingEstimator | None,
+        grows: bool,
+        classes: Any = None,
+    ) -> Training:
+        """The arguments of ``fit``, from X to sample_weight, read and checked."""
+        numbering = Numbering(self.min_count, self.n_hashed)
+        return read_training(
+            self.order, *arguments, start=start, grows=grows, classes=classes, numbering=numbering
+        )
+
+    def _train(
+        self, given: Training, evaluator: Evaluator | None, callbacks: list[Callback]
+    ) -> None:
+        self.model_.use_threads(thread_count(self.n_jobs))
+        watch = WatchIterations(self, evaluator, callbacks)
+        try:
+            found = self._descend(given, watch)
+        finally:
+            watch.close()
+        set_weights(self.model_, found if watch.best is None else watch.best)
+
+    def _objective(self, model: Model, given: Training) -> ParametricObjective:
+        batch, truth = given.data.batch, given.truth
+        return ParametricObjective(
+            self._loss(truth),
+            parameter_blocks(model, batch, self._free(model, given))[0],
+            batch,
+            truth.structure,
+            model.sharing,
+            self._penalty,
+            base_scores(model, batch),
+        )
+
+    def _free(self, model: Model, given: Training) -> dict[str, npt.NDArray[np.bool_]] | None:
+        """The entries of tables that have weights; None: all."""
+        return None
+
+    def _loss(self, truth: Truth) -> Objective:
+        if self.trainer in ("perceptron", "large_margin"):
+            margin = self.margin if self.trainer == "large_margin" else 0.0
+            return PerceptronLoss(truth, margin, self.n_jobs)
+        return Likelihood(truth, self.n_jobs)

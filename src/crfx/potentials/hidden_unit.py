@@ -1,0 +1,218 @@
+"""Functions with hidden units between features and labels.
+
+Binary units that are summed out (van der Maaten, Welling and Saul 2011, section 2):
+
+    score_k = c_k + sum_h log(1 + exp(b_h + w_h x + V_hk))
+
+or maximised over, with max(0, .) in place of log(1 + exp(.)); or units that are functions of their
+input (conditional neural fields, Peng, Bo and Xu 2010): score_k = c_k + sum_h V_hk g(b_h + w_h x).
+To all of them weights from features straight to labels may be added (``skip``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from crfx import _core
+from crfx.potentials.linear import (
+    LinearFunction,
+    PreparedFeatures,
+    WeightPattern,
+    as_numbers,
+)
+from crfx.scores import IntArray
+
+Array32 = npt.NDArray[np.float32]
+Array64 = npt.NDArray[np.float64]
+Activation = Literal["softplus", "relu", "tanh", "sigmoid"]
+
+ROWS_AT_ONCE = 16384
+"""Inputs of the units, (rows, units), are held for so many rows at a time when scoring."""
+
+
+@dataclass(frozen=True)
+class HiddenShape:
+    """How many of what there are, and where their parameters lie in one flat vector."""
+
+    n_features: int
+    n_hidden: int
+    n_labels: int
+    activation: Activation = "softplus"
+    skip: bool = False
+
+    @property
+    def parts(self) -> dict[str, tuple[int, ...]]:
+        """Shapes by name, in order: W, b, V, c, and U where there is a skip connection."""
+        found: dict[str, tuple[int, ...]] = {
+            "weights": (self.n_features, self.n_hidden),
+            "bias": (self.n_hidden,),
+            "to_label": (self.n_hidden, self.n_labels),
+            "constant": (self.n_labels,),
+        }
+        if self.skip:
+            found["skip"] = (self.n_features, self.n_labels)
+        return found
+
+    @property
+    def size(self) -> int:
+        """How many parameters there are."""
+        return sum(int(np.prod(shape)) for shape in self.parts.values())
+
+    def split(self, values: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+        """The parameters by name, as views of a flat vector."""
+        found, begin = {}, 0
+        for name, shape in self.parts.items():
+            end = begin + int(np.prod(shape))
+            found[name], begin = values[begin:end].reshape(shape), end
+        return found
+
+
+class HiddenUnitFunction:
+    """Scores (rows, labels) by hidden units; a parametric function.
+
+    ``weights`` are all parameters in one flat vector of float32, see `HiddenShape`.
+    """
+
+    n_rounds = 0
+
+    def __init__(self, shape: HiddenShape, weights: Array32) -> None:
+        self.shape, self.weights = shape, weights
+        self.n_jobs = 1
+
+    @classmethod
+    def random(
+        cls, shape: HiddenShape, scale: float, random: np.random.Generator
+    ) -> HiddenUnitFunction:
+        """Weights from a normal distribution, biases 0."""
+        function = cls(shape, np.zeros(shape.size, np.float32))
+        parts = shape.split(function.weights)
+        for name in ("weights", "to_label"):
+            random.standard_normal(dtype=np.float32, out=parts[name])
+            parts[name] *= np.float32(scale)
+        return function
+
+    @property
+    def n_outputs(self) -> int:
+        """How many scores a row has."""
+        return self.shape.n_labels
+
+    @property
+    def maximised(self) -> HiddenUnitFunction:
+        """The same weights, with units maximised over where they are summed out."""
+        if self.shape.activation not in ("softplus", "relu"):
+            raise ValueError(
+                f"units with activation {self.shape.activation!r} are functions of their input: "
+                "there is nothing to maximise over"
+            )
+        found = HiddenUnitFunction(replace(self.shape, activation="relu"), self.weights)
+        found.n_jobs = self.n_jobs
+        return found
+
+    def prepare(self, X: Any) -> HiddenFeatures:
+        """Features in the form that training needs again and again."""
+        return HiddenFeatures(self._checked(X), self.shape, self.n_jobs)
+
+    def prepare_part(self, X: Any) -> tuple[HiddenFeatures, IntArray]:
+        """Features of some rows, with the weights they touch only, and where these are."""
+        if not sparse.issparse(X):
+            return self.prepare(X), np.arange(self.shape.size)
+        X = self._checked(X)
+        touched, local = np.unique(X.indices, return_inverse=True)
+        own = replace(self.shape, n_features=len(touched))
+        parts = self.shape.split(np.arange(self.shape.size))
+        at = [
+            (part[touched] if name in ("weights", "skip") else part).reshape(-1)
+            for name, part in parts.items()
+        ]
+        matrix = sparse.csr_matrix(
+            (X.data, local.astype(np.int32), X.indptr), shape=(X.shape[0], len(touched))
+        )
+        return HiddenFeatures(matrix, own, self.n_jobs), np.concatenate(at)
+
+    def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> Array32:
+        """(rows, labels).  O(rows (features + labels) units) time."""
+        X = self._checked(X)
+        found = np.empty((n_rows, self.shape.n_labels), np.float32)
+        for begin in range(0, n_rows, ROWS_AT_ONCE):
+            rows = slice(begin, begin + ROWS_AT_ONCE)
+            found[rows] = HiddenFeatures(X[rows], self.shape, self.n_jobs).scores(self.weights)
+        return found
+
+    def use_threads(self, n_jobs: int) -> None:
+        """Score on so many threads from now on."""
+        self.n_jobs = n_jobs
+
+    def _checked(self, X: Any) -> Any:
+        X = as_numbers(X)
+        if X.shape[1] != self.shape.n_features:  # the core would read beyond the weights
+            raise ValueError(
+                f"X has {X.shape[1]} features, the weights are for {self.shape.n_features}"
+            )
+        return X
+
+
+class HiddenFeatures:
+    """Features of some rows; remembers the inputs of the units from scores to gradient."""
+
+    def __init__(self, X: Any, shape: HiddenShape, n_jobs: int) -> None:
+        self._shape, self._n_jobs, self._n_rows = shape, n_jobs, X.shape[0]
+        self._to_units = _prepared(X, shape.n_hidden, n_jobs)
+        self._to_labels = _prepared(X, shape.n_labels, n_jobs) if shape.skip else None
+        self._last: tuple[Array32, dict[str, Any]] | None = None
+
+    def scores(self, values: npt.NDArray[Any]) -> Array32:
+        """(rows, labels)."""
+        parts = {
+            name: np.ascontiguousarray(part, np.float32)
+            for name, part in self._shape.split(values).items()
+        }
+        inputs = np.zeros((self._n_rows, 0), np.float32)
+        if self._to_units is not None:
+            inputs = self._to_units.scores(parts["weights"].reshape(-1))
+        found: Array32 = np.empty((self._n_rows, self._shape.n_labels), np.float32)
+        _core.hidden_scores(inputs, *self._units(parts), found, self._n_jobs)
+        if self._to_labels is not None:
+            found += self._to_labels.scores(parts["skip"].reshape(-1))
+        self._last = inputs, parts
+        return found
+
+    def gradient(self, slope: Array32) -> Array64:
+        """(parameters,) from the slopes (rows, labels) at the scores that were asked for last."""
+        assert self._last is not None, "scores come first"
+        inputs, parts = self._last
+        found = np.zeros(self._shape.size)
+        to = self._shape.split(found)
+        slope = np.ascontiguousarray(slope, np.float32)
+        in_inputs = np.empty_like(inputs)
+        _core.hidden_gradient(
+            inputs,
+            *self._units(parts),
+            slope,
+            in_inputs,
+            to["bias"],
+            to["to_label"],
+            to["constant"],
+            self._n_jobs,
+        )
+        if self._to_units is not None:
+            to["weights"].reshape(-1)[:] = self._to_units.gradient(in_inputs)
+        if self._to_labels is not None:
+            to["skip"].reshape(-1)[:] = self._to_labels.gradient(slope)
+        return found
+
+    def _units(self, parts: dict[str, Any]) -> tuple[Any, Any, Any, str]:
+        return parts["bias"], parts["to_label"], parts["constant"], self._shape.activation
+
+
+def _prepared(X: Any, n_outputs: int, n_jobs: int) -> PreparedFeatures | None:
+    """What multiplies the features by weights; None where there is nothing to multiply."""
+    if n_outputs == 0:
+        return None
+    function = LinearFunction(WeightPattern.all(X.shape[1], n_outputs), np.zeros(0))
+    function.use_threads(n_jobs)
+    return function.prepare(X)

@@ -1,0 +1,107 @@
+"""Contrastive divergence: hidden units that model features and labels together (Hinton 2002).
+
+A restricted Boltzmann machine over (x, y) with the energy of van der Maaten et al. (2011):
+-(x W z + z V y + b z + c y + d x), trained by one step of Gibbs sampling (CD-1).  Its W, b, V, c
+are where the training of a hidden-unit CRF may begin.  Features that are all 0 or 1 are binary
+units, those that are all -1 or 1 are spins, any other are normal with variance 1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx.potentials.hidden_unit import HiddenShape
+
+Array32 = npt.NDArray[np.float32]
+
+ROWS_PER_STEP = 100
+STEP = 0.01
+MOMENTUM = 0.5
+
+
+def contrastive_divergence(
+    X: Array32,
+    codes: npt.NDArray[np.int64],
+    shape: HiddenShape,
+    values: Array32,
+    n_sweeps: int,
+    seed: int,
+) -> None:
+    """Train ``values``, laid out as `HiddenShape` says, in place.
+
+    X is (rows, features), dense; ``codes`` (rows,) are labels.  O(rows features units) a sweep.
+    """
+    parts = shape.split(values)
+    names = ("weights", "bias", "to_label", "constant")
+    visible = np.zeros(shape.n_features, np.float32)
+    moving = [*(parts[name] for name in names), visible]
+    speed = [np.zeros_like(part) for part in moving]
+    activate = _visible_units(X)
+    random = np.random.default_rng(seed)
+    for _ in range(n_sweeps):
+        order = random.permutation(len(X))
+        for begin in range(0, len(order), ROWS_PER_STEP):
+            rows = order[begin : begin + ROWS_PER_STEP]
+            labels = np.eye(shape.n_labels, dtype=np.float32)[codes[rows]]
+            slopes = _slopes(X[rows], labels, moving, activate, random)
+            for part, pace, slope in zip(moving, speed, slopes, strict=True):
+                pace *= MOMENTUM
+                pace += (STEP / len(rows)) * slope
+                part += pace
+
+
+def _slopes(
+    x: Array32,
+    y: Array32,
+    parameters: list[Array32],
+    activate: _VisibleUnits,
+    random: np.random.Generator,
+) -> list[Array32]:
+    """What the data expect minus what one step of Gibbs sampling away from them does."""
+    W, b, V, c, d = parameters
+    expected = _sigmoid(x @ W + y @ V.T + b)
+    units = _toss(expected, random)
+    fancied = activate(units @ W.T + d, random)
+    scores = units @ V + c
+    chances = np.exp(scores - scores.max(axis=1, keepdims=True))
+    chances /= chances.sum(axis=1, keepdims=True)
+    drawn = (chances.cumsum(axis=1) < random.random((len(x), 1))).sum(axis=1)
+    label = np.eye(y.shape[1], dtype=np.float32)[np.minimum(drawn, y.shape[1] - 1)]
+    then = _sigmoid(fancied @ W + label @ V.T + b)
+    return [
+        x.T @ expected - fancied.T @ then,
+        (expected - then).sum(axis=0),
+        expected.T @ y - then.T @ label,
+        (y - label).sum(axis=0),
+        (x - fancied).sum(axis=0),
+    ]
+
+
+class _VisibleUnits:
+    """Draws features from their inputs."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def __call__(self, inputs: Array32, random: np.random.Generator) -> Array32:
+        if self.kind == "binary":
+            return _toss(_sigmoid(inputs), random)
+        if self.kind == "spins":
+            return 2 * _toss(_sigmoid(2 * inputs), random) - 1
+        return inputs + random.standard_normal(inputs.shape, np.float32)
+
+
+def _visible_units(X: Array32) -> _VisibleUnits:
+    if np.isin(X, (0, 1)).all():
+        return _VisibleUnits("binary")
+    return _VisibleUnits("spins" if (np.abs(X) == 1).all() else "normal")
+
+
+def _sigmoid(x: Array32) -> Array32:
+    found: Array32 = (0.5 * (1 + np.tanh(0.5 * x))).astype(np.float32)
+    return found
+
+
+def _toss(chances: Array32, random: np.random.Generator) -> Array32:
+    return (random.random(chances.shape, np.float32) < chances).astype(np.float32)
