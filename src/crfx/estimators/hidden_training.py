@@ -43,7 +43,11 @@ SWEEPS_TO_HALF = 50.0
 """After so many sweeps the steps have half their size."""
 TRIAL_POSITIONS = 10_000
 """On about so many, three quarters to learn from and a quarter to judge by, steps are tried."""
-TRIAL_SWEEPS = 3
+TRIAL_SWEEPS, TRIAL_STEPS = 8, 100
+"""So many sweeps at least, and so many steps; as in training, parameters are averaged over the
+second half of them."""
+SHARE_OF_BEST = 0.5
+"""Many sweeps want smaller steps than the few of a trial."""
 LARGEST_PARAMETER = 1e6
 """A trial that goes beyond has diverged."""
 
@@ -90,7 +94,7 @@ class HiddenTraining:
         burn_in = crf.burn_in
         if burn_in is None:
             burn_in = crf.sweeps // (10 if crf._is_perceptron else 2)
-        rates = block_rates(self.model, self.given) if crf._is_perceptron else np.ones(7)
+        rates = block_rates(crf._block_steps, self.model, self.given)
         sweeps = Sweeps(self.model, self.given.truth, crf._loss, rates, crf, burn_in)
         sweeps.begin(self._step(sweeps), before)
         loss, weights = crf._loss(self.given.truth), get_weights(self.model)
@@ -205,25 +209,27 @@ class Sweeps:
         return TrainingState(trainer, n_done, {**numbers, "step": self._descent.step}, arrays)
 
     def good_step(self) -> float:
-        """The step that is best after a few sweeps over a part of the instances."""
+        """From the step that is best after a few sweeps over a part of the instances."""
         learned, judged = self._trial_instances()
         start = get_weights(self.model)
         truth, rows = self.truth.take(judged)
         batch = replace(truth.batch, X=take_rows(as_numbers(self.truth.batch.X), rows))
         truth = replace(truth, batch=batch)
         share = len(learned) / self.truth.batch.n_instances
+        n_steps = -(-len(learned) // self._descent.batch_size)
+        n_sweeps = max(TRIAL_SWEEPS, -(-TRIAL_STEPS // n_steps))
         descent = replace(
             self._descent,
             n_instances=len(learned),
             period=None,
             l2=self._descent.l2 * share,
-            burn_in=TRIAL_SWEEPS,
+            burn_in=n_sweeps // 2,
         )
 
         def trial(step: float) -> float:
             parameters = self._new_parameters(start)
             with np.errstate(over="ignore", invalid="ignore"):
-                for number in range(TRIAL_SWEEPS):
+                for number in range(n_sweeps):
                     replace(descent, step=step).sweep(number, parameters, self._parts, learned)
             values = parameters.average()
             if not (np.abs(values) < LARGEST_PARAMETER).all():
@@ -232,7 +238,7 @@ class Sweeps:
             return self._judged(truth)
 
         try:
-            return best_step(trial)
+            return SHARE_OF_BEST * best_step(trial)
         finally:
             set_weights(self.model, start)
 
@@ -248,9 +254,9 @@ class Sweeps:
         return chosen[n_judged:], chosen[:n_judged]
 
     def _judged(self, truth: Truth) -> float:
-        """The loss of a likelihood, the share of wrong labels of a perceptron."""
+        """The loss; of the perceptron, whose loss has no scale, the share of wrong labels."""
         problem = self.model.problem(truth.batch)
-        if not self.crf._is_perceptron:
+        if self.crf.trainer != "perceptron":
             return float(self.loss(truth).evaluate(problem, ()).value)
         known = truth.labels != UNKNOWN
         return float(np.mean(self.crf._best(problem)[known] != truth.labels[known]))
@@ -261,13 +267,17 @@ class Sweeps:
         return AveragedParameters(values.astype(np.float64))
 
 
-def block_rates(model: Model, given: Training) -> Array64:
+def block_rates(kind: str, model: Model, given: Training) -> Array64:
     """Steps of the kinds of parameters, as multiples of that of the weights into units.
 
-    A step is the longer the fewer parameters there are of a kind, times five for those weights
-    (Gelfand et al. 2010, and the authors of hidden-unit CRFs); of weights those count that a row
-    has features for.  In the order of `crfx::HiddenRates`.
+    In the order of `crfx::HiddenRates`.  "size": a step is the longer the fewer parameters there are
+    of a kind, times five for the weights into units (Gelfand et al. 2010, and the authors of
+    hidden-unit CRFs); of weights those count that a row has features for.  "root": the square root
+    of that; docs/decisions/0011 says why.
     """
+    rates = np.ones(7)
+    if kind == "equal":
+        return rates
     node = model.node
     assert isinstance(node, HiddenUnitFunction)
     X, shape = as_numbers(given.data.batch.X), node.shape
@@ -275,9 +285,8 @@ def block_rates(model: Model, given: Training) -> Array64:
     H, K = shape.n_hidden, shape.n_labels
     n_edge = 1 if model.edge is None else model.edge.tables["edge"].size
     sizes = np.array([active * H, H, H * K, K, active * K, n_edge, K], dtype=np.float64)
-    rates: Array64 = (sizes[0] if H else sizes[4]) / (5 * np.maximum(sizes, 1e-9))
-    rates[0] = 1.0
-    return rates
+    rates[1:] = (sizes[0] if H else sizes[4]) / (5 * np.maximum(sizes[1:], 1e-9))
+    return rates if kind == "size" else np.sqrt(rates)
 
 
 def spread_rates(model: Model, rates: Array64) -> Array64 | None:

@@ -59,8 +59,11 @@ class HiddenUnitCRF(ParametricEstimator):
         Instances a step.
     step : float, optional
         Size of the first step; later ones are smaller.  None: found by trials on a part of the
-        data.  It is the step of the weights between features and units; perceptrons take longer
-        ones for the other parameters, the fewer there are of a kind the longer.
+        data.
+    block_steps : "equal", "size", "root" or None
+        Whether ``step`` is that of all parameters, or of the weights between features and units
+        alone, and others take longer ones, the fewer there are of a kind: by their number, as in
+        the paper, or by its square root.  None: "root" for perceptrons, "equal" for "sgd".
     dropout : float
         Share of the features that is left out of every step, at random, of all trainers but
         "lbfgs".  It keeps the model from learning its training data by heart.
@@ -127,6 +130,7 @@ class HiddenUnitCRF(ParametricEstimator):
         burn_in: int | None = None,
         batch_size: int = 1,
         step: float | None = None,
+        block_steps: Literal["equal", "size", "root"] | None = None,
         dropout: float = 0.2,
         max_iter: int = 500,
         tol: float = 1e-5,
@@ -155,6 +159,7 @@ class HiddenUnitCRF(ParametricEstimator):
         self.burn_in = burn_in
         self.batch_size = batch_size
         self.step = step
+        self.block_steps = block_steps
         self.dropout = dropout
         self.max_iter = max_iter
         self.tol = tol
@@ -225,6 +230,10 @@ class HiddenUnitCRF(ParametricEstimator):
     @property
     def _is_perceptron(self) -> bool:
         return self.trainer in ("perceptron", "large_margin")
+
+    @property
+    def _block_steps(self) -> str:
+        return self.block_steps or ("root" if self._is_perceptron else "equal")
 
     @property
     def _decoder(self) -> str:

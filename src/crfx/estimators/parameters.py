@@ -73,6 +73,7 @@ def check_hidden_parameters(crf: HiddenUnitCRF) -> None:
     _check_parametric(crf)
     _check_whole("n_hidden", crf.n_hidden, 0)
     _check_choice("activation", crf.activation, ("softplus", "relu", "tanh", "sigmoid"))
+    _check_choice("block_steps", crf.block_steps, (None, "equal", "size", "root"))
     _check_choice("pretrain", crf.pretrain, (None, "discriminative", "contrastive"))
     _check_whole("pretrain_sweeps", crf.pretrain_sweeps, 1)
     _check_choice("edges", crf.edges, ("table", None))

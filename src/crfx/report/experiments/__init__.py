@@ -3,6 +3,7 @@
 from crfx.report.experiments import (
     conll2003,
     convergence,
+    hidden_units,
     ocr,
     protein,
     safeguard,
@@ -19,6 +20,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     "convergence-likelihood": convergence.likelihood,
     "convergence-gamma": convergence.gamma,
     "safeguard": safeguard.run,
+    "hidden-units": hidden_units.run,
     "chunking": tagging.chunking,
     "pos": tagging.pos,
     "trees-upos": trees.upos,

@@ -121,7 +121,7 @@ def pos(task: Task) -> Outcome:
     """Share of words with the right part of speech, in percent."""
     task.only_unit("test")
     options = task.options(Options)
-    parts = _parts_of_speech(options.source)
+    parts = parts_of_speech(options.source)
     test = parts["test" if options.tested else "dev"].limited(options.test)
     train = parts["train"].limited(options.train)
     found, figures = _tagged(task, options, train, test, ("word",))
@@ -168,7 +168,8 @@ _conll2000 = cache(load_conll2000)
 
 
 @cache
-def _parts_of_speech(source: str) -> dict[str, Part]:
+def parts_of_speech(source: str) -> dict[str, Part]:
+    """Sentences with their tags, to train on, to choose settings by and to test on."""
     if source == "ud-ewt":
         ewt = load_ud_ewt()
         splits = {"train": ewt.train, "dev": ewt.dev, "test": ewt.test}

@@ -80,9 +80,10 @@ def fit(task: Task, train: Part, validation: Part | None = None, kind: Any = Non
 
 def _estimator(name: str) -> Any:
     from crfx.estimators.gbcrf import GBCRF
+    from crfx.estimators.hidden_unit import HiddenUnitCRF
     from crfx.estimators.linear import LinearCRF
 
-    known = {kind.__name__: kind for kind in (GBCRF, LinearCRF)}
+    known = {kind.__name__: kind for kind in (GBCRF, HiddenUnitCRF, LinearCRF)}
     if name not in known:
         raise ValueError(f"there is no estimator {name!r}: choose one of {', '.join(known)}")
     return known[name]
