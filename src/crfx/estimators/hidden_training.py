@@ -270,8 +270,8 @@ class Sweeps:
 def block_rates(kind: str, model: Model, given: Training) -> Array64:
     """Steps of the kinds of parameters, as multiples of that of the weights into units.
 
-    In the order of `crfx::HiddenRates`.  "size": a step is the longer the fewer parameters there are
-    of a kind, times five for the weights into units (Gelfand et al. 2010, and the authors of
+    In the order of `crfx::HiddenRates`.  "size": a step is the longer the fewer parameters there
+    are of a kind, times five for the weights into units (Gelfand et al. 2010, and the authors of
     hidden-unit CRFs); of weights those count that a row has features for.  "root": the square root
     of that; docs/decisions/0011 says why.
     """

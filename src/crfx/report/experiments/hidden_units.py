@@ -1,4 +1,4 @@
-"""Figures 2 and 3 of van der Maaten, Welling and Saul (2011): four tasks, linear or hidden units."""
+"""Figures 2 and 3 of van der Maaten, Welling and Saul (2011): four tasks, linear or with units."""
 
 from __future__ import annotations
 
