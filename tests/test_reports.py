@@ -21,6 +21,7 @@ def load_benchmark(monkeypatch):
             f"{name}_benchmark", ROOT / "benchmarks" / f"{name}.py"
         )
         module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, spec.name, module)  # dataclasses look for it there
         spec.loader.exec_module(module)
         return module
 
