@@ -103,8 +103,8 @@ def sweep(part: dict[str, Any]) -> list[str]:
         "(`benchmarks/hidden_units_torch.py`): autograd, `torch.optim.SGD`, units computed for the "
         "letters that there are, the forward algorithm over the padded mini-batch in log space; "
         "its mini-batches were cut and padded before the time begins. Both begin with the same "
-        "weights and take the same mini-batches in the same order with the same steps. The fastest "
-        f"of {part['repeats']} sweeps, taking turns.",
+        "weights and take the same mini-batches in the same order with the same steps, of one size "
+        f"for all parameters. The fastest of {part['repeats']} sweeps, taking turns.",
         "",
         "| words a step | PyTorch | crfx | times faster | losses differ, before | and after |",
         "|---|---|---|---|---|---|",
