@@ -89,6 +89,7 @@ bench: $(BENCH_DONE) ## measure the core against its peers
 	$(PY) benchmarks/inference.py $(BENCH_ARGS)
 	$(PY) benchmarks/boosting.py
 	$(PY) benchmarks/linear.py
+	$(PY) benchmarks/hidden_units.py
 
 demo: $(BUILD_DONE) ## read handwritten digit strings, without and with their structure
 	@$(BIN)/crfx demo

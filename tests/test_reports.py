@@ -21,6 +21,7 @@ def load_benchmark(monkeypatch):
             f"{name}_benchmark", ROOT / "benchmarks" / f"{name}.py"
         )
         module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, spec.name, module)  # dataclasses look for it there
         spec.loader.exec_module(module)
         return module
 
@@ -38,7 +39,7 @@ def result():
     return json.loads((RESULTS / "inference.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", ["inference", "boosting", "linear"])
+@pytest.mark.parametrize("name", ["inference", "boosting", "linear", "hidden_units"])
 def test_the_page_is_rendered_from_the_results(load_benchmark, name):
     module = load_benchmark(name)
     recorded = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
@@ -98,3 +99,43 @@ def test_a_run_is_near_from_the_first_iteration_that_is_low_enough(load_benchmar
     trace = load_benchmark("linear").Trace(objectives=[3.0, 1.0, 2.0, 0.5])
     assert trace.first_below(1.5) == 1
     assert trace.first_below(0.1) is None
+
+
+@pytest.mark.parametrize(("theirs", "word"), [(5.1, "reached"), (4.9, "**missed**")])
+def test_the_page_about_hidden_units_judges_each_size(load_benchmark, theirs, word):
+    hidden_units = load_benchmark("hidden_units")
+    losses = {"ours": 1.0, "torch": 1.0}
+    row = {"size": 8, "seconds": {"ours": 1.0, "torch": theirs}, "first": losses, "last": losses}
+    part = {
+        "command": "python benchmarks/hidden_units.py",
+        "machine": {**hidden_units.machine(), "date": "today"},
+        "took": 60.0,
+        "instances": 1,
+        "positions": 10,
+        "units": 3,
+        "repeats": 1,
+        "sizes": [row],
+    }
+    text = hidden_units.page({"sweep": part})
+    assert f"(≥ 5: {word})" in text
+    assert "## Many features" not in text
+
+
+def test_models_that_differ_are_not_compared(load_benchmark):
+    hidden_units = load_benchmark("hidden_units")
+    hidden_units.check_same({"ours": 1.00005, "torch": 1.0}, 1e-4)
+    for ours in (1.001, 0.999, float("nan")):
+        with pytest.raises(SystemExit, match="losses differ"):
+            hidden_units.check_same({"ours": ours, "torch": 1.0}, 1e-4)
+
+
+def test_the_corpus_is_as_large_as_the_page_says(load_benchmark, monkeypatch):
+    hidden_units = load_benchmark("hidden_units")
+    monkeypatch.setattr(hidden_units, "SENTENCES", 50)
+    X, labels, lengths = hidden_units.treebank_like()
+    assert X.shape == (lengths.sum(), 212_610)
+    assert len(labels) == lengths.sum()
+    assert set(labels.tolist()) == set(range(45))
+    assert (X.data == 1).all()
+    assert 25 < X.nnz / len(labels) <= 30
+    assert 20 < lengths.mean() < 24

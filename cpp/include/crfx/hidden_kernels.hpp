@@ -30,6 +30,22 @@ CRFX_INLINE Pack<S> absolute(Pack<S> x) {
   return larger<Pack<S>>(x, -x);
 }
 
+// The largest |x|, NaN aside; in packs, as one comparison waits for the one before.
+template <class S>
+CRFX_INLINE S largest_size(const S* x, int64_t n) {
+  constexpr int count = Lanes<S>::count;
+  Pack<S> top{};
+  int64_t k = 0;
+  for (; k + count <= n; k += count) top = larger<Pack<S>>(absolute<S>(load(x + k)), top);
+  S found = 0;
+  for (int l = 0; l < count; ++l) found = top[l] > found ? top[l] : found;
+  for (; k < n; ++k) {
+    const S size = x[k] < 0 ? -x[k] : x[k];
+    found = size > found ? size : found;
+  }
+  return found;
+}
+
 // A product of many factors, held as mantissa and exponent, and a sum.
 template <class S>
 struct LogProduct {
@@ -150,11 +166,7 @@ template <class S>
 void hidden_tables(const HiddenUnits<S>& units, HiddenTables<S>& tables) {
   const int64_t H = units.n_hidden, K = units.n_labels;
   const int64_t wide = padded<S>(K), high = padded<S>(H);
-  S far = 0;
-  for (int64_t e = 0; e < H * K; ++e) {
-    const S size = units.to_label[e] < 0 ? -units.to_label[e] : units.to_label[e];
-    far = size > far ? size : far;
-  }
+  const S far = largest_size(units.to_label, H * K);
   const bool powers = units.activation == Activation::softplus && far <= kLargestPower<S>;
   // log2(1 + e^far) bits at most per factor
   tables.period = powers ? static_cast<int64_t>(kBits<S> / (far * S(1.4427) + S(1))) : 0;

@@ -97,7 +97,8 @@ class HiddenTraining:
         rates = block_rates(crf._block_steps, self.model, self.given)
         sweeps = Sweeps(self.model, self.given.truth, crf._loss, rates, crf, burn_in)
         sweeps.begin(self._step(sweeps), before)
-        loss, weights = crf._loss(self.given.truth), get_weights(self.model)
+        loss = crf._loss(self.given.truth)
+        weights: npt.NDArray[Any] | None = None  # those of the model: not held twice
         if crf.herding and crf._votes is None:
             crf._votes = Votes()
         for number in range(done, done + crf.sweeps):
@@ -110,7 +111,7 @@ class HiddenTraining:
             value = loss.evaluate(self.model.problem(self.given.data.batch), ()).value
             if self.watch(weights, value + crf._penalty * _squares(weights)):
                 break
-        return weights
+        return get_weights(self.model) if weights is None else weights
 
     def _step(self, sweeps: Sweeps) -> float:
         if self.crf.step is not None:
@@ -231,9 +232,9 @@ class Sweeps:
             with np.errstate(over="ignore", invalid="ignore"):
                 for number in range(n_sweeps):
                     replace(descent, step=step).sweep(number, parameters, self._parts, learned)
-            values = parameters.average()
-            if not (np.abs(values) < LARGEST_PARAMETER).all():
-                return np.inf
+                values = parameters.average()
+                if not -LARGEST_PARAMETER < values.min() <= values.max() < LARGEST_PARAMETER:
+                    return np.inf
             set_weights(self.model, values)
             return self._judged(truth)
 

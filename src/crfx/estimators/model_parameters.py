@@ -125,7 +125,8 @@ def base_scores(model: Model, batch: Batch) -> dict[str, FloatArray] | None:
 
 def get_weights(model: Model) -> Array64:
     """All parameters of a model in one vector."""
-    return np.concatenate([part.reshape(-1) for part in parameter_arrays(model)]).astype(np.float64)
+    parts = [part.reshape(-1) for part in parameter_arrays(model)]
+    return np.concatenate(parts, dtype=np.float64)
 
 
 def set_weights(model: Model, values: npt.NDArray[Any]) -> None:
