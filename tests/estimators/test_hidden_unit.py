@@ -54,3 +54,62 @@ def test_a_step_is_judged_by_instances_that_tell(trainer, case, telling):
 def test_where_nothing_tells_it_ends_all_the_same():
     found = crf(step=None, sweeps=1).fit(X[:3], Y[:3], sample_weight=np.zeros(3))
     assert np.isfinite(get_weights(found.model_)).all()
+
+
+# Arguments -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_hidden": -1}, "n_hidden is -1: it must be a whole number of 0 or more"),
+        ({"n_hidden": 2.0}, r"n_hidden is 2\.0: it must be a whole number"),
+        ({"n_hidden": 0}, "n_hidden is 0 and skip is False"),
+        ({"trainer": "adam"}, "trainer is 'adam': choose one of"),
+        ({"activation": "gelu"}, "activation is 'gelu': choose one of"),
+        ({"pretrain": "yes"}, "pretrain is 'yes': choose one of"),
+        ({"pretrain_sweeps": 0}, "pretrain_sweeps is 0"),
+        ({"edges": "linear"}, "edges is 'linear': choose one of 'table', None"),
+        ({"skip": "yes"}, "skip is 'yes': it must be True or False"),
+        ({"skip": 1}, "skip is 1: it must be True or False"),
+        ({"herding": "yes"}, "herding is 'yes': it must be True or False"),
+        ({"herding": True}, "herding is for trainers"),
+        ({"herding": True, "trainer": "lbfgs"}, "herding is for trainers"),
+        (
+            {"herding": True, "trainer": "perceptron", "early_stopping_rounds": 2},
+            "herding keeps every sweep",
+        ),
+        ({"decode": "joint", "activation": "tanh"}, "there is nothing to maximise over"),
+        ({"decode": "joint", "activation": "sigmoid"}, "there is nothing to maximise over"),
+        ({"decode": "best"}, "decode is 'best': choose one of"),
+        ({"dropout": 1}, "dropout is 1: it must be 0 or more and below 1"),
+        ({"dropout": -0.1}, "dropout is -0.1"),
+        ({"dropout": np.nan}, "dropout is nan"),
+        ({"dropout": None}, "dropout is None"),
+        ({"batch_size": None}, "batch_size is None"),
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"sweeps": -1}, "sweeps is -1"),
+        ({"max_iter": 1.5}, "max_iter is 1.5"),
+        ({"burn_in": -1}, "burn_in is -1"),
+        ({"step": 0.0}, "step is 0.0: it must be above 0, or None"),
+        ({"l2": -1.0}, "l2 is -1.0"),
+        ({"margin": np.inf}, "margin is inf"),
+        ({"tol": -1e-3}, "tol is -0.001"),
+        ({"order": 0}, "order is 0"),
+        ({"min_count": 0}, "min_count is 0"),
+        ({"n_hashed": 0}, "n_hashed is 0"),
+        ({"early_stopping_rounds": 0}, "early_stopping_rounds is 0"),
+        ({"early_stopping_rounds": 1}, "early_stopping_rounds needs an eval_set"),
+        ({"eval_metric": "f1"}, "eval_metric is 'f1'"),
+    ],
+    ids=str,
+)
+def test_arguments_that_make_no_sense(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        crf(**arguments).fit(X, Y)
+
+
+def test_numbers_of_numpy_are_arguments_too(tmp_path):
+    found = crf(n_hidden=np.int64(3), skip=np.bool_(True), sweeps=np.int64(1)).fit(X, Y)
+    found.save(tmp_path / "m.crfx")
+    assert load(tmp_path / "m.crfx").model_.node.shape == found.model_.node.shape

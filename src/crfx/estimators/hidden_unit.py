@@ -189,7 +189,11 @@ class HiddenUnitCRF(ParametricEstimator):
         if goes_on:
             return copied(before.model_)
         shape = HiddenShape(
-            given.columns.n, self.n_hidden, len(given.classes), self.activation, self.skip
+            given.columns.n,
+            int(self.n_hidden),
+            len(given.classes),
+            self.activation,
+            bool(self.skip),
         )
         node = HiddenUnitFunction.random(shape, FIRST_WEIGHTS, np.random.default_rng(self._seed))
         base = None if before is None else before.model_
