@@ -113,3 +113,13 @@ def test_numbers_of_numpy_are_arguments_too(tmp_path):
     found = crf(n_hidden=np.int64(3), skip=np.bool_(True), sweeps=np.int64(1)).fit(X, Y)
     found.save(tmp_path / "m.crfx")
     assert load(tmp_path / "m.crfx").model_.node.shape == found.model_.node.shape
+
+
+# Herding -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments", [{"sweeps": 0}, {"burn_in": 9}], ids=str)
+def test_where_no_sweep_has_voted_the_parameters_do(arguments):
+    found = crf("perceptron", herding=True, **arguments).fit(X, Y)
+    codes = np.concatenate(found.predict_marginals(X)).argmax(axis=1)
+    np.testing.assert_array_equal(found.classes_[codes], np.concatenate(found.predict(X)))
