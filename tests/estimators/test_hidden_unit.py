@@ -123,3 +123,40 @@ def test_where_no_sweep_has_voted_the_parameters_do(arguments):
     found = crf("perceptron", herding=True, **arguments).fit(X, Y)
     codes = np.concatenate(found.predict_marginals(X)).argmax(axis=1)
     np.testing.assert_array_equal(found.classes_[codes], np.concatenate(found.predict(X)))
+
+
+# Where fitting fails -------------------------------------------------------------------------------
+
+
+def fails(progress):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("herding", [False, True])
+def test_a_fit_that_fails_before_it_learns_changes_nothing(herding):
+    found = crf("perceptron", herding=herding).fit(SPARSE, Y)
+    before, state = found.predict_marginals(SPARSE), found._state
+    found.set_params(pretrain="contrastive")
+    with pytest.raises(ValueError, match="X must be dense"):
+        found.fit(SPARSE, Y)
+    for one, other in zip(found.predict_marginals(SPARSE), before, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert found._state is state
+
+
+def test_going_on_that_fails_before_it_learns_changes_nothing():
+    start, found = crf().fit(X, Y), crf().fit(X, Y, sample_weight=np.arange(len(X)))
+    before = get_weights(found.model_)
+    with pytest.raises(ValueError, match="eval_metric gave NaN"):
+        found.set_params(eval_metric=lambda *_: np.nan).fit(
+            X, Y, init_model=start, eval_set=(X_DEV, Y_DEV)
+        )
+    np.testing.assert_array_equal(get_weights(found.model_), before)
+
+
+def test_what_was_learned_before_an_interrupt_stays():
+    found = crf("sgd")
+    with pytest.raises(KeyboardInterrupt):
+        found.fit(X, Y, callbacks=[fails])
+    assert found.n_iter_ == 1
+    assert found.score(X, Y) > 0
