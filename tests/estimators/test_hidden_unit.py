@@ -30,7 +30,7 @@ def unknown(labels):
     return [None] * len(labels)
 
 
-# Steps are found by trials -------------------------------------------------------------------------
+# Steps are found by trials.
 
 
 @pytest.mark.parametrize("trainer", SWEEPING)
@@ -56,7 +56,7 @@ def test_where_nothing_tells_it_ends_all_the_same():
     assert np.isfinite(get_weights(found.model_)).all()
 
 
-# Arguments -----------------------------------------------------------------------------------------
+# Arguments.
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_numbers_of_numpy_are_arguments_too(tmp_path):
     assert load(tmp_path / "m.crfx").model_.node.shape == found.model_.node.shape
 
 
-# Herding -------------------------------------------------------------------------------------------
+# Herding.
 
 
 @pytest.mark.parametrize("arguments", [{"sweeps": 0}, {"burn_in": 9}], ids=str)
@@ -125,7 +125,7 @@ def test_where_no_sweep_has_voted_the_parameters_do(arguments):
     np.testing.assert_array_equal(found.classes_[codes], np.concatenate(found.predict(X)))
 
 
-# Where fitting fails -------------------------------------------------------------------------------
+# Where fitting fails.
 
 
 def fails(progress):
