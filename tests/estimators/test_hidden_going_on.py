@@ -66,6 +66,29 @@ def test_parts_are_one_run_where_python_takes_the_steps(monkeypatch, trainer, tm
         assert_same_run(found, whole)
 
 
+@pytest.mark.parametrize("X", [X, SPARSE], ids=["dense", "sparse"])
+@pytest.mark.parametrize("n_first", [1, 2, 3])
+def test_parts_are_one_run_while_parameters_shrink(X, n_first):
+    """How much they did is remembered: when it is counted anew, bits change."""
+    arguments = {"l2": 5.0, "step": 0.2}
+    whole = crf("sgd", 6, **arguments).fit(X, Y)
+    part = crf("sgd", n_first, **arguments).fit(X, Y)
+    assert part._state.numbers["product"] < 1
+    assert_same_run(crf("sgd", 6 - n_first, **arguments).fit(X, Y, init_model=part), whole)
+
+
+@pytest.mark.parametrize("n_left", [1, 4, 12])
+@pytest.mark.parametrize("way", WAYS)
+def test_parts_converge_where_one_run_does(way, n_left, tmp_path):
+    """The last values of L-BFGS tell, and whether it was near the minimum."""
+    arguments = {"l2": 0.5, "tol": 1e-3}
+    whole = crf("lbfgs", 500, **arguments).fit(X, Y)
+    assert n_left < whole.n_iter_ < 500
+    part = crf("lbfgs", whole.n_iter_ - n_left, **arguments).fit(X, Y)
+    found = crf("lbfgs", 500, **arguments).fit(X, Y, init_model=taken(way, part, tmp_path))
+    assert_same_run(found, whole)
+
+
 @pytest.mark.parametrize("trainer", TRAINERS)
 def test_from_a_checkpoint(trainer, tmp_path):
     path = tmp_path / "m.crfx"

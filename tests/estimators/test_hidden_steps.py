@@ -165,3 +165,20 @@ def test_parameters_are_averaged_over_the_ends_of_sweeps(monkeypatch, X, l2, tra
     assert np.abs(ends[0] - ends[2]).max() > 10 * ROUNDING
     found = parameters(trainer, X=X, l2=l2, sweeps=4, burn_in=1)
     np.testing.assert_allclose(found, np.mean(ends, axis=0), rtol=ROUNDING, atol=ROUNDING)
+
+
+@pytest.mark.parametrize("X", [X, SPARSE], ids=["dense", "sparse"])
+def test_perceptrons_take_longer_steps_where_there_are_fewer_parameters(monkeypatch, X):
+    """Of a kind, in the order W, b, V, c, U, edges, ends; five times longer for W."""
+    seen, spread = [], hidden_training.block_rates
+    monkeypatch.setattr(
+        hidden_training, "block_rates", lambda *given: seen.append(spread(*given)) or seen[-1]
+    )
+    parameters("perceptron", X=X, skip=True, sweeps=1)
+    rows = sum(LENGTHS)
+    active = 5 if isinstance(X[0], np.ndarray) else sum(x.nnz for x in X) / rows
+    sizes = np.array([active * 6, 6, 6 * 4, 4, active * 4, 4 * 4, 4])
+    expected = active * 6 / sizes / 5
+    np.testing.assert_allclose(seen[0], [1.0, *expected[1:]])
+    parameters("sgd", X=X, sweeps=1)
+    assert len(seen) == 1
