@@ -140,11 +140,31 @@ def test_a_chain_given_as_a_forest_is_the_same(trainer):
 
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
 @pytest.mark.parametrize("X", [X, SPARSE], ids=["dense", "sparse"])
-def test_a_sweep_in_parts_is_the_same(monkeypatch, X, dropout):
-    """Which features are left out depends on the step alone."""
-    whole = parameters(X=X, dropout=dropout)
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_a_sweep_in_parts_is_the_same(monkeypatch, X, dropout, batch_size):
+    """Which features are left out, and how long a step is, depends on its number alone."""
+    arguments = {"X": X, "dropout": dropout, "batch_size": batch_size}
+    whole = parameters(**arguments)
     monkeypatch.setattr(hidden_steps, "STEPS_AT_ONCE", 2)
-    np.testing.assert_array_equal(parameters(X=X, dropout=dropout), whole)
+    np.testing.assert_array_equal(parameters(**arguments), whole)
+
+
+@pytest.mark.parametrize("can", [True, False])
+def test_steps_become_shorter_from_sweep_to_sweep(monkeypatch, can):
+    """Half as long after so many sweeps: where those are few, parameters move less."""
+    if not can:
+        monkeypatch.setattr(hidden_training, "can_sweep", lambda *_: False)
+    arguments = {"trainer": "large_margin", "margin": 1e3, "burn_in": 99, "n_hidden": 0}
+
+    def moves():
+        at = [parameters(**arguments, skip=True, sweeps=n) for n in (0, 1, 8, 9)]
+        return np.abs(at[1] - at[0]).sum(), np.abs(at[3] - at[2]).sum()
+
+    first, ninth = moves()
+    assert ninth > 0.7 * first
+    monkeypatch.setattr(hidden_training, "SWEEPS_TO_HALF", 1.0)
+    first, ninth = moves()
+    assert ninth < 0.4 * first
 
 
 def test_dropout_moves_parameters_and_follows_the_seed():
