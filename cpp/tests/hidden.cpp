@@ -310,6 +310,77 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
 
 }  // namespace
 
+TEST(a_hidden_step_is_that_of_the_gradient) {
+  // The last chain has one row: the gradient of its loss is that of a softmax. Parameters shrink.
+  const Chains chains;
+  for (const bool sparse : {false, true}) {
+    const crfx::HiddenSweepData data = chains.data(sparse);
+    std::mt19937 random(3);
+    auto values = normal<float>(data.size(), 0.5, random);
+    const std::vector<double> w(values.begin(), values.end());
+    std::vector<double> sum(w.size(), 0.0), product_then(kFeatures + 1, 1.0),
+        steps_then(kFeatures + 1, 0.0);
+    crfx::HiddenParameters at{
+        values.data(), sum.data(), product_then.data(), steps_then.data(), 1.0, 0.0, 0};
+    const int64_t last = 3, row = 8;
+    const crfx::SweepSteps steps{
+        &last, 1, 1, 5, 0.2, 10.0, 0.7, 1e-3, false, crfx::SweepLoss::likelihood, 0.0f};
+    const crfx::HiddenRates rates{1, 2, 0.5, 1.2, 0.7, 1.5, 3};
+    crfx::hidden_sweep(data, steps, rates, {}, at);
+    crfx::hidden_catch_up(data, at);
+
+    const double size = 0.2 / 1.5, shrinkage = 1 / (1 + 0.7 * size);
+    const auto x = [&](int64_t f) {
+      return static_cast<double>(chains.dense[static_cast<size_t>(row * kFeatures + f)]);
+    };
+    const auto own = [&](int64_t place) { return w[static_cast<size_t>(place)]; };
+    const int64_t ends = data.tables() + data.chains.n_edge();
+    std::vector<double> input(kUnits), score(kLabels), slope(kLabels);
+    for (int64_t h = 0; h < kUnits; ++h) {
+      input[static_cast<size_t>(h)] = own(data.bias() + h);
+      for (int64_t f = 0; f < kFeatures; ++f)
+        input[static_cast<size_t>(h)] += x(f) * own(f * kUnits + h);
+    }
+    const auto unit = [&](int64_t h, int64_t k) {
+      return added(Activation::softplus, input[static_cast<size_t>(h)],
+                   own(data.to_label() + h * kLabels + k));
+    };
+    double total = 0;
+    for (int64_t k = 0; k < kLabels; ++k) {
+      double& to = score[static_cast<size_t>(k)];
+      to = own(data.constant() + k) + own(ends + k) + own(ends + kLabels + k);
+      for (int64_t h = 0; h < kUnits; ++h) to += unit(h, k).value;
+      for (int64_t f = 0; f < kFeatures; ++f) to += x(f) * own(data.skip() + f * kLabels + k);
+      total += std::exp(to);
+    }
+    for (int64_t k = 0; k < kLabels; ++k)
+      slope[static_cast<size_t>(k)] =
+          std::exp(score[static_cast<size_t>(k)]) / total - (chains.labels[row] == k);
+    const auto check = [&](int64_t place, double rate, double gradient) {
+      CHECK_CLOSE(static_cast<double>(values[static_cast<size_t>(place)]),
+                  own(place) * shrinkage - size * rate * gradient, kRounding);
+    };
+    for (int64_t h = 0; h < kUnits; ++h) {
+      double in_input = 0;
+      for (int64_t k = 0; k < kLabels; ++k) {
+        in_input += slope[static_cast<size_t>(k)] * unit(h, k).in_input;
+        check(data.to_label() + h * kLabels + k, rates.to_label,
+              slope[static_cast<size_t>(k)] * unit(h, k).in_weight);
+      }
+      check(data.bias() + h, rates.bias, in_input);
+      for (int64_t f = 0; f < kFeatures; ++f) check(f * kUnits + h, rates.weights, x(f) * in_input);
+    }
+    for (int64_t k = 0; k < kLabels; ++k) {
+      check(data.constant() + k, rates.constant, slope[static_cast<size_t>(k)]);
+      check(ends + k, rates.ends, slope[static_cast<size_t>(k)]);
+      check(ends + kLabels + k, rates.ends, slope[static_cast<size_t>(k)]);
+      for (int64_t f = 0; f < kFeatures; ++f)
+        check(data.skip() + f * kLabels + k, rates.skip, x(f) * slope[static_cast<size_t>(k)]);
+    }
+    for (int64_t e = 0; e < data.chains.n_edge(); ++e) check(data.tables() + e, rates.edge, 0);
+  }
+}
+
 TEST(hidden_sweeps_over_dense_and_sparse_rows_agree) {
   for (const auto loss : {crfx::SweepLoss::likelihood, crfx::SweepLoss::perceptron})
     for (const int64_t batch_size : {1, 3})
