@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from crfx import LinearCRF
+from crfx import HiddenUnitCRF, LinearCRF
 from crfx.estimators.fitting import read_training
 from crfx.estimators.linear_assembly import new_linear_model
 from crfx.estimators.model_parameters import get_weights
@@ -36,7 +36,10 @@ def task(shape, seed=0, unknown=False, n_instances=8):
 
 def objective(crf, X, y, *, sample_weight=None, parents=None, edge_types=None):
     given = read_training(crf.order, X, y, None, parents, edge_types, sample_weight)
-    model = new_linear_model(crf, given.truth, len(given.classes))
+    if isinstance(crf, LinearCRF):
+        model = new_linear_model(crf, given.truth, len(given.classes))
+    else:
+        model = crf._begin(given, goes_on=False)
     return crf._objective(model, given), len(get_weights(model))
 
 
@@ -75,3 +78,46 @@ def test_unknown_labels_and_weights():
     X, y, _ = task("chain", unknown=True)
     weights = np.random.default_rng(3).random(len(X)) + 0.5
     check(*objective(LinearCRF(), X, y, sample_weight=weights))
+
+
+def hidden(**arguments):
+    return HiddenUnitCRF(2, "lbfgs", l2=0.3, skip=True, random_state=0, **arguments)
+
+
+@pytest.mark.parametrize("sparse_input", [False, True])
+@pytest.mark.parametrize("edges", ["table", None])
+@pytest.mark.parametrize("shape", ["chain", "forest", "typed"])
+def test_hidden_units(shape, edges, sparse_input):
+    X, y, structure = task(shape)
+    if sparse_input:
+        X = [sparse.csr_matrix(np.where(np.abs(x) < 0.7, 0, x)) for x in X]
+    assert check(*objective(hidden(edges=edges), X, y, **structure)).all()
+
+
+@pytest.mark.parametrize("activation", ["softplus", "tanh", "sigmoid"])
+def test_hidden_units_of_every_kind_that_bends(activation):
+    """Of relu the core is compared with plain loops: differences would step over its kinks."""
+    X, y, _ = task("chain")
+    assert check(*objective(hidden(activation=activation), X, y)).all()
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_hidden_units_of_higher_orders(order):
+    X, y, _ = task("chain")
+    check(*objective(hidden(order=order), X, y))
+
+
+def test_hidden_units_with_unknown_labels_and_weights():
+    X, y, _ = task("chain", unknown=True)
+    weights = np.random.default_rng(3).random(len(X)) + 0.5
+    check(*objective(hidden(), X, y, sample_weight=weights))
+
+
+def test_a_wrong_gradient_is_seen():
+    """The companion: of hidden units, with the parts of one parameter in another's place."""
+    X, y, _ = task("chain")
+    found, size = objective(hidden(), X, y)
+    at = np.random.default_rng(1).normal(size=size) * 0.5
+    expected = central_differences(lambda x: found(x)[0], at, step=STEP)
+    for shift in (1, 6):
+        assert not np.allclose(np.roll(found(at)[1], shift), expected, **CLOSE)

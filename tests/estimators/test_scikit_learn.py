@@ -9,14 +9,22 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from crfx import GBCRF, LinearCRF
+from crfx import GBCRF, HiddenUnitCRF, LinearCRF
 from crfx.features import windows
 from crfx.testing import make_task
 
 X, Y = make_task()
 DICTS = [[{"a": float(row[0]), "b": str(int(row[1]))} for row in x] for x in X]
-KINDS = [LinearCRF(max_iter=20), GBCRF(3, max_depth=2, random_state=0, n_jobs=1)]
-GRIDS = {"LinearCRF": {"l2": [0.1, 10.0]}, "GBCRF": {"max_depth": [1, 3]}}
+KINDS = [
+    LinearCRF(max_iter=20),
+    GBCRF(3, max_depth=2, random_state=0, n_jobs=1),
+    HiddenUnitCRF(5, sweeps=10, step=0.1, random_state=0, n_jobs=1),
+]
+GRIDS = {
+    "LinearCRF": {"l2": [0.1, 10.0]},
+    "GBCRF": {"max_depth": [1, 3]},
+    "HiddenUnitCRF": {"n_hidden": [2, 5]},
+}
 
 
 @pytest.fixture(params=KINDS, ids=lambda kind: type(kind).__name__)

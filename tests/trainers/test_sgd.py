@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from crfx.trainers import sgd
-from crfx.trainers.sgd import AveragedParameters, Descent, Steps, with_good_step
+from crfx.trainers.sgd import (
+    TRIAL_STEPS,
+    AveragedParameters,
+    Descent,
+    Steps,
+    best_step,
+    with_good_step,
+)
 
 EXACT = {"rtol": 1e-10, "atol": 1e-12}
 
@@ -123,3 +130,9 @@ def test_a_good_step_is_found_for_large_numbers(scale):
 
     found = with_good_step(descent(l2=1.0), mini_batch, np.zeros(1))
     assert 0.01 < found.step * scale**2 < 0.5
+
+
+def test_steps_that_are_alike_do_not_become_ever_smaller():
+    """A share of wrong labels may be the same for all: the smallest would learn nothing."""
+    assert best_step(lambda step: 0.5) >= min(TRIAL_STEPS) / 2
+    assert best_step(lambda step: abs(np.log(step / 1e-7))) == pytest.approx(1e-7, rel=1)

@@ -144,12 +144,13 @@ def listed_callbacks(callbacks: Sequence[Callback] | None) -> list[Callback]:
 @contextmanager
 def as_before_unless(learned: Callable[[], bool], estimator: Any) -> Iterator[None]:
     """Where fitting fails before anything is learned, leave the estimator as if never called."""
-    before = {name: value for name, value in vars(estimator).items() if name.endswith("_")}
+    arguments = estimator.get_params(deep=False)
+    before = {name: value for name, value in vars(estimator).items() if name not in arguments}
     try:
         yield
     except BaseException:
         if not learned():
-            for name in [name for name in vars(estimator) if name.endswith("_")]:
+            for name in [name for name in vars(estimator) if name not in arguments]:
                 delattr(estimator, name)
             for name, value in before.items():
                 setattr(estimator, name, value)

@@ -24,13 +24,16 @@ class Votes:
     def shares(
         self, model: Model, batch: Batch, decode: Callable[[Problem], npt.NDArray[Any]]
     ) -> npt.NDArray[np.float32]:
-        """(rows, labels): how many of the sweeps hold a label best."""
+        """(rows, labels): how many of the sweeps hold a label best; where none has voted, what the
+        parameters of the model do.
+        """
         votes = np.zeros((batch.n_rows, model.n_labels), np.float32)
         rows, before = np.arange(batch.n_rows), get_weights(model)
+        voters: list[npt.NDArray[Any]] = [*self.sweeps] or [before]
         try:
-            for values in self.sweeps:
+            for values in voters:
                 set_weights(model, values)
                 votes[rows, decode(model.problem(batch))] += 1
         finally:
             set_weights(model, before)
-        return votes / np.float32(len(self.sweeps))
+        return votes / np.float32(len(voters))

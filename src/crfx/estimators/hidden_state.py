@@ -45,10 +45,7 @@ def lbfgs_state(course: lbfgs.Course, n_done: int) -> TrainingState:
 
 def course_of(state: TrainingState) -> lbfgs.Course:
     """The course on which L-BFGS was."""
-    pairs = [
-        (state.arrays[f"change{k}"], state.arrays[f"turn{k}"])
-        for k in range(int(state.numbers["memory"]))
-    ]
+    pairs = [(state.arrays[f"change{k}"], state.arrays[f"turn{k}"]) for k in _pairs(state)]
     course = lbfgs.Course(state.arrays.get("at"), far=bool(state.numbers["far"]))
     course.memory.extend((change, turn, float(change @ turn)) for change, turn in pairs)
     course.values.extend(state.arrays[_LAST_VALUES].tolist())
@@ -82,13 +79,45 @@ def unpack_training(crf: HiddenUnitCRF, contents: Contents) -> None:
         numbers = {str(name): float(value) for name, value in packed["numbers"].items()}
         if packed["trainer"] not in _TRAINERS or not int(packed["n_done"]) >= 0:
             raise ValueError("its training is told in a way that this crfx does not know")
-        for name, array in arrays.items():
-            plain = array.dtype in (np.float32, np.float64) and np.isfinite(array).all()
-            if not plain or (array.shape != (size,) and name != _LAST_VALUES):
-                raise ValueError(f"the array {name} of its training does not fit")
         crf._state = TrainingState(packed["trainer"], int(packed["n_done"]), numbers, arrays)
+        _check(crf._state, size)
     if _VOTES in contents.arrays:
         votes = contents.arrays[_VOTES]
         if votes.ndim != 2 or votes.shape[1] != size or votes.dtype != np.float32:
             raise ValueError("its votes do not fit")
+        if not np.isfinite(votes).all():
+            raise ValueError("its votes are not all finite")
         crf._votes = Votes(list(votes))
+
+
+def _check(state: TrainingState, size: int) -> None:
+    """Raise where a training could not go on: not later, when it is to."""
+    numbers = state.numbers
+    if state.trainer == "lbfgs":
+        n_pairs = numbers["memory"]
+        if n_pairs not in range(lbfgs.MEMORY + 1):
+            raise ValueError(f"its training remembers {n_pairs} steps")
+        pairs = {f"{kind}{k}" for k in _pairs(state) for kind in ("change", "turn")}
+        names, optional, known = {_LAST_VALUES} | pairs, {"at"}, {"far", "memory"}
+    else:
+        names, optional = {"values", "sum"}, set()
+        known = {"product", "steps", "n_counted", "step"}
+        if not (0 < numbers["product"] <= 1 and numbers["step"] > 0):
+            raise ValueError("its training has an impossible step")
+        if not (numbers["steps"] >= 0 and numbers["n_counted"] >= 0):
+            raise ValueError("its training counts what is not there")
+    if not names <= set(state.arrays) <= names | optional or set(numbers) != known:
+        raise ValueError("its training lacks what it takes to go on")
+    if not np.isfinite(list(numbers.values())).all():
+        raise ValueError("its training has numbers that are not finite")
+    for name, array in state.arrays.items():
+        fits = array.ndim == 1 if name == _LAST_VALUES else array.shape == (size,)
+        plain = array.dtype in (np.float32, np.float64) and np.isfinite(array).all()
+        if not fits or not plain:
+            raise ValueError(f"the array {name} of its training does not fit")
+    if any(not state.arrays[f"change{k}"] @ state.arrays[f"turn{k}"] > 0 for k in _pairs(state)):
+        raise ValueError("its training remembers steps that it cannot have taken")
+
+
+def _pairs(state: TrainingState) -> range:
+    return range(int(state.numbers.get("memory", 0)))

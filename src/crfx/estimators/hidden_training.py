@@ -244,9 +244,14 @@ class Sweeps:
             set_weights(self.model, start)
 
     def _trial_instances(self) -> tuple[IntArray, IntArray]:
-        """Some to learn from, some to judge by; all for both where there is but one."""
+        """Some to learn from, some to judge by; all for both where there is but one.
+
+        Of those that have a known label and a weight: by others no step could be judged.
+        """
         batch = self.truth.batch
         order = np.random.default_rng([self.crf._seed, 0]).permutation(batch.n_instances)
+        telling = _telling(self.truth)[order]
+        order = order[telling] if telling.any() else order
         sizes = np.cumsum(np.diff(batch.offsets)[order])
         chosen = order[: max(2, int(np.searchsorted(sizes, TRIAL_POSITIONS)))]
         if len(chosen) < 2:
@@ -303,6 +308,13 @@ def spread_rates(model: Model, rates: Array64) -> Array64 | None:
         sizes.append(table.size)
         kinds.append(6 if table.ndim == 1 else 5)
     return np.repeat(rates[kinds], sizes)
+
+
+def _telling(truth: Truth) -> npt.NDArray[np.bool_]:
+    """(instances,) whether the loss of an instance depends on the parameters."""
+    n_known = np.append(0, np.cumsum(truth.labels != UNKNOWN))[truth.batch.offsets]
+    found: npt.NDArray[np.bool_] = np.diff(n_known) > 0
+    return found if truth.weights is None else found & (truth.weights > 0)
 
 
 def _squares(values: npt.NDArray[Any]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -190,11 +191,15 @@ class HiddenUnitCRF(ParametricEstimator):
     def _begin(self, given: Training, goes_on: bool) -> Model:
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         before: Any = given.init_model
-        self._goes_on_with = before if goes_on else None
+        self._goes_on_with = copy(before) if goes_on else None  # as it is now: it may be this one
         if goes_on:
             return copied(before.model_)
         shape = HiddenShape(
-            given.columns.n, self.n_hidden, len(given.classes), self.activation, self.skip
+            given.columns.n,
+            int(self.n_hidden),
+            len(given.classes),
+            self.activation,
+            bool(self.skip),
         )
         node = HiddenUnitFunction.random(shape, FIRST_WEIGHTS, np.random.default_rng(self._seed))
         base = None if before is None else before.model_

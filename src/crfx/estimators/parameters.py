@@ -72,6 +72,10 @@ def check_hidden_parameters(crf: HiddenUnitCRF) -> None:
     _check_common(crf, decoders=("viterbi", "marginal", "joint", None))
     _check_parametric(crf)
     _check_whole("n_hidden", crf.n_hidden, 0)
+    _check_whole("batch_size", crf.batch_size, 1)
+    for name in ("skip", "herding"):
+        if not isinstance(getattr(crf, name), bool | np.bool_):
+            raise ValueError(f"{name} is {getattr(crf, name)!r}: it must be True or False")
     _check_choice("activation", crf.activation, ("softplus", "relu", "tanh", "sigmoid"))
     _check_choice("block_steps", crf.block_steps, (None, "equal", "size", "root"))
     _check_choice("pretrain", crf.pretrain, (None, "discriminative", "contrastive"))

@@ -79,11 +79,13 @@ class ParametricEstimator(LabellingEstimator):
         callbacks = listed_callbacks(callbacks)
         model = self._begin(given, goes_on)
         watched = read_watched(self, eval_set, given, model)
-        with as_before_unless(lambda: bool(self.history_["seconds"]), self):
+        n_before = 0
+        with as_before_unless(lambda: len(self.history_["seconds"]) > n_before, self):
             self.classes_, self.columns_, self.model_ = given.classes, given.columns, model
             self.n_iter_, self.best_iteration_ = 0, 0
             self.history_: History = {"objective": [], "seconds": []}
             self._forget()
+            n_before = len(self.history_["seconds"])
             evaluator = None
             if watched is not None:
                 evaluator = make_evaluator(self.eval_metric, *watched, self)

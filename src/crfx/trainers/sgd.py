@@ -236,15 +236,19 @@ def with_good_step(descent: Descent, mini_batch: MiniBatch, start: Array64) -> D
 def best_step(trial: Callable[[float], float]) -> float:
     """The step for which ``trial`` gives the least.
 
-    All of ``TRIAL_STEPS`` are tried, smaller ones as long as the smallest is the best, then the
-    half and the double of the best.
+    All of ``TRIAL_STEPS`` are tried, smaller ones as long as the smallest is better than all
+    others or none is finite, then the half and the double of the best.
     """
     tried = {step: trial(step) for step in TRIAL_STEPS}
 
     def best() -> float:
         return min(tried, key=lambda step: (tried[step], step))
 
-    while best() == min(tried) > SMALLEST_STEP:
+    def smallest_wins() -> bool:
+        ahead = sorted(tried.values())[:2]
+        return best() == min(tried) and (ahead[0] < ahead[1] or ahead[0] == np.inf)
+
+    while min(tried) > SMALLEST_STEP and smallest_wins():
         tried[min(tried) / 4] = trial(min(tried) / 4)
     for step in (best() / 2, best() * 2):
         tried[step] = trial(step)

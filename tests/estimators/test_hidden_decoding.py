@@ -1,0 +1,138 @@
+"""HiddenUnitCRF against enumeration of all labels and all states of the hidden units."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from crfx import HiddenUnitCRF
+from crfx.estimators.model_parameters import get_weights, set_weights
+
+ROUNDING = 2e-5
+N_LABELS, N_HIDDEN, N_FEATURES = 3, 2, 2
+LENGTHS = [1, 2, 3]
+random = np.random.default_rng(0)
+X = [random.normal(size=(n, N_FEATURES)).astype(np.float32) for n in LENGTHS]
+Y = [list(random.integers(N_LABELS, size=n)) for n in LENGTHS]
+Y[2] = [0, 1, 2]  # all labels occur
+STATES = np.array(list(itertools.product([0, 1], repeat=N_HIDDEN)))
+
+
+def with_random_weights(seed, **arguments):
+    """Weights large enough to tell the decoders apart."""
+    crf = HiddenUnitCRF(N_HIDDEN, sweeps=0, skip=True, random_state=0, n_jobs=1, **arguments)
+    crf.fit(X, Y)
+    size = len(get_weights(crf.model_))
+    set_weights(crf.model_, np.random.default_rng(seed).normal(size=size) * 1.0)
+    return crf
+
+
+def energies(crf, x):
+    """{labels: scores (states of all units)}: of the pair, from the definition."""
+    parts = crf.model_.node.shape.split(crf.model_.node.weights.astype(np.float64))
+    edge = crf.model_.edge.tables["edge"].astype(np.float64)
+    start, end = (crf.model_.ends.tables[name].astype(np.float64) for name in ("start", "end"))
+    inputs = x.astype(np.float64) @ parts["weights"] + parts["bias"]
+    found = {}
+    for labels in itertools.product(range(N_LABELS), repeat=len(x)):
+        score = start[labels[0]] + end[labels[-1]]
+        score += sum(edge[pair] for pair in itertools.pairwise(labels))
+        score += sum(
+            parts["constant"][k] + x[t] @ parts["skip"][:, k] for t, k in enumerate(labels)
+        )
+        by_unit = inputs + parts["to_label"][:, list(labels)].T  # what a unit that is on adds
+        states = itertools.product(STATES, repeat=len(x))
+        found[labels] = np.array([score + (np.array(z) * by_unit).sum() for z in states])
+    return found
+
+
+def summed(crf, x):
+    """{labels: log of the sum over the states}."""
+    return {y: np.logaddexp.reduce(scores) for y, scores in energies(crf, x).items()}
+
+
+def maximised(crf, x):
+    """{labels: the score of the best states}."""
+    return {y: scores.max() for y, scores in energies(crf, x).items()}
+
+
+def log_z(crf, x):
+    return np.logaddexp.reduce(list(summed(crf, x).values()))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_units_are_summed_out(seed):
+    crf = with_random_weights(seed)
+    for x, y, own, found in zip(
+        X, Y, crf.log_likelihood(X, Y), crf.predict_marginals(X), strict=True
+    ):
+        scores, total = summed(crf, x), log_z(crf, x)
+        assert own == pytest.approx(scores[tuple(y)] - total, abs=ROUNDING)
+        expected = np.zeros((len(x), N_LABELS))
+        for labels, score in scores.items():
+            expected[np.arange(len(x)), labels] += np.exp(score - total)
+        np.testing.assert_allclose(found, expected, atol=ROUNDING)
+
+
+@pytest.mark.parametrize("activation", ["softplus", "relu"])
+@pytest.mark.parametrize("seed", range(10))
+def test_each_decoder_finds_what_is_best(seed, activation):
+    for decode in ("viterbi", "marginal", "joint"):
+        crf = with_random_weights(seed, decode=decode, activation=activation)
+        predicted = crf.predict(X)
+        for x, found in zip(X, predicted, strict=True):
+            assert tuple(found) == best(crf, x, decode, activation)
+
+
+def best(crf, x, decode, activation):
+    scores = maximised(crf, x) if decode == "joint" or activation == "relu" else summed(crf, x)
+    if decode != "marginal":
+        return max(scores, key=scores.get)
+    shares = np.zeros((len(x), N_LABELS))
+    for labels, score in scores.items():
+        shares[np.arange(len(x)), labels] += np.exp(score)
+    return tuple(shares.argmax(axis=1))
+
+
+def test_the_decoders_differ():
+    """The companion: what is tested above is not one decoder by three names."""
+    differ = set()
+    for seed in range(10):
+        labels = {
+            decode: np.concatenate(with_random_weights(seed, decode=decode).predict(X)).tolist()
+            for decode in ("viterbi", "marginal", "joint")
+        }
+        pairs = itertools.combinations(labels, 2)
+        differ |= {(a, b) for a, b in pairs if labels[a] != labels[b]}
+    assert len(differ) == 3
+
+
+def test_many_units_that_whisper_outvote_one_that_shouts():
+    """Summed out, ten units that are barely on beat one; maximised over, they do not."""
+    x = [np.zeros((1, 1), np.float32)]
+    crf = HiddenUnitCRF(10, sweeps=0, edges=None, random_state=0)
+    crf.fit([np.zeros((2, 1), np.float32)], [["many", "one"]])
+    parts = crf.model_.node.shape.split(crf.model_.node.weights)
+    crf.model_.node.weights[:] = 0
+    parts["to_label"][:] = -20  # off
+    parts["to_label"][:, 0] = 0  # log 2 each, summed out; 0 at the best
+    parts["constant"][1] = 3
+    assert crf.predict(x)[0][0] == "many"
+    assert crf.set_params(decode="joint").predict(x)[0][0] == "one"
+
+
+def test_perceptrons_decode_jointly_unless_told_otherwise():
+    crf = with_random_weights(0)
+    assert crf._decoder == "viterbi"
+    for trainer in ("perceptron", "large_margin"):
+        assert with_random_weights(0, trainer=trainer)._decoder == "joint"
+        assert with_random_weights(0, trainer=trainer, decode="viterbi")._decoder == "viterbi"
+        assert with_random_weights(0, trainer=trainer, activation="tanh")._decoder == "viterbi"
+
+
+def test_the_score_is_that_of_what_is_predicted():
+    for seed in range(4):
+        for decode in ("viterbi", "marginal", "joint"):
+            crf = with_random_weights(seed, decode=decode)
+            right = np.concatenate(crf.predict(X)) == np.concatenate(Y)
+            assert crf.score(X, Y) == pytest.approx(right.mean())

@@ -1,0 +1,63 @@
+"""Contrastive divergence: what a machine has learned it can tell again."""
+
+import numpy as np
+import pytest
+
+from crfx.potentials.hidden_unit import HiddenShape
+from crfx.trainers.pretraining import contrastive_divergence
+
+N_ROWS, N_LABELS = 200, 2
+random = np.random.default_rng(0)
+CODES = random.integers(N_LABELS, size=N_ROWS)
+PATTERNS = np.array([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]], np.float32)
+ROWS = {
+    "binary": PATTERNS[CODES],
+    "spins": 2 * PATTERNS[CODES] - 1,
+    "normal": (2 * PATTERNS[CODES] + random.normal(size=(N_ROWS, 6))).astype(np.float32),
+}
+SHAPE = HiddenShape(6, 8, N_LABELS, skip=True)
+
+
+def trained(kind, n_sweeps, seed=0):
+    values = (np.random.default_rng(seed).normal(size=SHAPE.size) * 0.01).astype(np.float32)
+    before = values.copy()
+    contrastive_divergence(ROWS[kind], CODES, SHAPE, values, n_sweeps, seed)
+    return SHAPE.split(before), SHAPE.split(values)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def agreement(parts, kind):
+    """How features that the units fancy, from features and labels, go along with the features."""
+    y = np.eye(N_LABELS)[CODES]
+    units = sigmoid(ROWS[kind] @ parts["weights"] + y @ parts["to_label"].T + parts["bias"])
+    fancied = units @ parts["weights"].T
+    centred = [x - x.mean(axis=0) for x in (fancied, ROWS[kind])]
+    return float((centred[0] * centred[1]).mean())
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_features_are_told_again(kind):
+    before, after = trained(kind, 150)
+    assert abs(agreement(before, kind)) < 0.01
+    assert agreement(after, kind) > 0.05
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_labels_are_told_from_features(kind):
+    """By the marginal of the joint machine, which is the score of a hidden-unit CRF."""
+    _, parts = trained(kind, 500)
+    inputs = ROWS[kind] @ parts["weights"] + parts["bias"]
+    both = inputs[:, :, None] + parts["to_label"]
+    scores = parts["constant"] + np.logaddexp(0, both).sum(axis=1)
+    assert np.mean(scores.argmax(axis=1) == CODES) > 0.9
+
+
+def test_skip_weights_are_left_alone_and_the_seed_is_followed():
+    before, after = trained("binary", 3)
+    np.testing.assert_array_equal(after["skip"], before["skip"])
+    for name, part in trained("binary", 3)[1].items():
+        np.testing.assert_array_equal(part, after[name])
+    assert not np.allclose(after["bias"], before["bias"])
