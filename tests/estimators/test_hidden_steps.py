@@ -167,6 +167,12 @@ def test_steps_become_shorter_from_sweep_to_sweep(monkeypatch, can):
     assert ninth < 0.4 * first
 
 
+def test_dropout_is_for_dense_features_by_default():
+    np.testing.assert_array_equal(parameters(dropout=None), parameters(dropout=0.2))
+    sparse_ones = [parameters(dropout=share, X=SPARSE) for share in (None, 0.0)]
+    np.testing.assert_array_equal(*sparse_ones)
+
+
 def test_dropout_moves_parameters_and_follows_the_seed():
     plain, dropped = parameters(), parameters(dropout=0.4)
     assert not np.allclose(plain, dropped)
@@ -194,11 +200,13 @@ def test_perceptrons_take_longer_steps_where_there_are_fewer_parameters(monkeypa
     monkeypatch.setattr(
         hidden_training, "block_rates", lambda *given: seen.append(spread(*given)) or seen[-1]
     )
-    parameters("perceptron", X=X, skip=True, sweeps=1)
+    for block_steps in ("size", "root", None, "equal"):
+        parameters("perceptron", X=X, skip=True, sweeps=1, block_steps=block_steps)
     rows = sum(LENGTHS)
     active = 5 if isinstance(X[0], np.ndarray) else sum(x.nnz for x in X) / rows
     sizes = np.array([active * 6, 6, 6 * 4, 4, active * 4, 4 * 4, 4])
-    expected = active * 6 / sizes / 5
-    np.testing.assert_allclose(seen[0], [1.0, *expected[1:]])
+    expected = np.array([1.0, *(active * 6 / sizes / 5)[1:]])
     parameters("sgd", X=X, sweeps=1)
-    assert len(seen) == 1
+    roots, ones = np.sqrt(expected), np.ones(7)
+    for found, rates in zip(seen, (expected, roots, roots, ones, ones), strict=True):
+        np.testing.assert_allclose(found, rates)

@@ -340,7 +340,7 @@ def test_where_nothing_tells_it_ends_all_the_same():
         ({"dropout": 1}, "dropout is 1: it must be 0 or more and below 1"),
         ({"dropout": -0.1}, "dropout is -0.1"),
         ({"dropout": np.nan}, "dropout is nan"),
-        ({"dropout": None}, "dropout is None"),
+        ({"block_steps": "paper"}, "block_steps is .paper."),
         ({"batch_size": None}, "batch_size is None"),
         ({"batch_size": 0}, "batch_size is 0"),
         ({"sweeps": -1}, "sweeps is -1"),

@@ -4,12 +4,14 @@ The one door to the compiled module: everything else imports the core from here.
 """
 
 from crfx._core._native import (
+    Chains,
     FeatureNames,
     HiddenSweeps,
     InputError,
     Problem32,
     Problem64,
     Sweeps,
+    SweepSteps,
     available_threads,
     event_curvature,
     expectation,
@@ -27,11 +29,13 @@ from crfx._core._native import (
 )
 
 __all__ = [
+    "Chains",
     "FeatureNames",
     "HiddenSweeps",
     "InputError",
     "Problem32",
     "Problem64",
+    "SweepSteps",
     "Sweeps",
     "available_threads",
     "event_curvature",

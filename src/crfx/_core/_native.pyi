@@ -121,9 +121,9 @@ def hidden_gradient(inputs: Annotated[NDArray[numpy.float64], dict(shape=(None, 
     """
 
 class HiddenSweeps:
-    """Chains to sweep over; the arrays are viewed, not copied."""
+    """Chains whose nodes are scored by hidden units."""
 
-    def __init__(self, dense: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', writable=False)] | None, starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)] | None, indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)] | None, values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)] | None, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], edge_types: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)] | None, labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', writable=False)] | None, *, n_features: int, n_hidden: int, activation: str, has_skip: bool, n_labels: int, order: int, n_types: int, has_edge: bool, has_start: bool, has_end: bool) -> None: ...
+    def __init__(self, chains: Chains, dense: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', writable=False)] | None, starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)] | None, indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)] | None, values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)] | None, *, n_features: int, n_hidden: int, activation: str, has_skip: bool) -> None: ...
 
     @property
     def size(self) -> int:
@@ -132,17 +132,27 @@ class HiddenSweeps:
     def catch_up(self, *, values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C')], sum: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], product_then: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], steps_then: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], product: float, steps: float) -> None:
         """Brings all parameters to the last step."""
 
-    def run(self, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], *, batch_size: int, first: int, step: float, period: float, penalty: float, smallest_shrinkage: float, counts: bool, perceptron: bool, margin: float, rates: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', writable=False)], dropout: float, seed: int, values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C')], sum: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], product_then: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], steps_then: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], product: float, steps: float, n_counted: int) -> tuple[float, float, int]:
+    def run(self, asked: SweepSteps, *, rates: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', writable=False)], dropout: float, seed: int, values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C')], sum: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], product_then: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], steps_then: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], product: float, steps: float, n_counted: int) -> tuple[float, float, int]:
         """
         Sweeps once over the instances in order, changing the arrays of parameters; returns what product, steps and n_counted then are.
         """
 
-class Sweeps:
+class Chains:
     """Chains to sweep over; the arrays are viewed, not copied."""
 
-    def __init__(self, starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)] | None, weight_starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], outputs: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)] | None, free: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', writable=False)] | None, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], edge_types: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)] | None, labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', writable=False)] | None, *, n_labels: int, order: int, n_types: int, has_edge: bool, has_start: bool, has_end: bool) -> None: ...
+    def __init__(self, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], edge_types: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)] | None, labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', writable=False)] | None, *, n_labels: int, order: int, n_types: int, has_edge: bool, has_start: bool, has_end: bool) -> None: ...
 
-    def run(self, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], *, batch_size: int, first: int, step: float, period: float, penalty: float, smallest_shrinkage: float, counts: bool, perceptron: bool, margin: float, values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], sum: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], product_then: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], steps_then: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], product: float, steps: float, n_counted: int) -> tuple[float, float, int]:
+class SweepSteps:
+    """Steps over instances, see crfx.trainers.sgd.Steps."""
+
+    def __init__(self, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], *, batch_size: int, first: int, step: float, period: float, penalty: float, smallest_shrinkage: float, counts: bool, perceptron: bool, margin: float) -> None: ...
+
+class Sweeps:
+    """Chains whose nodes are scored by linear functions."""
+
+    def __init__(self, chains: Chains, starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)] | None, weight_starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], outputs: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)] | None, free: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', writable=False)] | None) -> None: ...
+
+    def run(self, asked: SweepSteps, *, values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], sum: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], product_then: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], steps_then: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], product: float, steps: float, n_counted: int) -> tuple[float, float, int]:
         """
         Sweeps once over the instances in order, changing the arrays of parameters; returns what product, steps and n_counted then are.
         """

@@ -13,14 +13,14 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx import _core
+from crfx.estimators.core_steps import core_chains, core_steps
 from crfx.estimators.mini_batches import Dropout
 from crfx.model import Model
 from crfx.objectives.base import Objective
-from crfx.objectives.perceptron import PerceptronLoss
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.potentials.hidden_unit import HiddenUnitFunction
-from crfx.potentials.linear import as_numbers, compressed
-from crfx.trainers.sgd import SMALLEST_SHRINKAGE, Steps
+from crfx.potentials.linear import compressed
+from crfx.trainers.sgd import Steps
 
 Array32 = npt.NDArray[np.float32]
 
@@ -45,20 +45,10 @@ class HiddenParameters:
         self._steps_then = np.zeros(n_features + 1)
         self._product, self._steps, self._n_counted = 1.0, 0.0, 0
 
-    def run(self, steps: Steps, **arguments: Any) -> None:
+    def run(self, asked: Any, **arguments: Any) -> None:
         """Let the core take steps: it changes the arrays, and returns what is counted."""
         self._product, self._steps, self._n_counted = self.chains.run(
-            np.ascontiguousarray(steps.order, np.int64),
-            batch_size=steps.batch_size,
-            first=steps.first,
-            step=steps.step,
-            period=steps.period or 0.0,
-            penalty=steps.penalty,
-            smallest_shrinkage=SMALLEST_SHRINKAGE,
-            counts=steps.counts,
-            n_counted=self._n_counted,
-            **self._arrays,
-            **arguments,
+            asked, n_counted=self._n_counted, **self._arrays, **arguments
         )
 
     @property
@@ -116,13 +106,8 @@ class HiddenSteps:
         assert isinstance(node, HiddenUnitFunction)
         self._n_features = node.shape.n_features
         self._chains = _chains(model, node, truth)
-        self._arguments = {
-            "perceptron": isinstance(loss, PerceptronLoss),
-            "margin": loss.margin if isinstance(loss, PerceptronLoss) else 0.0,
-            "rates": rates,
-            "dropout": dropout.share,
-            "seed": dropout.seed,
-        }
+        self._loss = loss
+        self._arguments = {"rates": rates, "dropout": dropout.share, "seed": dropout.seed}
 
     def begin(self, values: npt.NDArray[Any]) -> HiddenParameters:
         """Parameters to take steps with."""
@@ -132,7 +117,7 @@ class HiddenSteps:
     def __call__(self, steps: Steps, parameters: HiddenParameters) -> None:
         """Take the steps of a sweep."""
         for part in steps.parts(STEPS_AT_ONCE):
-            parameters.run(part, **self._arguments)
+            parameters.run(core_steps(part, self._loss), **self._arguments)
 
 
 def can_sweep(model: Model, truth: Truth) -> bool:
@@ -146,28 +131,16 @@ def can_sweep(model: Model, truth: Truth) -> bool:
 
 
 def _chains(model: Model, node: HiddenUnitFunction, truth: Truth) -> Any:
-    X = as_numbers(truth.batch.X)
+    X = node.checked(truth.batch.X)
     starts, indices, values = compressed(X) if sparse.issparse(X) else (None, None, None)
-    ends = {} if model.ends is None else model.ends.tables
-    types: Any = truth.batch.edge_types if model.n_types is not None else None
-    offsets: Any = truth.batch.offsets
     return _core.HiddenSweeps(
+        core_chains(model, truth),
         None if sparse.issparse(X) else np.ascontiguousarray(X),
         starts,
         indices,
         values,
-        offsets,
-        types,
-        np.ascontiguousarray(truth.labels, np.int32),
-        truth.weights,
         n_features=node.shape.n_features,
         n_hidden=node.shape.n_hidden,
         activation=node.shape.activation,
         has_skip=node.shape.skip,
-        n_labels=model.n_labels,
-        order=model.order,
-        n_types=model.n_types or 1,
-        has_edge=model.edge is not None,
-        has_start="start" in ends,
-        has_end="end" in ends,
     )

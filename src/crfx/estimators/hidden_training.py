@@ -48,6 +48,8 @@ TRIAL_SWEEPS, TRIAL_STEPS = 8, 100
 second half of them."""
 SHARE_OF_BEST = 0.5
 """Many sweeps want smaller steps than the few of a trial."""
+USUAL_DROPOUT = 0.2
+"""Of dense features."""
 LARGEST_PARAMETER = 1e6
 """A trial that goes beyond has diverged."""
 
@@ -172,13 +174,13 @@ class Sweeps:
     ) -> None:
         self.model, self.truth, self.loss, self.crf = model, truth, loss, crf
         n_instances = truth.batch.n_instances
-        dropout = Dropout(crf.dropout, crf._seed)
+        dropout = Dropout(_dropout(crf, truth), crf._seed)
         base = base_scores(model, truth.batch)
         self._quick = None
         if can_sweep(model, truth):
             self._quick = HiddenSteps(model, truth, loss(truth), rates, dropout)
         self._parts = MiniBatches(
-            model, truth, loss, None, base, self._quick, dropout if crf.dropout else None
+            model, truth, loss, None, base, self._quick, dropout if dropout.share else None
         )
         self._descent = Descent(
             n_instances=n_instances,
@@ -271,6 +273,12 @@ class Sweeps:
         if self._quick is not None:
             return self._quick.begin(values)
         return AveragedParameters(values.astype(np.float64))
+
+
+def _dropout(crf: HiddenUnitCRF, truth: Truth) -> float:
+    if crf.dropout is not None:
+        return crf.dropout
+    return 0.0 if sparse.issparse(truth.batch.X) else USUAL_DROPOUT
 
 
 def block_rates(kind: str, model: Model, given: Training) -> Array64:

@@ -65,9 +65,10 @@ class HiddenUnitCRF(ParametricEstimator):
         Whether ``step`` is that of all parameters, or of the weights between features and units
         alone, and others take longer ones, the fewer there are of a kind: by their number, as in
         the paper, or by its square root.  None: "root" for perceptrons, "equal" for "sgd".
-    dropout : float
+    dropout : float, optional
         Share of the features that is left out of every step, at random, of all trainers but
-        "lbfgs".  It keeps the model from learning its training data by heart.
+        "lbfgs".  It keeps the model from learning its training data by heart.  None: 0.2 where X is
+        dense; 0 where it is sparse, since there every feature that is left out says much.
     max_iter, tol
         Iterations of "lbfgs" at most; it ends once ten of them improve the objective by less than
         ``tol`` of it.
@@ -110,7 +111,8 @@ class HiddenUnitCRF(ParametricEstimator):
         1: a progress bar, on a terminal.
 
     An ``init_model`` that is a HiddenUnitCRF of the same shape is trained on, for ``sweeps`` or
-    ``max_iter`` more; with the same trainer and arguments as if it had been one longer run.
+    ``max_iter`` more; with the same trainer and arguments, ``burn_in`` among them, as if it had
+    been one longer run.
 
     Attributes
     ----------
@@ -132,7 +134,7 @@ class HiddenUnitCRF(ParametricEstimator):
         batch_size: int = 1,
         step: float | None = None,
         block_steps: Literal["equal", "size", "root"] | None = None,
-        dropout: float = 0.2,
+        dropout: float | None = None,
         max_iter: int = 500,
         tol: float = 1e-5,
         activation: Literal["softplus", "relu", "tanh", "sigmoid"] = "softplus",

@@ -91,8 +91,8 @@ def check_hidden_parameters(crf: HiddenUnitCRF) -> None:
             f'decode is "joint", but units with activation {crf.activation!r} are functions of '
             "their input: there is nothing to maximise over"
         )
-    if not _is_number(crf.dropout) or not 0 <= crf.dropout < 1:
-        raise ValueError(f"dropout is {crf.dropout!r}: it must be 0 or more and below 1")
+    if crf.dropout is not None and (not _is_number(crf.dropout) or not 0 <= crf.dropout < 1):
+        raise ValueError(f"dropout is {crf.dropout!r}: it must be 0 or more and below 1, or None")
     if crf.herding and crf.trainer not in ("perceptron", "large_margin"):
         raise ValueError(
             f'herding is for trainers "perceptron" and "large_margin", not {crf.trainer!r}'

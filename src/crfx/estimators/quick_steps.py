@@ -14,13 +14,14 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx import _core
+from crfx.estimators.core_steps import core_chains, core_steps
 from crfx.model import Model
 from crfx.objectives.base import Objective
 from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.perceptron import PerceptronLoss
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.potentials.linear import LinearFunction, compressed, with_conjunctions
-from crfx.trainers.sgd import SMALLEST_SHRINKAGE, AveragedParameters, Steps
+from crfx.trainers.sgd import AveragedParameters, Steps
 
 STEPS_AT_ONCE = 2000
 """In between a user may interrupt."""
@@ -34,28 +35,14 @@ def quick_steps(
     if not _is_plain(model, truth, loss, X):
         return None
     data = _sweeps(model, truth, free, X)
-    margin = loss.margin if isinstance(loss, PerceptronLoss) else 0.0
 
     def take(steps: Steps, parameters: AveragedParameters) -> None:
         for part in steps.parts(STEPS_AT_ONCE):
             run(part, parameters)
 
     def run(steps: Steps, parameters: AveragedParameters) -> None:
-        parameters.taken_through(
-            lambda **state: data.run(
-                np.ascontiguousarray(steps.order, np.int64),
-                batch_size=steps.batch_size,
-                first=steps.first,
-                step=steps.step,
-                period=steps.period or 0.0,
-                penalty=steps.penalty,
-                smallest_shrinkage=SMALLEST_SHRINKAGE,
-                counts=steps.counts,
-                perceptron=isinstance(loss, PerceptronLoss),
-                margin=margin,
-                **state,
-            )
-        )
+        asked = core_steps(steps, loss)
+        parameters.taken_through(lambda **state: data.run(asked, **state))
 
     return take
 
@@ -74,24 +61,12 @@ def _sweeps(model: Model, truth: Truth, free: Free | None, X: Any) -> Any:
     node: Any = model.node
     if X.shape[1] != node.n_columns:
         raise ValueError(f"X has {X.shape[1]} features, the weights are for others")
-    ends = {} if model.ends is None else model.ends.tables
-    types: Any = truth.batch.edge_types if model.n_types is not None else None
-    offsets: Any = truth.batch.offsets
     return _core.Sweeps(
+        core_chains(model, truth),
         *compressed(with_conjunctions(X, node.conjunctions)),
         node.pattern.starts,
         node.pattern.outputs,
         _free_parameters(model, node, free),
-        offsets,
-        types,
-        np.ascontiguousarray(truth.labels, np.int32),
-        truth.weights,
-        n_labels=model.n_labels,
-        order=model.order,
-        n_types=model.n_types or 1,
-        has_edge=model.edge is not None,
-        has_start="start" in ends,
-        has_end="end" in ends,
     )
 
 

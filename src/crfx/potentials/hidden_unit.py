@@ -115,13 +115,13 @@ class HiddenUnitFunction:
 
     def prepare(self, X: Any) -> HiddenFeatures:
         """Features in the form that training needs again and again."""
-        return HiddenFeatures(self._checked(X), self.shape, self.n_jobs)
+        return HiddenFeatures(self.checked(X), self.shape, self.n_jobs)
 
     def prepare_part(self, X: Any) -> tuple[HiddenFeatures, IntArray]:
         """Features of some rows, with the weights they touch only, and where these are."""
         if not sparse.issparse(X):
             return self.prepare(X), np.arange(self.shape.size)
-        X = self._checked(X)
+        X = self.checked(X)
         touched, local = np.unique(X.indices, return_inverse=True)
         own = replace(self.shape, n_features=len(touched))
         parts = self.shape.split(np.arange(self.shape.size))
@@ -136,7 +136,7 @@ class HiddenUnitFunction:
 
     def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> Array32:
         """(rows, labels).  O(rows (features + labels) units) time."""
-        X = self._checked(X)
+        X = self.checked(X)
         found = np.empty((n_rows, self.shape.n_labels), np.float32)
         for begin in range(0, n_rows, ROWS_AT_ONCE):
             rows = slice(begin, begin + ROWS_AT_ONCE)
@@ -147,7 +147,8 @@ class HiddenUnitFunction:
         """Score on so many threads from now on."""
         self.n_jobs = n_jobs
 
-    def _checked(self, X: Any) -> Any:
+    def checked(self, X: Any) -> Any:
+        """Numbers, dense or CSR, of as many columns as there are weights for."""
         X = as_numbers(X)
         if X.shape[1] != self.shape.n_features:  # the core would read beyond the weights
             raise ValueError(

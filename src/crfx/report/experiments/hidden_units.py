@@ -101,10 +101,7 @@ _FOLDED: dict[str, Callable[[], tuple[Part, NDArray[np.int64]]]] = {
 def _described(source: str) -> dict[str, Part]:
     """Sentences with the features of the paper."""
     parts = parts_of_speech(source)
-    return {
-        name: Part([describe(list(x)) for x in part.X], part.y)
-        for name, part in parts.items()
-    }
+    return {name: Part([describe(list(x)) for x in part.X], part.y) for name, part in parts.items()}
 
 
 def describe(words: Sequence[str]) -> list[list[str]]:

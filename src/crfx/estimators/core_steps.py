@@ -1,0 +1,49 @@
+"""Chains and steps as the core takes them, for all models whose steps it can take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from crfx import _core
+from crfx.model import Model
+from crfx.objectives.base import Objective
+from crfx.objectives.perceptron import PerceptronLoss
+from crfx.objectives.truth import Truth
+from crfx.trainers.sgd import SMALLEST_SHRINKAGE, Steps
+
+
+def core_chains(model: Model, truth: Truth) -> Any:
+    """The chains of a batch with their labels, and which tables there are."""
+    ends = {} if model.ends is None else model.ends.tables
+    types: Any = truth.batch.edge_types if model.n_types is not None else None
+    offsets: Any = truth.batch.offsets
+    return _core.Chains(
+        offsets,
+        types,
+        np.ascontiguousarray(truth.labels, np.int32),
+        truth.weights,
+        n_labels=model.n_labels,
+        order=model.order,
+        n_types=model.n_types or 1,
+        has_edge=model.edge is not None,
+        has_start="start" in ends,
+        has_end="end" in ends,
+    )
+
+
+def core_steps(steps: Steps, loss: Objective) -> Any:
+    """Steps that lower a loss: a likelihood, or that of a perceptron."""
+    return _core.SweepSteps(
+        np.ascontiguousarray(steps.order, np.int64),
+        batch_size=steps.batch_size,
+        first=steps.first,
+        step=steps.step,
+        period=steps.period or 0.0,
+        penalty=steps.penalty,
+        smallest_shrinkage=SMALLEST_SHRINKAGE,
+        counts=steps.counts,
+        perceptron=isinstance(loss, PerceptronLoss),
+        margin=loss.margin if isinstance(loss, PerceptronLoss) else 0.0,
+    )
