@@ -96,7 +96,7 @@ class HiddenTraining:
         burn_in = crf.burn_in
         if burn_in is None:
             burn_in = crf.sweeps // (10 if crf._is_perceptron else 2)
-        rates = block_rates(crf._block_steps, self.model, self.given)
+        rates = block_rates(crf.block_steps, self.model, self.given)
         sweeps = Sweeps(self.model, self.given.truth, crf._loss, rates, crf, burn_in)
         sweeps.begin(self._step(sweeps), before)
         loss = crf._loss(self.given.truth)
@@ -262,9 +262,9 @@ class Sweeps:
         return chosen[n_judged:], chosen[:n_judged]
 
     def _judged(self, truth: Truth) -> float:
-        """The loss; of the perceptron, whose loss has no scale, the share of wrong labels."""
+        """The loss; of perceptrons, whose loss grows with the scale of scores, the errors."""
         problem = self.model.problem(truth.batch)
-        if self.crf.trainer != "perceptron":
+        if not self.crf._is_perceptron:
             return float(self.loss(truth).evaluate(problem, ()).value)
         known = truth.labels != UNKNOWN
         return float(np.mean(self.crf._best(problem)[known] != truth.labels[known]))
@@ -286,8 +286,7 @@ def block_rates(kind: str, model: Model, given: Training) -> Array64:
 
     In the order of `crfx::HiddenRates`.  "size": a step is the longer the fewer parameters there
     are of a kind, times five for the weights into units (Gelfand et al. 2010, and the authors of
-    hidden-unit CRFs); of weights those count that a row has features for.  "root": the square root
-    of that; docs/decisions/0011 says why.
+    hidden-unit CRFs); of weights those count that a row has features for.
     """
     rates = np.ones(7)
     if kind == "equal":
@@ -300,7 +299,7 @@ def block_rates(kind: str, model: Model, given: Training) -> Array64:
     n_edge = 1 if model.edge is None else model.edge.tables["edge"].size
     sizes = np.array([active * H, H, H * K, K, active * K, n_edge, K], dtype=np.float64)
     rates[1:] = (sizes[0] if H else sizes[4]) / (5 * np.maximum(sizes[1:], 1e-9))
-    return rates if kind == "size" else np.sqrt(rates)
+    return rates
 
 
 def spread_rates(model: Model, rates: Array64) -> Array64 | None:

@@ -61,10 +61,10 @@ class HiddenUnitCRF(ParametricEstimator):
     step : float, optional
         Size of the first step; later ones are smaller.  None: found by trials on a part of the
         data.
-    block_steps : "equal", "size", "root" or None
+    block_steps : "equal" or "size"
         Whether ``step`` is that of all parameters, or of the weights between features and units
-        alone, and others take longer ones, the fewer there are of a kind: by their number, as in
-        the paper, or by its square root.  None: "root" for perceptrons, "equal" for "sgd".
+        alone, and others take longer ones, the fewer there are of a kind the longer, as in the
+        paper.  On long sequences that throws the few about.
     dropout : float, optional
         Share of the features that is left out of every step, at random, of all trainers but
         "lbfgs".  It keeps the model from learning its training data by heart.  None: 0.2 where X is
@@ -133,7 +133,7 @@ class HiddenUnitCRF(ParametricEstimator):
         burn_in: int | None = None,
         batch_size: int = 1,
         step: float | None = None,
-        block_steps: Literal["equal", "size", "root"] | None = None,
+        block_steps: Literal["equal", "size"] = "equal",
         dropout: float | None = None,
         max_iter: int = 500,
         tol: float = 1e-5,
@@ -237,10 +237,6 @@ class HiddenUnitCRF(ParametricEstimator):
     @property
     def _is_perceptron(self) -> bool:
         return self.trainer in ("perceptron", "large_margin")
-
-    @property
-    def _block_steps(self) -> str:
-        return self.block_steps or ("root" if self._is_perceptron else "equal")
 
     @property
     def _decoder(self) -> str:

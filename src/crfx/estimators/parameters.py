@@ -77,7 +77,7 @@ def check_hidden_parameters(crf: HiddenUnitCRF) -> None:
         if not isinstance(getattr(crf, name), bool | np.bool_):
             raise ValueError(f"{name} is {getattr(crf, name)!r}: it must be True or False")
     _check_choice("activation", crf.activation, ("softplus", "relu", "tanh", "sigmoid"))
-    _check_choice("block_steps", crf.block_steps, (None, "equal", "size", "root"))
+    _check_choice("block_steps", crf.block_steps, ("equal", "size"))
     _check_choice("pretrain", crf.pretrain, (None, "discriminative", "contrastive"))
     _check_whole("pretrain_sweeps", crf.pretrain_sweeps, 1)
     _check_choice("edges", crf.edges, ("table", None))
