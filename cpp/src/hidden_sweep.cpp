@@ -14,7 +14,7 @@ namespace {
 class Chance {
  public:
   Chance(double share, uint64_t seed, int64_t number)
-      : below_(static_cast<uint64_t>(share * 65536)),
+      : below_(std::max<uint64_t>(1, static_cast<uint64_t>(share * 65536 + 0.5))),
         state_(seed + static_cast<uint64_t>(number) * 0xd1342543de82ef95u) {}
 
   bool operator()() {

@@ -18,10 +18,11 @@ ROWS = {
 SHAPE = HiddenShape(6, 8, N_LABELS, skip=True)
 
 
-def trained(kind, n_sweeps, seed=0):
+def trained(kind, n_sweeps, seed=0, weights=None):
     values = (np.random.default_rng(seed).normal(size=SHAPE.size) * 0.01).astype(np.float32)
     before = values.copy()
-    contrastive_divergence(ROWS[kind], CODES, SHAPE, values, n_sweeps, seed)
+    weights = np.ones(N_ROWS, np.float32) if weights is None else weights
+    contrastive_divergence(ROWS[kind], CODES, weights, SHAPE, values, n_sweeps, seed)
     return SHAPE.split(before), SHAPE.split(values)
 
 
@@ -61,3 +62,14 @@ def test_skip_weights_are_left_alone_and_the_seed_is_followed():
     for name, part in trained("binary", 3)[1].items():
         np.testing.assert_array_equal(part, after[name])
     assert not np.allclose(after["bias"], before["bias"])
+
+
+def test_rows_count_by_their_weights():
+    """Of rows without weight nothing is learned; of double weight, twice as much in a step."""
+    none = trained("binary", 5, weights=np.zeros(N_ROWS, np.float32))
+    np.testing.assert_array_equal(none[1]["weights"], none[0]["weights"])
+    once, twice = (
+        trained("binary", 1, weights=np.full(N_ROWS, weight, np.float32)) for weight in (0.01, 0.02)
+    )
+    moves = [np.abs(after["bias"] - before["bias"]).sum() for before, after in (once, twice)]
+    assert moves[1] > 1.5 * moves[0]

@@ -215,7 +215,7 @@ class GBCRF(ExplainedTrees):
             }
             return _Plan(found, n_rounds, kept)
         model = new_model(self, batch, structure, len(given.classes))
-        model.set_base(init_model.model_)
+        model.set_base(init_model._base_model)
         return _Plan(model, 0, {})
 
     def _checked_callbacks(self, callbacks: Sequence[Callback] | None) -> list[Callback]:

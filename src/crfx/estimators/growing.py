@@ -15,29 +15,33 @@ from crfx.model import Model
 from crfx.potentials.linear import LinearFunction, WeightPattern
 from crfx.scores import IntArray
 
-_SHAPE = ("edges", "order", "start_end")
-
 
 def can_go_on(old: Any, new: Any) -> bool:
     """Whether ``new`` may train the weights of ``old`` further: they have the same parts."""
-    same_kind = type(old) is type(new)
-    return same_kind and all(getattr(old, name) == getattr(new, name) for name in _SHAPE)
+    return type(old) is type(new) and has_parts(old.model_, new)
+
+
+def has_parts(model: Model, new: Any) -> bool:
+    """Whether a model has the edges, the order and the ends that an estimator asks for."""
+    return all(getattr(new, name) == value for name, value in _parts(model, new).items())
 
 
 def check_goes_on(old: Any, new: Any) -> None:
     """Raise ValueError where the weights of a fitted estimator are not of the parts asked for."""
-    model = old.model_
-    had = {
-        "edges": model.edge_family,
-        "order": model.order,
-        "start_end": model.ends is not None or (new.start_end and model.edge_family is None),
-    }
-    for name, value in had.items():
+    for name, value in _parts(old.model_, new).items():
         if getattr(new, name) != value:
             raise ValueError(
                 f"{name} is {getattr(new, name)!r}, but the model that is trained further has "
                 f"{value!r}"
             )
+
+
+def _parts(model: Model, new: Any) -> dict[str, Any]:
+    return {
+        "edges": model.edge_family,
+        "order": model.order,
+        "start_end": model.ends is not None or (new.start_end and model.edge_family is None),
+    }
 
 
 def grow(old: Model, new: Model, codes: IntArray) -> IntArray:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
-from crfx.estimators.model_parameters import get_weights, set_weights
+from crfx.estimators.model_parameters import copied, get_weights, set_weights
 from crfx.inference.problem import Problem
 from crfx.model import Model
 
@@ -28,12 +28,9 @@ class Votes:
         parameters of the model do.
         """
         votes = np.zeros((batch.n_rows, model.n_labels), np.float32)
-        rows, before = np.arange(batch.n_rows), get_weights(model)
-        voters: list[npt.NDArray[Any]] = [*self.sweeps] or [before]
-        try:
-            for values in voters:
-                set_weights(model, values)
-                votes[rows, decode(model.problem(batch))] += 1
-        finally:
-            set_weights(model, before)
+        rows, own = np.arange(batch.n_rows), copied(model)
+        voters: list[npt.NDArray[Any]] = [*self.sweeps] or [get_weights(model)]
+        for values in voters:
+            set_weights(own, values)
+            votes[rows, decode(own.problem(batch))] += 1
         return votes / np.float32(len(voters))

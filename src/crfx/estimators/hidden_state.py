@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +30,10 @@ class TrainingState:
     n_done: int
     numbers: dict[str, float]
     arrays: dict[str, npt.NDArray[Any]]
+
+    def copied(self) -> TrainingState:
+        """As it is now: the arrays may be moved on."""
+        return replace(self, arrays={name: array.copy() for name, array in self.arrays.items()})
 
 
 def lbfgs_state(course: lbfgs.Course, n_done: int) -> TrainingState:
@@ -77,9 +81,10 @@ def unpack_training(crf: HiddenUnitCRF, contents: Contents) -> None:
         packed = contents.values["training"]
         arrays = {name: contents.arrays[_PREFIX + name] for name in packed["arrays"]}
         numbers = {str(name): float(value) for name, value in packed["numbers"].items()}
-        if packed["trainer"] not in _TRAINERS or not int(packed["n_done"]) >= 0:
+        n_done = packed["n_done"]
+        if packed["trainer"] not in _TRAINERS or not isinstance(n_done, int) or n_done < 0:
             raise ValueError("its training is told in a way that this crfx does not know")
-        crf._state = TrainingState(packed["trainer"], int(packed["n_done"]), numbers, arrays)
+        crf._state = TrainingState(packed["trainer"], n_done, numbers, arrays)
         _check(crf._state, size)
     if _VOTES in contents.arrays:
         votes = contents.arrays[_VOTES]
@@ -104,7 +109,7 @@ def _check(state: TrainingState, size: int) -> None:
         known = {"product", "steps", "n_counted", "step"}
         if not (0 < numbers["product"] <= 1 and numbers["step"] > 0):
             raise ValueError("its training has an impossible step")
-        if not (numbers["steps"] >= 0 and numbers["n_counted"] >= 0):
+        if not (numbers["steps"] >= 0 and numbers["n_counted"] in range(state.n_done + 1)):
             raise ValueError("its training counts what is not there")
     if not names <= set(state.arrays) <= names | optional or set(numbers) != known:
         raise ValueError("its training lacks what it takes to go on")
@@ -112,7 +117,8 @@ def _check(state: TrainingState, size: int) -> None:
         raise ValueError("its training has numbers that are not finite")
     for name, array in state.arrays.items():
         fits = array.ndim == 1 if name == _LAST_VALUES else array.shape == (size,)
-        plain = array.dtype in (np.float32, np.float64) and np.isfinite(array).all()
+        kinds = (np.float32, np.float64) if name == "values" else (np.float64,)
+        plain = array.dtype in kinds and np.isfinite(array).all()
         if not fits or not plain:
             raise ValueError(f"the array {name} of its training does not fit")
     if any(not state.arrays[f"change{k}"] @ state.arrays[f"turn{k}"] > 0 for k in _pairs(state)):

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from crfx._core import InputError
 from crfx.estimators.herding import Votes
 from crfx.estimators.hidden_state import TrainingState, course_of, lbfgs_state
-from crfx.estimators.hidden_steps import HiddenSteps, can_sweep
+from crfx.estimators.hidden_steps import PARAMETERS_AT_ONCE, HiddenSteps, can_sweep
 from crfx.estimators.iterations import WatchIterations
 from crfx.estimators.mini_batches import Dropout, MiniBatches
 from crfx.estimators.model_parameters import (
@@ -25,6 +26,7 @@ from crfx.features import take_rows
 from crfx.model import Model
 from crfx.objectives.base import Objective
 from crfx.objectives.likelihood import Likelihood
+from crfx.objectives.perceptron import PerceptronLoss
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.potentials.hidden_unit import HiddenUnitFunction
 from crfx.potentials.linear import as_numbers
@@ -65,7 +67,7 @@ class HiddenTraining:
 
     def run(self) -> npt.NDArray[Any]:
         """The parameters that are found."""
-        if self.crf._state is None and self.crf.pretrain is not None:
+        if not self.crf.n_iter_ and self.crf._state is None and self.crf.pretrain is not None:
             self._pretrain()
         return self._by_lbfgs() if self.crf.trainer == "lbfgs" else self._by_sweeps()
 
@@ -86,6 +88,7 @@ class HiddenTraining:
             tol=crf.tol,
             resolution=whole.resolution,
             course=course,
+            is_fresh=crf._state is None and self.model.base is None,
         )
 
     # Sweeps ---------------------------------------------------------------------------------------
@@ -111,7 +114,7 @@ class HiddenTraining:
             crf._live = lambda number=number: sweeps.state(crf.trainer, number + 1)
             set_weights(self.model, weights)
             value = loss.evaluate(self.model.problem(self.given.data.batch), ()).value
-            if self.watch(weights, value + crf._penalty * _squares(weights)):
+            if self.watch(weights, value + penalty(crf._penalty, weights)):
                 break
         return get_weights(self.model) if weights is None else weights
 
@@ -149,10 +152,13 @@ class HiddenTraining:
             raise ValueError(
                 'pretrain="contrastive" draws all features anew in every step: X must be dense'
             )
-        known = self.given.truth.labels != UNKNOWN
+        given = self.given.truth.row_weights
+        weights = np.ones(len(X), np.float32) if given is None else given.astype(np.float32)
+        used = (self.given.truth.labels != UNKNOWN) & (weights > 0)
         contrastive_divergence(
-            X[known],
-            self.given.truth.labels[known],
+            X[used],
+            self.given.truth.labels[used],
+            weights[used],
             node.shape,
             node.weights,
             self.crf.pretrain_sweeps,
@@ -229,21 +235,34 @@ class Sweeps:
             burn_in=n_sweeps // 2,
         )
 
+        found = {}
+
         def trial(step: float) -> float:
             parameters = self._new_parameters(start)
+            found[step] = np.inf
             with np.errstate(over="ignore", invalid="ignore"):
-                for number in range(n_sweeps):
-                    replace(descent, step=step).sweep(number, parameters, self._parts, learned)
+                try:
+                    for number in range(n_sweeps):
+                        replace(descent, step=step).sweep(number, parameters, self._parts, learned)
+                except InputError:  # scores that are not finite
+                    return np.inf
                 values = parameters.average()
                 if not -LARGEST_PARAMETER < values.min() <= values.max() < LARGEST_PARAMETER:
                     return np.inf
             set_weights(self.model, values)
-            return self._judged(truth)
+            found[step] = self._judged(truth)
+            return found[step]
 
         try:
-            return SHARE_OF_BEST * best_step(trial)
+            best = best_step(trial)
         finally:
             set_weights(self.model, start)
+        if not np.isfinite(found[best]):
+            raise ValueError(
+                "no step leads to scores that are finite: bring the features to about the same "
+                "size, or pass a step"
+            )
+        return SHARE_OF_BEST * best
 
     def _trial_instances(self) -> tuple[IntArray, IntArray]:
         """Some to learn from, some to judge by; all for both where there is but one.
@@ -264,8 +283,9 @@ class Sweeps:
     def _judged(self, truth: Truth) -> float:
         """The loss; of perceptrons, whose loss grows with the scale of scores, the errors."""
         problem = self.model.problem(truth.batch)
-        if not self.crf._is_perceptron:
-            return float(self.loss(truth).evaluate(problem, ()).value)
+        loss = self.loss(truth)
+        if not isinstance(loss, PerceptronLoss):
+            return float(loss.evaluate(problem, ()).value)
         known = truth.labels != UNKNOWN
         return float(np.mean(self.crf._best(problem)[known] != truth.labels[known]))
 
@@ -294,7 +314,7 @@ def block_rates(kind: str, model: Model, given: Training) -> Array64:
     node = model.node
     assert isinstance(node, HiddenUnitFunction)
     X, shape = as_numbers(given.data.batch.X), node.shape
-    active = X.nnz / max(X.shape[0], 1) if sparse.issparse(X) else X.shape[1]
+    active = X.count_nonzero() / max(X.shape[0], 1) if sparse.issparse(X) else X.shape[1]
     H, K = shape.n_hidden, shape.n_labels
     n_edge = 1 if model.edge is None else model.edge.tables["edge"].size
     sizes = np.array([active * H, H, H * K, K, active * K, n_edge, K], dtype=np.float64)
@@ -324,5 +344,12 @@ def _telling(truth: Truth) -> npt.NDArray[np.bool_]:
     return found if truth.weights is None else found & (truth.weights > 0)
 
 
-def _squares(values: npt.NDArray[Any]) -> float:
-    return float(np.vdot(values, values))
+def penalty(l2: float, values: npt.NDArray[Any]) -> float:
+    """l2 |w|^2, summed in float64."""
+    if not l2:
+        return 0.0
+    parts = (
+        values[begin : begin + PARAMETERS_AT_ONCE].astype(np.float64)
+        for begin in range(0, len(values), PARAMETERS_AT_ONCE)
+    )
+    return l2 * sum(float(part @ part) for part in parts)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -13,24 +12,23 @@ from sklearn.utils import check_random_state
 
 from crfx.estimators.evaluation import EvalMetric
 from crfx.estimators.fitting import Training
+from crfx.estimators.growing import has_parts
 from crfx.estimators.herding import Votes
 from crfx.estimators.hidden_state import TrainingState
 from crfx.estimators.hidden_training import HiddenTraining
 from crfx.estimators.inputs import Input
 from crfx.estimators.iterations import WatchIterations
 from crfx.estimators.labelling import LabellingEstimator
-from crfx.estimators.model_parameters import new_model
+from crfx.estimators.model_parameters import copied, new_model
 from crfx.estimators.parameters import check_hidden_parameters
 from crfx.estimators.parametric import ParametricEstimator
+from crfx.inference.native import thread_count
 from crfx.inference.problem import Problem
 from crfx.model import Model
 from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
-from crfx.potentials.transitions import Tables
 
 FIRST_WEIGHTS = 0.01
 """Standard deviation of the weights at the start, as in the paper."""
-_SHAPE = ("n_hidden", "activation", "skip", "edges", "order", "start_end")
-"""Arguments that must agree for one to be trained on; those of the trainer may change."""
 
 
 class HiddenUnitCRF(ParametricEstimator):
@@ -100,7 +98,8 @@ class HiddenUnitCRF(ParametricEstimator):
     decode : "viterbi", "marginal", "joint" or None
         The best labelling, units summed out; the best label of each position; the best labelling
         together with the best states of the units; None: "joint" for perceptrons, which then learn
-        with it too, "viterbi" for the others.
+        with it too, "viterbi" for the others.  Probabilities, samples and `predict_kbest` are of
+        the model with units summed out, whatever ``predict`` does.
     eval_metric : "loss", "token_accuracy", "span_f1" or callable
         As in `LinearCRF`.
     n_jobs : int, optional
@@ -112,7 +111,7 @@ class HiddenUnitCRF(ParametricEstimator):
 
     An ``init_model`` that is a HiddenUnitCRF of the same shape is trained on, for ``sweeps`` or
     ``max_iter`` more; with the same trainer and arguments, ``burn_in`` among them, as if it had
-    been one longer run.
+    been one longer run.  A sweep that is interrupted is repeated when training goes on.
 
     Attributes
     ----------
@@ -187,13 +186,16 @@ class HiddenUnitCRF(ParametricEstimator):
         check_hidden_parameters(self)
 
     def _can_go_on(self, start: LabellingEstimator) -> bool:
-        same_kind = isinstance(start, HiddenUnitCRF)
-        return same_kind and all(getattr(start, name) == getattr(self, name) for name in _SHAPE)
+        if not isinstance(start, HiddenUnitCRF) or not has_parts(start.model_, self):
+            return False
+        node = start.model_.node
+        assert isinstance(node, HiddenUnitFunction)
+        had = node.shape.n_hidden, node.shape.activation, node.shape.skip
+        return had == (self.n_hidden, self.activation, self.skip)
 
     def _begin(self, given: Training, goes_on: bool) -> Model:
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         before: Any = given.init_model
-        self._goes_on_with = copy(before) if goes_on else None  # as it is now: it may be this one
         if goes_on:
             return copied(before.model_)
         shape = HiddenShape(
@@ -204,25 +206,41 @@ class HiddenUnitCRF(ParametricEstimator):
             bool(self.skip),
         )
         node = HiddenUnitFunction.random(shape, FIRST_WEIGHTS, np.random.default_rng(self._seed))
-        base = None if before is None else before.model_
+        base = None if before is None else before._base_model
         model = new_model(self, given.truth, node, None if base is None else base.n_types)
         if base is not None:
             model.set_base(base)
         return model
 
-    def _forget(self) -> None:
-        before: Any = self._goes_on_with
-        del self._goes_on_with
+    def _goes_on_with(self, before: Any) -> None:
         self._live: Callable[[], TrainingState] | None = None
-        self._state: TrainingState | None = None if before is None else before._state
+        self._state: TrainingState | None = None
         self._votes: Votes | None = None
         if before is None:
             return
-        if before._votes is not None and self.herding:
-            self._votes = Votes(list(before._votes.sweeps))
+        self._state = before["state"]
+        if before["votes"] is not None and self.herding:
+            self._votes = before["votes"]
         if self._state is not None and self._state.trainer == self.trainer:
-            self.n_iter_ = before.n_iter_
-            self.history_ = {name: list(entries) for name, entries in before.history_.items()}
+            self.n_iter_, self.history_ = before["n_iter"], before["history"]
+
+    def _left(self) -> Any:
+        """What a training leaves to the one that goes on."""
+        return {
+            "state": self._training_state(),
+            "votes": None if self._votes is None else Votes(list(self._votes.sweeps)),
+            "n_iter": self.n_iter_,
+            "history": {name: list(entries) for name, entries in self.history_.items()},
+        }
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles, also of one that is in training."""
+        found: dict[str, Any] = dict(super().__getstate__())
+        if found.get("_live") is not None:
+            state = self._training_state()
+            assert state is not None
+            found |= {"_live": None, "_state": state.copied()}
+        return found
 
     def _descend(self, given: Training, watch: WatchIterations) -> npt.NDArray[Any]:
         try:
@@ -251,6 +269,12 @@ class HiddenUnitCRF(ParametricEstimator):
         return maximised(self.model_) if self._decoder == "joint" else self.model_
 
     @property
+    def _base_model(self) -> Model:
+        if self._votes is not None:
+            raise ValueError("init_model votes (herding): it has no scores to stand on")
+        return self._decoding_model
+
+    @property
     def _training_model(self) -> Model:
         """Perceptrons learn with the decoder that they are used with."""
         return self._decoding_model if self._is_perceptron else self.model_
@@ -267,7 +291,9 @@ class HiddenUnitCRF(ParametricEstimator):
 
     def _vote_shares(self, problem: Problem) -> npt.NDArray[np.float32]:
         assert self._votes is not None
-        return self._votes.shares(self._decoding_model, problem.batch, self._best)
+        model = self._decoding_model
+        model.use_threads(thread_count(self.n_jobs))
+        return self._votes.shares(model, problem.batch, self._best)
 
     def predict_marginals(
         self,
@@ -309,14 +335,3 @@ def maximised(model: Model) -> Model:
     """The same parameters, with units maximised over."""
     assert isinstance(model.node, HiddenUnitFunction)
     return replace(model, node=model.node.maximised)
-
-
-def copied(model: Model) -> Model:
-    """A model with parameters of its own."""
-    assert isinstance(model.node, HiddenUnitFunction)
-    node = HiddenUnitFunction(model.node.shape, model.node.weights.copy())
-    edge, ends = (
-        None if part is None else Tables(dict(part.tables), part.l2)
-        for part in (model.edge, model.ends)
-    )
-    return replace(model, node=node, edge=edge, ends=ends)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 from crfx.estimators.evaluation import Evaluator
-from crfx.estimators.model_parameters import set_weights
+from crfx.estimators.model_parameters import get_weights, set_weights
 from crfx.trainers.callbacks import Callback, EarlyStopping, Progress, any_stops
 from crfx.trainers.progress import ProgressBar
 
@@ -29,6 +29,9 @@ class WatchIterations:
             self._stopping = EarlyStopping(
                 crf.early_stopping_rounds, larger_is_better=evaluator.larger_is_better
             )
+            if crf.n_iter_:  # going on: what there is may stay the best
+                self._stopping.see(self._metric(evaluator), crf.n_iter_)
+                self.best = get_weights(crf.model_)
         self._bar = ProgressBar(crf._most_iterations) if crf.verbose else None
         self._callbacks = [*callbacks, *([] if self._bar is None else [self._bar])]
         self._begin = time.perf_counter()
@@ -40,8 +43,7 @@ class WatchIterations:
         crf.n_iter_ += 1
         record = {"objective": value, "seconds": time.perf_counter() - self._begin}
         if self.evaluator is not None:
-            model = crf._decoding_model if self.evaluator.larger_is_better else crf.model_
-            record["eval_metric"] = self.evaluator.value(model.problem(self.evaluator.data.batch))
+            record["eval_metric"] = self._metric(self.evaluator)
         for name, entry in record.items():
             crf.history_.setdefault(name, []).append(entry)
         crf.best_iteration_ = crf.n_iter_ - 1
@@ -54,6 +56,11 @@ class WatchIterations:
                 self.best = weights
         self._begin = time.perf_counter()
         return stops
+
+    def _metric(self, evaluator: Evaluator) -> float:
+        crf = self.crf
+        model = crf._decoding_model if evaluator.larger_is_better else crf.model_
+        return evaluator.value(model.problem(evaluator.data.batch))
 
     def close(self) -> None:
         """Leave the terminal as it was."""

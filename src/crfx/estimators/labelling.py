@@ -58,6 +58,14 @@ class LabellingEstimator(BaseEstimator):  # type: ignore[misc]
         return self.model_
 
     @property
+    def _base_model(self) -> Model:
+        """The model that stands underneath another estimator."""
+        return self.model_
+
+    def _left(self) -> Any:
+        """What a training leaves to the one that goes on, where that can."""
+
+    @property
     def _decoder(self) -> str | None:
         return self.decode
 
@@ -68,7 +76,7 @@ class LabellingEstimator(BaseEstimator):  # type: ignore[misc]
             ).node.argmax(axis=1)
             return codes
         if self._decoder not in ("viterbi", "joint"):
-            raise ValueError(f"decode is {self.decode!r}: choose 'viterbi' or 'marginal'")
+            raise ValueError(f"decode is {self.decode!r}, which {type(self).__name__} has not")
         return cast(
             "npt.NDArray[Any]", max_product(**_arguments(problem), n_jobs=self.n_jobs).labels
         )

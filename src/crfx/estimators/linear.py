@@ -233,7 +233,7 @@ class LinearCRF(ParametricEstimator):
     def _grows(self, start: Any) -> bool:
         return start.model_.base is None
 
-    def _forget(self) -> None:
+    def _goes_on_with(self, left: Any) -> None:
         self._so_far: SoFar | None = None
 
     def _begin(self, given: Training, goes_on: bool) -> Model:
@@ -241,7 +241,7 @@ class LinearCRF(ParametricEstimator):
         if not goes_on:
             model, _ = self._grown(given, None)
             if given.init_model is not None:
-                model.set_base(given.init_model.model_)
+                model.set_base(given.init_model._base_model)
             return model
         assert given.init_model is not None
         model, origin = self._grown(given, given.init_model)
@@ -252,7 +252,7 @@ class LinearCRF(ParametricEstimator):
     def _grown(self, given: Training, start: LabellingEstimator | None) -> tuple[Model, IntArray]:
         """A model for the data, with all that ``start`` has; where its weights come from."""
         if start is None:
-            base = None if given.init_model is None else given.init_model.model_
+            base = None if given.init_model is None else given.init_model._base_model
             least_types = None if base is None else base.n_types
             model = new_linear_model(self, given.truth, len(given.classes), least_types)
             return model, np.full(len(get_weights(model)), -1)

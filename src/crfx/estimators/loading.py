@@ -29,6 +29,8 @@ CLASSES: dict[str, Callable[..., Any]] = {
 }
 COUNTS = {"GBCRF": "n_rounds", "HiddenUnitCRF": "n_iter", "LinearCRF": "n_iter"}
 """What the training of an estimator is counted in."""
+FUNCTIONS = {"GBCRF": "trees", "HiddenUnitCRF": "hidden", "LinearCRF": "linear"}
+"""What scores its nodes."""
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
@@ -94,6 +96,10 @@ def _unpack(contents: Contents) -> Any:
         name: [np.nan if entry is None else float(entry) for entry in entries]
         for name, entries in values["history"].items()
     }
+    if isinstance(estimator, HiddenUnitCRF | LinearCRF):
+        estimator._check_parameters()
+    if values["model"].get("functions", "trees") != FUNCTIONS[values["class"]]:
+        raise ValueError(f"its scores are not those of a {values['class']}")
     estimator.model_ = unpack_model(values["model"], "", contents, estimator.columns_.n)
     if isinstance(estimator, HiddenUnitCRF):
         unpack_training(estimator, contents)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
@@ -148,3 +149,16 @@ def parameter_arrays(model: Model) -> list[npt.NDArray[Any]]:
 def parametric_functions(model: Model) -> list[ParametricFunction]:
     """Of nodes, then of edges by type."""
     return cast("list[ParametricFunction]", model.functions)
+
+
+def copied(model: Model) -> Model:
+    """A model with hidden units and tables whose parameters are its own."""
+    node = model.node
+    assert isinstance(node, HiddenUnitFunction)
+    own = HiddenUnitFunction(node.shape, node.weights.copy())
+    own.use_threads(node.n_jobs)
+    edge, ends = (
+        None if part is None else Tables(dict(part.tables), part.l2)
+        for part in (model.edge, model.ends)
+    )
+    return replace(model, node=own, edge=edge, ends=ends)

@@ -78,13 +78,14 @@ class ParametricEstimator(LabellingEstimator):
         self._check_training(given)
         callbacks = listed_callbacks(callbacks)
         model = self._begin(given, goes_on)
+        left = start._left() if goes_on and start is not None else None
         watched = read_watched(self, eval_set, given, model)
         n_before = 0
         with as_before_unless(lambda: len(self.history_["seconds"]) > n_before, self):
             self.classes_, self.columns_, self.model_ = given.classes, given.columns, model
             self.n_iter_, self.best_iteration_ = 0, 0
             self.history_: History = {"objective": [], "seconds": []}
-            self._forget()
+            self._goes_on_with(left)
             n_before = len(self.history_["seconds"])
             evaluator = None
             if watched is not None:
@@ -112,8 +113,9 @@ class ParametricEstimator(LabellingEstimator):
     def _begin(self, given: Training, goes_on: bool) -> Model:
         """The model to train; with the parameters of ``init_model`` where that is trained on."""
 
-    def _forget(self) -> None:
-        """Drop what earlier trainings have left."""
+    @abstractmethod
+    def _goes_on_with(self, left: Any) -> None:
+        """Take up what ``init_model`` has left, see `_left`; None: begin anew."""
 
     @abstractmethod
     def _descend(self, given: Training, watch: WatchIterations) -> npt.NDArray[Any]:

@@ -71,8 +71,8 @@ def sweep_to_the_end(
         if watch(weights, value):
             break
     hardly = before - value < LEAST_PROGRESS * abs(before)
-    if seeks_step(crf) and crf.sweeps and not whole.base and hardly:
-        warn_nothing_learned(start)
+    if seeks_step(crf) and crf.sweeps and not whole.base and hardly and not start.any():
+        warn_nothing_learned()
     return parameters.average()
 
 

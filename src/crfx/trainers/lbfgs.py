@@ -75,12 +75,14 @@ def minimise(
     l1: float = 0.0,
     resolution: float = 0.0,
     course: Course | None = None,
+    is_fresh: bool | None = None,
 ) -> Array64:
     """Lower ``function`` plus l1 |w|_1 from ``start``; return where it ended.
 
     Moves are not halved below what promises a share ``resolution`` of the value: what they bring
     could not be told from the rounding of the function.  ``course`` is what an earlier run has
-    left, to go on as if it had not ended; it is kept up to date.
+    left, to go on as if it had not ended; it is kept up to date.  ``is_fresh``: not a warm start,
+    which may be at the minimum already; None: where ``start`` is all 0.
     """
     if max_iter == 0:
         return start
@@ -92,13 +94,13 @@ def minimise(
         stops = convergence.see(value)
         return watch(values, value) or stops
 
-    return _descend(function, start, seen, max_iter, l1, resolution, course)
+    fresh = not start.any() if is_fresh is None else is_fresh
+    return _descend(function, start, seen, max_iter, l1, resolution, course, fresh)
 
 
-def warn_nothing_learned(start: Array64) -> None:
-    """Tell of a training that ended where it began; a warm start may be at the minimum already."""
-    if not start.any():
-        warnings.warn(NOTHING_LOWERS, ConvergenceWarning, stacklevel=2)
+def warn_nothing_learned() -> None:
+    """Tell of a training that ended where it began."""
+    warnings.warn(NOTHING_LOWERS, ConvergenceWarning, stacklevel=2)
 
 
 def _descend(
@@ -109,6 +111,7 @@ def _descend(
     l1: float,
     resolution: float,
     course: Course,
+    is_fresh: bool,
 ) -> Array64:
     at = start.copy()
     smooth, gradient = function(at)
@@ -127,8 +130,8 @@ def _descend(
             memory.clear()
             continue
         if found is None:
-            if value == first:
-                warn_nothing_learned(start)
+            if is_fresh and value == first:
+                warn_nothing_learned()
             break  # rounding is all that is left
         moved, new_value, new_gradient = found
         change, turn = moved - at, new_gradient - gradient

@@ -23,6 +23,7 @@ MOMENTUM = 0.5
 def contrastive_divergence(
     X: Array32,
     codes: npt.NDArray[np.int64],
+    row_weights: Array32,
     shape: HiddenShape,
     values: Array32,
     n_sweeps: int,
@@ -30,7 +31,8 @@ def contrastive_divergence(
 ) -> None:
     """Train ``values``, laid out as `HiddenShape` says, in place.
 
-    X is (rows, features), dense; ``codes`` (rows,) are labels.  O(rows features units) a sweep.
+    X is (rows, features), dense; ``codes`` (rows,) are labels, ``row_weights`` (rows,) how much
+    a row counts.  O(rows features units) a sweep.
     """
     parts = shape.split(values)
     names = ("weights", "bias", "to_label", "constant")
@@ -44,7 +46,7 @@ def contrastive_divergence(
         for begin in range(0, len(order), ROWS_PER_STEP):
             rows = order[begin : begin + ROWS_PER_STEP]
             labels = np.eye(shape.n_labels, dtype=np.float32)[codes[rows]]
-            slopes = _slopes(X[rows], labels, moving, activate, random)
+            slopes = _slopes(X[rows], labels, row_weights[rows], moving, activate, random)
             for part, pace, slope in zip(moving, speed, slopes, strict=True):
                 pace *= MOMENTUM
                 pace += (STEP / len(rows)) * slope
@@ -54,6 +56,7 @@ def contrastive_divergence(
 def _slopes(
     x: Array32,
     y: Array32,
+    weights: Array32,
     parameters: list[Array32],
     activate: _VisibleUnits,
     random: np.random.Generator,
@@ -69,12 +72,13 @@ def _slopes(
     drawn = (chances.cumsum(axis=1) < random.random((len(x), 1))).sum(axis=1)
     label = np.eye(y.shape[1], dtype=np.float32)[np.minimum(drawn, y.shape[1] - 1)]
     then = _sigmoid(fancied @ W + label @ V.T + b)
+    counts = weights[:, None]
     return [
-        x.T @ expected - fancied.T @ then,
-        (expected - then).sum(axis=0),
-        expected.T @ y - then.T @ label,
-        (y - label).sum(axis=0),
-        (x - fancied).sum(axis=0),
+        x.T @ (counts * expected) - fancied.T @ (counts * then),
+        (counts * (expected - then)).sum(axis=0),
+        (counts * expected).T @ y - (counts * then).T @ label,
+        (counts * (y - label)).sum(axis=0),
+        (counts * (x - fancied)).sum(axis=0),
     ]
 
 

@@ -103,7 +103,7 @@ class AveragedParameters:
 
     def restore(self, numbers: dict[str, float], arrays: dict[str, Array64]) -> None:
         """Go on where `state` was taken."""
-        self.values, self._sum = arrays["values"].copy(), arrays["sum"].copy()
+        self.values, self._sum = arrays["values"].astype(np.float64), arrays["sum"].copy()
         self._product, self._steps = numbers["product"], numbers["steps"]
         self._n_counted = int(numbers["n_counted"])
         self._product_then[:], self._steps_then[:] = self._product, self._steps
