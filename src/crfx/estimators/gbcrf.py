@@ -23,7 +23,7 @@ from crfx.estimators.fitting import (
 from crfx.estimators.inputs import Input
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.parameters import check_parameters
-from crfx.estimators.watching import CountRounds, RestoreBest
+from crfx.estimators.watching import CountRounds, RestoreBest, forget_other_sets
 from crfx.inference.native import thread_count
 from crfx.model import EdgeFamily, Model
 from crfx.objectives import curvature as curvatures
@@ -235,6 +235,8 @@ class GBCRF(ExplainedTrees):
         if watched is not None:
             evaluator = make_evaluator(self.eval_metric, *watched, self)
         trainer = self._trainer(truth, plan, evaluator, callbacks)
+        if trainer.metric is not None and plan.history.get("eval_metric"):
+            forget_other_sets(plan.history, plan.first_round, trainer.metric())
         restore = self._early_stopping(trainer, plan, evaluator)
         over = restore is not None and restore.is_over
         self._run(trainer, plan.model, plan.first_round + (0 if over else self.n_estimators))
