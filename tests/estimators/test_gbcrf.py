@@ -439,9 +439,8 @@ def test_types_of_edges_that_would_fill_the_memory(edges):
 
 
 def test_weights_must_leave_something_to_learn_from():
-    for crf in (GBCRF(1), LinearCRF()):
-        with pytest.raises(ValueError, match="sample_weight is 0 for every instance"):
-            crf.fit(X, Y, sample_weight=np.zeros(len(X)))
+    with pytest.raises(ValueError, match="sample_weight is 0 for every instance"):
+        GBCRF(1).fit(X, Y, sample_weight=np.zeros(len(X)))
     filled = [own[:0] if i == 0 else own for i, own in enumerate(X)]
     labels = [own[:0] if i == 0 else own for i, own in enumerate(Y)]
     with pytest.raises(ValueError, match="sample_weight is 0 for every instance"):

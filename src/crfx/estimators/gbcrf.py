@@ -191,6 +191,12 @@ class GBCRF(ExplainedTrees):
         given = read_training(
             self.order, X, y, lengths, parents, edge_types, sample_weight, start=start
         )
+        weights, filled = given.truth.weights, given.data.batch.lengths > 0
+        if weights is not None and not weights[filled].any():
+            raise ValueError(
+                "sample_weight is 0 for every instance that has positions: there is nothing to "
+                "learn from"
+            )
         plan = self._plan(given)
         watched = read_watched(self, eval_set, given, plan.model)
         callbacks = self._checked_callbacks(callbacks)

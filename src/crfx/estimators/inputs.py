@@ -273,9 +273,4 @@ def instance_weights(sample_weight: Any, data: Input) -> npt.NDArray[np.float64]
     bad = np.flatnonzero(~((weights >= 0) & np.isfinite(weights)))
     if bad.size:
         raise ValueError(f"instance {bad[0]}: its weight {weights[bad[0]]} is not 0 or more")
-    if data.batch.n_rows and not weights[data.batch.lengths > 0].any():
-        raise ValueError(
-            "sample_weight is 0 for every instance that has positions: there is nothing to learn "
-            "from"
-        )
     return weights
