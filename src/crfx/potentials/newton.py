@@ -29,6 +29,8 @@ def linear_features(X: Any) -> Any:
             'edges="linear" needs numbers: encode categorical columns, or use edges="table" or '
             '"trees"'
         )
+    if is_frame(X):  # whose own missing values NumPy does not know
+        X = X.to_numpy(dtype=np.float32, na_value=np.nan)
     dense = np.asarray(X, dtype=np.float32)
     return np.concatenate([np.nan_to_num(dense), np.ones((len(dense), 1), np.float32)], axis=1)
 
