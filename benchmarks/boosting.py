@@ -177,8 +177,7 @@ def page(result: dict) -> str:
     lines += [
         "",
         "What GBCRF adds to a round: two passes of inference (node and edge steps), and passes "
-        "over the gradient, curvature and score arrays, (rows × K) each. Where the target is "
-        "missed that is why: the labels are many and the trees small, so inference counts more.",
+        "over the gradient, curvature and score arrays, (rows × K) each.",
         "",
         "Memory: 1 M positions × 50 float32 features × "
         f"{memory['labels']} labels, stacked: the peak of training lies "

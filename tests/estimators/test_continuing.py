@@ -118,6 +118,71 @@ def test_a_metric_that_fails_leaves_whole_rounds():
     assert {len(entries) for entries in crf.history_.values()} == {2}
 
 
+def test_numbers_of_another_eval_set_are_not_compared():
+    """The old set was easy: against its losses no round on the new one would be the best."""
+    settings = {**ONE, "learning_rate": 0.5, "early_stopping_rounds": 3}
+    easy = [x for x, y in zip(X, Y, strict=True) if set(y) == {"L2"}]
+    old = GBCRF(4, **settings).fit(X, Y, eval_set=(easy, [["L2"] * len(x) for x in easy]))
+    assert old.n_rounds_ == 4
+    more = GBCRF(6, **settings).fit(X, Y, init_model=old, eval_set=(X_DEV, Y_DEV))
+    alone = GBCRF(10, **settings).fit(X, Y, eval_set=(X_DEV, Y_DEV))
+    assert old.history_["eval_metric"][-1] < min(more.history_["eval_metric"][4:])
+    assert more.n_rounds_ == alone.n_rounds_ > 4
+    assert np.isnan(more.history_["eval_metric"][:4]).all()
+    assert not np.isnan(old.history_["eval_metric"]).any()
+
+
+def test_a_function_that_was_not_saved_leaves_no_numbers(tmp_path):
+    """Else its scores, better when larger, were read as losses."""
+
+    def metric(true, predicted):
+        return 0.001
+
+    settings = {**ONE, "early_stopping_rounds": 4}
+    old = GBCRF(3, eval_metric=metric, **ONE).fit(X, Y, eval_set=(X_DEV, Y_DEV))
+    old.save(tmp_path / "m.crfx")
+    again = load(tmp_path / "m.crfx")
+    assert set(again.history_) == set(old.history_) - {"eval_metric"}
+    assert "eval_metric" in old.history_
+    more = GBCRF(5, **settings).fit(X, Y, init_model=again, eval_set=(X_DEV, Y_DEV))
+    assert more.n_rounds_ == 8
+
+
+def test_the_fitted_model_decides_whether_it_is_trained_further():
+    """Not arguments that were changed after fitting."""
+    for fitted, asked, goes_on in [
+        ({}, {"edges": None}, False),
+        ({"edges": "linear"}, {"edges": "table"}, False),
+        ({}, {"start_end": False}, False),
+        ({"edges": None}, {"edges": None, "start_end": False}, True),
+    ]:
+        old = GBCRF(2, **ONE, **fitted).fit(X, Y).set_params(**asked)
+        more = GBCRF(2, **{**ONE, **fitted, **asked}).fit(X, Y, init_model=old)
+        assert (more.model_.base is None) == goes_on, asked
+        assert more.n_rounds_ == (4 if goes_on else 2)
+
+
+def test_a_model_on_a_base_keeps_it():
+    base = GBCRF(3, edges=None, **ONE).fit(X, Y)
+    old = GBCRF(2, **ONE).fit(X, Y, init_model=base)
+    more = GBCRF(2, **ONE).fit(X, Y, init_model=old)
+    assert more.n_rounds_ == 4
+    assert more.model_.base is not None
+    whole = GBCRF(4, **ONE).fit(X, Y, init_model=base)
+    np.testing.assert_allclose(marginals(more), marginals(whole), atol=1e-6)
+
+
+def test_parameters_of_trees_come_back_from_a_file(tmp_path):
+    """JSON has no tuples, and XGBoost takes no lists."""
+    settings = {**ONE, "tree_params": {"monotone_constraints": (1, 0, 0, -1)}}
+    GBCRF(2, **settings).fit(X, Y).save(tmp_path / "m.crfx")
+    again = load(tmp_path / "m.crfx")
+    whole = marginals(GBCRF(4, **settings).fit(X, Y))
+    arguments = again.get_params()
+    more = GBCRF(**{**arguments, "n_estimators": 2}).fit(X, Y, init_model=again)
+    np.testing.assert_array_equal(marginals(more), whole)
+
+
 @pytest.mark.parametrize("edges", ["table", "linear", "trees"])
 @pytest.mark.parametrize(
     ("first", "second", "message"),

@@ -105,3 +105,19 @@ def test_mistakes_in_prediction_are_told(crf, name):
     change, message = LATER[name]
     with pytest.raises(ValueError, match=message):
         crf.predict([change(part) for part in ABC])
+
+
+@pytest.mark.parametrize("edges", ["table", "trees"])
+def test_a_column_without_any_category_is_missing(tmp_path, edges):
+    without = [part.assign(kind=pandas.Categorical([None] * len(part))) for part in ABC]
+    crf = GBCRF(**FEW, edges=edges).fit(without, labels(ABC))
+    missing = [part.assign(kind=np.nan) for part in without]
+    numbers = GBCRF(**FEW, edges=edges).fit(missing, labels(ABC))
+    crf.save(tmp_path / "m.crfx")
+    for own in (crf, load(tmp_path / "m.crfx")):
+        found = np.concatenate(own.predict_marginals(without))
+        np.testing.assert_array_equal(found, np.concatenate(numbers.predict_marginals(missing)))
+        # Whatever category comes later is one that training has not seen.
+        np.testing.assert_array_equal(np.concatenate(own.predict_marginals(ABC)), found)
+    with pytest.raises(ValueError, match="encode categorical columns"):
+        GBCRF(**FEW, edges="linear").fit(without, labels(ABC))

@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.tree import DecisionTreeRegressor
 
 import crfx
-from crfx import GBCRF, load
+from crfx import GBCRF, LinearCRF, load
 from crfx.testing import enumerate_instances, make_task
 from crfx.trainers.callbacks import Checkpoint
 
@@ -401,7 +401,9 @@ def test_bad_input_is_refused(name):
         ({"edges": "tables"}, "edges is 'tables'"),
         ({"curvature": "newton"}, "curvature is 'newton'"),
         ({"decode": "best"}, "decode is 'best'"),
-        ({"order": 0}, "order is 0: it must be 1 or more; edges=None"),
+        ({"order": 0}, "order is 0: it must be a whole number of 1 or more; edges=None"),
+        ({"order": np.nan}, "order is nan: it must be a whole number"),
+        ({"order": 2.0}, "order is 2.0: it must be a whole number"),
         ({"eval_metric": "f1"}, "eval_metric is 'f1'"),
         ({"early_stopping_rounds": 0}, "early_stopping_rounds"),
         ({"tree_params": {"eta": 0.1}}, "tree_params holds eta"),
@@ -412,12 +414,63 @@ def test_bad_input_is_refused(name):
         ({"n_estimators": "a"}, "n_estimators is 'a'"),
         ({"max_bin": 1}, "max_bin is 1"),
         ({"edge_l2": -1.0}, "edge_l2 is -1.0"),
+        ({"reg_lambda": -1.0}, "reg_lambda is -1.0"),
+        ({"reg_lambda": np.nan}, "reg_lambda is nan"),
+        ({"min_child_weight": np.nan}, "min_child_weight is nan"),
+        ({"min_child_weight": -0.5}, "min_child_weight is -0.5"),
+        ({"start_end": "no"}, "start_end is 'no': it must be True or False"),
+        ({"tree_params": [("gamma", 1)]}, "tree_params is a list: pass a dict"),
         ({"order": 20}, r"3\^21 = 1.05e\+10 entries"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         GBCRF(**{"n_estimators": 1, **arguments}).fit(X, Y, eval_set=(X_DEV, Y_DEV))
+
+
+@pytest.mark.parametrize("edges", ["table", "linear", "trees"])
+def test_types_of_edges_that_would_fill_the_memory(edges):
+    types = [np.full(len(own), 10**9) for own in X]
+    with pytest.raises(ValueError, match=r"1000000001 edge types.*from 0, without gaps"):
+        GBCRF(1, edges=edges).fit(X, Y, edge_types=types)
+    if edges == "table":
+        with pytest.raises(ValueError, match=r"1000000001 edge types"):
+            LinearCRF(edges=edges).fit(X, Y, edge_types=types)
+
+
+def test_weights_must_leave_something_to_learn_from():
+    with pytest.raises(ValueError, match="sample_weight is 0 for every instance"):
+        GBCRF(1).fit(X, Y, sample_weight=np.zeros(len(X)))
+    filled = [own[:0] if i == 0 else own for i, own in enumerate(X)]
+    labels = [own[:0] if i == 0 else own for i, own in enumerate(Y)]
+    with pytest.raises(ValueError, match="sample_weight is 0 for every instance"):
+        GBCRF(1).fit(filled, labels, sample_weight=np.arange(len(X)) == 0)
+
+
+def test_ends_are_there_or_not():
+    with pytest.raises(ValueError, match="start_end is 1: it must be True or False"):
+        LinearCRF(start_end=1).fit(X, Y)
+
+
+def test_checkpoints_come_after_whole_rounds(tmp_path):
+    for every in (0, 1.5, True, np.nan):
+        with pytest.raises(ValueError, match=f"every is {every}: it must be a whole number"):
+            Checkpoint(tmp_path / "m.crfx", every=every)
+
+
+def test_rounds_are_whole():
+    crf = GBCRF(3).fit(X, Y)
+    for ask in (crf.predict, crf.predict_contributions):
+        for n_rounds in (1.5, True, "1", 4, -1):
+            with pytest.raises(ValueError, match="whole number from 0 to 3"):
+                ask(X, n_rounds=n_rounds)
+        ask(X, n_rounds=np.int64(2))
+
+
+def test_an_order_of_numpy_is_saved(tmp_path):
+    for crf in (GBCRF(1, order=np.int64(2)), LinearCRF(order=np.int64(2))):
+        crf.fit(X, Y).save(tmp_path / "m.crfx")
+        assert same(load(tmp_path / "m.crfx").predict(X), crf.predict(X))
 
 
 def test_what_does_not_go_together_is_refused():

@@ -217,7 +217,7 @@ def test_it_is_cloned_as_scikit_learn_does():
         ({"max_iter": 1.5}, "max_iter is 1.5: it must be a whole number"),
         ({"features": "seen"}, "features is 'seen': choose one of 'auto', 'observed', 'all'"),
         ({"edges": "trees"}, "edges is 'trees': choose one of 'table', 'linear', None"),
-        ({"order": 0}, "order is 0: it must be 1 or more"),
+        ({"order": 0}, "order is 0: it must be a whole number of 1 or more"),
         ({"early_stopping_rounds": 5}, "early_stopping_rounds needs an eval_set"),
         ({"trainer": "sgd", "l1": 1.0}, 'l1 is 1.0, but trainer is .sgd.: l1 is for "lbfgs"'),
         ({"step": 0}, "step is 0: it must be above 0, or None"),

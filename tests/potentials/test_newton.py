@@ -145,6 +145,9 @@ def test_frames():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": [1.0, np.nan], "b": [True, False], "c": [3, 4]})
     np.testing.assert_array_equal(linear_features(frame), [[1, 1, 3, 1], [0, 0, 4, 1]])
-    frame["d"] = pandas.Categorical(["x", "y"])
-    with pytest.raises(ValueError, match="encode categorical columns"):
-        linear_features(frame)
+    frame["c"] = pandas.array([3, None], dtype="Int64")
+    np.testing.assert_array_equal(linear_features(frame), [[1, 1, 3, 1], [0, 0, 0, 1]])
+    for categories in (["x", "y"], [10, 20]):
+        frame["d"] = pandas.Categorical(categories)
+        with pytest.raises(ValueError, match="encode categorical columns"):
+            linear_features(frame)

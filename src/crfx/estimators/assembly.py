@@ -49,7 +49,7 @@ def new_model(crf: GBCRF, batch: Batch, structure: Chain | Forest, n_labels: int
         n_types=n_types,
         is_forest=batch.parents is not None,
     )
-    check_table_size(crf, n_labels)
+    check_table_size(crf, n_labels, n_types)
     front = () if n_types is None else (n_types,)
     if crf.edges == "table":
         model.edge = Tables({"edge": np.zeros((*front, *model.table))}, table_l2(crf))
@@ -65,14 +65,20 @@ def new_model(crf: GBCRF, batch: Batch, structure: Chain | Forest, n_labels: int
     return model
 
 
-def check_table_size(crf: Any, n_labels: int) -> None:
+def check_table_size(crf: Any, n_labels: int, n_types: int | None) -> None:
     """Raise ValueError where edge tables would not fit into memory."""
-    size = n_labels ** (crf.order + 1)
+    size = n_labels ** (int(crf.order) + 1)
     if crf.edges is not None and size > MOST_ENTRIES:
         raise ValueError(
             f"order={crf.order} with {n_labels} labels needs edge tables of {n_labels}^"
             f"{crf.order + 1} = {size:.3g} entries; at most {MOST_ENTRIES:.3g} fit: use a lower "
             "order"
+        )
+    if n_types is not None and size * n_types > MOST_ENTRIES:
+        raise ValueError(
+            f"{n_types} edge types (the largest number and 0) need a table of {n_labels}^"
+            f"{crf.order + 1} entries each; at most {MOST_ENTRIES:.3g} entries fit: number them "
+            "from 0, without gaps"
         )
 
 

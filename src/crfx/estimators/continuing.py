@@ -11,19 +11,15 @@ from crfx.potentials.regressors import BoostedRegressors
 from crfx.potentials.transitions import Tables
 from crfx.potentials.trees import BoostedTrees
 
-_SHAPE = ("edges", "order", "start_end")
-"""Arguments that must agree; those of the trees, steps, sampling and penalties may change."""
-
 
 def continued(old: Any, new: Any) -> Model | None:
     """A copy of the model of ``old``, to be trained on by ``new``; None if their shapes differ.
 
-    The copy leaves ``old`` as it is.
+    Edges, order, ends and the kind of learner must agree; arguments of the trees, steps, sampling
+    and penalties may change.  The copy leaves ``old`` as it is.
     """
-    if any(getattr(old, name) != getattr(new, name) for name in _SHAPE):
-        return None
     model = old.model_
-    if (old.base_learner is None) != (new.base_learner is None):
+    if not _has_shape(model, new):
         return None
     functions = [_grown(function, new) for function in model.growing]
     tables = [_copied(part, old.n_rounds_, table_l2(new)) for part in (model.edge, model.ends)]
@@ -39,6 +35,18 @@ def continued(old: Any, new: Any) -> Model | None:
         is_forest=model.is_forest,
         base=model.base,
     )
+
+
+def _has_shape(model: Model, new: Any) -> bool:
+    """Whether the model is such as ``new`` asks for.  Arguments may have changed since it was made.
+
+    Without edges there are no ends either, whatever ``start_end`` is.
+    """
+    if (model.edge_family, model.order) != (new.edges, new.order):
+        return False
+    has_ends, boosts_regressors = model.ends is not None, isinstance(model.node, BoostedRegressors)
+    same_ends = new.edges is None or has_ends == new.start_end
+    return bool(same_ends) and boosts_regressors == (new.base_learner is not None)
 
 
 def _grown(function: AdditiveFunction, new: Any) -> AdditiveFunction:

@@ -23,7 +23,7 @@ from crfx.estimators.fitting import (
 from crfx.estimators.inputs import Input
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.parameters import check_parameters
-from crfx.estimators.watching import CountRounds, RestoreBest
+from crfx.estimators.watching import CountRounds, RestoreBest, forget_other_sets
 from crfx.inference.native import thread_count
 from crfx.model import EdgeFamily, Model
 from crfx.objectives import curvature as curvatures
@@ -191,6 +191,12 @@ class GBCRF(ExplainedTrees):
         given = read_training(
             self.order, X, y, lengths, parents, edge_types, sample_weight, start=start
         )
+        weights, filled = given.truth.weights, given.data.batch.lengths > 0
+        if weights is not None and not weights[filled].any():
+            raise ValueError(
+                "sample_weight is 0 for every instance that has positions: there is nothing to "
+                "learn from"
+            )
         plan = self._plan(given)
         watched = read_watched(self, eval_set, given, plan.model)
         callbacks = self._checked_callbacks(callbacks)
@@ -235,6 +241,8 @@ class GBCRF(ExplainedTrees):
         if watched is not None:
             evaluator = make_evaluator(self.eval_metric, *watched, self)
         trainer = self._trainer(truth, plan, evaluator, callbacks)
+        if trainer.metric is not None and plan.history.get("eval_metric"):
+            forget_other_sets(plan.history, plan.first_round, trainer.metric())
         restore = self._early_stopping(trainer, plan, evaluator)
         over = restore is not None and restore.is_over
         self._run(trainer, plan.model, plan.first_round + (0 if over else self.n_estimators))

@@ -240,8 +240,14 @@ class LabellingEstimator(BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"n_rounds is given, but a {type(self).__name__} is not built in rounds"
             )
-        if n_rounds is not None and not 0 <= n_rounds <= self.n_rounds_:
-            raise ValueError(f"n_rounds is {n_rounds}: the model has {self.n_rounds_} rounds")
+        if n_rounds is None:
+            return
+        whole = isinstance(n_rounds, int | np.integer) and not isinstance(n_rounds, bool)
+        if not whole or not 0 <= n_rounds <= self.n_rounds_:
+            raise ValueError(
+                f"n_rounds is {n_rounds!r}: the model has {self.n_rounds_} rounds, so it must be a "
+                f"whole number from 0 to {self.n_rounds_}"
+            )
 
     n_rounds_: int
     columns_: features.Columns

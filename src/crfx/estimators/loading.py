@@ -1,7 +1,8 @@
 """Estimators to model files and back.
 
 The format, version 1: ``model.json`` names the class and holds its arguments, labels, history and
-the shape of the model; tables are .npy arrays, trees are XGBoost's UBJSON.
+the shape of the model; tables are .npy arrays, trees are XGBoost's UBJSON.  Where ``eval_metric``
+is a function, which no file can hold, "loss" stands for it and the history is without its numbers.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
             "history": {
                 name: [entry if np.isfinite(entry) else None for entry in entries]
                 for name, entries in estimator.history_.items()
+                # Else they would be taken for losses.
+                if name != "eval_metric" or not callable(estimator.eval_metric)
             },
         }
     )

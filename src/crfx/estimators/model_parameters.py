@@ -40,7 +40,7 @@ def new_model(
     n_types = count_types(batch, truth.structure) if crf.edges is not None else None
     if n_types is not None and least_types is not None:
         n_types = max(n_types, least_types)
-    check_table_size(crf, n_labels)
+    check_table_size(crf, n_labels, n_types)
     model = Model(
         order=crf.order,
         n_labels=n_labels,

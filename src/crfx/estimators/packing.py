@@ -38,7 +38,7 @@ def pack_model(model: Model, prefix: str, contents: Contents) -> dict[str, Any]:
     packed: dict[str, Any] = {
         "functions": kind,
         "n_rounds": model.n_rounds if kind == "trees" else 0,
-        "order": model.order,
+        "order": int(model.order),
         "n_labels": model.n_labels,
         "edges": model.edge_family,
         "n_types": model.n_types,

@@ -48,7 +48,8 @@ def check_parameters(crf: GBCRF) -> None:
         value = getattr(crf, name)
         if not _is_number(value) or not 0 < value <= 1:
             raise ValueError(f"{name} is {value!r}: it must lie in (0, 1]")
-    _check_not_negative("edge_l2", crf.edge_l2)
+    for name in ("edge_l2", "reg_lambda", "min_child_weight"):
+        _check_not_negative(name, getattr(crf, name))
     _check_choice("edges", crf.edges, ("table", "linear", "trees", None))
     curvatures.parse(crf.curvature)
     _check_tree_params(crf)
@@ -151,10 +152,9 @@ def _check_common(crf: Any, decoders: tuple[Any, ...] = ("viterbi", "marginal"))
     """What all labelling estimators have."""
     if crf.early_stopping_rounds is not None:
         _check_whole("early_stopping_rounds", crf.early_stopping_rounds, 1)
-    if not _is_number(crf.order) or crf.order != int(crf.order) or crf.order < 1:
-        raise ValueError(
-            f"order is {crf.order!r}: it must be 1 or more; edges=None makes positions independent"
-        )
+    _check_whole("order", crf.order, 1, "; edges=None makes positions independent")
+    if not isinstance(crf.start_end, bool | np.bool_):
+        raise ValueError(f"start_end is {crf.start_end!r}: it must be True or False")
     _check_choice("decode", crf.decode, decoders)
     check_metric(crf.eval_metric)
 
@@ -165,6 +165,8 @@ def _check_not_negative(name: str, value: Any) -> None:
 
 
 def _check_tree_params(crf: GBCRF) -> None:
+    if crf.tree_params is not None and not isinstance(crf.tree_params, dict):
+        raise ValueError(f"tree_params is a {type(crf.tree_params).__name__}: pass a dict, or None")
     own = sorted(set(crf.tree_params or {}) & OWN_PARAMS)
     if own:
         raise ValueError(
@@ -179,10 +181,10 @@ def _check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
         raise ValueError(f"{name} is {value!r}: choose one of {', '.join(map(repr, choices))}")
 
 
-def _check_whole(name: str, value: Any, least: int) -> None:
+def _check_whole(name: str, value: Any, least: int, hint: str = "") -> None:
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < least:
-        raise ValueError(f"{name} is {value!r}: it must be a whole number of {least} or more")
+        raise ValueError(f"{name} is {value!r}: it must be a whole number of {least} or more{hint}")
 
 
 def _is_number(value: Any) -> bool:

@@ -16,6 +16,22 @@ if TYPE_CHECKING:
     from crfx.estimators.gbcrf import GBCRF
 
 
+SAME_NUMBER = 1e-4
+"""How close, relatively, a metric measured again comes to what it was."""
+
+
+def forget_other_sets(history: History, n_rounds: int, value: float) -> None:
+    """Drop the numbers of an earlier run if they are of another eval_set, or another metric.
+
+    They are if the last is not the ``value`` that the model has now.
+    """
+    entries = history.get("eval_metric", [])[:n_rounds]
+    if len(entries) == n_rounds and np.isnan(entries[-1]):
+        return  # not watched in the end; such numbers are not compared with
+    if entries and not np.isclose(entries[-1], value, rtol=SAME_NUMBER):
+        del history["eval_metric"]
+
+
 @dataclass(eq=False)
 class CountRounds:
     """Keeps the estimator's own count up to date, so that it can be saved between rounds."""
@@ -50,8 +66,9 @@ class RestoreBest:
     def go_on(self, history: History, model: Model, n_rounds: int, value: float) -> None:
         """Take over after ``n_rounds`` rounds of an earlier run, which may have been enough.
 
-        As if there had been one run, where that run watched the same metric and its best round can
-        be restored.  Else the model as it is, of that ``value``, is the best so far.
+        As if there had been one run, where that run watched the same metric of the same instances
+        (`forget_other_sets` comes before) and its best round can be restored.  Else the model as it
+        is, of that ``value``, is the best so far.
         """
         entries = history.get(self.stopping.name, [])[:n_rounds]
         if len(entries) == n_rounds and not np.isnan(entries).any() and model.can_be_cut:

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from crfx.features.matrices import is_categorical, is_frame
+
 Array32 = npt.NDArray[np.float32]
 
 CG_STEPS = 8
@@ -21,13 +23,15 @@ def linear_features(X: Any) -> Any:
         matrix.data = np.nan_to_num(matrix.data, copy=False)
         ones = sparse.csr_matrix(np.ones((matrix.shape[0], 1), np.float32))
         return sparse.hstack([matrix, ones], format="csr")
-    try:
-        dense = np.asarray(X, dtype=np.float32)
-    except (TypeError, ValueError):
+    # By their type: categories that are whole numbers would pass for numbers.
+    if is_frame(X) and any(is_categorical(X[name]) for name in X.columns):
         raise ValueError(
             'edges="linear" needs numbers: encode categorical columns, or use edges="table" or '
             '"trees"'
-        ) from None
+        )
+    if is_frame(X):  # whose own missing values NumPy does not know
+        X = X.to_numpy(dtype=np.float32, na_value=np.nan)
+    dense = np.asarray(X, dtype=np.float32)
     return np.concatenate([np.nan_to_num(dense), np.ones((len(dense), 1), np.float32)], axis=1)
 
 

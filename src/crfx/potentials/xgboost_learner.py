@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from crfx.features.matrices import is_categorical, is_frame
+
 if TYPE_CHECKING:
     import xgboost
 
@@ -53,7 +55,7 @@ class XGBoostLearner:
 
         with plain_errors():
             return xgboost.QuantileDMatrix(
-                _single(X), max_bin=self.max_bin, nthread=self.n_jobs, enable_categorical=True
+                _accepted(X), max_bin=self.max_bin, nthread=self.n_jobs, enable_categorical=True
             )
 
     def matrix(self, X: Any) -> xgboost.DMatrix:
@@ -61,7 +63,7 @@ class XGBoostLearner:
         import xgboost
 
         with plain_errors():
-            return xgboost.DMatrix(_single(X), nthread=self.n_jobs, enable_categorical=True)
+            return xgboost.DMatrix(_accepted(X), nthread=self.n_jobs, enable_categorical=True)
 
     def grow(
         self, matrix: xgboost.QuantileDMatrix, gradient: Array32, curvature: Array32, number: int
@@ -93,7 +95,7 @@ class XGBoostLearner:
         return {
             "tree_method": "hist",
             "max_bin": self.max_bin,
-            **self.params,
+            **{name: _tuple(value) for name, value in self.params.items()},
             **objective,
             "eta": 1.0,
             "base_score": 0.0,
@@ -101,6 +103,26 @@ class XGBoostLearner:
             "nthread": self.n_jobs,
             "seed": _round_seed(self.seed, number),
         }
+
+
+def _tuple(value: Any) -> Any:
+    """A list as a tuple, which XGBoost asks for; from a file all come as lists."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _accepted(X: Any) -> Any:
+    """X as XGBoost takes it."""
+    return _with_categories(X) if is_frame(X) else _single(X)
+
+
+def _with_categories(X: Any) -> Any:
+    """A data frame whose columns without any category are numbers, all missing."""
+    empty = {
+        name: np.full(len(X), np.nan, dtype=np.float32)
+        for name in X.columns
+        if is_categorical(X[name]) and not len(X[name].cat.categories)
+    }
+    return X.assign(**empty) if empty else X
 
 
 def _single(X: Any) -> Any:

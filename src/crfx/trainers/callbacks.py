@@ -65,8 +65,9 @@ class Checkpoint:
     every: int = 10
 
     def __post_init__(self) -> None:
-        if self.every < 1:
-            raise ValueError(f"every is {self.every}: it must be 1 or more")
+        whole = isinstance(self.every, int | np.integer) and not isinstance(self.every, bool)
+        if not whole or self.every < 1:
+            raise ValueError(f"every is {self.every}: it must be a whole number of 1 or more")
         folder = Path(self.path).parent
         if not folder.is_dir():
             raise FileNotFoundError(f"there is no folder {folder} to save {self.path} in")
