@@ -341,6 +341,7 @@ def test_where_nothing_tells_it_ends_all_the_same():
         ({"dropout": -0.1}, "dropout is -0.1"),
         ({"dropout": np.nan}, "dropout is nan"),
         ({"block_steps": "paper"}, "block_steps is .paper."),
+        ({"trainer": "lbfgs", "dropout": 0.2}, "dropout is 0.2, but"),
         ({"batch_size": None}, "batch_size is None"),
         ({"batch_size": 0}, "batch_size is 0"),
         ({"sweeps": -1}, "sweeps is -1"),

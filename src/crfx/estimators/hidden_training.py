@@ -45,6 +45,8 @@ SWEEPS_TO_HALF = 50.0
 """After so many sweeps the steps have half their size."""
 TRIAL_POSITIONS = 10_000
 """On about so many, three quarters to learn from and a quarter to judge by, steps are tried."""
+SLOW_TRIAL_INSTANCES = 24
+"""So many where steps go through Python."""
 TRIAL_SWEEPS, TRIAL_STEPS = 8, 100
 """So many sweeps at least, and so many steps; as in training, parameters are averaged over the
 second half of them."""
@@ -274,7 +276,8 @@ class Sweeps:
         telling = _telling(self.truth)[order]
         order = order[telling] if telling.any() else order
         sizes = np.cumsum(np.diff(batch.offsets)[order])
-        chosen = order[: max(2, int(np.searchsorted(sizes, TRIAL_POSITIONS)))]
+        most = len(order) if self._quick is not None else SLOW_TRIAL_INSTANCES
+        chosen = order[: max(2, min(most, int(np.searchsorted(sizes, TRIAL_POSITIONS))))]
         if len(chosen) < 2:
             return chosen, chosen
         n_judged = max(1, len(chosen) // 4)

@@ -90,7 +90,9 @@ class HiddenUnitCRF(ParametricEstimator):
         As in `LinearCRF`, for dicts, texts and templates.
     early_stopping_rounds : int, optional
         Stop once ``eval_metric`` has not improved for so many sweeps or iterations; the best
-        parameters are restored.
+        parameters are restored.  Sweeps before ``burn_in`` are watched as they are, those after it
+        averaged; L-BFGS may stand still for ten iterations before units begin to differ, so allow
+        twenty.
     order : int
         How many labels before it a label depends on; forests have order 1.
     start_end : bool
@@ -103,7 +105,8 @@ class HiddenUnitCRF(ParametricEstimator):
     eval_metric : "loss", "token_accuracy", "span_f1" or callable
         As in `LinearCRF`.
     n_jobs : int, optional
-        Threads; None: all cores.  Sweeps run on one.
+        Threads; None: all cores.  Sweeps run on one; over forests, unknown labels or another
+        ``init_model`` they go through Python, some hundred times slower.
     random_state : int, RandomState or None
         Seed of the first weights, the order of instances, and dropout.
     verbose : int

@@ -94,6 +94,10 @@ def check_hidden_parameters(crf: HiddenUnitCRF) -> None:
         )
     if crf.dropout is not None and (not _is_number(crf.dropout) or not 0 <= crf.dropout < 1):
         raise ValueError(f"dropout is {crf.dropout!r}: it must be 0 or more and below 1, or None")
+    if crf.dropout and crf.trainer == "lbfgs":
+        raise ValueError(
+            f'dropout is {crf.dropout!r}, but trainer "lbfgs" takes no steps to leave features out of'
+        )
     if crf.herding and crf.trainer not in ("perceptron", "large_margin"):
         raise ValueError(
             f'herding is for trainers "perceptron" and "large_margin", not {crf.trainer!r}'
