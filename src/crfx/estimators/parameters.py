@@ -96,7 +96,7 @@ def check_hidden_parameters(crf: HiddenUnitCRF) -> None:
         raise ValueError(f"dropout is {crf.dropout!r}: it must be 0 or more and below 1, or None")
     if crf.dropout and crf.trainer == "lbfgs":
         raise ValueError(
-            f'dropout is {crf.dropout!r}, but trainer "lbfgs" takes no steps to leave features out of'
+            f'dropout is {crf.dropout!r}, but trainer "lbfgs" takes no steps to leave it out of'
         )
     if crf.herding and crf.trainer not in ("perceptron", "large_margin"):
         raise ValueError(
