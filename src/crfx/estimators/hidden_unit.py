@@ -16,7 +16,6 @@ from crfx.estimators.growing import has_parts
 from crfx.estimators.herding import Votes
 from crfx.estimators.hidden_state import TrainingState
 from crfx.estimators.hidden_training import HiddenTraining
-from crfx.estimators.inputs import Input
 from crfx.estimators.iterations import WatchIterations
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.model_parameters import copied, new_model
@@ -78,7 +77,8 @@ class HiddenUnitCRF(ParametricEstimator):
         Add weights from features straight to labels.
     herding : bool
         Let every sweep after ``burn_in`` vote on each label, instead of averaging parameters
-        (conditional herding, Gelfand et al. 2010); of the perceptrons.
+        (conditional herding, Gelfand et al. 2010); of the perceptrons.  `predict_marginals` then
+        gives shares of votes.
     pretrain : "discriminative", "contrastive" or None
         Begin with units that were trained without edges, or by contrastive divergence on features
         and labels (dense X).
@@ -298,40 +298,20 @@ class HiddenUnitCRF(ParametricEstimator):
         model.use_threads(thread_count(self.n_jobs))
         return self._votes.shares(model, problem.batch, self._best)
 
-    def predict_marginals(
-        self,
-        X: Any,
-        *,
-        lengths: Any = None,
-        parents: Any = None,
-        edge_types: Any = None,
-        n_rounds: int | None = None,
-    ) -> Any:
-        """As in other estimators; with ``herding`` the shares of the votes."""
-        if getattr(self, "_votes", None) is None:
-            return super().predict_marginals(
-                X, lengths=lengths, parents=parents, edge_types=edge_types, n_rounds=n_rounds
-            )
-        model = self._decoding_model
-        data, problem = self._problem(X, lengths, parents, edge_types, n_rounds, model)
-        return data.split(self._vote_shares(problem))
-
-    def _problem(
-        self,
-        X: Any,
-        lengths: Any,
-        parents: Any,
-        edge_types: Any,
-        n_rounds: int | None,
-        model: Model | None = None,
-    ) -> tuple[Input, Problem]:
+    @property
+    def _marginal_model(self) -> Model:
         self._check_fitted()
-        if model is None and self._votes is not None:
+        return self.model_ if self._votes is None else self._decoding_model
+
+    def _marginals(self, problem: Problem) -> npt.NDArray[Any]:
+        return super()._marginals(problem) if self._votes is None else self._vote_shares(problem)
+
+    def _check_probable(self) -> None:
+        if self._votes is not None:
             raise ValueError(
                 "with herding sweeps vote on labels, and there are no probabilities of labellings: "
                 "predict, predict_marginals and score are what it has"
             )
-        return super()._problem(X, lengths, parents, edge_types, n_rounds, model)
 
 
 def maximised(model: Model) -> Model:

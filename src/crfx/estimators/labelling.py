@@ -93,9 +93,21 @@ class LabellingEstimator(BaseEstimator):  # type: ignore[misc]
         """(length, labels) per instance: the probability of every label, as `predict_proba` gives
         elsewhere; columns in the order of ``classes_``.
         """
-        data, problem = self._problem(X, lengths, parents, edge_types, n_rounds)
-        found = sum_product(**_arguments(problem), edge_marginals=None, n_jobs=self.n_jobs)
-        return data.split(found.node)
+        model = self._marginal_model
+        data, problem = self._problem(X, lengths, parents, edge_types, n_rounds, model)
+        return data.split(self._marginals(problem))
+
+    @property
+    def _marginal_model(self) -> Model:
+        """The model of whose scores `predict_marginals` tells."""
+        self._check_fitted()
+        return self.model_
+
+    def _marginals(self, problem: Problem) -> npt.NDArray[Any]:
+        return sum_product(**_arguments(problem), edge_marginals=None, n_jobs=self.n_jobs).node
+
+    def _check_probable(self) -> None:
+        """Raise ValueError where labellings have no probabilities."""
 
     def predict_edge_marginals(
         self,
@@ -226,8 +238,10 @@ class LabellingEstimator(BaseEstimator):  # type: ignore[misc]
         n_rounds: int | None,
         model: Model | None = None,
     ) -> tuple[Input, Problem]:
-        """What X is, and its scores by ``model``, by default ``model_``."""
+        """What X is, and its scores by ``model``; None: by ``model_``, for probabilities."""
         self._check_fitted()
+        if model is None:
+            self._check_probable()
         data = read_input(X, lengths, parents, edge_types, columns=self.columns_)
         self.model_.check_structure(data.batch)
         self._check_rounds(n_rounds)
