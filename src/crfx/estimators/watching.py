@@ -1,4 +1,4 @@
-"""What looks on while a GBCRF is trained: its own count of rounds, early stopping."""
+"""What looks on while rounds are added: its own count of rounds, early stopping."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from crfx.trainers.blocks import Block
 from crfx.trainers.callbacks import EarlyStopping, History
 
 if TYPE_CHECKING:
-    from crfx.estimators.gbcrf import GBCRF
+    from crfx.estimators.boosted import BoostedEstimator
 
 
 SAME_NUMBER = 1e-4
@@ -36,7 +36,7 @@ def forget_other_sets(history: History, n_rounds: int, value: float) -> None:
 class CountRounds:
     """Keeps the estimator's own count up to date, so that it can be saved between rounds."""
 
-    estimator: GBCRF
+    estimator: BoostedEstimator
 
     def __call__(self, progress: Any) -> None:
         """Count."""

@@ -1,0 +1,241 @@
+"""What estimators share that are boosted round by round: reading, watching, stopping, going on."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Self
+
+from crfx.batch import Batch
+from crfx.estimators.assembly import working_scores
+from crfx.estimators.evaluation import EvalMetric, Evaluator, make_evaluator
+from crfx.estimators.fitting import (
+    Training,
+    as_before_unless,
+    fitted,
+    listed_callbacks,
+    read_training,
+    read_watched,
+)
+from crfx.estimators.inputs import Input
+from crfx.estimators.labelling import LabellingEstimator
+from crfx.estimators.watching import CountRounds, RestoreBest, forget_other_sets
+from crfx.inference.native import thread_count
+from crfx.model import Model
+from crfx.objectives import curvature as curvatures
+from crfx.objectives.likelihood import Likelihood
+from crfx.objectives.truth import Truth
+from crfx.scores import IntArray
+from crfx.structures import Chain, Forest
+from crfx.trainers.blocks import Block
+from crfx.trainers.boosting import Boosting
+from crfx.trainers.callbacks import Callback, EarlyStopping
+from crfx.trainers.progress import ProgressBar
+
+
+class BoostedEstimator(LabellingEstimator):
+    """A labelling estimator whose scores are sums over rounds."""
+
+    n_estimators: int
+    learning_rate: float
+    curvature: curvatures.CurvatureOption
+    early_stopping_rounds: int | None
+    order: int
+    eval_metric: EvalMetric
+    verbose: int
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        lengths: Any = None,
+        parents: Any = None,
+        edge_types: Any = None,
+        sample_weight: Any = None,
+        eval_set: Any = None,
+        init_model: LabellingEstimator | str | os.PathLike[str] | None = None,
+        callbacks: Sequence[Callback] | None = None,
+    ) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : list of (length, features) arrays, CSR matrices or data frames, one per instance
+            Or one of these with all instances stacked, and ``lengths``.  NaN is missing; absent
+            entries of CSR are missing too, while zeros of dense arrays are values: use one kind
+            for training and prediction.  Columns of data frames may be categorical; a category
+            that training has not seen counts as missing in prediction.  Or lists of dicts or texts,
+            one per position, as CRFsuite takes them (`crfx.features.words`).
+        y : list of lists of labels, one per position (stacked: one list)
+            Text, numbers or other hashable values; None, NaN and NA are unknown, and summed over.
+        lengths : list of int, optional
+            How many rows of a stacked X each instance has.
+        parents : list of int arrays, optional
+            Makes instances forests: the parent of each position, counted within the instance, -1
+            at a root.  (Stacked: one array; so with ``edge_types``.)
+        edge_types : list of int arrays, optional
+            0 to n - 1: the type of the edge that ends at a position; every type has its own table.
+        sample_weight : (instances,) numbers, optional
+        eval_set : (X, y), or a dict of X, y, lengths, parents and edge_types, optional
+            Watched: ``history_["eval_metric"]`` and early stopping are about it.
+        init_model : fitted estimator, or the path of a model file, optional
+            Its scores are the start.  One of the same class and with the same parts (edges, order,
+            start and end) is trained further, as if it had been one longer run; any other stays
+            fixed underneath.
+        callbacks : list of callables, optional
+            Each is called after every round with a `crfx.trainers.callbacks.Progress`; True stops.
+            `crfx.Checkpoint` is one.
+        """
+        self._check_parameters()
+        start = None if init_model is None else fitted(init_model)
+        given = read_training(
+            self.order, X, y, lengths, parents, edge_types, sample_weight, start=start
+        )
+        weights, filled = given.truth.weights, given.data.batch.lengths > 0
+        if weights is not None and not weights[filled].any():
+            raise ValueError(
+                "sample_weight is 0 for every instance that has positions: there is nothing to "
+                "learn from"
+            )
+        plan = self._plan(given)
+        watched = read_watched(self, eval_set, given, plan.model)
+        callbacks = self._checked_callbacks(callbacks)
+        with as_before_unless(lambda: self.n_rounds_ > plan.first_round, self):
+            self.classes_, self.columns_ = given.classes, given.columns
+            self.model_, self.n_rounds_, self.history_ = plan.model, plan.first_round, plan.history
+            self._train(given.truth, plan, watched, callbacks)
+        return self
+
+    def _plan(self, given: Training) -> _Plan:
+        """Make the model that is to be trained, new or continued."""
+        batch, structure, init_model = given.data.batch, given.truth.structure, given.init_model
+        if init_model is None:
+            return _Plan(self._new_model(batch, structure, len(given.classes)), 0, {})
+        if (found := self._continued(init_model)) is not None:
+            n_rounds, history = init_model.n_rounds_, init_model.history_
+            same_metric = init_model.eval_metric == self.eval_metric
+            kept = {
+                name: list(values[:n_rounds])
+                for name, values in history.items()
+                if same_metric or name != "eval_metric"
+            }
+            return _Plan(found, n_rounds, kept)
+        model = self._new_model(batch, structure, len(given.classes))
+        model.set_base(init_model._base_model)
+        return _Plan(model, 0, {})
+
+    def _checked_callbacks(self, callbacks: Sequence[Callback] | None) -> list[Callback]:
+        return listed_callbacks(callbacks)
+
+    def _train(
+        self,
+        truth: Truth,
+        plan: _Plan,
+        watched: tuple[Input, IntArray] | None,
+        callbacks: list[Callback],
+    ) -> None:
+        evaluator = None
+        if watched is not None:
+            evaluator = make_evaluator(self.eval_metric, *watched, self)
+        trainer = self._trainer(truth, plan, evaluator, callbacks)
+        if trainer.metric is not None and plan.history.get("eval_metric"):
+            forget_other_sets(plan.history, plan.first_round, trainer.metric())
+        restore = self._early_stopping(trainer, plan, evaluator)
+        over = restore is not None and restore.is_over
+        self._run(trainer, truth, plan.model, plan.first_round + (0 if over else self.n_estimators))
+        if restore is not None:
+            self.n_rounds_ = restore.stopping.best_round
+            plan.model.keep(self.n_rounds_)
+        self.best_iteration_ = max(self.n_rounds_ - 1, 0)
+
+    def _trainer(
+        self, truth: Truth, plan: _Plan, evaluator: Evaluator | None, callbacks: list[Callback]
+    ) -> Boosting:
+        model, batch = plan.model, truth.batch
+        followed = [] if evaluator is None else [evaluator.data.batch]
+        model.use_threads(thread_count(self.n_jobs))
+        shown = [working_scores(model, other) for other in followed]
+        return Boosting(
+            objective=Likelihood(truth, self.n_jobs),
+            curvature=curvatures.parse(self.curvature),
+            blocks=self._make_blocks(model, truth, followed),
+            scores=working_scores(model, batch),
+            learning_rate=self.learning_rate,
+            followed=shown,
+            metric=None if evaluator is None else lambda: evaluator.value(shown[0].problem()),
+            callbacks=[CountRounds(self), *callbacks],
+            save=self.save,
+            first_round=plan.first_round,
+            history=plan.history,
+        )
+
+    def _early_stopping(
+        self, trainer: Boosting, plan: _Plan, evaluator: Evaluator | None
+    ) -> RestoreBest | None:
+        if self.early_stopping_rounds is None or evaluator is None or trainer.metric is None:
+            return None
+        stopping = EarlyStopping(
+            self.early_stopping_rounds, larger_is_better=evaluator.larger_is_better
+        )
+        restore = RestoreBest(stopping, trainer.blocks)
+        if plan.first_round:
+            restore.go_on(plan.history, plan.model, plan.first_round, trainer.metric())
+        trainer.callbacks = [*trainer.callbacks, restore]
+        return restore
+
+    def _run(self, trainer: Boosting, truth: Truth, model: Model, n_rounds: int) -> None:
+        """Train up to so many rounds, first ones included; leave no unfinished one behind."""
+        bar = ProgressBar(n_rounds) if self.verbose else None
+        if bar is not None:
+            trainer.callbacks = [*trainer.callbacks, bar]
+        try:
+            self.n_rounds_ = self._boost(trainer, truth, n_rounds)
+        except BaseException:
+            _drop_unfinished(model, self.n_rounds_)
+            raise
+        finally:
+            for function in model.growing:
+                function.release()
+            if bar is not None:
+                bar.close()
+
+    def _boost(self, trainer: Boosting, truth: Truth, n_rounds: int) -> int:
+        """Run a trainer up to so many rounds; return how many there are."""
+        return trainer.run(n_rounds)
+
+    # What an estimator says of itself.
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Raise ValueError at the first argument that makes no sense."""
+
+    @abstractmethod
+    def _new_model(self, batch: Batch, structure: Chain | Forest, n_labels: int) -> Model:
+        """A model without rounds."""
+
+    @abstractmethod
+    def _continued(self, old: Any) -> Model | None:
+        """A copy of a model, to be trained on; None if its class or its parts are others."""
+
+    @abstractmethod
+    def _make_blocks(self, model: Model, truth: Truth, followed: list[Batch]) -> list[Block]:
+        """What boosting moves in turn; ``followed`` batches have their scores kept up to date."""
+
+
+@dataclass(eq=False)
+class _Plan:
+    """What is to be trained, and what is there already."""
+
+    model: Model
+    first_round: int
+    history: dict[str, list[float]]
+
+
+def _drop_unfinished(model: Model, n_rounds: int) -> None:
+    """A round that was cut short leaves nothing behind."""
+    with suppress(ValueError):  # tables too large to be kept by round stay as they are
+        model.keep(n_rounds)
