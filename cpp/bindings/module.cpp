@@ -263,15 +263,17 @@ void bind(nb::module_& m, const char* problem_name) {
 
 }  // namespace
 
-void bind_features(nb::module_& m);  // features.cpp
-void bind_hidden(nb::module_& m);    // hidden.cpp
-void bind_sweep(nb::module_& m);     // sweep.cpp
+void bind_context_trees(nb::module_& m);  // context_trees.cpp
+void bind_features(nb::module_& m);       // features.cpp
+void bind_hidden(nb::module_& m);         // hidden.cpp
+void bind_sweep(nb::module_& m);          // sweep.cpp
 
 NB_MODULE(_native, m) {
   m.doc() = "The compiled core of crfx. Use crfx.inference.";
   nb::exception<crfx::InputError>(m, "InputError", PyExc_ValueError);
   bind<float>(m, "Problem32");
   bind<double>(m, "Problem64");
+  bind_context_trees(m);
   bind_features(m);
   bind_hidden(m);
   bind_sweep(m);

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from crfx.estimators.hidden_unit import HiddenUnitCRF
     from crfx.estimators.linear import LinearCRF
     from crfx.estimators.loading import load
+    from crfx.estimators.treecrf import TreeCRF
     from crfx.trainers.callbacks import Checkpoint
     from crfx.trainers.induction import FeatureInduction
 
@@ -42,6 +43,7 @@ __all__ = [
     "FeatureInduction",
     "HiddenUnitCRF",
     "LinearCRF",
+    "TreeCRF",
     "__version__",
     "load",
 ]
@@ -53,6 +55,7 @@ _HOMES = {
     "GBCRF": "crfx.estimators.gbcrf",
     "HiddenUnitCRF": "crfx.estimators.hidden_unit",
     "LinearCRF": "crfx.estimators.linear",
+    "TreeCRF": "crfx.estimators.treecrf",
     "load": "crfx.estimators.loading",
 }
 

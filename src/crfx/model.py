@@ -13,13 +13,14 @@ from crfx.batch import Batch
 from crfx.features import take_rows
 from crfx.inference.problem import Problem
 from crfx.potentials.additive import AdditiveFunction, Function
+from crfx.potentials.context_trees import ContextTrees
 from crfx.potentials.newton import linear_features
 from crfx.potentials.sum import add_scores, wider
 from crfx.potentials.transitions import Tables
 from crfx.scores import FloatArray, Scores, Sharing
 from crfx.structures import Chain, Forest
 
-EdgeFamily = Literal["table", "linear", "trees"] | None
+EdgeFamily = Literal["table", "linear", "trees", "context"] | None
 
 
 @dataclass(eq=False)
@@ -28,12 +29,13 @@ class Model:
 
     ``edge`` holds a table (or one per type) for "table", and the boosted weights (types, features +
     1, entries) for "linear".  It is None where ``edge_functions`` (one per type) score the edges:
-    those of "trees", and the linear ones of parametric models.
+    those of "trees", and the linear ones of parametric models.  With "context" there are no edges
+    beside ``node``: that is a function of features and of the labels before, and scores both.
     """
 
     order: int
     n_labels: int
-    node: Function
+    node: Function | ContextTrees
     edge_family: EdgeFamily = None
     edge: Tables | None = None
     edge_functions: Sequence[Function] | None = None
@@ -98,12 +100,19 @@ class Model:
         return add_scores(own, self.own_sharing, under, self.base.sharing, batch)
 
     def _own_scores(self, batch: Batch, structure: Chain | Forest, n_rounds: int | None) -> Scores:
-        node = self.node.scores(batch.X, batch.n_rows, n_rounds)
+        node, edge = self._part_scores(batch, structure, n_rounds)
         ends = {} if self.ends is None else dict(self.ends.at_round(n_rounds))
         if batch.parents is not None:
             ends.pop("end", None)
-        edge = self._edge_scores(batch, structure, n_rounds)
         return Scores(node, edge, ends.get("start"), ends.get("end"))
+
+    def _part_scores(
+        self, batch: Batch, structure: Chain | Forest, n_rounds: int | None
+    ) -> tuple[FloatArray, FloatArray | None]:
+        if isinstance(self.node, ContextTrees):
+            return self.node.part_scores(batch, structure, n_rounds)
+        node = self.node.scores(batch.X, batch.n_rows, n_rounds)
+        return node, self._edge_scores(batch, structure, n_rounds)
 
     def _edge_scores(
         self, batch: Batch, structure: Chain | Forest, n_rounds: int | None
@@ -187,7 +196,7 @@ class Model:
                 part.keep(n_rounds)
 
     @property
-    def functions(self) -> list[Function]:
+    def functions(self) -> list[Function | ContextTrees]:
         """All functions of the features: of nodes, then of edges by type."""
         return [self.node, *(self.edge_functions or ())]
 

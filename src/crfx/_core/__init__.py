@@ -4,8 +4,11 @@ The one door to the compiled module: everything else imports the core from here.
 """
 
 from crfx._core._native import (
+    Bins,
     Chains,
+    ContextTrees,
     FeatureNames,
+    FeatureRows,
     HiddenSweeps,
     InputError,
     Problem32,
@@ -15,6 +18,7 @@ from crfx._core._native import (
     available_threads,
     event_curvature,
     expectation,
+    grow_context_trees,
     hidden_gradient,
     hidden_scores,
     instruction_set,
@@ -29,8 +33,11 @@ from crfx._core._native import (
 )
 
 __all__ = [
+    "Bins",
     "Chains",
+    "ContextTrees",
     "FeatureNames",
+    "FeatureRows",
     "HiddenSweeps",
     "InputError",
     "Problem32",
@@ -40,6 +47,7 @@ __all__ = [
     "available_threads",
     "event_curvature",
     "expectation",
+    "grow_context_trees",
     "hidden_gradient",
     "hidden_scores",
     "instruction_set",

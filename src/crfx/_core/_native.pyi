@@ -1,6 +1,6 @@
 """The compiled core of crfx. Use crfx.inference."""
 
-from typing import Annotated, overload
+from typing import Annotated, Any, overload
 
 import numpy
 from numpy.typing import NDArray
@@ -83,6 +83,38 @@ class Problem64:
     """A scored batch; see crfx.inference.problem."""
 
     def __init__(self, node: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], edge: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], parents: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)] | None, edge_types: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)] | None, start: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, end: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, order: int, sharing: str) -> None: ...
+
+class FeatureRows:
+    """Rows of features that trees ask of."""
+
+    @overload
+    def __init__(self, values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)], first: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], n_features: int, n_base: int) -> None: ...
+
+    @overload
+    def __init__(self, starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)], n_features: int) -> None: ...
+
+class Bins:
+    """Features as small numbers, by which trees look for splits."""
+
+    def __init__(self, rows: FeatureRows, is_category: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', writable=False)], n_threads: int) -> None: ...
+
+    @property
+    def bytes(self) -> int: ...
+
+class ContextTrees:
+    """Trees over features and the labels before."""
+
+    def __init__(self, starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], features: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)], left: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)], right: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)], thresholds: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)], missing_left: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', writable=False)], sets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], words: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', writable=False)], set_sizes: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)]) -> None: ...
+
+    def add_scores(self, n_trees: int, rows: FeatureRows, has_context: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', writable=False)], *, n_labels: int, order: int, step: float, edge: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C')] | None, node: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C')] | None, n_threads: int) -> None:
+        """
+        Adds step times the scores of the first trees to edge (rows x contexts x labels) and node (rows x labels), both flat.
+        """
+
+def grow_context_trees(bins: Bins, *, n_labels: int, order: int, has_context: NDArray[numpy.uint8], edge: NDArray[numpy.float32], edge_curvature: NDArray[numpy.float32] | None, node: NDArray[numpy.float32], node_curvature: NDArray[numpy.float32] | None, weights: NDArray[numpy.float32] | None, chosen: NDArray[numpy.int32], max_leaves: int, l2: float, min_child_weight: float, trimming: float, n_threads: int) -> tuple[NDArray[Any], ...]:
+    """
+    Grows a tree per label; returns the arrays that ContextTrees takes, gains and weights.
+    """
 
 class FeatureNames:
     """Numbers the names of features; by their hash, where n_hashed is not 0."""

@@ -68,7 +68,7 @@ def new_model(crf: GBCRF, batch: Batch, structure: Chain | Forest, n_labels: int
 def check_table_size(crf: Any, n_labels: int, n_types: int | None) -> None:
     """Raise ValueError where edge tables would not fit into memory."""
     size = n_labels ** (int(crf.order) + 1)
-    if crf.edges is not None and size > MOST_ENTRIES:
+    if getattr(crf, "edges", "context") is not None and size > MOST_ENTRIES:
         raise ValueError(
             f"order={crf.order} with {n_labels} labels needs edge tables of {n_labels}^"
             f"{crf.order + 1} = {size:.3g} entries; at most {MOST_ENTRIES:.3g} fit: use a lower "

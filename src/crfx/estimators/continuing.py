@@ -22,7 +22,9 @@ def continued(old: Any, new: Any) -> Model | None:
     if not _has_shape(model, new):
         return None
     functions = [_grown(function, new) for function in model.growing]
-    tables = [_copied(part, old.n_rounds_, table_l2(new)) for part in (model.edge, model.ends)]
+    tables = [
+        copied_tables(part, old.n_rounds_, table_l2(new)) for part in (model.edge, model.ends)
+    ]
     return Model(
         order=model.order,
         n_labels=model.n_labels,
@@ -58,7 +60,8 @@ def _grown(function: AdditiveFunction, new: Any) -> AdditiveFunction:
     return BoostedTrees(fresh.learner, function.n_outputs, function.raw)
 
 
-def _copied(tables: Tables | None, n_rounds: int, l2: float) -> Tables | None:
+def copied_tables(tables: Tables | None, n_rounds: int, l2: float) -> Tables | None:
+    """The same tables with the same rounds, to be trained on with another penalty."""
     if tables is None:
         return None
     rounds = tables.rounds()

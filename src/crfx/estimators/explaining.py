@@ -53,7 +53,8 @@ class ExplainedTrees(LabellingEstimator):
         self._check_rounds(n_rounds)
         data = read_input(X, lengths, parents, edge_types, columns=self.columns_)
         self.model_.use_threads(thread_count(self.n_jobs))
-        matrix = self.model_.node.learner.matrix(data.batch.X)  # type: ignore[attr-defined]
+        node: Any = self.model_.node
+        matrix = node.learner.matrix(data.batch.X)
         return data.split(ensemble.contributions(matrix, n_rounds))
 
     def _node_ensemble(self) -> Any:

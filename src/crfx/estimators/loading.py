@@ -19,6 +19,7 @@ from crfx.estimators.hidden_state import pack_training, unpack_training
 from crfx.estimators.hidden_unit import HiddenUnitCRF
 from crfx.estimators.linear import LinearCRF
 from crfx.estimators.packing import pack_model, unpack_model
+from crfx.estimators.treecrf import TreeCRF
 from crfx.features import Columns, HashedVocabulary, Vocabulary
 from crfx.io.model_file import Contents, read, write
 from crfx.trainers.induction import FeatureInduction
@@ -27,10 +28,21 @@ CLASSES: dict[str, Callable[..., Any]] = {
     "GBCRF": GBCRF,
     "HiddenUnitCRF": HiddenUnitCRF,
     "LinearCRF": LinearCRF,
+    "TreeCRF": TreeCRF,
 }
-COUNTS = {"GBCRF": "n_rounds", "HiddenUnitCRF": "n_iter", "LinearCRF": "n_iter"}
+COUNTS = {
+    "GBCRF": "n_rounds",
+    "HiddenUnitCRF": "n_iter",
+    "LinearCRF": "n_iter",
+    "TreeCRF": "n_rounds",
+}
 """What the training of an estimator is counted in."""
-FUNCTIONS = {"GBCRF": "trees", "HiddenUnitCRF": "hidden", "LinearCRF": "linear"}
+FUNCTIONS = {
+    "GBCRF": "trees",
+    "HiddenUnitCRF": "hidden",
+    "LinearCRF": "linear",
+    "TreeCRF": "context",
+}
 """What scores its nodes."""
 
 
@@ -99,7 +111,7 @@ def _unpack(contents: Contents) -> Any:
         name: [np.nan if entry is None else float(entry) for entry in entries]
         for name, entries in values["history"].items()
     }
-    if isinstance(estimator, HiddenUnitCRF | LinearCRF):
+    if isinstance(estimator, HiddenUnitCRF | LinearCRF | TreeCRF):
         estimator._check_parameters()
     if values["model"].get("functions", "trees") != FUNCTIONS[values["class"]]:
         raise ValueError(f"its scores are not those of a {values['class']}")

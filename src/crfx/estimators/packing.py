@@ -13,13 +13,15 @@ from crfx.io.model_file import Contents
 from crfx.model import Model
 from crfx.potentials import tree_format
 from crfx.potentials.additive import Function
+from crfx.potentials.context_trees import ContextShape, ContextTrees
 from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
 from crfx.potentials.linear import LinearFunction, WeightPattern
 from crfx.potentials.transitions import Tables
+from crfx.potentials.tree_arrays import NAMES, TreeArrays
 from crfx.potentials.trees import BoostedTrees
 from crfx.potentials.xgboost_learner import XGBoostLearner
 
-MOST_ORDER, MOST_TYPES = 100, 100_000
+MOST_ORDER, MOST_TYPES, MOST_NEIGHBOURS = 100, 100_000, 100_000
 """What a file may say; beyond them it is broken."""
 
 
@@ -29,6 +31,9 @@ def pack_model(model: Model, prefix: str, contents: Contents) -> dict[str, Any]:
     for name, function in _named_functions(model):
         if isinstance(function, LinearFunction):
             _pack_linear(function, f"{prefix}{name}", contents)
+        elif isinstance(function, ContextTrees):
+            for part in NAMES:
+                contents.arrays[f"{prefix}{name}.{part}"] = getattr(function.trees, part)
         elif isinstance(function, HiddenUnitFunction):
             contents.arrays[f"{prefix}{name}.weights"] = function.weights
         elif not isinstance(function, BoostedTrees):
@@ -37,7 +42,7 @@ def pack_model(model: Model, prefix: str, contents: Contents) -> dict[str, Any]:
             contents.blobs[f"{prefix}{name}"] = function.raw
     packed: dict[str, Any] = {
         "functions": kind,
-        "n_rounds": model.n_rounds if kind == "trees" else 0,
+        "n_rounds": model.n_rounds if kind in ("trees", "context") else 0,
         "order": int(model.order),
         "n_labels": model.n_labels,
         "edges": model.edge_family,
@@ -51,6 +56,11 @@ def pack_model(model: Model, prefix: str, contents: Contents) -> dict[str, Any]:
             "n_hidden": shape.n_hidden,
             "activation": shape.activation,
             "skip": shape.skip,
+        }
+    if isinstance(model.node, ContextTrees):
+        packed["context"] = {
+            "window": list(model.node.shape.window),
+            "is_sparse": bool(model.node.shape.is_sparse),
         }
     for part, tables in (("edge", model.edge), ("ends", model.ends)):
         if tables is None:
@@ -69,7 +79,7 @@ def unpack_model(packed: dict[str, Any], prefix: str, contents: Contents, n_feat
     n_labels, order, n_types = int(packed["n_labels"]), int(packed["order"]), packed["n_types"]
     n_rounds = int(packed["n_rounds"])
     family = packed["edges"]
-    if family not in ("table", "linear", "trees", None):
+    if family not in ("table", "linear", "trees", "context", None):
         raise ValueError(f"unknown edges {family!r}")
     # Before anything grows with them: a small file must not ask for much memory or time.
     if not (1 <= order <= MOST_ORDER and n_labels >= 1 and n_rounds >= 0):
@@ -89,10 +99,15 @@ def unpack_model(packed: dict[str, Any], prefix: str, contents: Contents, n_feat
             return _hidden(contents, f"{prefix}{name}", n_outputs, n_columns, packed["hidden"])
         return _trees(contents, f"{prefix}{name}", n_outputs, n_columns, n_rounds)
 
+    node: Function | ContextTrees
+    if kind == "context":
+        node = _context(contents, f"{prefix}node", packed, n_features)
+    else:
+        node = function("node", n_labels, n_features)
     model = Model(
         order=order,
         n_labels=n_labels,
-        node=function("node", n_labels, n_features),
+        node=node,
         edge_family=family,
         n_types=n_types,
         is_forest=_is_forest(packed),
@@ -111,7 +126,10 @@ def unpack_model(packed: dict[str, Any], prefix: str, contents: Contents, n_feat
     }
     model.edge = _tables(packed["tables"].get("edge"), f"{prefix}edge", contents, shapes, n_rounds)
     model.ends = _tables(packed["tables"].get("ends"), f"{prefix}ends", contents, shapes, n_rounds)
-    if (model.edge is None) != (family is None or model.edge_functions is not None):
+    no_table = family in (None, "context") or model.edge_functions is not None
+    if (family == "context") != (kind == "context"):
+        raise ValueError(f"edges {family!r} do not go with {kind}")
+    if (model.edge is None) != no_table:
         raise ValueError("its edge tables are missing")
     if "base" in packed:
         model.base = unpack_model(packed["base"], f"{prefix}base.", contents, n_features)
@@ -133,6 +151,23 @@ def _trees(
     if n_rounds != (0 if raw is None else tree_format.n_rounds(raw)):
         raise ValueError(f"the trees {name} are not those of {n_rounds} rounds")
     return BoostedTrees(XGBoostLearner(), n_outputs, raw)
+
+
+def _context(
+    contents: Contents, name: str, packed: dict[str, Any], n_features: int
+) -> ContextTrees:
+    left, right = packed["context"]["window"]
+    n_labels, order = int(packed["n_labels"]), int(packed["order"])
+    if not (0 <= left <= MOST_NEIGHBOURS and 0 <= right <= MOST_NEIGHBOURS):
+        raise ValueError(f"it has a window of {left} and {right} neighbours")
+    shape = ContextShape(
+        n_labels, order, (int(left), int(right)), bool(packed["context"]["is_sparse"])
+    )
+    trees = TreeArrays(*(contents.arrays[f"{name}.{part}"] for part in NAMES))
+    trees.check(shape.n_columns(n_features), n_labels, order)
+    if trees.n_trees != int(packed["n_rounds"]) * n_labels:
+        raise ValueError(f"its trees are not those of {packed['n_rounds']} rounds")
+    return ContextTrees(shape, _rounds=[trees])
 
 
 def _pack_linear(function: LinearFunction, name: str, contents: Contents) -> None:
@@ -195,6 +230,8 @@ def _linear(contents: Contents, name: str, n_outputs: int, n_columns: int) -> Li
 def _kind(model: Model) -> str:
     if isinstance(model.node, HiddenUnitFunction):
         return "hidden"
+    if isinstance(model.node, ContextTrees):
+        return "context"
     return "linear" if isinstance(model.node, LinearFunction) else "trees"
 
 
@@ -215,7 +252,7 @@ def _hidden(
     return HiddenUnitFunction(shape, weights)
 
 
-def _named_functions(model: Model) -> list[tuple[str, Function]]:
+def _named_functions(model: Model) -> list[tuple[str, Function | ContextTrees]]:
     names = ["node", *(f"edge{kind}" for kind in range(len(model.edge_functions or ())))]
     return list(zip(names, model.functions, strict=True))
 

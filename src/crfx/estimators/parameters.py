@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from crfx.estimators.gbcrf import GBCRF
     from crfx.estimators.hidden_unit import HiddenUnitCRF
     from crfx.estimators.linear import LinearCRF
+    from crfx.estimators.treecrf import TreeCRF
 
 OWN_PARAMS = {
     "eta",
@@ -44,15 +45,34 @@ def check_parameters(crf: GBCRF) -> None:
     _check_common(crf)
     _check_whole("n_estimators", crf.n_estimators, 0)
     _check_whole("max_bin", crf.max_bin, 2)
-    for name in ("learning_rate", "subsample"):
-        value = getattr(crf, name)
-        if not _is_number(value) or not 0 < value <= 1:
-            raise ValueError(f"{name} is {value!r}: it must lie in (0, 1]")
+    _check_shares(crf, ("learning_rate", "subsample"))
     for name in ("edge_l2", "reg_lambda", "min_child_weight"):
         _check_not_negative(name, getattr(crf, name))
     _check_choice("edges", crf.edges, ("table", "linear", "trees", None))
     curvatures.parse(crf.curvature)
     _check_tree_params(crf)
+
+
+def check_treecrf_parameters(crf: TreeCRF) -> None:
+    """Raise ValueError at the first argument that makes no sense."""
+    _check_common(crf)
+    _check_whole("n_estimators", crf.n_estimators, 0)
+    _check_whole("max_leaves", crf.max_leaves, 1)
+    _check_whole("pseudo_likelihood_rounds", crf.pseudo_likelihood_rounds, 0)
+    _check_shares(crf, ("learning_rate", "subsample"))
+    for name in ("reg_lambda", "min_child_weight"):
+        _check_not_negative(name, getattr(crf, name))
+    trimming = crf.influence_trimming
+    if not _is_number(trimming) or not 0 <= trimming < 1:
+        raise ValueError(f"influence_trimming is {trimming!r}: it must be 0 or more and below 1")
+    curvatures.parse(crf.curvature)
+
+
+def _check_shares(crf: Any, names: tuple[str, ...]) -> None:
+    for name in names:
+        value = getattr(crf, name)
+        if not _is_number(value) or not 0 < value <= 1:
+            raise ValueError(f"{name} is {value!r}: it must lie in (0, 1]")
 
 
 def check_linear_parameters(crf: LinearCRF) -> None:

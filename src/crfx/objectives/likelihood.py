@@ -190,10 +190,7 @@ class Likelihood:
         assert free.edge is not None
         p, truth = free.edge, self.truth
         curved: dict[str, FloatArray] = {}
-        if curvature is not None and curvature.first_order:
-            curved = {"edge": np.zeros_like(p)}
-            curved["edge"][truth.structure.edge_rows(truth.batch)] = 1.0
-        elif curvature is not None:
+        if curvature is not None and not curvature.first_order:
             gamma = free.edge_gamma
             curved = {"edge": event_curvature(p, gamma, curvature.factor, self.n_jobs)}
         if clamped is not None and truth.partial is not None:
@@ -201,6 +198,8 @@ class Likelihood:
             p[truth.partial.rows] -= clamped.edge
         self._weigh(p, *curved.values())
         truth.uses("edge", p, problem.sharing).subtract_from(p)
+        if curvature is not None and curvature.first_order:
+            curved = {"edge": truth.edge_weights(p.shape)}
         return {"edge": p}, curved
 
     def _ends(self, at: Sums) -> Slopes:

@@ -119,6 +119,16 @@ class Truth:
         }
         return found[name](batch)
 
+    def edge_weights(self, shape: tuple[int, ...]) -> FloatArray:
+        """(rows, K, ..., K) of that shape: the weight of each row's instance, 0 where no edge ends.
+
+        A view of one number per row: not to be written to.
+        """
+        rows = self.rows_with("edge", self.batch)
+        weights = np.zeros(self.batch.n_rows, np.float32)
+        weights[rows] = 1.0 if self.row_weights is None else self.row_weights[rows]
+        return np.broadcast_to(weights.reshape((-1,) + (1,) * (len(shape) - 1)), shape)
+
     def take(self, instances: IntArray) -> tuple[Truth, IntArray]:
         """The truth of some instances, in the order given, and their rows in the whole."""
         part = Part.of(self.batch, instances)

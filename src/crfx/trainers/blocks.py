@@ -7,7 +7,7 @@ a change of the scores.  What it proposes is kept once the trainer has settled t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,8 +22,12 @@ from crfx.potentials.newton import newton_step
 from crfx.potentials.transitions import Tables
 from crfx.scores import FloatArray, IntArray
 
-Changes = dict[str, FloatArray]
-"""What to add to the scores, by name: node, edge, start, end."""
+Adder = Callable[[FloatArray, float], None]
+Changes = Mapping[str, FloatArray | Adder]
+"""What to add to the scores, by name: node, edge, start, end.
+
+An array; or, where that would take too much memory, a function that adds a step to an array.
+"""
 
 
 Sampler = Callable[[int], npt.NDArray[np.bool_] | None]
@@ -181,12 +185,12 @@ class EdgeFunctionBlock(Block):
     def propose(self, evaluation: Evaluation, number: int) -> Proposal:
         """Fit one function per table entry, on the rows where an edge of its type ends."""
         gradient, curvature = evaluation.gradient["edge"], evaluation.curvature["edge"]
-        _leave_out(self.sample(number), gradient, curvature)
-        table = gradient.shape[1:]
-        found = [
-            function.propose(_flat(gradient[rows]), _flat(curvature[rows]), number)
-            for function, rows in zip(self.functions, self.rows.by_type, strict=True)
-        ]
+        table, sampled = gradient.shape[1:], self.sample(number)
+        found = []
+        for function, rows in zip(self.functions, self.rows.by_type, strict=True):
+            slope, curved = _flat(gradient[rows]), _flat(curvature[rows])
+            _leave_out(None if sampled is None else sampled[rows], slope, curved)
+            found.append(function.propose(slope, curved, number))
 
         def accept(step: float) -> None:
             for addition in found:
@@ -277,8 +281,8 @@ class JointBlock(Block):
             other.accept(step)
 
         return Proposal(
-            one.changes | other.changes,
-            [a | b for a, b in zip(one.followed, other.followed, strict=True)],
+            {**one.changes, **other.changes},
+            [{**a, **b} for a, b in zip(one.followed, other.followed, strict=True)],
             accept,
             lambda step: one.penalty(step) + other.penalty(step),
         )

@@ -57,6 +57,10 @@ class WorkingScores:
     def add_instead(self, changes: Changes, step: float) -> None:
         """Add ``step`` times the changes to what was there before they were last added."""
         for name, change in changes.items():
+            if callable(change):
+                np.copyto(self.arrays[name], self._before[name])
+                change(self.arrays[name], step)
+                continue
             np.multiply(change, np.float32(step), out=self.arrays[name])
             self.arrays[name] += self._before[name]
 
@@ -93,6 +97,7 @@ class Boosting:
     _pending: _Pending | None = None
     _halvings: int = 0
     _gamma: float | None = None
+    is_stopped: bool = False
 
     def run(self, n_rounds: int) -> int:
         """Train up to ``n_rounds`` rounds, first ones included; return how many there are."""
@@ -108,6 +113,7 @@ class Boosting:
                 if evaluation.mean_gamma is not None:
                     self._gamma = evaluation.mean_gamma
                 self._take(block, evaluation, number)
+                del evaluation  # its arrays are the largest there are; free before the next
             number += 1
         if number > self.first_round:
             self._finish(number, self._settled(()).value, begin)
@@ -173,4 +179,5 @@ class Boosting:
             entries += [np.nan] * (n_rounds - 1 - len(entries))
             entries.append(record.get(name, np.nan))
         progress = Progress(n_rounds, self.history, self.save)
-        return any_stops(self.callbacks, progress)
+        self.is_stopped = any_stops(self.callbacks, progress)
+        return self.is_stopped

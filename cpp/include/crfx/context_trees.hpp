@@ -1,0 +1,109 @@
+// Trees that ask for the features of a position and for the labels before it (Dietterich et al.
+// 2004): F^k(context, x), one ensemble per label k.
+//
+// A context is the tuple of the `order` labels before a position, numbered with the oldest label
+// first. A position that has not so many before it has the context "none", and no other.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "crfx/bins.hpp"
+
+namespace crfx {
+
+struct ContextShape {
+  int64_t n_labels = 0;
+  int order = 1;
+
+  int64_t n_contexts() const {
+    int64_t n = 1;
+    for (int k = 0; k < order; ++k) n *= n_labels;
+    return n;
+  }
+  // The label at a place of a context, place 0 being the oldest; n_labels in the context "none".
+  int64_t label_at(int64_t context, int place) const {
+    if (context == n_contexts()) return n_labels;
+    for (int k = order - 1; k > place; --k) context /= n_labels;
+    return context % n_labels;
+  }
+};
+
+// Trees one after the other, nodes of a tree one after the other, children after their parent.
+struct ContextTrees {
+  static constexpr int32_t kLeaf = -1;
+  // features: kLeaf; the number of a feature; or -2 - place, where a node asks for a label.
+  std::vector<int64_t> starts{0};     // trees + 1
+  std::vector<int32_t> features;      // nodes
+  std::vector<int32_t> left, right;   // nodes, counted from the first of the tree
+  std::vector<float> thresholds;      // numbers below go left; NaN where a set decides
+  std::vector<uint8_t> missing_left;  // nodes
+  std::vector<int64_t> sets;          // nodes: where the set begins in `words`, or -1
+  std::vector<uint64_t> words;        // sets of categories or labels that go left, 64 to a word
+  std::vector<int32_t> set_sizes;     // nodes: words of the set
+  std::vector<float> values;          // leaves: the score; other nodes: 0
+  std::vector<float> gains, weights;  // nodes: what the split gained; sum of curvatures
+
+  int64_t n_trees() const { return static_cast<int64_t>(starts.size()) - 1; }
+  void append(const ContextTrees& others);
+};
+
+// The same, viewed, with the contexts that reach every leaf.
+struct ContextTreesView {
+  const int64_t* starts;
+  int64_t n_trees;
+  const int32_t *features, *left, *right;
+  const float* thresholds;
+  const uint8_t* missing_left;
+  const int64_t* sets;
+  const uint64_t* words;
+  const int32_t* set_sizes;
+  const float* values;
+
+  static ContextTreesView of(const ContextTrees& trees);
+
+  bool asks_label(int64_t node) const { return features[node] < ContextTrees::kLeaf; }
+  static int place_of(int32_t feature) { return -2 - feature; }
+  bool has(int64_t node, int64_t entry) const {
+    const int64_t word = entry / 64;
+    return entry >= 0 && word < set_sizes[node] && (words[sets[node] + word] >> (entry % 64) & 1);
+  }
+  // Where a node that asks for a feature sends its value.
+  bool goes_left(int64_t node, float x) const {
+    if (x != x) return missing_left[node] != 0;
+    return sets[node] < 0 ? x < thresholds[node] : has(node, static_cast<int64_t>(x));
+  }
+};
+
+// What a round is fitted to: gradient and curvature of every F^k(context, x).
+struct ContextSlopes {
+  const uint8_t* has_context;   // rows: whether there are so many labels before
+  const float* edge;            // rows x contexts x labels: gradient where there are
+  const float* edge_curvature;  // the same, or null: the weight of the row
+  const float* node;            // rows x labels: gradient where there are not
+  const float* node_curvature;  // the same, or null
+  const float* weights;         // rows, or null: 1
+};
+
+struct ContextGrowth {
+  int max_leaves = 8;
+  double l2 = 0, min_child_weight = 0;
+  double trimming = 0;  // share of the absolute gradient whose rows need not be searched
+};
+
+// Grows one tree per label, best split first, to lower sum g d + (h + l2) d^2 / 2, on the rows
+// given. A node is a set of rows times a set of contexts, so rows are never copied per context: a
+// node costs rows x features, and rows x contexts once.
+ContextTrees grow_context_trees(const Bins& bins, const FeatureRows& rows,
+                                const ContextShape& shape, const ContextSlopes& slopes,
+                                const int32_t* chosen, int64_t n_chosen,
+                                const ContextGrowth& growth, int n_threads);
+
+// Adds `step` times the scores of trees [0, n_trees), which are one per label in turn, to edge
+// (rows x contexts x labels) and node (rows x labels), in the order of the trees. Either may be
+// null. A tree is walked once per row, whatever the number of contexts.
+void add_context_scores(const ContextTreesView& trees, const FeatureRows& rows,
+                        const ContextShape& shape, const uint8_t* has_context, float step,
+                        float* edge, float* node, int n_threads);
+
+}  // namespace crfx

@@ -1,0 +1,174 @@
+#include "crfx/bins.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "crfx/errors.hpp"
+#include "crfx/parallel.hpp"
+
+namespace crfx {
+namespace {
+
+constexpr float kInfinite = std::numeric_limits<float>::infinity();
+
+// A number above a and not above b: half way, where that is such a number.
+float between(float a, float b) {
+  if (a == -kInfinite) return -std::numeric_limits<float>::max();  // "outside" is below all numbers
+  const float middle = a + (b - a) / 2;
+  return middle > a && middle <= b ? middle : b;
+}
+
+// Cuts between the values of a column, at most kMostBins - 1. Sorts them.
+std::vector<float> find_cuts(std::vector<float>& values) {
+  std::sort(values.begin(), values.end());
+  std::vector<float> cuts;
+  size_t n_distinct = 0;
+  for (size_t k = 0; k < values.size(); ++k) n_distinct += k == 0 || values[k] != values[k - 1];
+  const bool few = n_distinct <= static_cast<size_t>(Bins::kMostBins);
+  double filled = 0;  // rows in the bin that is being filled
+  double rows_left = static_cast<double>(values.size());
+  for (size_t k = 1; k < values.size(); ++k) {
+    ++filled;
+    if (values[k] == values[k - 1]) continue;
+    // What is left is shared out among the bins that are left: a frequent value takes no other's.
+    const double bins_left =
+        static_cast<double>(Bins::kMostBins) - static_cast<double>(cuts.size());
+    if (!few && (bins_left <= 1 || filled < rows_left / bins_left)) continue;
+    cuts.push_back(between(values[k - 1], values[k]));
+    rows_left -= filled;
+    filled = 0;
+  }
+  return cuts;
+}
+
+int64_t bin_of_number(const std::vector<float>& cuts, float value) {
+  return 1 + (std::upper_bound(cuts.begin(), cuts.end(), value) - cuts.begin());
+}
+
+int64_t bin_of_category(float value) { return 1 + static_cast<int64_t>(value); }
+
+}  // namespace
+
+RowReader::RowReader(const FeatureRows& rows) : rows_(rows) {
+  if (rows.is_sparse())
+    spread_.assign(static_cast<size_t>(rows.n_features), std::numeric_limits<float>::quiet_NaN());
+}
+
+const float* RowReader::read(int64_t row) {
+  if (!rows_.is_sparse()) return rows_.values + rows_.first[row];
+  const auto fill = [&](int64_t of, bool shown) {
+    for (int64_t e = rows_.starts[of]; e < rows_.starts[of + 1]; ++e)
+      spread_[static_cast<size_t>(rows_.indices[e])] =
+          shown ? rows_.values[e] : std::numeric_limits<float>::quiet_NaN();
+  };
+  if (shown_ >= 0) fill(shown_, false);
+  fill(row, true);
+  shown_ = row;
+  return spread_.data();
+}
+
+Bins::Bins(const FeatureRows& rows, const uint8_t* is_category, int n_threads) : rows_(rows) {
+  const int64_t n_base = rows.is_sparse() ? rows.n_features : rows.n_base;
+  categories_.assign(is_category, is_category + n_base);
+  cuts_.resize(static_cast<size_t>(n_base));
+  if (rows.is_sparse())
+    find_sparse();
+  else
+    find_dense(n_threads);
+}
+
+void Bins::find_dense(int n_threads) {
+  const int64_t n_base = rows_.n_base, n = rows_.n_values / std::max<int64_t>(1, n_base);
+  codes_.resize(static_cast<size_t>(rows_.n_values));
+  std::vector<int64_t> counts(static_cast<size_t>(n_base));
+  for_chunks(n_base, n_threads, [&](int64_t f, Workspace&) {
+    std::vector<float> column;
+    column.reserve(static_cast<size_t>(n));
+    for (int64_t k = 0; k < n; ++k)
+      if (const float x = rows_.values[k * n_base + f]; !std::isnan(x)) column.push_back(x);
+    std::vector<float>& cuts = cuts_[static_cast<size_t>(f)];
+    const bool named = categories_[static_cast<size_t>(f)] != 0;
+    int64_t most = 0;
+    if (!named) cuts = find_cuts(column);
+    for (int64_t k = 0; k < n; ++k) {
+      const float x = rows_.values[k * n_base + f];
+      int64_t bin = 0;
+      if (!std::isnan(x)) bin = named ? bin_of_category(x) : bin_of_number(cuts, x);
+      if (bin < 0 || bin > kMostBins) throw InputError("a column has too many categories");
+      most = std::max(most, bin);
+      codes_[static_cast<size_t>(k * n_base + f)] = static_cast<uint8_t>(bin);
+    }
+    counts[static_cast<size_t>(f)] = 1 + (named ? most : static_cast<int64_t>(cuts.size()) + 1);
+  });
+  offsets_.assign(1, 0);
+  for (int64_t f = 0; f < rows_.n_features; ++f)
+    offsets_.push_back(offsets_.back() + counts[static_cast<size_t>(f % n_base)]);
+}
+
+void Bins::find_sparse() {
+  const int64_t n_entries = rows_.starts[rows_.n_rows];
+  std::vector<int64_t> begin(static_cast<size_t>(rows_.n_features) + 1, 0);
+  for (int64_t e = 0; e < n_entries; ++e) ++begin[static_cast<size_t>(rows_.indices[e]) + 1];
+  for (size_t f = 1; f < begin.size(); ++f) begin[f] += begin[f - 1];
+  std::vector<float> by_column(static_cast<size_t>(n_entries));
+  std::vector<int64_t> at(begin.begin(), begin.end() - 1);
+  for (int64_t e = 0; e < n_entries; ++e)
+    by_column[static_cast<size_t>(at[static_cast<size_t>(rows_.indices[e])]++)] = rows_.values[e];
+  offsets_.assign(1, 0);
+  for (size_t f = 0; f + 1 < begin.size(); ++f) {
+    std::vector<float> column;
+    for (int64_t e = begin[f]; e < begin[f + 1]; ++e)
+      if (const float x = by_column[static_cast<size_t>(e)]; !std::isnan(x)) column.push_back(x);
+    cuts_[f] = find_cuts(column);
+    offsets_.push_back(offsets_.back() + 2 + static_cast<int64_t>(cuts_[f].size()));
+  }
+  if (offsets_.back() > std::numeric_limits<uint32_t>::max())
+    throw InputError("the features have too many values in all");
+  cells_.resize(static_cast<size_t>(n_entries));
+  for (int64_t e = 0; e < n_entries; ++e) {
+    const auto f = static_cast<size_t>(rows_.indices[e]);
+    const float x = rows_.values[e];
+    cells_[static_cast<size_t>(e)] =
+        static_cast<uint32_t>(offsets_[f] + (std::isnan(x) ? 0 : bin_of_number(cuts_[f], x)));
+  }
+}
+
+float Bins::upper_limit(int64_t feature, int64_t bin) const {
+  const std::vector<float>& cuts = cuts_[base(feature)];
+  return bin <= static_cast<int64_t>(cuts.size()) ? cuts[static_cast<size_t>(bin - 1)] : kInfinite;
+}
+
+int64_t Bins::bytes() const {
+  return static_cast<int64_t>(codes_.size() + cells_.size() * sizeof(uint32_t) +
+                              offsets_.size() * sizeof(int64_t));
+}
+
+void Bins::add(const int32_t* rows, const float* g, const float* h, int64_t n,
+               Cell* histogram) const {
+  typedef double Pair __attribute__((vector_size(16)));  // one load and one store for both sums
+  auto* cells = reinterpret_cast<Pair*>(histogram);
+  const int64_t* offsets = offsets_.data();
+  const int64_t n_features = rows_.n_features;
+  for (int64_t p = 0; p < n; ++p) {
+    const Pair both = {static_cast<double>(g[p]), static_cast<double>(h[p])};
+    if (rows_.is_sparse()) {
+      for (int64_t e = rows_.starts[rows[p]]; e < rows_.starts[rows[p] + 1]; ++e)
+        cells[cells_[static_cast<size_t>(e)]] += both;
+    } else {
+      const uint8_t* codes = codes_.data() + rows_.first[rows[p]];
+      for (int64_t f = 0; f < n_features; ++f) cells[offsets[f] + codes[f]] += both;
+    }
+  }
+}
+
+int64_t Bins::bin_of(int64_t row, int64_t feature) const {
+  if (!rows_.is_sparse()) return codes_[static_cast<size_t>(rows_.first[row] + feature)];
+  const int32_t *begin = rows_.indices + rows_.starts[row],
+                *end = rows_.indices + rows_.starts[row + 1];
+  const int32_t* found = std::lower_bound(begin, end, static_cast<int32_t>(feature));
+  if (found == end || *found != feature) return 0;
+  return static_cast<int64_t>(cells_[static_cast<size_t>(found - rows_.indices)]) - offset(feature);
+}
+
+}  // namespace crfx

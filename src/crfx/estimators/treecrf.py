@@ -1,0 +1,177 @@
+"""TreeCRF: trees over the labels before and a window of x (Dietterich et al. 2004)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from crfx.batch import Batch
+from crfx.estimators.boosted import BoostedEstimator
+from crfx.estimators.context_assembly import (
+    continued_context,
+    make_context_blocks,
+    new_context_model,
+    parse_window,
+)
+from crfx.estimators.evaluation import EvalMetric
+from crfx.estimators.parameters import check_treecrf_parameters
+from crfx.features.tree_rows import window_names
+from crfx.model import Model
+from crfx.objectives import curvature as curvatures
+from crfx.objectives.pseudo_likelihood import PseudoLikelihood
+from crfx.objectives.truth import Truth
+from crfx.potentials.context_trees import ContextTrees
+from crfx.structures import Chain, Forest
+from crfx.trainers.blocks import Block
+from crfx.trainers.boosting import Boosting
+
+ImportanceKind = Literal["total_gain", "gain", "weight", "cover", "total_cover"]
+
+
+class TreeCRF(BoostedEstimator):
+    """A conditional random field whose scores are trees over features *and* the labels before.
+
+    log p(y | x) is the sum of F^{y_t}(y_{t-1}, window of x at t), less log Z.  Each round adds one
+    tree per label k to F^k; a tree may split on a feature or on the label before, so both interact:
+    GBCRF adds what a position says to what a transition says, TreeCRF can say that a transition is
+    likely here and not there.  Where no label comes before, the first position of a chain or a root
+    of a forest, F sees the value "none"; with ``order`` n so do the first n positions.
+
+    Parameters
+    ----------
+    n_estimators : int
+        Rounds; with ``init_model`` further rounds.
+    learning_rate : float
+        Shrinkage of every step, in (0, 1].
+    max_leaves : int
+        Leaves of a tree; the split that gains most comes first.
+    window : int or (int, int)
+        Neighbours whose features a position sees: an odd number, itself included, or how many to
+        the left and to the right.  Beyond the ends of an instance they have a value of their own.
+    pseudo_likelihood_rounds : int
+        So many rounds follow the pseudo-likelihood first, which needs no sums over labellings.
+    reg_lambda, min_child_weight
+        As in XGBoost; without curvature ``reg_lambda`` counts as 0 and a leaf weighs the pairs of a
+        position and labels before it.
+    subsample : float
+        Share of the positions that the trees of a round look at.
+    influence_trimming : float
+        Positions with the smallest gradients are left out of the search for splits, as many as
+        have at most this share of the sum of absolute gradients; every sum that a split is judged
+        by is off by no more than that share of the total.  Leaves are fitted to all positions.
+    curvature : None, "auto", "mixing", "dobrushin", "exact", "length", "diagonal" or a number
+        None: first order, as in the paper.  The others as in GBCRF.  Steps that would raise the
+        objective are halved.
+    early_stopping_rounds, order, decode, eval_metric, n_jobs, random_state, verbose
+        As in GBCRF.  The same seed gives the same model, bit by bit, for any number of threads.
+    start_end : bool
+        A score for the last label of a chain.  That of the first is what F says where none comes
+        before, so there is nothing to add there.
+
+    Attributes
+    ----------
+    classes_, n_features_in_, feature_names_in_, best_iteration_, n_rounds_
+    history_ : dict of lists, one entry per round
+        ``objective`` (training, after the round; of the pseudo-likelihood in the first ones),
+        ``halvings``, ``seconds``, ``gamma`` (mean over nodes) and ``eval_metric`` where they apply.
+    """
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        learning_rate: float = 1.0,
+        max_leaves: int = 30,
+        window: int | tuple[int, int] = 1,
+        pseudo_likelihood_rounds: int = 3,
+        reg_lambda: float = 1.0,
+        min_child_weight: float = 1.0,
+        subsample: float = 1.0,
+        influence_trimming: float = 0.0,
+        curvature: curvatures.CurvatureOption = None,
+        early_stopping_rounds: int | None = None,
+        order: int = 1,
+        start_end: bool = True,
+        decode: Literal["viterbi", "marginal"] = "viterbi",
+        eval_metric: EvalMetric = "loss",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.max_leaves = max_leaves
+        self.window = window
+        self.pseudo_likelihood_rounds = pseudo_likelihood_rounds
+        self.reg_lambda = reg_lambda
+        self.min_child_weight = min_child_weight
+        self.subsample = subsample
+        self.influence_trimming = influence_trimming
+        self.curvature = curvature
+        self.early_stopping_rounds = early_stopping_rounds
+        self.order = order
+        self.start_end = start_end
+        self.decode = decode
+        self.eval_metric = eval_metric
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def feature_importance(self, kind: ImportanceKind = "total_gain") -> dict[str, float]:
+        """Importance of features and of labels before, by name: ``name[-1]`` is a neighbour's,
+        ``label[-1]`` the label before.  Kinds as in XGBoost; what is never used is left out.
+        """
+        self._check_fitted()
+        kinds = ("total_gain", "gain", "weight", "cover", "total_cover")
+        if kind not in kinds:
+            raise ValueError(f"kind is {kind!r}: choose one of {', '.join(map(repr, kinds))}")
+        node = self.model_.node
+        assert isinstance(node, ContextTrees)
+        trees, order = node.trees, node.shape.order
+        own = self.columns_.known_names() or [f"f{number}" for number in range(self.columns_.n)]
+        is_sparse = self.columns_.vocabulary is not None or self._was_sparse
+        names = window_names(own, *node.shape.window, is_sparse=is_sparse)
+        inner = trees.features != -1
+        # Labels first, oldest first: -1 - order to -2 become 0 to order - 1.
+        columns = np.where(trees.features < 0, -2 - trees.features, trees.features + order)[inner]
+        names = [*(f"label[-{order - place}]" for place in range(order)), *names]
+        measure = trees.gains if "gain" in kind else trees.weights
+        totals = np.bincount(columns, measure[inner], len(names)).astype(np.float64)
+        counts = np.bincount(columns, minlength=len(names))
+        used = np.flatnonzero(counts)
+        if kind == "weight":
+            totals = counts.astype(np.float64)
+        elif kind in ("gain", "cover"):
+            totals[used] /= counts[used]
+        return {names[k]: float(totals[k]) for k in used}
+
+    @property
+    def _was_sparse(self) -> bool:
+        """Whether windows have columns of their own for what lies outside."""
+        node = self.model_.node
+        assert isinstance(node, ContextTrees)
+        return node.shape.is_sparse
+
+    def _check_parameters(self) -> None:
+        check_treecrf_parameters(self)
+        parse_window(self.window)
+
+    def _new_model(self, batch: Batch, structure: Chain | Forest, n_labels: int) -> Model:
+        return new_context_model(self, batch, structure, n_labels)
+
+    def _continued(self, old: Any) -> Model | None:
+        return continued_context(old, self) if isinstance(old, TreeCRF) else None
+
+    def _make_blocks(self, model: Model, truth: Truth, followed: list[Batch]) -> list[Block]:
+        return make_context_blocks(self, model, truth, followed)
+
+    def _boost(self, trainer: Boosting, truth: Truth, n_rounds: int) -> int:
+        """First the pseudo-likelihood, then the likelihood."""
+        likelihood, easy = trainer.objective, min(self.pseudo_likelihood_rounds, n_rounds)
+        if trainer.first_round < easy:
+            trainer.objective = PseudoLikelihood(truth)
+            trainer.first_round = trainer.run(easy)
+            trainer.objective = likelihood
+            if trainer.first_round < easy or trainer.is_stopped:
+                return trainer.first_round
+        return trainer.run(n_rounds)

@@ -1,0 +1,119 @@
+"""Features as our own trees read them: dense rows that may overlap, or sparse rows.
+
+A window over neighbours costs nothing where features are dense: positions stand one after the
+other, so a position with its neighbours is a longer row of the same numbers.  Between instances
+stand rows for what lies outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from crfx import _core
+from crfx.features.matrices import is_categorical, is_frame
+
+IntArray = npt.NDArray[np.integer[Any]]
+
+OUTSIDE = -np.inf
+"""A number beyond the ends of an instance: below all others, since features are finite."""
+MOST_CATEGORIES = 254
+"""Of a column; one more is for what lies outside."""
+
+
+def tree_rows(X: Any, lengths: IntArray, left: int = 0, right: int = 0) -> _core.FeatureRows:
+    """The rows of X, each with its neighbours, from ``left`` before to ``right`` after.
+
+    X is one stacked matrix or data frame, of instances of these lengths.
+
+    Columns are those of the position furthest to the left, then of the next.  Beyond the ends
+    numbers are `OUTSIDE` and categories have a value of their own; sparse features are absent there
+    and a column is added for each neighbour, which is 1 where there is none.
+    O(rows * features) in time and, where rows overlap or a data frame is read, in memory.
+    """
+    if sparse.issparse(X):
+        wide = _sparse_window(X, lengths, left, right) if left or right else X
+        matrix = sparse.csr_matrix(wide, dtype=np.float32)
+        matrix.sum_duplicates()
+        return _core.FeatureRows(
+            matrix.indptr.astype(np.int64),
+            matrix.indices.astype(np.int32, copy=False),
+            matrix.data,
+            matrix.shape[1],
+        )
+    numbers, outside = as_numbers(X)
+    n_base, gap = numbers.shape[1], max(left, right)
+    n_rows, n_instances = len(numbers), len(lengths)
+    places = np.arange(n_rows) + gap * (1 + np.repeat(np.arange(n_instances), lengths))
+    if gap:
+        padded = np.empty((n_rows + gap * (n_instances + 1), n_base), np.float32)
+        padded[:] = outside
+        padded[places] = numbers
+        numbers = padded
+    n_features = (left + 1 + right) * n_base
+    return _core.FeatureRows(numbers.reshape(-1), (places - left) * n_base, n_features, n_base)
+
+
+def as_numbers(X: Any) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """(rows, columns), categories by their codes; and (columns,) what stands for the outside."""
+    n_columns = X.shape[1]
+    outside = np.full(n_columns, OUTSIDE, np.float32)
+    if not is_frame(X):
+        return np.ascontiguousarray(X, dtype=np.float32), outside
+    numbers = np.empty(X.shape, np.float32)
+    for place, name in enumerate(X.columns):
+        column = X[name]
+        if is_categorical(column):
+            codes = column.cat.codes.to_numpy()
+            numbers[:, place] = np.where(codes < 0, np.nan, codes)
+            outside[place] = len(column.cat.categories)
+        else:
+            numbers[:, place] = column.to_numpy(dtype=np.float32, na_value=np.nan)
+    return numbers, outside
+
+
+def category_flags(X: Any) -> npt.NDArray[np.uint8]:
+    """(columns,) 1 where a column holds categories; raises where one has too many."""
+    flags = np.zeros(X.shape[1], np.uint8)
+    if not is_frame(X):
+        return flags
+    for place, name in enumerate(X.columns):
+        if not is_categorical(X[name]):
+            continue
+        flags[place] = 1
+        if (count := len(X[name].cat.categories)) > MOST_CATEGORIES:
+            raise ValueError(
+                f"column {str(name)!r} has {count} categories: trees take up to {MOST_CATEGORIES}; "
+                "make it a sparse matrix of indicators, or join rare ones"
+            )
+    return flags
+
+
+def window_names(names: Sequence[str], left: int, right: int, *, is_sparse: bool) -> list[str]:
+    """The names of the columns of `tree_rows`: ``name[-1]``, ``name``, ``name[+1]``."""
+    marks = [f"[{shift:+d}]" if shift else "" for shift in range(-left, right + 1)]
+    found = [f"{name}{mark}" for mark in marks for name in names]
+    if is_sparse and (left or right):
+        found += [f"outside{mark}" for mark in marks]
+    return found
+
+
+def _sparse_window(X: Any, lengths: IntArray, left: int, right: int) -> Any:
+    n_rows = X.shape[0]
+    ends = np.cumsum(lengths)
+    first, last = np.repeat(ends - lengths, lengths), np.repeat(ends, lengths)
+    parts, absent = [], []
+    for shift in range(-left, right + 1):
+        at = np.arange(n_rows) + shift
+        inside = (at >= first) & (at < last)
+        keep = sparse.csr_matrix(
+            (np.ones(inside.sum(), np.float32), (np.flatnonzero(inside), at[inside])),
+            shape=(n_rows, n_rows),
+        )
+        parts.append(keep @ sparse.csr_matrix(X, dtype=np.float32))
+        absent.append(sparse.csr_matrix(~inside[:, None], dtype=np.float32))
+    return sparse.hstack([*parts, *absent], format="csr")

@@ -1,0 +1,228 @@
+"""F^k(labels before, window of x): boosted trees that may split on either (Dietterich 2004)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx import _core
+from crfx.batch import Batch
+from crfx.features.tree_rows import category_flags, tree_rows
+from crfx.potentials.tree_arrays import NAMES, TreeArrays, join
+from crfx.scores import FloatArray
+from crfx.structures import Chain, Forest
+
+Array32 = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class ContextLearner:
+    """How to grow trees: at most so many leaves, the best split first.
+
+    ``trimming`` is the share of a tree's absolute gradient whose rows need not be searched; leaves
+    are fitted to all rows.
+    """
+
+    max_leaves: int = 8
+    reg_lambda: float = 0.0
+    min_child_weight: float = 0.0
+    trimming: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class ContextShape:
+    """What is scored: ``n_labels`` labels after ``order`` others, from a window of features."""
+
+    n_labels: int
+    order: int
+    window: tuple[int, int] = (0, 0)
+    is_sparse: bool = False
+
+    def n_columns(self, n_features: int) -> int:
+        """Columns of the window; see `crfx.features.tree_rows`."""
+        width = sum(self.window) + 1
+        return width * (n_features + (self.is_sparse and width > 1))
+
+
+@dataclass(frozen=True, eq=False)
+class BoundBatch:
+    """A batch as trees read it, and which of its rows have labels before them."""
+
+    rows: _core.FeatureRows
+    has_context: npt.NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, batch: Batch, structure: Chain | Forest, window: tuple[int, int]) -> BoundBatch:
+        """Read a batch."""
+        has_context = np.zeros(batch.n_rows, np.uint8)
+        has_context[structure.edge_rows(batch)] = 1
+        return cls(tree_rows(batch.X, batch.lengths, *window), has_context)
+
+
+@dataclass(frozen=True, eq=False)
+class Slopes:
+    """Gradient and curvature of F: ``edge`` (rows, K, ..., K) where labels come before, ``node``
+    (rows, K) where none do.  Without curvature it is 1, times the weight of the row.
+    """
+
+    edge: Array32
+    node: Array32
+    edge_curvature: Array32 | None = None
+    node_curvature: Array32 | None = None
+    weights: Array32 | None = None
+
+
+@dataclass(eq=False)
+class ContextTrees:
+    """A sum of rounds, each with one tree per label.
+
+    ``bind`` gives it a batch to learn from, and others to follow; ``propose`` grows a round.
+    """
+
+    shape: ContextShape
+    learner: ContextLearner = ContextLearner()
+    n_jobs: int = 1
+    _rounds: list[TreeArrays] = field(default_factory=list)
+    _bound: BoundBatch | None = None
+    _bins: _core.Bins | None = None
+    _followed: list[BoundBatch] = field(default_factory=list)
+
+    @property
+    def n_outputs(self) -> int:
+        """Scores that a row has, whatever comes before."""
+        return self.shape.n_labels
+
+    @property
+    def n_rounds(self) -> int:
+        """How many rounds there are."""
+        return sum(part.n_trees for part in self._rounds) // self.shape.n_labels
+
+    @property
+    def trees(self) -> TreeArrays:
+        """All trees, those of the first round first."""
+        if len(self._rounds) != 1:
+            self._rounds = [join(self._rounds)]
+        return self._rounds[0]
+
+    def use_threads(self, n_jobs: int) -> None:
+        """Grow and score on so many threads from now on."""
+        self.n_jobs = n_jobs
+
+    def bind(self, batch: Batch, structure: Chain | Forest, followed: list[Batch]) -> None:
+        """Read the batch to learn from, and those whose scores are kept up to date."""
+        window = self.shape.window
+        self._bound = BoundBatch.of(batch, structure, window)
+        self._bins = _core.Bins(self._bound.rows, category_flags(batch.X), self.n_jobs)
+        self._followed = [BoundBatch.of(other, structure, window) for other in followed]
+
+    def release(self) -> None:
+        """Forget them."""
+        self._bound, self._bins, self._followed = None, None, []
+
+    def propose(self, slopes: Slopes, chosen: npt.NDArray[np.int32]) -> GrownRound:
+        """Grow a round on the ``chosen`` rows."""
+        assert self._bound is not None
+        assert self._bins is not None
+        learner = self.learner
+        grown = _core.grow_context_trees(
+            self._bins,
+            n_labels=self.shape.n_labels,
+            order=self.shape.order,
+            has_context=self._bound.has_context,
+            edge=_flat(slopes.edge),
+            edge_curvature=None if slopes.edge_curvature is None else _flat(slopes.edge_curvature),
+            node=_flat(slopes.node),
+            node_curvature=None if slopes.node_curvature is None else _flat(slopes.node_curvature),
+            weights=slopes.weights,
+            chosen=chosen,
+            max_leaves=learner.max_leaves,
+            l2=learner.reg_lambda,
+            min_child_weight=learner.min_child_weight,
+            trimming=learner.trimming,
+            n_threads=self.n_jobs,
+        )
+        return GrownRound(self, TreeArrays(*grown), self._bound, self._followed)
+
+    def accept(self, trees: TreeArrays) -> None:
+        """Keep a round."""
+        self._rounds.append(trees)
+
+    def keep(self, n_rounds: int) -> None:
+        """Drop the rounds after the first ``n_rounds``."""
+        if n_rounds < self.n_rounds:
+            self._rounds = [self.trees.first(n_rounds * self.shape.n_labels)]
+
+    def copy(self, learner: ContextLearner) -> ContextTrees:
+        """The same rounds, to be trained on by another learner."""
+        return ContextTrees(self.shape, learner, self.n_jobs, [self.trees])
+
+    def part_scores(
+        self, batch: Batch, structure: Chain | Forest, n_rounds: int | None = None
+    ) -> tuple[Array32, Array32]:
+        """(rows, K) where no labels come before, and (rows, K, ..., K) where they do; else 0.
+
+        O(rows * trees * (depth + contexts)).
+        """
+        n_labels, order = self.shape.n_labels, self.shape.order
+        node = np.zeros((batch.n_rows, n_labels), np.float32)
+        edge = np.zeros((batch.n_rows, *(n_labels,) * (order + 1)), np.float32)
+        bound = BoundBatch.of(batch, structure, self.shape.window)
+        n_rounds = self.n_rounds if n_rounds is None else min(n_rounds, self.n_rounds)
+        self.add(self.trees, bound, 1.0, node=node, edge=edge, n_trees=n_rounds * n_labels)
+        return node, edge
+
+    def add(
+        self,
+        trees: TreeArrays,
+        bound: BoundBatch,
+        step: float,
+        *,
+        node: FloatArray | None = None,
+        edge: FloatArray | None = None,
+        n_trees: int | None = None,
+    ) -> None:
+        """Add ``step`` times the scores of trees, in place."""
+        asked = {name: getattr(trees, name) for name in NAMES if name not in ("gains", "weights")}
+        native = _core.ContextTrees(**asked)
+        native.add_scores(
+            trees.n_trees if n_trees is None else n_trees,
+            bound.rows,
+            bound.has_context,
+            n_labels=self.shape.n_labels,
+            order=self.shape.order,
+            step=step,
+            edge=None if edge is None else _flat(edge),
+            node=None if node is None else _flat(node),
+            n_threads=self.n_jobs,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class GrownRound:
+    """The trees of one round, not kept yet."""
+
+    function: ContextTrees
+    trees: TreeArrays
+    bound: BoundBatch
+    followed: list[BoundBatch]
+
+    def adders(self, bound: BoundBatch) -> dict[str, Callable[[FloatArray, float], None]]:
+        """By name of the scores: a function that adds a step of the round to them, in place."""
+        return {
+            "node": lambda node, step: self.function.add(self.trees, bound, step, node=node),
+            "edge": lambda edge, step: self.function.add(self.trees, bound, step, edge=edge),
+        }
+
+    def accept(self, step: float) -> None:
+        """Keep the round with the step that was taken."""
+        self.function.accept(self.trees.scaled(step))
+
+
+def _flat(array: FloatArray) -> Any:
+    """One axis, without a copy."""
+    assert array.flags.c_contiguous
+    return array.reshape(-1)

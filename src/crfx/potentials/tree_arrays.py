@@ -1,0 +1,132 @@
+"""Trees that ask for features and for the labels before, as plain arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+import numpy.typing as npt
+
+LEAF = -1
+
+
+@dataclass(frozen=True, eq=False)
+class TreeArrays:
+    """Trees one after the other; nodes of a tree one after the other, children after parents.
+
+    ``features`` is -1 at a leaf, the number of a column, or ``-2 - place`` where a node asks for
+    the label at a place of the context, 0 being the oldest.  A number below ``thresholds`` goes
+    left.  Where ``sets`` is not -1, the categories or labels in ``set_sizes`` words of 64 bits from
+    there on go left (the bit after the last label is that of having none).
+    """
+
+    starts: npt.NDArray[np.int64]
+    features: npt.NDArray[np.int32]
+    left: npt.NDArray[np.int32]
+    right: npt.NDArray[np.int32]
+    thresholds: npt.NDArray[np.float32]
+    missing_left: npt.NDArray[np.uint8]
+    sets: npt.NDArray[np.int64]
+    words: npt.NDArray[np.uint64]
+    set_sizes: npt.NDArray[np.int32]
+    values: npt.NDArray[np.float32]
+    gains: npt.NDArray[np.float32]
+    weights: npt.NDArray[np.float32]
+
+    @property
+    def n_trees(self) -> int:
+        """How many there are."""
+        return len(self.starts) - 1
+
+    def scaled(self, step: float) -> TreeArrays:
+        """The same with leaves times ``step``."""
+        return replace(self, values=np.float32(step) * self.values)
+
+    def first(self, n_trees: int) -> TreeArrays:
+        """The first trees alone.  Sets stay: later ones are not looked at."""
+        n_nodes = int(self.starts[n_trees])
+        cut = {
+            name: getattr(self, name)[:n_nodes] for name in NAMES if name not in ("starts", "words")
+        }
+        return replace(self, starts=self.starts[: n_trees + 1], **cut)
+
+    def check(self, n_features: int, n_labels: int, order: int) -> None:
+        """Raise ValueError unless walks end and stay inside; for what comes from a file."""
+        for name, dtype in DTYPES.items():
+            array = getattr(self, name)
+            if array.dtype != dtype or array.ndim != 1:
+                raise ValueError(f"the {name} of its trees are of another type")
+        n_nodes = len(self.features)
+        if any(len(getattr(self, name)) != n_nodes for name in NAMES if name not in UNEQUAL):
+            raise ValueError("its trees are told in arrays of unequal lengths")
+        starts = self.starts
+        if not len(starts) or starts[0] or starts[-1] != n_nodes or (np.diff(starts) < 1).any():
+            raise ValueError("its trees begin and end in wrong places")
+        if self.n_trees % n_labels:
+            raise ValueError("its trees are not one per label")
+        sizes = np.repeat(np.diff(starts), np.diff(starts))
+        own = np.arange(n_nodes) - np.repeat(starts[:-1], np.diff(starts))
+        inner = self.features != LEAF
+        for child in (self.left, self.right):
+            if not ((child > own) & (child < sizes))[inner].all():
+                raise ValueError("a node of its trees has children that are not below it")
+        if (self.features >= n_features).any() or (self.features < -1 - order).any():
+            raise ValueError("its trees ask for features or labels that there are not")
+        if not np.isfinite(self.values).all():
+            raise ValueError("the leaves of its trees are not all finite")
+        self._check_sets(inner)
+
+    def _check_sets(self, inner: npt.NDArray[np.bool_]) -> None:
+        by_set = self.sets >= 0
+        ends = self.sets + self.set_sizes
+        if (self.set_sizes < 0).any() or (ends[by_set] > len(self.words)).any():
+            raise ValueError("its trees have sets that are not there")
+        if (inner & (self.features < LEAF) & ~by_set).any():
+            raise ValueError("a node of its trees asks for a label and has no set")
+        if np.isnan(self.thresholds[inner & ~by_set]).any():
+            raise ValueError("a node of its trees has no threshold")
+
+
+DTYPES: dict[str, type[np.generic]] = {
+    "starts": np.int64,
+    "features": np.int32,
+    "left": np.int32,
+    "right": np.int32,
+    "thresholds": np.float32,
+    "missing_left": np.uint8,
+    "sets": np.int64,
+    "words": np.uint64,
+    "set_sizes": np.int32,
+    "values": np.float32,
+    "gains": np.float32,
+    "weights": np.float32,
+}
+NAMES = tuple(field.name for field in fields(TreeArrays))
+UNEQUAL = ("starts", "words")
+"""All others have an entry per node."""
+
+
+def no_trees() -> TreeArrays:
+    """No trees at all."""
+    empty = {name: np.zeros(0, dtype) for name, dtype in DTYPES.items()}
+    return TreeArrays(**{**empty, "starts": np.zeros(1, np.int64)})
+
+
+def join(parts: Sequence[TreeArrays]) -> TreeArrays:
+    """All trees in one."""
+    if not parts:
+        return no_trees()
+    arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in NAMES}
+    nodes = np.cumsum([0, *(part.starts[-1] for part in parts)])
+    words = np.cumsum([0, *(len(part.words) for part in parts)])
+    arrays["starts"] = np.concatenate(
+        [[0], *(part.starts[1:] + begin for part, begin in zip(parts, nodes, strict=False))]
+    ).astype(np.int64)
+    arrays["sets"] = np.concatenate(
+        [
+            np.where(part.sets < 0, -1, part.sets + begin)
+            for part, begin in zip(parts, words, strict=False)
+        ]
+    ).astype(np.int64)
+    return TreeArrays(**arrays)
