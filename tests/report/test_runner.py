@@ -142,10 +142,10 @@ if __name__ == "__main__":
         jobs=2)
 """
 ENDLESS = """
-import time
+import os, time
 
 def run(task):
-    print("begun", flush=True)
+    os.write(1, b"begun\\n")  # whole: by print, the words of two workers may come mixed
     time.sleep(600)
 """
 
@@ -156,7 +156,9 @@ def test_workers_end_with_a_run_that_is_killed(table_file, tmp_path):
     script.write_text(KILLED, encoding="utf-8")
     command = [sys.executable, str(script), str(table_file), str(tmp_path / "results")]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as run_to_kill:
-        assert run_to_kill.stdout.readline() == b"begun\n"
-        run_to_kill.kill()
+        try:
+            assert run_to_kill.stdout.readline() == b"begun\n"
+        finally:  # also where that fails: leaving the block waits for the process
+            run_to_kill.kill()
         # The pipe ends when the last process that holds it does: here, the workers.
         run_to_kill.communicate(timeout=60)
