@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from crfx import GBCRF, HiddenUnitCRF, LinearCRF
-from crfx.estimators import hidden_training
+from crfx.estimators import hidden_sweeps, hidden_training
 from crfx.estimators.model_parameters import get_weights
 
 random = np.random.default_rng(0)
@@ -123,7 +123,7 @@ def test_stored_zeros_are_no_features():
 def test_dropout_makes_up_for_what_it_leaves_out(monkeypatch, path):
     """Without hidden units scores are linear: the mean step is the same."""
     if path == "python":
-        monkeypatch.setattr(hidden_training, "can_sweep", lambda *_: False)
+        monkeypatch.setattr(hidden_sweeps, "can_sweep", lambda *_: False)
     ones = [np.ones((50, 40), np.float32) for _ in range(40)]
     labels = [np.arange(50) % 2 for _ in ones]
 

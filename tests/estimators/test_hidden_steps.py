@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from crfx import HiddenUnitCRF, LinearCRF
-from crfx.estimators import hidden_steps, hidden_training
+from crfx.estimators import hidden_steps, hidden_sweeps, hidden_training
 from crfx.estimators.model_parameters import get_weights
 
 ROUNDING = 2e-4
@@ -37,7 +37,7 @@ def parameters(trainer="sgd", X=X, y=Y, fit=None, **arguments):
 
 def assert_both_ways_agree(monkeypatch, trainer, **arguments):
     quick = parameters(trainer, **arguments)
-    monkeypatch.setattr(hidden_training, "can_sweep", lambda *_: False)
+    monkeypatch.setattr(hidden_sweeps, "can_sweep", lambda *_: False)
     slow = parameters(trainer, **arguments)
     start = parameters(trainer, **(arguments | {"sweeps": 0}))
     assert np.abs(quick - start).max() > 0.01
@@ -118,13 +118,13 @@ def test_a_difference_would_be_seen(trainer):
     ids=["plain", "no edges", "sparse", "unknown labels", "forest", "base"],
 )
 def test_where_the_core_cannot_python_does(monkeypatch, arguments, quick):
-    seen, whole = [], hidden_training.can_sweep
+    seen, whole = [], hidden_sweeps.can_sweep
 
     def spy(*given):
         seen.append(whole(*given))
         return seen[-1]
 
-    monkeypatch.setattr(hidden_training, "can_sweep", spy)
+    monkeypatch.setattr(hidden_sweeps, "can_sweep", spy)
     parameters(**arguments, sweeps=1)
     assert seen == [quick]
 
@@ -153,7 +153,7 @@ def test_a_sweep_in_parts_is_the_same(monkeypatch, X, dropout, batch_size):
 def test_steps_become_shorter_from_sweep_to_sweep(monkeypatch, can):
     """Half as long after so many sweeps: where those are few, parameters move less."""
     if not can:
-        monkeypatch.setattr(hidden_training, "can_sweep", lambda *_: False)
+        monkeypatch.setattr(hidden_sweeps, "can_sweep", lambda *_: False)
     arguments = {"trainer": "large_margin", "margin": 1e3, "burn_in": 99, "n_hidden": 0}
 
     def moves():
@@ -162,7 +162,7 @@ def test_steps_become_shorter_from_sweep_to_sweep(monkeypatch, can):
 
     first, ninth = moves()
     assert ninth > 0.7 * first
-    monkeypatch.setattr(hidden_training, "SWEEPS_TO_HALF", 1.0)
+    monkeypatch.setattr(hidden_sweeps, "SWEEPS_TO_HALF", 1.0)
     first, ninth = moves()
     assert ninth < 0.4 * first
 
@@ -186,7 +186,7 @@ def test_dropout_moves_parameters_and_follows_the_seed():
 def test_parameters_are_averaged_over_the_ends_of_sweeps(monkeypatch, X, l2, trainer, can):
     """From burn_in on; without averaging, a run of n sweeps ends where sweep n does."""
     if not can:
-        monkeypatch.setattr(hidden_training, "can_sweep", lambda *_: False)
+        monkeypatch.setattr(hidden_sweeps, "can_sweep", lambda *_: False)
     ends = [parameters(trainer, X=X, l2=l2, sweeps=n, burn_in=9) for n in (2, 3, 4)]
     assert np.abs(ends[0] - ends[2]).max() > 10 * ROUNDING
     found = parameters(trainer, X=X, l2=l2, sweeps=4, burn_in=1)

@@ -42,6 +42,23 @@ name = "curve"
 title = "Down"
 y = "error"
 lines = [{ row = "new", curve = "error", label = "new" }]
+
+[[bars]]
+name = "ways"
+title = "Ways"
+metric = "error"
+series = ["old", "new"]
+
+[[bars.panels]]
+title = "Fair"
+groups = [
+    { label = "by hand", rows = ["old", "new"] },
+    { label = "by foot", rows = ["old", ""] },
+]
+
+[[bars.panels]]
+title = "Loaded"
+groups = [{ label = "by hand", rows = ["old", ""] }]
 """
 
 

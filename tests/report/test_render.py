@@ -68,15 +68,24 @@ def test_as_json(done, tmp_path):
     assert old["figures"]["error"]["ours"] is None
 
 
-def test_a_picture_is_drawn_and_shown(done, tmp_path):
-    assert "![Down](coins-curve.png)" in page(done, tmp_path)
+def test_pictures_are_drawn_and_shown(done, tmp_path):
+    text = page(done, tmp_path)
+    assert "![Down](coins-curve.png)\n\n![Ways](coins-ways.png)" in text
     pytest.importorskip("matplotlib", reason="pictures need crfx[plot]")
-    (path,) = plots.draw(done, summarise(done, tmp_path), tmp_path)
-    assert path.name == "coins-curve.png"
-    assert path.read_bytes().startswith(b"\x89PNG")
+    paths = plots.draw(done, summarise(done, tmp_path), tmp_path)
+    assert [path.name for path in paths] == ["coins-curve.png", "coins-ways.png"]
+    for path in paths:
+        assert path.read_bytes().startswith(b"\x89PNG")
 
 
-def test_without_curves_there_is_no_picture(table_file, tmp_path):
+def test_bars_stand_for_what_is_done(done, tmp_path):
+    """The old way has published figures alone: neither its bars are shown nor what has no other."""
+    _, ways = plots.pictures(done, summarise(done, tmp_path))
+    assert ways.draw.keywords["panels"] == {"Fair": {"by hand": {"old": None, "new": 3.5}}}
+    assert ways.draw.keywords["y_label"] == "error, %"
+
+
+def test_without_results_there_is_no_picture(table_file, tmp_path):
     table = read_table(table_file)
     assert "![" not in page(table, tmp_path)
     assert plots.draw(table, summarise(table, tmp_path), tmp_path) == []

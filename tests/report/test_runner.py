@@ -12,11 +12,14 @@ from crfx.report.runner import missing, run
 from crfx.report.tables import read_table
 
 IMPORTABLE = """
+import time
 from crfx.report.experiments import Outcome
 
 def run(task):
     if task.unit == "1" and task.data["start"] < 0:
         raise ValueError("heads up")
+    if int(task.unit) > 2:
+        time.sleep(0.2)
     return Outcome({"error": task.data["start"] + int(task.unit)})
 """
 
@@ -129,6 +132,16 @@ def test_side_by_side_a_failure_is_told_too(table_file, importable, tmp_path):
     assert ("new", "0") not in units(missing(read_table(table_file), tmp_path))
 
 
+def test_side_by_side_a_failure_ends_those_that_wait(table_file, importable, tmp_path):
+    """More than the workers and their queue take, so that some never begin."""
+    text = table_file.read_text(encoding="utf-8")
+    text = text.replace("start = 3.0", "start = -3.0")
+    table_file.write_text(text.replace("[0, 1, 2]", str([*range(1, 20)])), encoding="utf-8")
+    with pytest.raises(ValueError, match="unit 1: heads up"):
+        run_missing(table_file, importable, tmp_path, jobs=2)
+    assert ("new", "19") in units(missing(read_table(table_file), tmp_path))
+
+
 KILLED = """
 import sys
 from pathlib import Path
@@ -142,10 +155,10 @@ if __name__ == "__main__":
         jobs=2)
 """
 ENDLESS = """
-import time
+import os, time
 
 def run(task):
-    print("begun", flush=True)
+    os.write(1, b"begun\\n")  # whole: by print, the words of two workers may come mixed
     time.sleep(600)
 """
 
@@ -156,7 +169,9 @@ def test_workers_end_with_a_run_that_is_killed(table_file, tmp_path):
     script.write_text(KILLED, encoding="utf-8")
     command = [sys.executable, str(script), str(table_file), str(tmp_path / "results")]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as run_to_kill:
-        assert run_to_kill.stdout.readline() == b"begun\n"
-        run_to_kill.kill()
+        try:
+            assert run_to_kill.stdout.readline() == b"begun\n"
+        finally:  # also where that fails: leaving the block waits for the process
+            run_to_kill.kill()
         # The pipe ends when the last process that holds it does: here, the workers.
         run_to_kill.communicate(timeout=60)

@@ -99,6 +99,25 @@ def test_a_row_may_be_left_out_of_the_quick_version(table_file):
         ("data = { start = 3.0 }", CHOSEN.replace("units", "unit"), "unknown unit"),
         ('note = "open, comes later."', "", "row 'old' has no experiment"),
         ('row = "new", curve', 'row = "newer", curve', "plot 'curve': there is no row 'newer'"),
+        ('metric = "error"', 'metric = "time"', "bars 'ways': there is no metric 'time'"),
+        ('series = ["old", "new"]', "", "bars 'ways' has no series"),
+        ('["old", "new"]\n', '["new", "new"]\n', "bars 'ways': series 'new' is there twice"),
+        (
+            'rows = ["old", "new"]',
+            'rows = ["old", "newer"]',
+            "bars 'ways', panel 'Fair', 'by hand': there is no row 'newer'",
+        ),
+        (
+            'rows = ["old", "new"]',
+            'rows = ["old"]',
+            "panel 'Fair', 'by hand': 1 rows for 2 series",
+        ),
+        ('label = "by foot"', 'label = "by hand"', "'Fair': group 'by hand' is there twice"),
+        ('title = "Loaded"', 'title = "Fair"', "bars 'ways': panel 'Fair' is there twice"),
+        ('title = "Loaded"', 'title = "Loaded"\nlog = true', "panel 'Loaded': unknown log"),
+        ('name = "ways"', 'name = "curve"', "picture 'curve' is there twice"),
+        ('name = "ways"', 'name = "Ways"', "the name of the bars is 'Ways'"),
+        ('title = "Ways"', 'title = "Ways"\ny = "error"', "bars 'ways': unknown y"),
         ('experiment = "coins"', 'experiment = "coins"\nseed = 1', "row 'new': unknown seed"),
     ],
 )
@@ -107,6 +126,17 @@ def test_a_mistake_is_named(table_file, old, new, message):
     with pytest.raises(ValueError, match=r"^coins\.toml: ") as error:
         read_table(table_file)
     assert message in str(error.value)
+
+
+def test_bars_name_a_row_for_each_of_the_series(table_file):
+    (bars,) = read_table(table_file).bars
+    assert (bars.metric, bars.series) == ("error", ("old", "new"))
+    fair, loaded = bars.panels
+    assert [(group.label, group.rows) for group in fair.groups] == [
+        ("by hand", ("old", "new")),
+        ("by foot", ("old", "")),
+    ]
+    assert [panel.title for panel in (fair, loaded)] == ["Fair", "Loaded"]
 
 
 def change(path, old, new):

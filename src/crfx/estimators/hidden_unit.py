@@ -100,8 +100,9 @@ class HiddenUnitCRF(ParametricEstimator):
     decode : "viterbi", "marginal", "joint" or None
         The best labelling, units summed out; the best label of each position; the best labelling
         together with the best states of the units; None: "joint" for perceptrons, which then learn
-        with it too, "viterbi" for the others.  Probabilities, samples and `predict_kbest` are of
-        the model with units summed out, whatever ``predict`` does.
+        with it too, "viterbi" for the others.  Where labels are judged one by one, "marginal" has
+        the most right in expectation.  Probabilities, samples and `predict_kbest` are of the
+        model with units summed out, whatever ``predict`` does.
     eval_metric : "loss", "token_accuracy", "span_f1" or callable
         As in `LinearCRF`.
     n_jobs : int, optional

@@ -3,5 +3,6 @@ nothing.
 
 A table is a file, `reports/tables/<name>.toml` (`tables`). Its rows are made of units, a fold or a
 test set each, which the functions in `experiments` compute; `runner` runs those that are missing,
-`results` keeps each in a file of its own, `render` writes the page from these files alone.
+`results` keeps each in a file of its own, `render` writes the page and `plots` its pictures from
+these files alone.
 """

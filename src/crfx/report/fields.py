@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+_FOLDER_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
 class Fields:
@@ -77,6 +80,19 @@ class Fields:
 def is_number(value: Any) -> bool:
     """Whether it is a number; True and False are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def check_folder_name(name: str, what: str) -> None:
+    """Raise where it cannot name a folder or a file everywhere."""
+    if not _FOLDER_NAME.fullmatch(name):
+        raise ValueError(f"{what} is {name!r}: use small letters, digits and hyphens")
+
+
+def check_distinct(names: Sequence[str], what: str) -> None:
+    """Raise where a name is there twice."""
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise ValueError(f"{what} {name!r} is there twice")
 
 
 def _is_plain(value: Any) -> bool:

@@ -6,8 +6,11 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 INK, PALETTE = "#222222", ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+HATCHES = ("", "///", "...", "xxx", "---", "++")
+"""Of bars beside their colours: in print these may look alike."""
 
 
 class MissingPlotLibrary(ImportError):
@@ -24,11 +27,7 @@ def line_chart(
     log_scale: bool = False,
 ) -> None:
     """Draw one line per curve over 1, 2, 3, ...; written whole or not at all."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingPlotLibrary("pictures need matplotlib: pip install 'crfx[plot]'") from None
-    figure = Figure(figsize=(7, 4.2), layout="constrained")
+    figure = _figure(7, 4.2)
     axes = figure.add_subplot()
     for (name, values), colour in zip(curves.items(), PALETTE * len(curves), strict=False):
         axes.plot(range(1, len(values) + 1), values, label=name, color=colour, linewidth=1.8)
@@ -40,7 +39,69 @@ def line_chart(
     axes.spines[["top", "right"]].set_visible(False)
     if curves:
         axes.legend(frameon=True, framealpha=0.9, edgecolor="none")
-    target = Path(path)
+    _save(figure, Path(path))
+
+
+def bar_chart(
+    path: str | os.PathLike[str],
+    panels: Mapping[str, Mapping[str, Mapping[str, float | None]]],
+    *,
+    y_label: str,
+    title: str = "",
+    digits: int = 2,
+) -> None:
+    """Draw a panel each of groups of bars, by panel, group and series; written whole or not at all.
+
+    Every group has all series, in the same order; the place of one that is None stays empty.
+    """
+    n_columns = min(2, len(panels))
+    n_rows = -(-len(panels) // n_columns)
+    most = max(len(groups) for groups in panels.values())
+    figure = _figure(5 * n_columns, 0.8 + 2.7 * n_rows)
+    for number, (name, groups) in enumerate(panels.items(), 1):
+        axes = figure.add_subplot(n_rows, n_columns, number)
+        _draw_bars(axes, groups, digits)
+        axes.set_xlim(-0.6, max(most, 3) - 0.4)  # the same width of bars in all; not too wide
+        axes.set_title(name, color=INK)
+        axes.set_ylabel(y_label, color=INK)
+    figure.suptitle(title, color=INK)
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    _save(figure, Path(path))
+
+
+def _draw_bars(axes: Any, groups: Mapping[str, Mapping[str, float | None]], digits: int) -> None:
+    series = list(next(iter(groups.values())))
+    width = 0.84 / len(series)
+    upright = len(series) > 2  # else the numbers of neighbours touch
+    for number, name in enumerate(series):
+        heights = [group[name] for group in groups.values()]
+        bars = axes.bar(
+            [at + (number - (len(series) - 1) / 2) * width for at in range(len(groups))],
+            [0.0 if height is None else height for height in heights],
+            0.94 * width,
+            label=name,
+            color=PALETTE[number % len(PALETTE)],
+            hatch=HATCHES[number % len(HATCHES)],
+            edgecolor="white",  # of hatches
+            linewidth=0,
+        )
+        words = ["" if height is None else f"{height:.{digits}f}" for height in heights]
+        axes.bar_label(bars, words, padding=2, fontsize=8, color=INK, rotation=90 if upright else 0)
+    axes.set_xticks(range(len(groups)), list(groups))
+    axes.margins(y=0.25 if upright else 0.12)  # room for the numbers
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _figure(width: float, height: float) -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingPlotLibrary("pictures need matplotlib: pip install 'crfx[plot]'") from None
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _save(figure: Any, target: Path) -> None:
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".png")
     os.close(handle)
     try:

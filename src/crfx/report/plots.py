@@ -1,20 +1,80 @@
-"""Which curves of a table go into which picture."""
+"""Which results of a table go into which picture."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from crfx.report.pictures import MissingPlotLibrary, line_chart
+from crfx.report.asked_pictures import Bars, Group, Line, Plot
+from crfx.report.pictures import MissingPlotLibrary, bar_chart, line_chart
 from crfx.report.summary import RowSummary
-from crfx.report.tables import Line, Plot, Table
+from crfx.report.tables import Table
 
 
-def picture_name(table: Table, plot: Plot) -> str:
-    """Return the name of the file of a picture."""
-    return f"{table.folder}-{plot.name}.png"
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The name of its file, what it shows, and how it is drawn into a file."""
+
+    file: str
+    title: str
+    draw: Callable[[Path], None]
 
 
-def points(line: Line, summaries: list[RowSummary]) -> list[float]:
+def pictures(table: Table, summaries: list[RowSummary]) -> list[Picture]:
+    """Those for which there is something to draw."""
+    found = []
+    for plot in table.plots:
+        if curves := _curves(plot, summaries):
+            drawn = partial(
+                line_chart,
+                curves=curves,
+                x_label="round",
+                y_label=plot.y,
+                title=plot.title,
+                log_scale=plot.log,
+            )
+            found.append(Picture(_file(table, plot.name), plot.title, drawn))
+    for bars in table.bars:
+        if panels := _panels(bars, summaries):
+            (metric,) = (each for each in table.metrics if each.name == bars.metric)
+            drawn = partial(
+                bar_chart,
+                panels=panels,
+                y_label=metric.title,
+                title=bars.title,
+                digits=metric.digits,
+            )
+            found.append(Picture(_file(table, bars.name), bars.title, drawn))
+    return found
+
+
+def draw(table: Table, summaries: list[RowSummary], folder: Path) -> list[Path]:
+    """Draw the pictures for which there is something to draw."""
+    paths = []
+    for picture in pictures(table, summaries):
+        paths.append(folder / picture.file)
+        try:
+            picture.draw(paths[-1])
+        except MissingPlotLibrary as error:
+            raise ValueError(
+                f"the figures are kept and the page is written, but {error}, then the same command "
+                "with --render"
+            ) from error
+    return paths
+
+
+def _file(table: Table, name: str) -> str:
+    return f"{table.folder}-{name}.png"
+
+
+def _curves(plot: Plot, summaries: list[RowSummary]) -> dict[str, list[float]]:
+    curves = {line.label: _points(line, summaries) for line in plot.lines}
+    return {label: values for label, values in curves.items() if values}
+
+
+def _points(line: Line, summaries: list[RowSummary]) -> list[float]:
     """The curve in the first unit that has it; empty where none is done."""
     for each in summaries:
         if each.row.name == line.row:
@@ -24,25 +84,23 @@ def points(line: Line, summaries: list[RowSummary]) -> list[float]:
     return []
 
 
-def draw(table: Table, summaries: list[RowSummary], folder: Path) -> list[Path]:
-    """Draw the pictures for which there is something to draw."""
-    paths = []
-    for plot in table.plots:
-        curves = {line.label: points(line, summaries) for line in plot.lines}
-        drawn = {label: values for label, values in curves.items() if values}
-        if drawn:
-            paths.append(folder / picture_name(table, plot))
-            _draw(plot, drawn, paths[-1])
-    return paths
+def _panels(
+    bars: Bars, summaries: list[RowSummary]
+) -> dict[str, dict[str, dict[str, float | None]]]:
+    """Panel, group, series; without groups and panels of which nothing is done."""
+    reached = {each.row.name: each.ours(bars.metric) for each in summaries}
 
+    def values(group: Group) -> dict[str, float | None]:
+        found = [reached.get(row) for row in group.rows]
+        means = [None if each is None else each.value for each in found]
+        return dict(zip(bars.series, means, strict=True))
 
-def _draw(plot: Plot, curves: dict[str, list[float]], path: Path) -> None:
-    try:
-        line_chart(
-            path, curves, x_label="round", y_label=plot.y, title=plot.title, log_scale=plot.log
-        )
-    except MissingPlotLibrary as error:
-        raise ValueError(
-            f"the figures are kept and the page is written, but {error}, then the same command "
-            "with --render"
-        ) from error
+    panels = {
+        panel.title: {
+            group.label: values(group)
+            for group in panel.groups
+            if any(reached.get(row) for row in group.rows)
+        }
+        for panel in bars.panels
+    }
+    return {title: groups for title, groups in panels.items() if groups}

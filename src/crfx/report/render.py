@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crfx.report.plots import picture_name, points
+from crfx.report.plots import pictures
 from crfx.report.summary import RowSummary
 from crfx.report.tables import Metric, Published, Row, Table
 
@@ -50,7 +50,7 @@ def page(table: Table, summaries: list[RowSummary], results: str) -> str:
         f"# {heading(table)}",
         begin,
         _markdown(_cells(table, summaries)),
-        *_pictures(table, summaries),
+        *(f"![{each.title}]({each.file})" for each in pictures(table, summaries)),
         _bullets([*table.notes, *_row_notes(summaries)]),
         "## Settings",
         _bullets(_settings(summaries)),
@@ -114,14 +114,6 @@ def _bullets(lines: Iterable[str]) -> str:
 
 def _row_notes(summaries: list[RowSummary]) -> list[str]:
     return [f"{each.row.title}: {each.row.note}" for each in summaries if each.row.note]
-
-
-def _pictures(table: Table, summaries: list[RowSummary]) -> list[str]:
-    return [
-        f"![{plot.title}]({picture_name(table, plot)})"
-        for plot in table.plots
-        if any(points(line, summaries) for line in plot.lines)
-    ]
 
 
 def _settings(summaries: list[RowSummary]) -> list[str]:

@@ -7,9 +7,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from queue import SimpleQueue
 
 from crfx.report.experiments.task import Experiment, Task
 from crfx.report.results import UnitResult, finished, note_commit, read_row, unit_path, write_unit
@@ -85,12 +86,17 @@ def _run_side_by_side(
     # Not forked: the threads of OpenMP do not survive that.
     context = multiprocessing.get_context("spawn")
     failure: Exception | None = None
+    # Not `as_completed`: it waits for ever for those that `shutdown` cancels.
+    ended: SimpleQueue[Future[UnitResult]] = SimpleQueue()
     with ProcessPoolExecutor(jobs, context, initializer=_end_with_parent) as pool:
         running = {}
         for task in tasks:
             task = replace(task, n_jobs=threads)
-            running[pool.submit(_done, *_experiment(table, task, experiments), task)] = task
-        for future in as_completed(running):
+            future = pool.submit(_done, *_experiment(table, task, experiments), task)
+            running[future] = task
+            future.add_done_callback(ended.put)
+        for _ in tasks:
+            future = ended.get()
             if future.cancelled():
                 continue
             try:

@@ -30,20 +30,19 @@ A file in TOML::
     units = [0, 1]                           # that these units do not test on
     settings = { max_depth = 4 }
 
-A row without `experiment` shows published figures only; its `note` says why.
+A row without `experiment` shows published figures only; its `note` says why. A table may ask for
+pictures too, `[[plots]]` and `[[bars]]`: `asked_pictures` has their form.
 """
 
 from __future__ import annotations
 
-import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crfx.report.fields import Fields, is_number
-
-_FOLDER_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
+from crfx.report.asked_pictures import Bars, Plot, read_bars, read_plot
+from crfx.report.fields import Fields, check_distinct, check_folder_name, is_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,26 +85,6 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A curve of a row, as it appears in a picture."""
-
-    row: str
-    curve: str
-    label: str
-
-
-@dataclass(frozen=True, slots=True)
-class Plot:
-    """A picture of curves, one point per round."""
-
-    name: str
-    title: str
-    y: str
-    log: bool
-    lines: tuple[Line, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Table:
     """A table as it is to be run: defaults merged into the rows, `--quick` applied."""
 
@@ -115,6 +94,7 @@ class Table:
     metrics: tuple[Metric, ...]
     rows: tuple[Row, ...]
     plots: tuple[Plot, ...]
+    bars: tuple[Bars, ...]
     notes: tuple[str, ...]
     quick: bool
 
@@ -168,10 +148,10 @@ def read_table(path: Path, *, quick: bool = False) -> Table:
 
 
 def _table(name: str, fields: Fields, quick: bool) -> Table:
-    _check_folder_name(name, "the name of the file")
+    check_folder_name(name, "the name of the file")
     title, source = fields.text("title"), fields.text("source")
     metrics = tuple(_metric(part) for part in fields.parts("metrics"))
-    _check_distinct([metric.name for metric in metrics], "metric")
+    check_distinct([metric.name for metric in metrics], "metric")
     if not metrics:
         raise ValueError("the table has no [[metrics]]")
     defaults = Fields(fields.mapping("defaults"), "defaults")
@@ -181,15 +161,19 @@ def _table(name: str, fields: Fields, quick: bool) -> Table:
     )
     enough = less.number("units", None)
     base = _Layers(under, over, enough) if quick else _Layers(under, {}, None)
-    rows = [_row(part, base, [m.name for m in metrics], quick) for part in fields.parts("rows")]
-    _check_distinct([row.name for row in rows], "row")
+    measured = [metric.name for metric in metrics]
+    rows = [_row(part, base, measured, quick) for part in fields.parts("rows")]
+    named = [row.name for row in rows]
+    check_distinct(named, "row")
     if not rows:
         raise ValueError("the table has no [[rows]]")
-    plots = tuple(_plot(part, [row.name for row in rows]) for part in fields.parts("plots"))
+    plots = tuple(read_plot(part, named) for part in fields.parts("plots"))
+    bars = tuple(read_bars(part, named, measured) for part in fields.parts("bars"))
+    check_distinct([*(plot.name for plot in plots), *(each.name for each in bars)], "picture")
     notes = tuple(fields.texts("notes"))
     for part in (fields, defaults, less):
         part.nothing_left()
-    return Table(name, title, source, metrics, tuple(rows), plots, notes, quick)
+    return Table(name, title, source, metrics, tuple(rows), plots, bars, notes, quick)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,12 +194,12 @@ class _Layers:
 def _row(fields: Fields, layers: _Layers, metrics: list[str], quick: bool) -> Row:
     name = fields.text("name")
     fields.place = f"row {name!r}"
-    _check_folder_name(name, "the name of the row")
+    check_folder_name(name, "the name of the row")
     experiment, note = fields.text("experiment", ""), fields.text("note", "")
     units = [str(unit) for unit in fields.values("units", ["test"])]
-    _check_distinct(units, f"{fields.place}: unit")
+    check_distinct(units, f"{fields.place}: unit")
     for unit in units:
-        _check_folder_name(unit, f"{fields.place}: the name of a unit")
+        check_folder_name(unit, f"{fields.place}: the name of a unit")
     own = {key: fields.mapping(key) for key in ("settings", "data")}
     merged = {key: layers.merged(key, own[key]) for key in own}
     chosen = _chosen(fields, units, own["settings"], layers)
@@ -284,32 +268,3 @@ def _metric(fields: Fields) -> Metric:
     metric = Metric(fields.text("name"), fields.text("title"), fields.number("digits", 2) or 0)
     fields.nothing_left()
     return metric
-
-
-def _plot(fields: Fields, rows: list[str]) -> Plot:
-    name = fields.text("name")
-    fields.place = f"plot {name!r}"
-    _check_folder_name(name, "the name of the plot")
-    lines = []
-    for part in fields.parts("lines"):
-        line = Line(part.text("row"), part.text("curve"), part.text("label"))
-        if line.row not in rows:
-            raise ValueError(f"{fields.place}: there is no row {line.row!r}")
-        part.nothing_left()
-        lines.append(line)
-    plot = Plot(
-        name, fields.text("title"), fields.text("y"), fields.flag("log", False), tuple(lines)
-    )
-    fields.nothing_left()
-    return plot
-
-
-def _check_folder_name(name: str, what: str) -> None:
-    if not _FOLDER_NAME.fullmatch(name):
-        raise ValueError(f"{what} is {name!r}: use small letters, digits and hyphens")
-
-
-def _check_distinct(names: list[str], what: str) -> None:
-    for index, name in enumerate(names):
-        if name in names[:index]:
-            raise ValueError(f"{what} {name!r} is there twice")

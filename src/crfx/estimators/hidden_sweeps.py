@@ -1,0 +1,232 @@
+"""Sweeps of a HiddenUnitCRF over its instances, and the steps they take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from crfx._core import InputError
+from crfx.estimators.hidden_state import TrainingState
+from crfx.estimators.hidden_steps import HiddenSteps, can_sweep
+from crfx.estimators.mini_batches import Dropout, MiniBatches
+from crfx.estimators.model_parameters import (
+    base_scores,
+    get_weights,
+    parameter_arrays,
+    set_weights,
+)
+from crfx.features import take_rows
+from crfx.model import Model
+from crfx.objectives.base import Objective
+from crfx.objectives.perceptron import PerceptronLoss
+from crfx.objectives.truth import UNKNOWN, Truth
+from crfx.potentials.hidden_unit import HiddenUnitFunction
+from crfx.potentials.linear import as_numbers
+from crfx.scores import IntArray
+from crfx.trainers.sgd import AveragedParameters, Descent, best_step
+
+if TYPE_CHECKING:
+    from crfx.estimators.fitting import Training
+    from crfx.estimators.hidden_unit import HiddenUnitCRF
+
+Array64 = npt.NDArray[np.float64]
+
+SWEEPS_TO_HALF = 50.0
+"""After so many sweeps the steps have half their size."""
+TRIAL_POSITIONS = 10_000
+"""On about so many, three quarters to learn from and a quarter to judge by, steps are tried."""
+SLOW_TRIAL_INSTANCES = 24
+"""So many where steps go through Python."""
+TRIAL_SWEEPS, TRIAL_STEPS = 8, 100
+"""So many sweeps at least, and so many steps; as in training, parameters are averaged over the
+second half of them."""
+SHARE_OF_BEST = 0.5
+"""Many sweeps want smaller steps than the few of a trial."""
+USUAL_DROPOUT = 0.2
+"""Of dense features."""
+LARGEST_PARAMETER = 1e6
+"""A trial that goes beyond has diverged."""
+
+
+class Sweeps:
+    """Sweeps over the instances with a model, in the core where it can."""
+
+    def __init__(
+        self,
+        model: Model,
+        truth: Truth,
+        loss: Callable[[Truth], Objective],
+        rates: Array64,
+        crf: HiddenUnitCRF,
+        burn_in: int,
+    ) -> None:
+        self.model, self.truth, self.loss, self.crf = model, truth, loss, crf
+        n_instances = truth.batch.n_instances
+        dropout = Dropout(_dropout(crf, truth), crf._seed)
+        base = base_scores(model, truth.batch)
+        self._quick = None
+        if can_sweep(model, truth):
+            self._quick = HiddenSteps(model, truth, loss(truth), rates, dropout)
+        self._parts = MiniBatches(
+            model, truth, loss, None, base, self._quick, dropout if dropout.share else None
+        )
+        self._descent = Descent(
+            n_instances=n_instances,
+            batch_size=crf.batch_size,
+            step=1.0,
+            period=SWEEPS_TO_HALF * -(-n_instances // crf.batch_size),
+            l2=crf._penalty,
+            burn_in=burn_in,
+            seed=crf._seed,
+            by_sweep=True,
+            rates=None if self._quick is not None else spread_rates(model, rates),
+        )
+        self.parameters: Any = None
+
+    def begin(self, step: float, before: TrainingState | None = None) -> None:
+        """With the parameters of the model, or as a training before stood."""
+        self._descent = replace(self._descent, step=step)
+        self.parameters = self._new_parameters(get_weights(self.model))
+        if before is not None:
+            self.parameters.restore(before.numbers, before.arrays)
+
+    def sweep(self, number: int) -> None:
+        """One pass."""
+        self._descent.sweep(number, self.parameters, self._parts)
+
+    def state(self, trainer: str, n_done: int) -> TrainingState:
+        """Where it stands."""
+        numbers, arrays = self.parameters.state()
+        return TrainingState(trainer, n_done, {**numbers, "step": self._descent.step}, arrays)
+
+    def good_step(self) -> float:
+        """From the step that is best after a few sweeps over a part of the instances."""
+        learned, judged = self._trial_instances()
+        start = get_weights(self.model)
+        truth, rows = self.truth.take(judged)
+        batch = replace(truth.batch, X=take_rows(as_numbers(self.truth.batch.X), rows))
+        truth = replace(truth, batch=batch)
+        share = len(learned) / self.truth.batch.n_instances
+        n_steps = -(-len(learned) // self._descent.batch_size)
+        n_sweeps = max(TRIAL_SWEEPS, -(-TRIAL_STEPS // n_steps))
+        descent = replace(
+            self._descent,
+            n_instances=len(learned),
+            period=None,
+            l2=self._descent.l2 * share,
+            burn_in=n_sweeps // 2,
+        )
+
+        found = {}
+
+        def trial(step: float) -> float:
+            parameters = self._new_parameters(start)
+            found[step] = np.inf
+            with np.errstate(over="ignore", invalid="ignore"):
+                try:
+                    for number in range(n_sweeps):
+                        replace(descent, step=step).sweep(number, parameters, self._parts, learned)
+                except InputError:  # scores that are not finite
+                    return np.inf
+                values = parameters.average()
+                if not -LARGEST_PARAMETER < values.min() <= values.max() < LARGEST_PARAMETER:
+                    return np.inf
+            set_weights(self.model, values)
+            found[step] = self._judged(truth)
+            return found[step]
+
+        try:
+            best = best_step(trial)
+        finally:
+            set_weights(self.model, start)
+        if not np.isfinite(found[best]):
+            raise ValueError(
+                "no step leads to scores that are finite: bring the features to about the same "
+                "size, or pass a step"
+            )
+        return SHARE_OF_BEST * best
+
+    def _trial_instances(self) -> tuple[IntArray, IntArray]:
+        """Some to learn from, some to judge by; all for both where there is but one.
+
+        Of those that have a known label and a weight: by others no step could be judged.
+        """
+        batch = self.truth.batch
+        order = np.random.default_rng([self.crf._seed, 0]).permutation(batch.n_instances)
+        telling = _telling(self.truth)[order]
+        order = order[telling] if telling.any() else order
+        sizes = np.cumsum(np.diff(batch.offsets)[order])
+        most = len(order) if self._quick is not None else SLOW_TRIAL_INSTANCES
+        chosen = order[: max(2, min(most, int(np.searchsorted(sizes, TRIAL_POSITIONS))))]
+        if len(chosen) < 2:
+            return chosen, chosen
+        n_judged = max(1, len(chosen) // 4)
+        return chosen[n_judged:], chosen[:n_judged]
+
+    def _judged(self, truth: Truth) -> float:
+        """The loss; of perceptrons, whose loss grows with the scale of scores, the errors."""
+        problem = self.model.problem(truth.batch)
+        loss = self.loss(truth)
+        if not isinstance(loss, PerceptronLoss):
+            return float(loss.evaluate(problem, ()).value)
+        known = truth.labels != UNKNOWN
+        return float(np.mean(self.crf._best(problem)[known] != truth.labels[known]))
+
+    def _new_parameters(self, values: npt.NDArray[Any]) -> Any:
+        if self._quick is not None:
+            return self._quick.begin(values)
+        return AveragedParameters(values.astype(np.float64))
+
+
+def _dropout(crf: HiddenUnitCRF, truth: Truth) -> float:
+    if crf.dropout is not None:
+        return crf.dropout
+    return 0.0 if sparse.issparse(truth.batch.X) else USUAL_DROPOUT
+
+
+def block_rates(kind: str, model: Model, given: Training) -> Array64:
+    """Steps of the kinds of parameters, as multiples of that of the weights into units.
+
+    In the order of `crfx::HiddenRates`.  "size": a step is the longer the fewer parameters there
+    are of a kind, times five for the weights into units (Gelfand et al. 2010, and the authors of
+    hidden-unit CRFs); of weights those count that a row has features for.
+    """
+    rates = np.ones(7)
+    if kind == "equal":
+        return rates
+    node = model.node
+    assert isinstance(node, HiddenUnitFunction)
+    X, shape = as_numbers(given.data.batch.X), node.shape
+    active = X.count_nonzero() / max(X.shape[0], 1) if sparse.issparse(X) else X.shape[1]
+    H, K = shape.n_hidden, shape.n_labels
+    n_edge = 1 if model.edge is None else model.edge.tables["edge"].size
+    sizes = np.array([active * H, H, H * K, K, active * K, n_edge, K], dtype=np.float64)
+    rates[1:] = (sizes[0] if H else sizes[4]) / (5 * np.maximum(sizes[1:], 1e-9))
+    return rates
+
+
+def spread_rates(model: Model, rates: Array64) -> Array64 | None:
+    """(parameters,) from the rates of their kinds; None where all are 1."""
+    if (rates == 1).all():
+        return None
+    node = model.node
+    assert isinstance(node, HiddenUnitFunction)
+    sizes = [int(np.prod(shape)) for shape in node.shape.parts.values()]
+    kinds = list(range(len(sizes)))
+    tables = parameter_arrays(model)[1:]
+    for table in tables:
+        sizes.append(table.size)
+        kinds.append(6 if table.ndim == 1 else 5)
+    return np.repeat(rates[kinds], sizes)
+
+
+def _telling(truth: Truth) -> npt.NDArray[np.bool_]:
+    """(instances,) whether the loss of an instance depends on the parameters."""
+    n_known = np.append(0, np.cumsum(truth.labels != UNKNOWN))[truth.batch.offsets]
+    found: npt.NDArray[np.bool_] = np.diff(n_known) > 0
+    return found if truth.weights is None else found & (truth.weights > 0)
