@@ -15,6 +15,7 @@ from crfx.report.experiments import (
     protein,
     safeguard,
     tagging,
+    treecrf,
     trees,
 )
 from crfx.report.tables import Published, find_table, list_tables, read_table
@@ -31,6 +32,8 @@ OPTIONS = {
     "hidden-units": hidden_units.Options,
     "chunking": tagging.Options,
     "pos": tagging.Options,
+    "treecrf-protein": treecrf.ProteinOptions,
+    "treecrf-faq": treecrf.FaqOptions,
     "trees-upos": trees.UposOptions,
     "trees-sst": trees.SstOptions,
 }

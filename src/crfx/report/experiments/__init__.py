@@ -8,6 +8,7 @@ from crfx.report.experiments import (
     protein,
     safeguard,
     tagging,
+    treecrf,
     trees,
 )
 from crfx.report.experiments.task import Experiment, Outcome, Task
@@ -23,6 +24,8 @@ EXPERIMENTS: dict[str, Experiment] = {
     "hidden-units": hidden_units.run,
     "chunking": tagging.chunking,
     "pos": tagging.pos,
+    "treecrf-protein": treecrf.protein,
+    "treecrf-faq": treecrf.faq,
     "trees-upos": trees.upos,
     "trees-sst": trees.sst,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -23,11 +23,13 @@ HALVES = {"folds-0-4": (0, 1, 2, 3, 4), "folds-5-9": (5, 6, 7, 8, 9)}
 class Options:
     """`split`: "folds", those of the data set, or "words", in which no word is in two folds.
 
+    `deleted` is the share of the pixels that are made missing, in training and in test.
     `validation` is the share of the training words that is held out for early stopping; `train`
     and `test` limit the number of words.
     """
 
     split: str = "folds"
+    deleted: float = 0.0
     validation: float = 0.0
     train: int | None = None
     test: int | None = None
@@ -44,7 +46,9 @@ class JudgeOptions:
 def run(task: Task) -> Outcome:
     """Error per letter, in percent, on one fold after training on the nine others."""
     options = task.options(Options)
-    train, test = parts(options.split, task.fold(N_FOLDS))
+    train, test = (
+        without(part, options.deleted) for part in parts(options.split, task.fold(N_FOLDS))
+    )
     train, validation = train.limited(options.train).hold_out(options.validation)
     estimator = fit(task, train, validation)
     error = 100 - accuracy(estimator, test.limited(options.test))
@@ -86,6 +90,18 @@ def parts(split: str, fold: int) -> tuple[Part, Part]:
     whole = Part(list(ocr.X), list(ocr.y))
     train, test = held_out(folds, fold)
     return whole.take(train), whole.take(test)
+
+
+def without(part: Part, share: float) -> Part:
+    """The same with a random share of all values missing."""
+    if not share:
+        return part
+    random = np.random.default_rng(0)
+    X = [
+        np.where(random.random(x.shape) < share, np.float32("nan"), np.asarray(x, np.float32))
+        for x in part.X
+    ]
+    return replace(part, X=X)
 
 
 def word_folds(words: Sequence[str], n_folds: int) -> NDArray[np.int64]:

@@ -82,8 +82,9 @@ def _estimator(name: str) -> Any:
     from crfx.estimators.gbcrf import GBCRF
     from crfx.estimators.hidden_unit import HiddenUnitCRF
     from crfx.estimators.linear import LinearCRF
+    from crfx.estimators.treecrf import TreeCRF
 
-    known = {kind.__name__: kind for kind in (GBCRF, HiddenUnitCRF, LinearCRF)}
+    known = {kind.__name__: kind for kind in (GBCRF, HiddenUnitCRF, LinearCRF, TreeCRF)}
     if name not in known:
         raise ValueError(f"there is no estimator {name!r}: choose one of {', '.join(known)}")
     return known[name]
