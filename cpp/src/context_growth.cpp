@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <queue>
+#include <random>
 
 #include "crfx/context_trees.hpp"
 #include "crfx/parallel.hpp"
@@ -72,6 +72,10 @@ class TreeGrowth {
   ContextTrees grow(const LabelSlopes& label, const int32_t* chosen, int64_t n_chosen) {
     label_ = label;
     tree_ = {};
+    std::seed_seq seeds{static_cast<uint32_t>(growth_.seed),
+                        static_cast<uint32_t>(growth_.seed >> 32),
+                        static_cast<uint32_t>(label.label)};
+    random_.seed(seeds);
     Leaf root;
     root.contexts.resize(static_cast<size_t>(n_contexts_));
     std::iota(root.contexts.begin(), root.contexts.end(), 0);
@@ -257,7 +261,7 @@ class TreeGrowth {
     }
   }
 
-  void build(Leaf& leaf) const {
+  void build(Leaf& leaf) {
     leaf.histogram.assign(static_cast<size_t>(bins_.n_bins()), {});
     bins_.add(leaf.rows.data(), leaf.g.data(), leaf.h.data(),
               static_cast<int64_t>(leaf.rows.size()), leaf.histogram.data());
@@ -289,16 +293,34 @@ class TreeGrowth {
           g[static_cast<size_t>(c)], h.empty() ? rows_weight : h[static_cast<size_t>(c)]};
   }
 
-  void search(Leaf& leaf) const {
+  void search(Leaf& leaf) {
     leaf.best = {};
     leaf.best.gain = kLeastGain;
-    for (int place = 0; place < shape_.order; ++place) search_labels(leaf, place);
-    for (int64_t f = 0; f < bins_.n_features(); ++f) {
-      if (bins_.is_category(f))
-        search_categories(leaf, f);
-      else
-        search_numbers(leaf, f);
+    const int64_t n_columns = shape_.order + bins_.n_features();
+    const auto n_seen =
+        std::max<int64_t>(1, std::llround(growth_.column_share * static_cast<double>(n_columns)));
+    if (n_seen >= n_columns) {
+      for (int64_t column = 0; column < n_columns; ++column) search_column(leaf, column);
+      return;
     }
+    columns_.resize(static_cast<size_t>(n_columns));
+    std::iota(columns_.begin(), columns_.end(), 0);
+    for (int64_t k = 0; k < n_seen; ++k) {  // the first of a shuffle
+      const auto left = static_cast<uint64_t>(n_columns - k);
+      std::swap(columns_[static_cast<size_t>(k)],
+                columns_[static_cast<size_t>(k) + static_cast<size_t>(random_() % left)]);
+      search_column(leaf, columns_[static_cast<size_t>(k)]);
+    }
+  }
+  // Labels come first, then features.
+  void search_column(Leaf& leaf, int64_t column) const {
+    const int64_t feature = column - shape_.order;
+    if (feature < 0)
+      search_labels(leaf, static_cast<int>(column));
+    else if (bins_.is_category(feature))
+      search_categories(leaf, feature);
+    else
+      search_numbers(leaf, feature);
   }
 
   // Whether to split so is better than what was found so far.
@@ -452,7 +474,7 @@ class TreeGrowth {
     }
   }
   // The larger side has the histogram of the parent less that of the smaller.
-  void sum_sides(Leaf& parent, Leaf* sides) const {
+  void sum_sides(Leaf& parent, Leaf* sides) {
     const int small = sides[0].rows.size() <= sides[1].rows.size() ? 0 : 1;
     build(sides[small]);
     Leaf& large = sides[1 - small];
@@ -473,6 +495,8 @@ class TreeGrowth {
   double least_weight_ = 0;
   ContextTrees tree_;
   std::vector<Cell> totals_;  // by node
+  std::mt19937_64 random_;
+  std::vector<int64_t> columns_;
 };
 
 // Some labels of rows x contexts x labels as labels x rows x contexts, a block of rows at a time.

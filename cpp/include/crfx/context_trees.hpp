@@ -88,7 +88,9 @@ struct ContextSlopes {
 struct ContextGrowth {
   int max_leaves = 8;
   double l2 = 0, min_child_weight = 0;
-  double trimming = 0;  // share of the absolute gradient whose rows need not be searched
+  double trimming = 0;      // share of the absolute gradient whose rows need not be searched
+  double column_share = 1;  // share of the columns that each node looks at, labels among them
+  uint64_t seed = 0;        // of the columns
 };
 
 // Grows one tree per label, best split first, to lower sum g d + (h + l2) d^2 / 2, on the rows

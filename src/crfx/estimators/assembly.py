@@ -17,6 +17,7 @@ from crfx.potentials.regressors import BoostedRegressors
 from crfx.potentials.transitions import Tables
 from crfx.potentials.trees import BoostedTrees
 from crfx.potentials.xgboost_learner import XGBoostLearner
+from crfx.scores import FloatArray
 from crfx.structures import Chain, Forest
 from crfx.trainers.blocks import (
     Block,
@@ -179,10 +180,13 @@ def _row_sampler(crf: GBCRF, batch: Batch) -> Sampler:
 def working_scores(model: Model, batch: Batch) -> WorkingScores:
     """The scores before training, in arrays that may be changed."""
     structure = model.structure(batch)
-    start = model.scores(batch, structure)
-    arrays = {
-        name: np.array(getattr(start, name), dtype=np.float32)
-        for name in ("node", "edge", "start", "end")
-        if getattr(start, name) is not None
-    }
-    return WorkingScores(batch, structure, model.sharing, arrays)
+
+    def arrays() -> dict[str, FloatArray]:
+        scores = model.scores(batch, structure)
+        return {
+            name: np.array(array, dtype=np.float32)
+            for name in ("node", "edge", "start", "end")
+            if (array := getattr(scores, name)) is not None
+        }
+
+    return WorkingScores(batch, structure, model.sharing, arrays(), rebuild=arrays)

@@ -25,9 +25,9 @@ from crfx.trainers.context_block import ContextBlock
 if TYPE_CHECKING:
     from crfx.estimators.treecrf import TreeCRF
 
-COPIES = 3
-"""Arrays of the size of all edge tables that training needs: scores before and after a step, and
-their gradient; and as many again where there is a curvature."""
+COPIES = 2
+"""Arrays of the size of all edge tables that training needs: scores and their gradient.  One more
+where there is a curvature."""
 
 
 def parse_window(window: Any) -> tuple[int, int]:
@@ -84,12 +84,14 @@ def _learner(crf: TreeCRF) -> ContextLearner:
         reg_lambda=0.0 if crf.curvature is None else float(crf.reg_lambda),
         min_child_weight=float(crf.min_child_weight),
         trimming=float(crf.influence_trimming),
+        column_share=float(crf.colsample_bynode),
+        seed=int(check_random_state(crf.random_state).randint(2**31 - 1)),
     )
 
 
 def _check_memory(crf: TreeCRF, n_rows: int, n_labels: int) -> None:
     """Raise ValueError where training cannot fit into the memory of this machine."""
-    copies = COPIES if crf.curvature is None else 2 * COPIES
+    copies = COPIES if crf.curvature is None else COPIES + 1
     needed = 4.0 * copies * n_rows * float(n_labels) ** (int(crf.order) + 1)
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > there:

@@ -59,7 +59,7 @@ def check_treecrf_parameters(crf: TreeCRF) -> None:
     _check_whole("n_estimators", crf.n_estimators, 0)
     _check_whole("max_leaves", crf.max_leaves, 1)
     _check_whole("pseudo_likelihood_rounds", crf.pseudo_likelihood_rounds, 0)
-    _check_shares(crf, ("learning_rate", "subsample"))
+    _check_shares(crf, ("learning_rate", "subsample", "colsample_bynode"))
     for name in ("reg_lambda", "min_child_weight"):
         _check_not_negative(name, getattr(crf, name))
     trimming = crf.influence_trimming

@@ -51,9 +51,9 @@ class TreeCRF(BoostedEstimator):
         the left and to the right.  Beyond the ends of an instance they have a value of their own.
     pseudo_likelihood_rounds : int
         So many rounds follow the pseudo-likelihood first, which needs no sums over labellings.
-    reg_lambda, min_child_weight
-        As in XGBoost; without curvature ``reg_lambda`` counts as 0 and a leaf weighs the pairs of a
-        position and labels before it.
+    reg_lambda, min_child_weight, colsample_bynode
+        As in XGBoost; the labels before are columns too.  Without curvature ``reg_lambda`` counts
+        as 0 and a leaf weighs the pairs of a position and labels before it.
     subsample : float
         Share of the positions that the trees of a round look at.
     influence_trimming : float
@@ -86,6 +86,7 @@ class TreeCRF(BoostedEstimator):
         pseudo_likelihood_rounds: int = 3,
         reg_lambda: float = 1.0,
         min_child_weight: float = 1.0,
+        colsample_bynode: float = 1.0,
         subsample: float = 1.0,
         influence_trimming: float = 0.0,
         curvature: curvatures.CurvatureOption = None,
@@ -105,6 +106,7 @@ class TreeCRF(BoostedEstimator):
         self.pseudo_likelihood_rounds = pseudo_likelihood_rounds
         self.reg_lambda = reg_lambda
         self.min_child_weight = min_child_weight
+        self.colsample_bynode = colsample_bynode
         self.subsample = subsample
         self.influence_trimming = influence_trimming
         self.curvature = curvature

@@ -24,13 +24,16 @@ class ContextLearner:
     """How to grow trees: at most so many leaves, the best split first.
 
     ``trimming`` is the share of a tree's absolute gradient whose rows need not be searched; leaves
-    are fitted to all rows.
+    are fitted to all rows.  Each node looks at a ``column_share`` of the columns, labels before
+    among them, drawn by ``seed`` and round.
     """
 
     max_leaves: int = 8
     reg_lambda: float = 0.0
     min_child_weight: float = 0.0
     trimming: float = 0.0
+    column_share: float = 1.0
+    seed: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,8 +126,8 @@ class ContextTrees:
         """Forget them."""
         self._bound, self._bins, self._followed = None, None, []
 
-    def propose(self, slopes: Slopes, chosen: npt.NDArray[np.int32]) -> GrownRound:
-        """Grow a round on the ``chosen`` rows."""
+    def propose(self, slopes: Slopes, chosen: npt.NDArray[np.int32], number: int) -> GrownRound:
+        """Grow round ``number`` on the ``chosen`` rows."""
         assert self._bound is not None
         assert self._bins is not None
         learner = self.learner
@@ -143,6 +146,8 @@ class ContextTrees:
             l2=learner.reg_lambda,
             min_child_weight=learner.min_child_weight,
             trimming=learner.trimming,
+            column_share=learner.column_share,
+            seed=_round_seed(learner.seed, number),
             n_threads=self.n_jobs,
         )
         return GrownRound(self, TreeArrays(*grown), self._bound, self._followed)
@@ -220,6 +225,10 @@ class GrownRound:
     def accept(self, step: float) -> None:
         """Keep the round with the step that was taken."""
         self.function.accept(self.trees.scaled(step))
+
+
+def _round_seed(seed: int, number: int) -> int:
+    return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0])
 
 
 def _flat(array: FloatArray) -> Any:

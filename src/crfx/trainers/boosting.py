@@ -19,7 +19,7 @@ from crfx.objectives.base import Evaluation, Objective, PartName
 from crfx.objectives.curvature import Curvature
 from crfx.scores import FloatArray, Scores, Sharing
 from crfx.structures import Chain, Forest
-from crfx.trainers.blocks import Block, Changes, Proposal
+from crfx.trainers.blocks import Adder, Block, Changes, Proposal
 from crfx.trainers.callbacks import Callback, History, Progress, any_stops
 
 MOST_HALVINGS = 12
@@ -33,13 +33,16 @@ class WorkingScores:
     """Scores of a batch that grow during training, and those before the last step.
 
     A step is always counted from where it began: after halving, the scores are those that a model
-    with the smaller step gives, bit by bit.
+    with the smaller step gives, bit by bit.  A change that comes as a function is one of the
+    largest arrays there are, so its scores before the step are not kept until a step had to be
+    halved: then ``rebuild`` gives them again, from the model.
     """
 
     batch: Batch
     structure: Chain | Forest
     sharing: Sharing
     arrays: dict[str, FloatArray]
+    rebuild: Callable[[], dict[str, FloatArray]] | None = None
     _before: dict[str, FloatArray] = field(default_factory=dict)
 
     def problem(self) -> Problem:
@@ -48,19 +51,28 @@ class WorkingScores:
 
     def add(self, changes: Changes, step: float) -> None:
         """Add ``step`` times the changes."""
-        for name in changes:
+        for name, change in changes.items():
             moved = self._before.get(name)  # memory that is free now
+            if moved is None and callable(change) and self.rebuild is not None:
+                change(self.arrays[name], step)
+                continue
             moved = np.empty_like(self.arrays[name]) if moved is None else moved
             self._before[name], self.arrays[name] = self.arrays[name], moved
-        self.add_instead(changes, step)
+            self._move(name, change, step)
 
     def add_instead(self, changes: Changes, step: float) -> None:
         """Add ``step`` times the changes to what was there before they were last added."""
+        if self.rebuild is not None and not set(changes) <= set(self._before):
+            rebuilt = self.rebuild()
+            self._before |= {name: rebuilt[name] for name in changes if name not in self._before}
         for name, change in changes.items():
-            if callable(change):
-                np.copyto(self.arrays[name], self._before[name])
-                change(self.arrays[name], step)
-                continue
+            self._move(name, change, step)
+
+    def _move(self, name: str, change: FloatArray | Adder, step: float) -> None:
+        if callable(change):
+            np.copyto(self.arrays[name], self._before[name])
+            change(self.arrays[name], step)
+        else:
             np.multiply(change, np.float32(step), out=self.arrays[name])
             self.arrays[name] += self._before[name]
 

@@ -30,7 +30,7 @@ class ContextBlock(Block):
         sampled = self.sample(number)
         n_rows = self.truth.batch.n_rows
         chosen = np.arange(n_rows) if sampled is None else np.flatnonzero(sampled)
-        grown = self.function.propose(self._slopes(evaluation), chosen.astype(np.int32))
+        grown = self.function.propose(self._slopes(evaluation), chosen.astype(np.int32), number)
         return Proposal(
             grown.adders(grown.bound),
             [grown.adders(other) for other in grown.followed],
