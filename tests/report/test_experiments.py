@@ -84,7 +84,7 @@ def test_a_split_by_words_trains_on_other_words(small_ocr):
     [
         (task("10"), "units are the folds 0 to 9"),
         (task("test"), "units are the folds 0 to 9"),
-        (task(data={"splits": "words"}), "unknown data option splits; there are split"),
+        (task(data={"splits": "words"}), "unknown data option splits; there are deleted, split"),
         (task(data={"split": "letters"}), "choose 'folds' or 'words'"),
         (task(data={"validation": 1.0}), "validation is 1.0"),
         (task(trees=3), "GBCRF has no argument 'trees'"),

@@ -118,13 +118,13 @@ def _save(console: Console, models: dict[str, GBCRF], folder: Path) -> None:
     model = folder / "digits.crfx"
     list(models.values())[-1].save(model)
     console.print(f"\nThe last model is in {model}: crfx.load reads it.", highlight=False)
+    from crfx.report.pictures import MissingPlotLibrary, counted, line_chart
+
     curves = {
-        name: [100 * (1 - value) for value in fitted.history_["eval_metric"]]
+        name: counted([100 * (1 - value) for value in fitted.history_["eval_metric"]])
         for name, fitted in models.items()
         if "eval_metric" in fitted.history_
     }
-    from crfx.report.pictures import MissingPlotLibrary, line_chart
-
     picture = folder / "learning-curve.png"
     try:
         line_chart(picture, curves, x_label="round", y_label="digits wrong (%)")

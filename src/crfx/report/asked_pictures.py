@@ -7,7 +7,8 @@ In the file of the table::
     title = "Training loss"
     y = "loss per letter"
     log = true                    # by default false
-    lines = [{ row = "gbcrf", curve = "loss", label = "GBCRF" }]
+    x = "seconds"                 # by default "round"
+    lines = [{ row = "gbcrf", curve = "loss", label = "GBCRF", over = "seconds", unit = "0" }]
 
     [[bars]]
     name = "trainers"
@@ -22,6 +23,9 @@ In the file of the table::
         { label = "SGD", rows = ["ocr-linear-sgd", "ocr-hidden-sgd"] },
     ]
 
+Without `over`, another curve of the row, points are counted; without `unit` the first one that is
+done is shown.
+
 A picture shows what there are results of; where there are none, it is not drawn.
 """
 
@@ -35,19 +39,22 @@ from crfx.report.fields import Fields, check_distinct, check_folder_name
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A curve of a row, as it appears in a picture."""
+    """A curve of a row, as it appears in a picture: of one unit, and over another curve or none."""
 
     row: str
     curve: str
     label: str
+    over: str
+    unit: str
 
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A picture of curves, one point per round."""
+    """A picture of curves."""
 
     name: str
     title: str
+    x: str
     y: str
     log: bool
     lines: tuple[Line, ...]
@@ -85,13 +92,18 @@ def read_plot(fields: Fields, rows: Sequence[str]) -> Plot:
     name = _name(fields, "plot")
     lines = []
     for part in fields.parts("lines"):
-        line = Line(part.text("row"), part.text("curve"), part.text("label"))
+        line = Line(
+            part.text("row"),
+            part.text("curve"),
+            part.text("label"),
+            part.text("over", ""),
+            part.text("unit", ""),
+        )
         _check_row(line.row, rows, fields.place)
         part.nothing_left()
         lines.append(line)
-    plot = Plot(
-        name, fields.text("title"), fields.text("y"), fields.flag("log", False), tuple(lines)
-    )
+    title, x, y = fields.text("title"), fields.text("x", "round"), fields.text("y")
+    plot = Plot(name, title, x, y, fields.flag("log", False), tuple(lines))
     fields.nothing_left()
     return plot
 

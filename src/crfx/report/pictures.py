@@ -13,24 +13,33 @@ HATCHES = ("", "///", "...", "xxx", "---", "++")
 """Of bars beside their colours: in print these may look alike."""
 
 
+Curve = tuple[Sequence[float], Sequence[float]]
+"""x and y of its points."""
+
+
 class MissingPlotLibrary(ImportError):
     """matplotlib is not installed."""
 
 
+def counted(values: Sequence[float]) -> Curve:
+    """Values over 1, 2, 3, ..."""
+    return range(1, len(values) + 1), values
+
+
 def line_chart(
     path: str | os.PathLike[str],
-    curves: Mapping[str, Sequence[float]],
+    curves: Mapping[str, Curve],
     *,
     x_label: str,
     y_label: str,
     title: str = "",
     log_scale: bool = False,
 ) -> None:
-    """Draw one line per curve over 1, 2, 3, ...; written whole or not at all."""
+    """Draw one line per curve; written whole or not at all."""
     figure = _figure(7, 4.2)
     axes = figure.add_subplot()
-    for (name, values), colour in zip(curves.items(), PALETTE * len(curves), strict=False):
-        axes.plot(range(1, len(values) + 1), values, label=name, color=colour, linewidth=1.8)
+    for (name, points), colour in zip(curves.items(), PALETTE * len(curves), strict=False):
+        axes.plot(*points, label=name, color=colour, linewidth=1.8)
     axes.set_xlabel(x_label, color=INK)
     axes.set_ylabel(y_label, color=INK)
     axes.set_title(title, color=INK)

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from crfx.report.asked_pictures import Bars, Group, Line, Plot
-from crfx.report.pictures import MissingPlotLibrary, bar_chart, line_chart
+from crfx.report.pictures import Curve, MissingPlotLibrary, bar_chart, counted, line_chart
 from crfx.report.summary import RowSummary
 from crfx.report.tables import Table
 
@@ -30,7 +30,7 @@ def pictures(table: Table, summaries: list[RowSummary]) -> list[Picture]:
             drawn = partial(
                 line_chart,
                 curves=curves,
-                x_label="round",
+                x_label=plot.x,
                 y_label=plot.y,
                 title=plot.title,
                 log_scale=plot.log,
@@ -69,19 +69,21 @@ def _file(table: Table, name: str) -> str:
     return f"{table.folder}-{name}.png"
 
 
-def _curves(plot: Plot, summaries: list[RowSummary]) -> dict[str, list[float]]:
+def _curves(plot: Plot, summaries: list[RowSummary]) -> dict[str, Curve]:
     curves = {line.label: _points(line, summaries) for line in plot.lines}
-    return {label: values for label, values in curves.items() if values}
+    return {label: curve for label, curve in curves.items() if curve is not None}
 
 
-def _points(line: Line, summaries: list[RowSummary]) -> list[float]:
-    """The curve in the first unit that has it; empty where none is done."""
+def _points(line: Line, summaries: list[RowSummary]) -> Curve | None:
+    """The curve in the unit asked for, or the first that has it; None where it is not done."""
     for each in summaries:
-        if each.row.name == line.row:
-            for unit in each.units.values():
-                if line.curve in unit.curves:
-                    return unit.curves[line.curve]
-    return []
+        if each.row.name != line.row:
+            continue
+        for name, unit in each.units.items():
+            if line.unit in ("", name) and line.curve in unit.curves:
+                values = unit.curves[line.curve]
+                return (unit.curves[line.over], values) if line.over else counted(values)
+    return None
 
 
 def _panels(
