@@ -26,8 +26,9 @@ _SHARED, _LETTERS = 3, 5  # so many common stretches of so many letters make two
 
 @dataclass(frozen=True, slots=True)
 class ProteinOptions:
-    """`features`: "letters", one column of categories, or "indicators", 20 columns with those of
-    `neighbours` on either side (for estimators without a window of their own).
+    """`features`: "letters", one column of categories, or "indicators", 20 columns; and with
+    `neighbours` on either side, for estimators without a window of their own, such columns or
+    "names", texts of place and letter.
 
     `train` and `test` limit the number of chains.
     """
@@ -120,8 +121,13 @@ def _chains(options: ProteinOptions, part: str) -> Part:
     if options.features == "indicators":
         side = options.neighbours
         return Part(list(windows(split.X, side, side, outside=0.0)), list(split.y))
+    if options.features == "names":
+        named = [letter_names(chain, options.neighbours) for chain in split.residues]
+        return Part(named, list(split.y))
     if options.features != "letters":
-        raise ValueError(f"features is {options.features!r}: choose 'letters' or 'indicators'")
+        raise ValueError(
+            f"features is {options.features!r}: choose 'letters', 'indicators' or 'names'"
+        )
     if options.neighbours:
         raise ValueError("neighbours are for indicators: the window is the estimator's")
     return Part([letter_frame(chain) for chain in split.residues], list(split.y))
@@ -133,6 +139,19 @@ def letter_frame(chain: str) -> Any:
 
     letters = pandas.Categorical(list(chain), categories=list(AMINO_ACIDS))
     return pandas.DataFrame({"residue": letters})
+
+
+def letter_names(chain: str, neighbours: int) -> list[list[str]]:
+    """Texts of place and letter; a dot beyond the ends.
+
+    >>> letter_names("AR", 1)
+    [['-1.', '0A', '1R'], ['-1A', '0R', '1.']]
+    """
+    padded = "." * neighbours + chain + "." * neighbours
+    return [
+        [f"{place - neighbours}{padded[at + place]}" for place in range(2 * neighbours + 1)]
+        for at in range(len(chain))
+    ]
 
 
 def relative_folds(chains: Sequence[str], n_folds: int) -> NDArray[np.int64]:
@@ -163,10 +182,12 @@ def relative_folds(chains: Sequence[str], n_folds: int) -> NDArray[np.int64]:
 @dataclass(frozen=True, slots=True)
 class FaqOptions:
     """Lines have the features of `neighbours` on either side (for estimators without a window of
-    their own); `train` and `test` limit the number of files.
+    their own), as columns or, with `named`, as texts of those that are 1; `train` and `test` limit
+    the number of files.
     """
 
     neighbours: int = 0
+    named: bool = False
     train: int | None = None
     test: int | None = None
 
@@ -178,7 +199,7 @@ def faq(task: Task) -> Outcome:
     fifth.
     """
     options = task.options(FaqOptions)
-    whole, folds = _files(options.neighbours)
+    whole, folds = _files(options.neighbours, options.named)
     if task.unit in ocr.HALVES:
         *first, judged = ocr.HALVES[task.unit]
         train, test = (
@@ -206,7 +227,9 @@ def faq(task: Task) -> Outcome:
 
 
 @cache
-def _files(neighbours: int) -> tuple[Part, NDArray[np.int64]]:
+def _files(neighbours: int, named: bool) -> tuple[Part, NDArray[np.int64]]:
     data = load_faq(n_folds=N_FOLDS)
-    X = list(windows(data.X, neighbours, neighbours)) if neighbours else data.X
+    X: list[Any] = list(windows(data.X, neighbours, neighbours)) if neighbours else data.X
+    if named:
+        X = [[[str(column) for column in np.flatnonzero(line == 1)] for line in x] for x in X]
     return Part(X, list(data.y)), data.folds
