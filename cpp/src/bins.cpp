@@ -70,7 +70,10 @@ const float* RowReader::read(int64_t row) {
 
 Bins::Bins(const FeatureRows& rows, const uint8_t* is_category, int n_threads) : rows_(rows) {
   const int64_t n_base = rows.is_sparse() ? rows.n_features : rows.n_base;
-  categories_.assign(is_category, is_category + n_base);
+  if (rows.is_sparse())
+    categories_.assign(static_cast<size_t>(n_base), 0);
+  else
+    categories_.assign(is_category, is_category + n_base);
   cuts_.resize(static_cast<size_t>(n_base));
   if (rows.is_sparse())
     find_sparse();

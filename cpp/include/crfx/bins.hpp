@@ -40,7 +40,7 @@ class Bins {
  public:
   static constexpr int kMostBins = 255;  // of values, so that a number fits into a byte
 
-  // is_category: one per feature before any window.
+  // is_category: one per feature before any window; not read where rows are sparse: all numbers.
   Bins(const FeatureRows& rows, const uint8_t* is_category, int n_threads);
 
   int64_t n_features() const { return static_cast<int64_t>(offsets_.size()) - 1; }
