@@ -149,7 +149,8 @@ int64_t Bins::bytes() const {
 
 void Bins::add(const int32_t* rows, const float* g, const float* h, int64_t n,
                Cell* histogram) const {
-  typedef double Pair __attribute__((vector_size(16)));  // one load and one store for both sums
+  // One load and one store for both sums.
+  typedef double Pair __attribute__((vector_size(16), may_alias));
   auto* cells = reinterpret_cast<Pair*>(histogram);
   const int64_t* offsets = offsets_.data();
   const int64_t n_features = rows_.n_features;

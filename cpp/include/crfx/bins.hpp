@@ -53,7 +53,7 @@ class Bins {
   float upper_limit(int64_t feature, int64_t bin) const;
   int64_t bytes() const;
 
-  struct Cell {  // sums of gradient and curvature of a bin
+  struct alignas(16) Cell {  // sums of gradient and curvature of a bin
     double g = 0, h = 0;
   };
   // histogram (n_bins) += g and h of `n` rows. Sparse rows leave out bin 0.
