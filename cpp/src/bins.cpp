@@ -69,6 +69,7 @@ const float* RowReader::read(int64_t row) {
 }
 
 Bins::Bins(const FeatureRows& rows, const uint8_t* is_category, int n_threads) : rows_(rows) {
+  FlushDenormals flush;  // walks do so too, and must go where bins send them
   const int64_t n_base = rows.is_sparse() ? rows.n_features : rows.n_base;
   if (rows.is_sparse())
     categories_.assign(static_cast<size_t>(n_base), 0);

@@ -338,6 +338,30 @@ def test_the_objective_falls(arguments):
     assert own < 0.5 * sum(map(len, Y)) * np.log(3)
 
 
+def test_without_curvature_nothing_is_shrunk():
+    plain, other = (TreeCRF(4, reg_lambda=own, **ONE).fit(X, Y) for own in (0.0, 50.0))
+    assert same(plain.predict_marginals(X), other.predict_marginals(X))
+    plain, other = (
+        TreeCRF(4, reg_lambda=own, curvature="mixing", **ONE).fit(X, Y) for own in (0.0, 50.0)
+    )
+    assert plain.history_["objective"][-1] < other.history_["objective"][-1]
+
+
+@pytest.mark.parametrize("curvature", [None, "mixing"])
+def test_no_leaf_is_lighter_than_allowed(curvature):
+    crf = TreeCRF(3, min_child_weight=9.0, curvature=curvature, **ONE).fit(X, Y)
+    trees = crf.model_.node.trees
+    grown = np.repeat(np.diff(trees.starts) > 1, np.diff(trees.starts))
+    assert trees.weights[grown].min() >= 9.0
+    lighter = TreeCRF(3, min_child_weight=1.0, curvature=curvature, **ONE).fit(X, Y)
+    assert lighter.model_.node.trees.weights.min() < 9.0
+
+
+def test_more_leaves_than_can_be_counted():
+    few, many = (TreeCRF(2, max_leaves=n, **ONE).fit(X, Y) for n in (10_000, 2**40))
+    assert same(few.predict_marginals(X), many.predict_marginals(X))
+
+
 def test_every_round_looks_at_other_positions():
     batch = Batch.from_lengths([500, 500])
     sample = _row_sampler(TreeCRF(subsample=0.3, random_state=0), batch)

@@ -661,3 +661,18 @@ def test_a_tree_may_be_as_deep_as_it_has_leaves():
     )
     assert node[0, 0] == 1  # the root sends "none" to the left
     assert edge[1, 0, 0] == 2 * n
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_numbers_next_to_zero_are_zero_in_search_and_in_walks(kind):
+    """Threads flush them: what bins keep apart walks would take for the same."""
+    x = np.where(np.arange(40) % 3 == 0, 1e-40, 0).astype(np.float32)[:, None]
+    case = make_case(lengths=(40,))
+    case.slopes.edge[:, :, 0] = case.slopes.node[:, 0, None] = np.where(x > 0, 1.0, -1.0)
+    case.x = np.zeros((40, 1))
+    case.is_category = np.zeros(1, dtype=bool)
+    if kind == "sparse":
+        x = sparse.csr_matrix((x[:, 0], np.zeros(40, int), np.arange(41)), shape=(40, 1))
+        case.shape = ContextShape(3, 1, is_sparse=True)
+    case.batch = Batch.from_lengths([40], X=x)
+    check_growth(case, ContextLearner())

@@ -18,6 +18,8 @@ from crfx.scores import FloatArray
 from crfx.structures import Chain, Forest
 
 Array32 = npt.NDArray[np.float32]
+MOST_LEAVES = 2**31 - 1
+"""What the core counts up to; no tree has as many."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ class ContextTrees:
             node_curvature=None if slopes.node_curvature is None else _flat(slopes.node_curvature),
             weights=slopes.weights,
             chosen=chosen,
-            max_leaves=learner.max_leaves,
+            max_leaves=min(learner.max_leaves, MOST_LEAVES),
             l2=learner.reg_lambda,
             min_child_weight=learner.min_child_weight,
             trimming=learner.trimming,
