@@ -3,6 +3,8 @@
 
 #include <nanobind/stl/optional.h>
 
+#include <algorithm>
+
 #include "arrays.hpp"
 #include "chains.hpp"
 #include "crfx/errors.hpp"
@@ -48,7 +50,13 @@ struct BoundRows {
 
 struct BoundBins {
   BoundBins(const BoundRows& rows, Vector1<const uint8_t> is_category, int n_threads)
-      : rows(rows), bins(this->rows.view, is_category.data(), n_threads) {}
+      : rows(rows), bins(this->rows.view, checked(rows, is_category), n_threads) {}
+
+  static const uint8_t* checked(const BoundRows& rows, const Vector1<const uint8_t>& is_category) {
+    if (!rows.view.is_sparse() && static_cast<int64_t>(is_category.shape(0)) != rows.view.n_base)
+      throw crfx::InputError("there are not as many flags of categories as features");
+    return is_category.data();
+  }
 
   BoundRows rows;
   crfx::Bins bins;
@@ -80,6 +88,11 @@ struct BoundTrees {
                   int64_t n_labels, int order, float step, std::optional<Vector1<float>> edge,
                   std::optional<Vector1<float>> node, int n_threads) const {
     nb::gil_scoped_release released;
+    const int32_t* end = features.data() + starts.data()[n_trees];
+    if (rows.view.n_rows && std::any_of(features.data(), end, [&](int32_t feature) {
+          return feature >= rows.view.n_features;
+        }))
+      throw crfx::InputError("the trees ask for features that the rows have not");
     crfx::add_context_scores(view(n_trees), rows.view, {n_labels, order}, has_context.data(), step,
                              edge ? edge->data() : nullptr, node ? node->data() : nullptr,
                              n_threads);

@@ -69,8 +69,12 @@ const float* RowReader::read(int64_t row) {
 }
 
 Bins::Bins(const FeatureRows& rows, const uint8_t* is_category, int n_threads) : rows_(rows) {
+  FlushDenormals flush;  // walks do so too, and must go where bins send them
   const int64_t n_base = rows.is_sparse() ? rows.n_features : rows.n_base;
-  categories_.assign(is_category, is_category + n_base);
+  if (rows.is_sparse())
+    categories_.assign(static_cast<size_t>(n_base), 0);
+  else
+    categories_.assign(is_category, is_category + n_base);
   cuts_.resize(static_cast<size_t>(n_base));
   if (rows.is_sparse())
     find_sparse();
@@ -146,7 +150,8 @@ int64_t Bins::bytes() const {
 
 void Bins::add(const int32_t* rows, const float* g, const float* h, int64_t n,
                Cell* histogram) const {
-  typedef double Pair __attribute__((vector_size(16)));  // one load and one store for both sums
+  // One load and one store for both sums.
+  typedef double Pair __attribute__((vector_size(16), may_alias));
   auto* cells = reinterpret_cast<Pair*>(histogram);
   const int64_t* offsets = offsets_.data();
   const int64_t n_features = rows_.n_features;

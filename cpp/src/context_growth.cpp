@@ -361,7 +361,8 @@ class TreeGrowth {
     leaf.best = {gain, static_cast<int32_t>(feature), bin, {}, missing_left};
   }
 
-  // Sorted by slope, the best set is a first part of them (Fisher 1958).
+  // Sorted by slope, the best set is a first part of them (Fisher 1958); l2 changes nothing in
+  // that.
   struct Entry {
     int64_t entry;
     Cell sum;
@@ -369,7 +370,7 @@ class TreeGrowth {
   template <class Take>
   void search_sets(const Leaf& leaf, std::vector<Entry>& entries, Take&& take_first) const {
     std::sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) {
-      const double x = a.sum.g / weight(a.sum), y = b.sum.g / weight(b.sum);
+      const double x = a.sum.g / a.sum.h, y = b.sum.g / b.sum.h;
       return x != y ? x < y : a.entry < b.entry;
     });
     Cell left;
@@ -383,15 +384,18 @@ class TreeGrowth {
   void search_categories(Leaf& leaf, int64_t feature) const {
     const Cell* cells = leaf.histogram.data() + bins_.offset(feature);
     const int64_t n = bins_.offset(feature + 1) - bins_.offset(feature);
+    const auto occurs = [&](int64_t bin) {  // differences of histograms leave crumbs
+      return bin < n && cells[bin].h > kLeastShare * leaf.total.h;
+    };
     std::vector<Entry> entries;
     for (int64_t bin = 0; bin < n; ++bin)
-      if (cells[bin].h > 0) entries.push_back({bin, cells[bin]});
+      if (occurs(bin)) entries.push_back({bin, cells[bin]});
     search_sets(leaf, entries, [&](double gain, size_t n_left, const Cell& left) {
       // What does not occur here, missing values too, goes with the greater part.
       const bool others_left = left.h * 2 > leaf.total.h;
       Split split{gain, static_cast<int32_t>(feature), 0, {}, others_left};
-      for (int64_t bin = 1; bin < n && others_left; ++bin)
-        if (!(cells[bin].h > 0)) split.insert(bin - 1);
+      for (int64_t bin = 1; bin <= Bins::kMostBins && others_left; ++bin)
+        if (!occurs(bin)) split.insert(bin - 1);
       for (size_t k = 0; k < entries.size(); ++k) {
         if (entries[k].entry == 0)
           split.missing_left = k < n_left;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "crfx/context_trees.hpp"
 #include "crfx/parallel.hpp"
@@ -23,7 +24,7 @@ class LeafContexts {
       const int64_t first = trees.starts[tree], end = trees.starts[tree + 1];
       for (int64_t node = first; node < end && !asks_[static_cast<size_t>(tree)]; ++node)
         asks_[static_cast<size_t>(tree)] = trees.asks_label(node);
-      if (asks_[static_cast<size_t>(tree)]) descend(trees, shape, first, first, all);
+      if (asks_[static_cast<size_t>(tree)]) descend(trees, shape, first, all);
     }
   }
   // Whether a tree asks for a label at all; else all contexts reach the same leaf.
@@ -35,25 +36,31 @@ class LeafContexts {
   bool any(int64_t node) const { return count_[static_cast<size_t>(node)] > 0; }
 
  private:
+  // Not by recursion: a tree may be as deep as it has leaves.
   void descend(const ContextTreesView& trees, const ContextShape& shape, int64_t first,
-               int64_t node, const std::vector<int32_t>& reach) {
-    const int32_t feature = trees.features[node];
-    begin_[static_cast<size_t>(node)] = static_cast<int64_t>(contexts_.size());
-    count_[static_cast<size_t>(node)] = static_cast<int64_t>(reach.size());
-    if (feature == ContextTrees::kLeaf) {
-      contexts_.insert(contexts_.end(), reach.begin(), reach.end());
-      return;
+               const std::vector<int32_t>& all) {
+    std::vector<std::pair<int64_t, std::vector<int32_t>>> waiting;
+    waiting.emplace_back(first, all);
+    while (!waiting.empty()) {
+      const auto [node, reach] = std::move(waiting.back());
+      waiting.pop_back();
+      const int32_t feature = trees.features[node];
+      begin_[static_cast<size_t>(node)] = static_cast<int64_t>(contexts_.size());
+      count_[static_cast<size_t>(node)] = static_cast<int64_t>(reach.size());
+      if (feature == ContextTrees::kLeaf) {
+        contexts_.insert(contexts_.end(), reach.begin(), reach.end());
+        continue;
+      }
+      std::vector<int32_t> sides[2];
+      if (feature >= 0) {
+        sides[0] = sides[1] = reach;
+      } else {
+        for (const int32_t c : reach)
+          sides[trees.has(node, shape.label_at(c, trees.place_of(feature))) ? 0 : 1].push_back(c);
+      }
+      waiting.emplace_back(first + trees.left[node], std::move(sides[0]));
+      waiting.emplace_back(first + trees.right[node], std::move(sides[1]));
     }
-    if (feature >= 0) {
-      descend(trees, shape, first, first + trees.left[node], reach);
-      descend(trees, shape, first, first + trees.right[node], reach);
-      return;
-    }
-    std::vector<int32_t> sides[2];
-    for (const int32_t c : reach)
-      sides[trees.has(node, shape.label_at(c, trees.place_of(feature))) ? 0 : 1].push_back(c);
-    descend(trees, shape, first, first + trees.left[node], sides[0]);
-    descend(trees, shape, first, first + trees.right[node], sides[1]);
   }
 
   std::vector<int32_t> contexts_;

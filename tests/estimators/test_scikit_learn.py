@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from crfx import GBCRF, HiddenUnitCRF, LinearCRF
+from crfx import GBCRF, HiddenUnitCRF, LinearCRF, TreeCRF
 from crfx.features import windows
 from crfx.testing import make_task
 
@@ -19,11 +19,13 @@ KINDS = [
     LinearCRF(max_iter=20),
     GBCRF(3, max_depth=2, random_state=0, n_jobs=1),
     HiddenUnitCRF(5, sweeps=10, step=0.1, random_state=0, n_jobs=1),
+    TreeCRF(3, max_leaves=4, random_state=0, n_jobs=1),
 ]
 GRIDS = {
     "LinearCRF": {"l2": [0.1, 10.0]},
     "GBCRF": {"max_depth": [1, 3]},
     "HiddenUnitCRF": {"n_hidden": [2, 5]},
+    "TreeCRF": {"max_leaves": [2, 6]},
 }
 
 

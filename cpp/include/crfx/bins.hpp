@@ -40,7 +40,7 @@ class Bins {
  public:
   static constexpr int kMostBins = 255;  // of values, so that a number fits into a byte
 
-  // is_category: one per feature before any window.
+  // is_category: one per feature before any window; not read where rows are sparse: all numbers.
   Bins(const FeatureRows& rows, const uint8_t* is_category, int n_threads);
 
   int64_t n_features() const { return static_cast<int64_t>(offsets_.size()) - 1; }
@@ -53,7 +53,7 @@ class Bins {
   float upper_limit(int64_t feature, int64_t bin) const;
   int64_t bytes() const;
 
-  struct Cell {  // sums of gradient and curvature of a bin
+  struct alignas(16) Cell {  // sums of gradient and curvature of a bin
     double g = 0, h = 0;
   };
   // histogram (n_bins) += g and h of `n` rows. Sparse rows leave out bin 0.

@@ -95,6 +95,8 @@ def _unpack(contents: Contents) -> Any:
     arguments = dict(values["arguments"])
     if isinstance(arguments.get("feature_induction"), dict):
         arguments["feature_induction"] = FeatureInduction(**arguments["feature_induction"])
+    if isinstance(arguments.get("window"), list):  # JSON has no tuples
+        arguments["window"] = tuple(arguments["window"])
     estimator = CLASSES[values["class"]](**arguments)
     estimator.classes_ = np.array(values["labels"])
     if estimator.classes_.shape != (int(values["model"]["n_labels"]),):

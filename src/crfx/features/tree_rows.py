@@ -38,7 +38,9 @@ def tree_rows(X: Any, lengths: IntArray, left: int = 0, right: int = 0) -> _core
     if sparse.issparse(X):
         wide = _sparse_window(X, lengths, left, right) if left or right else X
         matrix = sparse.csr_matrix(wide, dtype=np.float32)
-        matrix.sum_duplicates()
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()  # it may share its arrays with what the user passed
+            matrix.sum_duplicates()
         return _core.FeatureRows(
             matrix.indptr.astype(np.int64),
             matrix.indices.astype(np.int32, copy=False),
@@ -106,14 +108,12 @@ def _sparse_window(X: Any, lengths: IntArray, left: int, right: int) -> Any:
     n_rows = X.shape[0]
     ends = np.cumsum(lengths)
     first, last = np.repeat(ends - lengths, lengths), np.repeat(ends, lengths)
+    # Rows are taken, not multiplied: a product would leave out zeros, which are values.
     parts, absent = [], []
+    padded = sparse.vstack([X, sparse.csr_matrix((1, X.shape[1]), dtype=X.dtype)], format="csr")
     for shift in range(-left, right + 1):
         at = np.arange(n_rows) + shift
         inside = (at >= first) & (at < last)
-        keep = sparse.csr_matrix(
-            (np.ones(inside.sum(), np.float32), (np.flatnonzero(inside), at[inside])),
-            shape=(n_rows, n_rows),
-        )
-        parts.append(keep @ sparse.csr_matrix(X, dtype=np.float32))
+        parts.append(padded[np.where(inside, at, n_rows)])
         absent.append(sparse.csr_matrix(~inside[:, None], dtype=np.float32))
     return sparse.hstack([*parts, *absent], format="csr")

@@ -46,6 +46,7 @@ class PseudoLikelihood:
                 np.add.at(
                     scores, edges.rows_at(axis), problem.scores.edge[edges.cells(problem, axis)]
                 )
+        scores[~self._counts] = 0.0  # or what is forbidden there would give 0 times infinity
         top = scores.max(axis=1, keepdims=True)
         p = np.exp(scores - top)
         totals = p.sum(axis=1, keepdims=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from crfx import _core
 from crfx.batch import Batch
@@ -17,6 +18,8 @@ from crfx.scores import FloatArray
 from crfx.structures import Chain, Forest
 
 Array32 = npt.NDArray[np.float32]
+MOST_LEAVES = 2**31 - 1
+"""What the core counts up to; no tree has as many."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,15 @@ class ContextShape:
         width = sum(self.window) + 1
         return width * (n_features + (self.is_sparse and width > 1))
 
+    def check_kind(self, batch: Batch) -> None:
+        """Raise ValueError where a window over these features has other columns."""
+        if any(self.window) and batch.n_rows and sparse.issparse(batch.X) != self.is_sparse:
+            kinds = ("dense", "sparse") if self.is_sparse else ("sparse", "dense")
+            raise ValueError(
+                f"X is {kinds[0]}, but the model was fitted on {kinds[1]} features, and its window "
+                "tells in another way there what lies outside of an instance: use one kind"
+            )
+
 
 @dataclass(frozen=True, eq=False)
 class BoundBatch:
@@ -59,11 +71,12 @@ class BoundBatch:
     has_context: npt.NDArray[np.uint8]
 
     @classmethod
-    def of(cls, batch: Batch, structure: Chain | Forest, window: tuple[int, int]) -> BoundBatch:
+    def of(cls, batch: Batch, structure: Chain | Forest, shape: ContextShape) -> BoundBatch:
         """Read a batch."""
+        shape.check_kind(batch)
         has_context = np.zeros(batch.n_rows, np.uint8)
         has_context[structure.edge_rows(batch)] = 1
-        return cls(tree_rows(batch.X, batch.lengths, *window), has_context)
+        return cls(tree_rows(batch.X, batch.lengths, *shape.window), has_context)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,10 +130,9 @@ class ContextTrees:
 
     def bind(self, batch: Batch, structure: Chain | Forest, followed: list[Batch]) -> None:
         """Read the batch to learn from, and those whose scores are kept up to date."""
-        window = self.shape.window
-        self._bound = BoundBatch.of(batch, structure, window)
+        self._bound = BoundBatch.of(batch, structure, self.shape)
         self._bins = _core.Bins(self._bound.rows, category_flags(batch.X), self.n_jobs)
-        self._followed = [BoundBatch.of(other, structure, window) for other in followed]
+        self._followed = [BoundBatch.of(other, structure, self.shape) for other in followed]
 
     def release(self) -> None:
         """Forget them."""
@@ -142,7 +154,7 @@ class ContextTrees:
             node_curvature=None if slopes.node_curvature is None else _flat(slopes.node_curvature),
             weights=slopes.weights,
             chosen=chosen,
-            max_leaves=learner.max_leaves,
+            max_leaves=min(learner.max_leaves, MOST_LEAVES),
             l2=learner.reg_lambda,
             min_child_weight=learner.min_child_weight,
             trimming=learner.trimming,
@@ -175,7 +187,7 @@ class ContextTrees:
         n_labels, order = self.shape.n_labels, self.shape.order
         node = np.zeros((batch.n_rows, n_labels), np.float32)
         edge = np.zeros((batch.n_rows, *(n_labels,) * (order + 1)), np.float32)
-        bound = BoundBatch.of(batch, structure, self.shape.window)
+        bound = BoundBatch.of(batch, structure, self.shape)
         n_rounds = self.n_rounds if n_rounds is None else min(n_rounds, self.n_rounds)
         self.add(self.trees, bound, 1.0, node=node, edge=edge, n_trees=n_rounds * n_labels)
         return node, edge

@@ -61,7 +61,8 @@ class TreeArrays:
         if any(len(getattr(self, name)) != n_nodes for name in NAMES if name not in UNEQUAL):
             raise ValueError("its trees are told in arrays of unequal lengths")
         starts = self.starts
-        if not len(starts) or starts[0] or starts[-1] != n_nodes or (np.diff(starts) < 1).any():
+        inside = len(starts) and starts[0] == 0 and ((starts >= 0) & (starts <= n_nodes)).all()
+        if not inside or starts[-1] != n_nodes or (np.diff(starts) < 1).any():
             raise ValueError("its trees begin and end in wrong places")
         if self.n_trees % n_labels:
             raise ValueError("its trees are not one per label")
@@ -71,6 +72,10 @@ class TreeArrays:
         for child in (self.left, self.right):
             if not ((child > own) & (child < sizes))[inner].all():
                 raise ValueError("a node of its trees has children that are not below it")
+        firsts = np.repeat(starts[:-1], np.diff(starts))
+        children = np.concatenate([(firsts + child)[inner] for child in (self.left, self.right)])
+        if (np.bincount(children, minlength=n_nodes) != (own > 0)).any():
+            raise ValueError("a node of its trees is the child of none or of two")
         if (self.features >= n_features).any() or (self.features < -1 - order).any():
             raise ValueError("its trees ask for features or labels that there are not")
         if not np.isfinite(self.values).all():
@@ -79,8 +84,8 @@ class TreeArrays:
 
     def _check_sets(self, inner: npt.NDArray[np.bool_]) -> None:
         by_set = self.sets >= 0
-        ends = self.sets + self.set_sizes
-        if (self.set_sizes < 0).any() or (ends[by_set] > len(self.words)).any():
+        left = len(self.words) - self.sets  # rather than a sum, which might overflow
+        if (self.set_sizes < 0).any() or (left < self.set_sizes)[by_set].any():
             raise ValueError("its trees have sets that are not there")
         if (inner & (self.features < LEAF) & ~by_set).any():
             raise ValueError("a node of its trees asks for a label and has no set")

@@ -1,0 +1,517 @@
+"""TreeCRF as its users see it: what it can learn that sums cannot, ends, orders, structures."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from crfx import GBCRF, LinearCRF, TreeCRF
+from crfx.batch import Batch
+from crfx.estimators.boosted import _Plan
+from crfx.estimators.context_assembly import _row_sampler
+from crfx.estimators.fitting import read_training
+from crfx.testing import enumerate_instances, make_task
+
+X, Y = make_task()
+X_DEV, Y_DEV = make_task(1, 12)
+ONE = {"random_state": 0, "n_jobs": 1}
+PROBABLE = {"rtol": 1e-5, "atol": 1e-6}
+"""Scores are float32."""
+
+
+def flat(parts):
+    return np.concatenate(parts)
+
+
+def same(a, b):
+    return all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+def random_parents(X, seed=0):
+    random = np.random.default_rng(seed)
+    return [
+        np.array([random.integers(-1, t) if t else -1 for t in range(len(own))], dtype=np.int64)
+        for own in X
+    ]
+
+
+# The gradient.
+
+
+def slopes_at(crf, seed=0, **structure):
+    """What a round is fitted to at random scores; those scores, and the truth."""
+    random = np.random.default_rng(seed)
+    lengths = [4, 1, 3, 2]
+    X = [random.normal(size=(n, 2)) for n in lengths]
+    y = [list(random.integers(2, size=n)) for n in lengths]
+    y[0][0], y[0][1] = 0, 1
+    parents = random_parents(X) if structure.get("forest") else None
+    given = read_training(crf.order, X, y, None, parents, None, structure.get("weights"))
+    model = crf._new_model(given.data.batch, given.truth.structure, 2)
+    trainer = crf._trainer(given.truth, _Plan(model, 0, {}), None, [])
+    for array in trainer.scores.arrays.values():
+        array[:] = random.normal(size=array.shape)
+    (block,) = trainer.blocks
+    trees = getattr(block, "both", (block,))[0]
+    at = trainer.objective.evaluate(trainer.scores.problem(), block.parts, trainer.curvature)
+    return trees._slopes(at), trainer.scores.arrays, given.truth
+
+
+@pytest.mark.parametrize("weights", [None, (1.0, 0.5, 2.0, 1.0)])
+@pytest.mark.parametrize(
+    ("order", "forest"), [(1, False), (2, False), (3, False), (1, True)], ids=str
+)
+def test_the_gradient_is_that_of_enumeration(order, forest, weights):
+    """(p - truth) of every label given the labels before; of none where none come before."""
+    crf = TreeCRF(order=order, **ONE)
+    slopes, scores, truth = slopes_at(crf, forest=forest, weights=weights)
+    batch = truth.batch
+    listed = enumerate_instances(
+        scores["node"].astype(float),
+        scores["edge"].astype(float),
+        batch.offsets,
+        parents=batch.parents,
+        end=scores.get("end"),
+        order=order,
+    )
+    node, edge = np.zeros_like(slopes.node), np.zeros_like(slopes.edge)
+    for number, instance in enumerate(listed):
+        weight = 1.0 if weights is None else weights[number]
+        n, first = instance.labels.shape[1], instance.first_row
+        true = (instance.labels == truth.labels[first : first + n]).all(axis=1).astype(float)
+        excess = weight * (instance.probabilities - true)
+        for t in range(n):
+            np.add.at(node[first + t], instance.labels[:, t], excess)
+        for part in instance.parts:
+            cells = tuple(instance.labels[:, t] for t in part)
+            np.add.at(edge[first + part[-1]], cells, excess)
+    np.testing.assert_allclose(slopes.node, node, **PROBABLE)
+    np.testing.assert_allclose(slopes.edge, edge, **PROBABLE)
+    assert slopes.edge_curvature is None
+    assert (slopes.weights is None) == (weights is None)
+
+
+def test_the_curvature_is_asked_for():
+    slopes, *_ = slopes_at(TreeCRF(curvature="mixing", **ONE))
+    assert slopes.edge_curvature.shape == slopes.edge.shape
+    assert slopes.node_curvature.shape == slopes.node.shape
+    assert (slopes.node_curvature > 0).all()
+
+
+def test_probabilities_are_those_of_the_scores():
+    crf = TreeCRF(4, window=3, **ONE).fit(X, Y)
+    scores = crf.model_.problem(Batch.from_lengths([len(X[0])], X=X[0])).scores
+    (listed,) = enumerate_instances(scores.node, scores.edge, [0, len(X[0])], end=scores.end)
+    np.testing.assert_allclose(
+        crf.predict_marginals([X[0]])[0].ravel(), listed.marginals(listed.node_events), **PROBABLE
+    )
+    at = (listed.labels == np.searchsorted(crf.classes_, Y[0])).all(axis=1)
+    np.testing.assert_allclose(
+        crf.log_likelihood([X[0]], [Y[0]]), np.log(listed.probabilities[at]), **PROBABLE
+    )
+
+
+# What a sum of what a position says and of what a transition says cannot do.
+
+PAIRS = [[0, 0], [0, 1], [1, 0], [1, 1]]
+
+
+def switched(bits):
+    """x = 1 changes the label: y_t = y_{t-1} XOR x_t, from 0."""
+    return np.cumsum(bits) % 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [GBCRF(30, 0.5, **ONE), LinearCRF(l2=1e-3, max_iter=200), GBCRF(30, edges=None, **ONE)],
+    ids=["trees and a table", "linear", "no edges"],
+)
+def test_sums_of_nodes_and_a_table_get_a_quarter_wrong(other):
+    """Let u(x) be what x says for label 1 and T the table, with start and end.  All four right:
+
+    (1, 0) -> (1, 1) needs u(0) > T10 - T11, (1, 1) -> (1, 0) needs u(1) < T10 - T11, while
+    (0, 0) -> (0, 0) needs u(0) < T00 - T01, (0, 1) -> (0, 1) needs u(1) > T00 - T01: no u does.
+    """
+    X = [np.array(bits, float)[:, None] for bits in PAIRS] * 5
+    y = [switched(bits) for bits in PAIRS] * 5
+    found = other.fit(X, y).predict(X)
+    assert np.mean([np.array_equal(a, b) for a, b in zip(found, y, strict=True)]) <= 0.75
+    trees = TreeCRF(15, max_leaves=6, **ONE).fit(X, y)
+    assert same(trees.predict(X), y)
+    assert trees.log_likelihood(X, y).min() > np.log(0.9)
+
+
+def test_long_chains_of_switches_are_learned():
+    random = np.random.default_rng(0)
+    bits = [random.integers(2, size=n) for n in random.integers(3, 12, 60)]
+    X, y = [own[:, None].astype(float) for own in bits], [switched(own) for own in bits]
+    crf = TreeCRF(15, max_leaves=6, **ONE).fit(X[:40], y[:40])
+    assert crf.score(X[40:], y[40:]) == 1.0
+    assert set(crf.feature_importance()) == {"label[-1]", "f0"}
+    assert GBCRF(30, **ONE).fit(X[:40], y[:40]).score(X[40:], y[40:]) < 0.8
+
+
+def nothing_to_see(lengths):
+    return [np.zeros((n, 1)) for n in lengths]
+
+
+def test_no_label_before_is_a_label_of_its_own():
+    """Features say nothing: the first label is known by what comes before it, nothing."""
+    lengths = [1, 2, 3, 4, 5, 6]
+    y = [["ABC"[t % 3] for t in range(n)] for n in lengths]
+    crf = TreeCRF(10, start_end=False, **ONE).fit(nothing_to_see(lengths), y)
+    assert crf.score(nothing_to_see(lengths), y) == 1.0
+    assert set(crf.feature_importance()) == {"label[-1]"}
+    assert crf.predict(nothing_to_see([7]))[0].tolist() == list("ABCABCA")
+
+
+def test_the_label_before_the_last():
+    """A A B B A A: the label two before decides, which order 1 does not see."""
+    lengths = [3, 4, 5, 6, 7, 9]
+    y = [["AABB"[t % 4] for t in range(n)] for n in lengths]
+    X = nothing_to_see(lengths)
+    crf = TreeCRF(10, order=2, **ONE).fit(X, y)
+    assert crf.score(X, y) == 1.0
+    assert "label[-2]" in crf.feature_importance()
+    assert TreeCRF(10, start_end=False, **ONE).fit(X, y).score(X, y) < 1.0
+
+
+def as_frame(own):
+    codes = np.where(np.isnan(own[:, 0]), -1, 0)
+    return pd.DataFrame({"a": pd.Categorical.from_codes(codes, categories=["x", "y"])})
+
+
+def as_csr(own):
+    rows = np.flatnonzero(~np.isnan(own[:, 0]))
+    return sparse.csr_matrix((np.zeros(len(rows)), (rows, 0 * rows)), shape=own.shape)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, as_csr, as_frame], ids=["dense", "sparse", "frame"])
+def test_the_ends_of_a_window_have_a_value_of_their_own(kind):
+    """Another than missing values, which there are too."""
+    random, lengths = np.random.default_rng(0), [1, 2, 3, 5, 6, 4] * 2
+    y = [["first", *["middle"] * (n - 2), "last"][-n:] for n in lengths]
+    X = [kind(np.where(random.random((n, 1)) < 0.5, np.nan, 0.0)) for n in lengths]
+    crf = TreeCRF(10, window=3, start_end=False, **ONE).fit(X, y)
+    assert crf.score(X, y) == 1.0
+    assert TreeCRF(10, window=(1, 0), start_end=False, **ONE).fit(X, y).score(X, y) < 1.0
+    assert TreeCRF(10, window=(0, 1), start_end=False, **ONE).fit(X, y).score(X, y) == 1.0
+
+
+def test_the_last_label_has_a_score():
+    random = np.random.default_rng(0)
+    lengths = random.integers(3, 9, 100)
+    y = [[*random.integers(2, size=n - 1), 0] for n in lengths]
+    X = nothing_to_see(lengths)
+    for start_end, sure in ((True, True), (False, False)):
+        crf = TreeCRF(20, start_end=start_end, **ONE).fit(X, y)
+        last = np.array([own[-1, 0] for own in crf.predict_marginals(X)])
+        assert (last > 0.95).all() == sure
+
+
+def test_neighbours_are_seen_through_a_window():
+    random = np.random.default_rng(0)
+    X = [random.integers(2, size=(n, 1)).astype(float) for n in random.integers(2, 9, 60)]
+    y = [np.append(x[2:, 0], [0, 0]) for x in X]
+    crf = TreeCRF(10, window=(0, 2), **ONE).fit(X, y)
+    assert crf.score(X, y) == 1.0
+    assert "f0[+2]" in crf.feature_importance()
+    assert TreeCRF(10, **ONE).fit(X, y).score(X, y) < 0.9
+
+
+# Sizes, structures, inputs.
+
+
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_short_and_empty_instances(order):
+    short = [*X, np.zeros((0, 4), np.float32), X[0][:1]]
+    crf = TreeCRF(3, order=order, window=5, **ONE).fit(short, [*Y, [], Y[0][:1]])
+    assert [len(own) for own in crf.predict(short)] == [len(own) for own in short]
+    assert crf.predict([]) == []
+    assert crf.score(X, Y) > 0.9
+
+
+def test_instances_of_one_position_alone():
+    X, y = [x[:1] for x in make_task()[0]], [y[:1] for y in make_task()[1]]
+    crf = TreeCRF(10, **ONE).fit(X, y)
+    assert crf.score(X, y) == 1.0
+    assert set(crf.feature_importance()) <= {"f0", "f1", "f2", "f3"}
+
+
+def test_one_label():
+    lone = TreeCRF(2, **ONE).fit(X, [["A"] * len(own) for own in X])
+    assert set(flat(lone.predict(X))) == {"A"}
+    np.testing.assert_allclose(flat(lone.predict_marginals(X)), 1.0)
+
+
+def test_no_rounds():
+    crf = TreeCRF(0, **ONE).fit(X, Y)
+    np.testing.assert_allclose(flat(crf.predict_marginals(X)), 1 / 3, **PROBABLE)
+    assert crf.feature_importance() == {}
+
+
+def test_forests():
+    """Chains told as forests, in another order; and a target that depends on the parent."""
+    parents = [np.arange(len(x)) - 1 for x in X]
+    chain = TreeCRF(5, start_end=False, **ONE).fit(X, Y)
+    tree = TreeCRF(5, start_end=False, **ONE).fit(X, Y, parents=parents)
+    np.testing.assert_allclose(
+        flat(tree.predict_marginals(X, parents=parents)),
+        flat(chain.predict_marginals(X)),
+        atol=1e-4,
+    )
+    random = np.random.default_rng(0)
+    bits = [random.integers(2, size=n) for n in random.integers(3, 9, 60)]
+    up = random_parents(bits)
+    y = []
+    for own, above in zip(bits, up, strict=True):
+        labels = []
+        for bit, parent in zip(own, above, strict=True):
+            labels.append(int(bit ^ (labels[parent] if parent >= 0 else 0)))
+        y.append(labels)
+    crf = TreeCRF(15, max_leaves=6, **ONE).fit([b[:, None].astype(float) for b in bits], y,
+                                               parents=up)  # fmt: skip
+    assert crf.score([b[:, None].astype(float) for b in bits], y, parents=up) == 1.0
+
+
+def test_missing_sparse_and_dense_features_agree():
+    random = np.random.default_rng(0)
+    holes = [np.where(random.random(own.shape) < 0.3, np.nan, own) for own in X]
+    csr = []
+    for own in holes:
+        rows, columns = np.nonzero(~np.isnan(own))
+        csr.append(sparse.csr_matrix((own[rows, columns], (rows, columns)), shape=own.shape))
+    dense = TreeCRF(5, **ONE).fit(holes, Y)
+    thin = TreeCRF(5, **ONE).fit(csr, Y)
+    np.testing.assert_allclose(
+        flat(thin.predict_marginals(csr)), flat(dense.predict_marginals(holes)), atol=1e-5
+    )
+
+
+def test_dicts_with_a_window():
+    words = [[{"w": label, "bias": 1.0} for label in own] for own in Y]
+    before = [[own[0], *own[:-1]] for own in Y]
+    crf = TreeCRF(8, window=3, max_leaves=8, **ONE).fit(words, before)
+    assert crf.score(words, before) > 0.95
+    assert any(name.endswith("[-1]") and "w" in name for name in crf.feature_importance())
+
+
+def test_a_list_gives_lists_and_a_stack_gives_arrays():
+    lengths = [len(own) for own in X]
+    crf = TreeCRF(3, window=3, **ONE).fit(X, Y)
+    other = TreeCRF(3, window=3, **ONE).fit(flat(X), flat(Y), lengths=lengths)
+    assert same(
+        crf.predict(X), np.split(other.predict(flat(X), lengths=lengths), np.cumsum(lengths)[:-1])
+    )
+    assert crf.predict_edge_marginals(X)[0].shape == (len(X[0]), 3, 3)
+    assert crf.sample(X, 4)[0].shape == (4, len(X[0]))
+
+
+# Training.
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"subsample": 0.6},
+        {"influence_trimming": 0.1},
+        {"curvature": "mixing"},
+        {"curvature": "auto", "order": 2, "reg_lambda": 0.1},
+        {"curvature": "diagonal", "learning_rate": 0.3},
+        {"curvature": 2.0, "learning_rate": 0.3},
+        {"window": 3, "min_child_weight": 0.0},
+        {"max_leaves": 2, "pseudo_likelihood_rounds": 0},
+    ],
+    ids=str,
+)
+def test_the_objective_falls(arguments):
+    crf = TreeCRF(15, **ONE, **arguments).fit(X, Y)
+    n = arguments.get("pseudo_likelihood_rounds", 3)
+    objective = np.array(crf.history_["objective"])
+    assert (np.diff(objective[:n]) <= 0).all()
+    assert (np.diff(objective[n:]) <= 0).all()
+    own = -crf.log_likelihood(X, Y).sum()
+    np.testing.assert_allclose(objective[-1], own, rtol=1e-4)
+    assert own < 0.5 * sum(map(len, Y)) * np.log(3)
+
+
+def test_without_curvature_nothing_is_shrunk():
+    plain, other = (TreeCRF(4, reg_lambda=own, **ONE).fit(X, Y) for own in (0.0, 50.0))
+    assert same(plain.predict_marginals(X), other.predict_marginals(X))
+    plain, other = (
+        TreeCRF(4, reg_lambda=own, curvature="mixing", **ONE).fit(X, Y) for own in (0.0, 50.0)
+    )
+    assert plain.history_["objective"][-1] < other.history_["objective"][-1]
+
+
+@pytest.mark.parametrize("curvature", [None, "mixing"])
+def test_no_leaf_is_lighter_than_allowed(curvature):
+    crf = TreeCRF(3, min_child_weight=9.0, curvature=curvature, **ONE).fit(X, Y)
+    trees = crf.model_.node.trees
+    grown = np.repeat(np.diff(trees.starts) > 1, np.diff(trees.starts))
+    assert trees.weights[grown].min() >= 9.0
+    lighter = TreeCRF(3, min_child_weight=1.0, curvature=curvature, **ONE).fit(X, Y)
+    assert lighter.model_.node.trees.weights.min() < 9.0
+
+
+def test_more_leaves_than_can_be_counted():
+    few, many = (TreeCRF(2, max_leaves=n, **ONE).fit(X, Y) for n in (10_000, 2**40))
+    assert same(few.predict_marginals(X), many.predict_marginals(X))
+
+
+def test_every_round_looks_at_other_positions():
+    batch = Batch.from_lengths([500, 500])
+    sample = _row_sampler(TreeCRF(subsample=0.3, random_state=0), batch)
+    first, second = sample(0), sample(1)
+    assert not np.array_equal(first, second)
+    np.testing.assert_array_equal(first, sample(0))
+    assert 0.25 < first.mean() < 0.35
+    assert _row_sampler(TreeCRF(), batch)(0) is None
+
+
+def test_the_first_rounds_follow_the_pseudo_likelihood():
+    crf = TreeCRF(2, pseudo_likelihood_rounds=5, **ONE).fit(X, Y)
+    own = -crf.log_likelihood(X, Y).sum()
+    assert abs(crf.history_["objective"][-1] - own) > 1e-3
+    none = TreeCRF(2, pseudo_likelihood_rounds=0, **ONE).fit(X, Y)
+    np.testing.assert_allclose(
+        none.history_["objective"][-1], -none.log_likelihood(X, Y).sum(), rtol=1e-5
+    )
+
+
+def test_trimming_leaves_the_model_nearly_as_it_was():
+    plain, trimmed = (TreeCRF(10, influence_trimming=t, **ONE).fit(X, Y) for t in (0.0, 0.05))
+    assert not same(plain.predict_marginals(X), trimmed.predict_marginals(X))
+    assert trimmed.score(X, Y) > 0.95
+
+
+def test_unknown_labels_are_summed_over():
+    random = np.random.default_rng(0)
+    hidden = [[None if random.random() < 0.3 else label for label in own] for own in Y]
+    crf = TreeCRF(10, max_leaves=4, pseudo_likelihood_rounds=2, **ONE).fit(X, hidden)
+    assert crf.score(X, Y) > 0.85
+    assert (crf.log_likelihood(X, hidden) >= crf.log_likelihood(X, Y) - 1e-6).all()
+    assert (np.diff(crf.history_["objective"][2:]) <= 0).all()
+
+
+def test_weights_of_instances():
+    heavy = np.where(np.arange(len(X)) < 5, 2.0, 1.0)
+    for settings in ({}, {"curvature": "mixing"}):
+        weighted = TreeCRF(5, **ONE, **settings).fit(X, Y, sample_weight=heavy)
+        repeated = TreeCRF(5, **ONE, **settings).fit(X + X[:5], Y + Y[:5])
+        np.testing.assert_allclose(
+            weighted.history_["objective"], repeated.history_["objective"], rtol=1e-4
+        )
+        np.testing.assert_allclose(
+            flat(weighted.predict_marginals(X)), flat(repeated.predict_marginals(X)), atol=1e-4
+        )
+        none = TreeCRF(5, **ONE, **settings).fit(X, Y, sample_weight=np.where(heavy > 1, 0.0, 1.0))
+        less = TreeCRF(5, **ONE, **settings).fit(X[5:], Y[5:])
+        np.testing.assert_allclose(
+            none.history_["objective"], less.history_["objective"], rtol=1e-4
+        )
+
+
+def test_threads_and_seeds():
+    settings = {"window": 3, "subsample": 0.7, "influence_trimming": 0.05}
+    one, two = (TreeCRF(5, random_state=3, n_jobs=n, **settings).fit(X, Y) for n in (1, 2))
+    assert same(one.predict_marginals(X), two.predict_marginals(X))
+    assert one.history_["objective"] == two.history_["objective"]
+    other = TreeCRF(5, random_state=4, n_jobs=1, **settings).fit(X, Y)
+    assert not same(one.predict_marginals(X), other.predict_marginals(X))
+
+
+def test_both_ways_to_decode():
+    crf = TreeCRF(2, max_leaves=2, decode="marginal", **ONE).fit(X, Y)
+    best = crf.classes_[flat(crf.predict_marginals(X)).argmax(axis=1)]
+    np.testing.assert_array_equal(flat(crf.predict(X)), best)
+    whole = crf.set_params(decode="viterbi").predict(X)
+    for own, labels in zip(X, whole, strict=True):
+        assert labels.tolist() == crf.predict_kbest([own], 1)[0][0][0].tolist()
+
+
+def test_early_stopping_restores_the_best_round():
+    settings = {"learning_rate": 0.5, "max_leaves": 6, **ONE}
+    crf = TreeCRF(60, early_stopping_rounds=4, **settings).fit(X, Y, eval_set=(X_DEV, Y_DEV))
+    values = np.array(crf.history_["eval_metric"])
+    assert crf.n_rounds_ == values.argmin() + 1 < len(values) < 60
+    assert crf.best_iteration_ == values.argmin()
+    fresh = TreeCRF(crf.n_rounds_, **settings).fit(X, Y)
+    assert same(crf.predict_marginals(X), fresh.predict_marginals(X))
+    rows = sum(map(len, Y_DEV))
+    loss = -crf.log_likelihood(X_DEV, Y_DEV).sum() / rows
+    np.testing.assert_allclose(values.min(), loss, rtol=1e-5)
+
+
+def test_stopping_in_the_first_rounds():
+    """Of the pseudo-likelihood: the likelihood does not follow."""
+    crf = TreeCRF(30, pseudo_likelihood_rounds=20, **ONE)
+    crf.fit(X, Y, callbacks=[lambda progress: progress.n_rounds == 4])
+    assert crf.n_rounds_ == 4
+    assert {len(entries) for entries in crf.history_.values()} == {4}
+    last = TreeCRF(30, pseudo_likelihood_rounds=4, **ONE)
+    last.fit(X, Y, callbacks=[lambda progress: progress.n_rounds == 4])
+    assert last.n_rounds_ == 4
+
+
+def test_the_eval_metric_is_that_of_the_model():
+    crf = TreeCRF(5, window=3, eval_metric="token_accuracy", **ONE)
+    crf.fit(X, Y, eval_set=(X_DEV, Y_DEV))
+    assert crf.history_["eval_metric"][-1] == crf.score(X_DEV, Y_DEV)
+    for n_rounds in (1, 4):
+        expected = np.mean(flat(crf.predict(X_DEV, n_rounds=n_rounds)) == flat(Y_DEV))
+        assert crf.history_["eval_metric"][n_rounds - 1] == expected
+
+
+def test_rounds_can_be_left_out_in_prediction():
+    long, short = (TreeCRF(n, **ONE).fit(X, Y) for n in (6, 2))
+    assert same(long.predict_marginals(X, n_rounds=2), short.predict_marginals(X))
+    with pytest.raises(ValueError, match="the model has 6 rounds"):
+        long.predict(X, n_rounds=7)
+
+
+# What it says of itself.
+
+
+@pytest.mark.parametrize("kind", ["total_gain", "gain", "weight", "cover", "total_cover"])
+def test_importance(kind):
+    frame = [pd.DataFrame(x, columns=list("abcd")) for x in X]
+    crf = TreeCRF(4, order=2, window=(1, 1), max_leaves=9, **ONE).fit(frame, Y)
+    found = crf.feature_importance(kind)
+    trees = crf.model_.node.trees
+    names = [f"{name}{mark}" for mark in ("[-1]", "", "[+1]") for name in "abcd"]
+    expected = {}
+    for node, feature in enumerate(trees.features):
+        if feature == -1:
+            continue
+        name = names[feature] if feature >= 0 else {-2: "label[-2]", -3: "label[-1]"}[feature]
+        expected.setdefault(name, []).append(
+            trees.gains[node] if "gain" in kind else trees.weights[node]
+        )
+    total = {"weight": len, "gain": np.mean, "cover": np.mean}.get(kind, np.sum)
+    assert set(found) == set(expected)
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], total(np.array(values, float)), rtol=1e-6)
+    assert set(found) > {"label[-1]"}
+
+
+def test_importance_of_sparse_windows():
+    lengths = [2, 3, 4, 5] * 3
+    y = [["a"] * (n - 1) + ["z"] for n in lengths]
+    X = [sparse.csr_matrix(np.ones((n, 1))) for n in lengths]
+    crf = TreeCRF(5, window=3, start_end=False, **ONE).fit(X, y)
+    names = {f"{name}{mark}" for name in ("f0", "outside") for mark in ("[-1]", "", "[+1]")}
+    assert {"outside[+1]", "f0[+1]"} & set(crf.feature_importance())
+    assert set(crf.feature_importance()) <= names | {"label[-1]"}
+
+
+def test_it_is_an_estimator_of_scikit_learn():
+    crf = TreeCRF(3, window=(1, 2), curvature="mixing")
+    assert clone(crf).get_params() == crf.get_params()
+    with pytest.raises(NotFittedError, match="call fit first"):
+        TreeCRF().predict(X)
+    with pytest.raises(NotFittedError, match="call fit first"):
+        TreeCRF().feature_importance()

@@ -1,0 +1,247 @@
+"""TreeCRF in model files: the same again, an old file, and files that are damaged."""
+
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from crfx import TreeCRF, load
+from crfx.testing import make_task
+
+X, Y = make_task()
+ONE = {"random_state": 0, "n_jobs": 1}
+NOT_A_MODEL = "is not a model file of crfx"
+SAVED = Path(__file__).parents[1] / "saved_models" / "treecrf.crfx"
+ROUNDING = 1e-6
+"""Of marginals, from one machine to another."""
+
+
+def frames(X):
+    """A number, a category and a truth value."""
+    made = []
+    for x in X:
+        words = pd.Categorical.from_codes(np.clip(x[:, 1] + 1, 0, 3).astype(int), list("uvwx"))
+        made.append(pd.DataFrame({"number": x[:, 0], "word": words, "flag": x[:, 2] > 1}))
+    return made
+
+
+KINDS = {
+    "dense": X,
+    "sparse": [sparse.csr_matrix(x) for x in X],
+    "frame": frames(X),
+    "words": [[{"w": f"w{int(row[0])}", "x": float(row[1])} for row in x] for x in X],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"window": 3, "order": 2},
+        {"window": (0, 2), "start_end": False, "curvature": "mixing", "decode": "marginal"},
+        {"n_estimators": 0},
+    ],
+    ids=str,
+)
+def test_round_trip(kind, arguments, tmp_path):
+    data = KINDS[kind]
+    crf = TreeCRF(**{"n_estimators": 4, **ONE, **arguments}).fit(data, Y)
+    crf.save(tmp_path / "m.crfx")
+    again = load(tmp_path / "m.crfx")
+    assert again.get_params() == crf.get_params()
+    assert again.history_ == crf.history_
+    assert (again.n_rounds_, again.best_iteration_) == (crf.n_rounds_, crf.best_iteration_)
+    assert again.feature_importance() == crf.feature_importance()
+    for n_rounds in (None, min(2, crf.n_rounds_)):
+        for one, other in zip(
+            again.predict_marginals(data, n_rounds=n_rounds),
+            crf.predict_marginals(data, n_rounds=n_rounds),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(one, other)
+    again.save(tmp_path / "again.crfx")
+
+
+def test_a_cut_model_is_saved(tmp_path):
+    """Early stopping drops rounds, and leaves the sets of their splits behind."""
+    other = [y[::-1] for y in Y[:9]]
+    crf = TreeCRF(20, early_stopping_rounds=2, window=3, **ONE)
+    crf.fit(KINDS["frame"], Y, eval_set=(KINDS["frame"][:9], other))
+    assert 0 < crf.n_rounds_ < len(crf.history_["objective"])
+    crf.save(tmp_path / "m.crfx")
+    again = load(tmp_path / "m.crfx")
+    for one, other in zip(
+        again.predict_marginals(KINDS["frame"]),
+        crf.predict_marginals(KINDS["frame"]),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_file_of_before_is_read():
+    """What these lines wrote once, with the marginals it gave then:
+
+    TreeCRF(3, window=3, max_leaves=5, random_state=0).fit(frames(X), Y).save(SAVED)
+    """
+    crf = load(SAVED)
+    assert (crf.n_rounds_, crf.window, crf.max_leaves) == (3, 3, 5)
+    expected = np.load(SAVED.with_suffix(".npy"))
+    found = np.concatenate(crf.predict_marginals(frames(X)))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=ROUNDING)
+    assert crf.score(frames(X), Y) > 0.9
+
+
+# Damage.
+
+
+def npy(array):
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+def changed(path, manifest=None, arrays=None):
+    """The file with another manifest or other arrays (None: without them), checksums right."""
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    if manifest is not None:
+        values = json.loads(members["model.json"])
+        manifest(values)
+        members["model.json"] = json.dumps(values).encode()
+    for name, change in (arrays or {}).items():
+        array = change(np.load(io.BytesIO(members.pop(f"{name}.npy"))))
+        if array is not None:
+            members[f"{name}.npy"] = npy(array)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, raw in members.items():
+            archive.writestr(name, raw)
+
+
+def put(value, at=0):
+    """A change of one entry."""
+
+    def change(array):
+        array[at] = value
+        return array
+
+    return change
+
+
+def put_where(condition, value):
+    """A change of the first entry that satisfies a condition."""
+    return lambda array: put(value, int(np.flatnonzero(condition(array))[0]))(array)
+
+
+def is_set(sets):
+    return sets >= 0
+
+
+@pytest.fixture
+def path(tmp_path):
+    crf = TreeCRF(2, window=3, max_leaves=5, **ONE).fit(KINDS["frame"], Y)
+    trees = crf.model_.node.trees
+    assert trees.features[0] != -1
+    assert (trees.sets >= 0).any()
+    assert (trees.thresholds > -9).any()
+    crf.save(tmp_path / "m.crfx")
+    return tmp_path / "m.crfx"
+
+
+def test_a_rewritten_file_is_read(path):
+    """The companion: it is the changes that are refused, not the writing."""
+    before = load(path).predict_marginals(KINDS["frame"])
+    changed(path, manifest=lambda values: None, arrays={"node.values": lambda array: array})
+    for one, other in zip(load(path).predict_marginals(KINDS["frame"]), before, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def wrapped_starts(starts):
+    """Differences that overflow are all positive."""
+    starts[1:3] = [2**63 - 1, -2]
+    return starts
+
+
+ARRAYS = {
+    "child pointing up": ("left", put(0), "children that are not below"),
+    "child of itself": ("right", put(0), "children that are not below"),
+    "child beyond the tree": ("right", put(10_000), "children that are not below"),
+    "negative child": ("left", put(-3), "children that are not below"),
+    "two parents": ("right", put(1), "the child of none or of two"),
+    "feature out of range": ("features", put(9), "features or labels that there are not"),
+    "label out of range": ("features", put(-3), "features or labels that there are not"),
+    "leaf with children no more": ("features", put(-1), "the child of none or of two"),
+    "no threshold": ("thresholds", lambda a: np.full_like(a, np.nan), "has no threshold"),
+    "infinite leaf": ("values", put(np.inf), "not all finite"),
+    "leaf that is no number": ("values", put(np.nan, -1), "not all finite"),
+    "set beyond the words": ("sets", put_where(is_set, 10_000), "sets that are not there"),
+    "set that overflows": ("sets", put_where(is_set, 2**63 - 1), "sets that are not there"),
+    "set too long": ("set_sizes", lambda a: np.where(a > 0, 99, a).astype(a.dtype), "not there"),
+    "set of negative length": ("set_sizes", put(-1), "sets that are not there"),
+    "no set": ("sets", lambda a: np.full_like(a, -1), "has no"),
+    "no words": ("words", lambda a: a[:0], "sets that are not there"),
+    "starts": ("starts", put(1), "begin and end in wrong places"),
+    "starts that fall": ("starts", put(0, 1), "begin and end in wrong places"),
+    "starts that overflow": ("starts", wrapped_starts, "begin and end in wrong places"),
+    "no starts": ("starts", lambda a: a[:0], "begin and end in wrong places"),
+    "a tree too few": ("starts", lambda a: np.delete(a, 1), "below it|none or of two|per label"),
+    "unequal lengths": ("gains", lambda a: a[:-1], "unequal lengths"),
+    "wrong dtype": ("thresholds", lambda a: a.astype(np.float64), "of another type"),
+    "wrong integers": ("left", lambda a: a.astype(np.int64), "of another type"),
+    "two axes": ("values", lambda a: a[:, None], "of another type"),
+    "missing": ("weights", lambda a: None, ""),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_damaged_trees_are_refused(path, name):
+    part, change, message = ARRAYS[name]
+    changed(path, arrays={f"node.{part}": change})
+    with pytest.raises(ValueError, match=f"{NOT_A_MODEL}.*({message})"):
+        load(path)
+
+
+def set_in(*keys):
+    *front, last, value = keys
+
+    def change(values):
+        for key in front:
+            values = values[key]
+        values[last] = value
+
+    return change
+
+
+MANIFESTS = {
+    "rounds": set_in("model", "n_rounds", 3),
+    "own rounds": set_in("n_rounds", 3),
+    "negative window": set_in("model", "context", "window", [-1, 0]),
+    "endless window": set_in("model", "context", "window", [10**9, 0]),
+    "window of one": set_in("model", "context", "window", [1]),
+    "window of text": set_in("model", "context", "window", ["a", "b"]),
+    "narrow window": set_in("model", "context", "window", [0, 0]),
+    "no context": lambda values: values["model"].pop("context"),
+    "other edges": set_in("model", "edges", "table"),
+    "no edges": set_in("model", "edges", None),
+    "other functions": set_in("model", "functions", "linear"),
+    "trees of XGBoost": set_in("model", "functions", "trees"),
+    "class": set_in("class", "GBCRF"),
+    "order": set_in("model", "order", 0),
+    "high order": set_in("model", "order", 60),
+    "labels": set_in("model", "n_labels", 4),
+    "features": set_in("n_features", 2),
+    "argument": set_in("arguments", "window", 2),
+    "leaves": set_in("arguments", "max_leaves", 0),
+}
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_damaged_manifests_are_refused(path, name):
+    changed(path, manifest=MANIFESTS[name])
+    with pytest.raises(ValueError, match=NOT_A_MODEL):
+        load(path)

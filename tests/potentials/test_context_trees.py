@@ -1,0 +1,678 @@
+"""Trees over features and labels before: against a tree grown and walked by plain loops."""
+
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from crfx.batch import Batch
+from crfx.features import windows
+from crfx.potentials.context_trees import ContextLearner, ContextShape, ContextTrees, Slopes
+from crfx.potentials.tree_arrays import LEAF, NAMES, TreeArrays, join
+from crfx.structures import Chain, Forest
+
+SUMS = {"rtol": 2e-5, "atol": 2e-6}
+"""Of sums of float32 over contexts and rows, and of what is divided by them."""
+LEAST_GAIN = 1e-9
+
+
+# The slow twin: every pair of a row and a context is an example of its own.
+
+
+@dataclass
+class Examples:
+    """(examples, ...): features as numbers, labels before (n_labels for none), slopes, the row."""
+
+    x: np.ndarray
+    before: np.ndarray
+    g: np.ndarray
+    h: np.ndarray
+    row: np.ndarray
+
+
+@dataclass
+class Node:
+    members: np.ndarray
+    gain: float
+    left: np.ndarray | None = None
+
+
+def worth(g, h, l2):
+    return g.sum() ** 2 / (h.sum() + l2) if h.sum() + l2 > 0 else 0.0
+
+
+def sides_of(own, column, named, with_missing):
+    """Every way in which a column may divide examples, as the members that go left."""
+    missing = np.isnan(column)
+    if named:
+        values = list(np.unique(column[~missing])) + ([np.nan] if missing.any() else [])
+        groups = [missing if np.isnan(v) else column == v for v in values]
+        groups = [group for group in groups if own.h[group].sum() > 0]
+        groups.sort(key=lambda group: own.g[group].sum() / own.h[group].sum())
+        for n in range(1, len(groups)):
+            yield np.any(groups[:n], axis=0)
+        return
+    for limit in [*np.unique(column[~missing])[1:], np.inf]:
+        yield column < limit
+        if with_missing and missing.any() and limit != np.inf:
+            yield (column < limit) | missing
+
+
+def best_split(own, is_category, learner, least):
+    """(gain, members that go left or None), by trying all."""
+    best, left = LEAST_GAIN, None
+    columns = [(c, True) for c in own.before.T] + list(zip(own.x.T, is_category, strict=True))
+    for column, named in columns:
+        for side in sides_of(own, column.astype(float), named, with_missing=True):
+            if own.h[side].sum() < least or own.h[~side].sum() < least:
+                continue
+            both = sum(worth(own.g[s], own.h[s], learner.reg_lambda) for s in (side, ~side))
+            gain = 0.5 * (both - worth(own.g, own.h, learner.reg_lambda))
+            if gain > best:
+                best, left = gain, side
+    return best, left
+
+
+def take(own, which):
+    return Examples(*(getattr(own, name)[which] for name in ("x", "before", "g", "h", "row")))
+
+
+def grow_slowly(own, is_category, learner):
+    """(examples,) the value of each example's leaf, and the objective that is reached."""
+    least = max(learner.min_child_weight, 1e-10 * own.h.sum())
+
+    def searched(members):
+        gain, left = best_split(take(own, members), is_category, learner, least)
+        return Node(members, gain, left)
+
+    leaves = [searched(np.arange(len(own.g)))]
+    while len(leaves) < learner.max_leaves:
+        splitting = [leaf for leaf in leaves if leaf.left is not None]
+        if not splitting:
+            break
+        leaf = max(splitting, key=lambda leaf: leaf.gain)
+        leaves = [other for other in leaves if other is not leaf]
+        leaves += [searched(leaf.members[leaf.left]), searched(leaf.members[~leaf.left])]
+    values = np.zeros(len(own.g))
+    objective = 0.0
+    for leaf in leaves:
+        g, h = own.g[leaf.members].sum(), own.h[leaf.members].sum() + learner.reg_lambda
+        values[leaf.members] = -g / h if h > 0 else 0.0
+        objective -= 0.5 * g * g / h if h > 0 else 0.0
+    return values, objective
+
+
+# Cases.
+
+
+@dataclass
+class Case:
+    """A batch, its features as plain numbers, and slopes."""
+
+    batch: Batch
+    structure: Chain | Forest
+    shape: ContextShape
+    x: np.ndarray
+    is_category: np.ndarray
+    slopes: Slopes
+    chosen: np.ndarray
+
+    @property
+    def contexts(self):
+        return list(product(range(self.shape.n_labels), repeat=self.shape.order))
+
+    @property
+    def has_context(self):
+        found = np.zeros(self.batch.n_rows, dtype=bool)
+        found[self.structure.edge_rows(self.batch)] = True
+        return found
+
+    def examples(self, label):
+        """All pairs of a chosen row and a context."""
+        found, K = [], self.shape.n_labels
+        for row in self.chosen:
+            weight = 1.0 if self.slopes.weights is None else self.slopes.weights[row]
+            if not self.has_context[row]:
+                curved = self.slopes.node_curvature
+                h = weight if curved is None else curved[row, label]
+                before = (K,) * self.shape.order
+                found.append((self.x[row], before, self.slopes.node[row, label], h, row))
+                continue
+            for context in self.contexts:
+                curved = self.slopes.edge_curvature
+                h = weight if curved is None else curved[(row, *context, label)]
+                g = self.slopes.edge[(row, *context, label)]
+                found.append((self.x[row], context, g, h, row))
+        return Examples(*(np.array(part, dtype=float) for part in zip(*found, strict=True)))
+
+    def function(self, learner, n_jobs=1):
+        trees = ContextTrees(self.shape, learner, n_jobs)
+        trees.bind(self.batch, self.structure, [])
+        return trees
+
+    def grow(self, learner, n_jobs=1):
+        """One round, and its scores (rows, K) and (rows, K, ..., K)."""
+        function = self.function(learner, n_jobs)
+        grown = function.propose(self.slopes, self.chosen)
+        K, n = self.shape.n_labels, self.batch.n_rows
+        node = np.zeros((n, K), np.float32)
+        edge = np.zeros((n, *(K,) * (self.shape.order + 1)), np.float32)
+        function.add(grown.trees, grown.bound, 1.0, node=node, edge=edge)
+        return grown.trees, node, edge
+
+    def scores_at(self, own, label, node, edge):
+        """(examples,) what a round says."""
+        K = self.shape.n_labels
+        return np.array(
+            [
+                node[row, label] if before[0] == K else edge[(row, *before, label)]
+                for row, before in zip(own.row.astype(int), own.before.astype(int), strict=True)
+            ]
+        )
+
+
+def plain_windows(x, lengths, left, right, outside):
+    """Rows of x, each with its neighbours; written without the library."""
+    wide = []
+    for end, length in zip(np.cumsum(lengths), lengths, strict=True):
+        own = x[end - length : end]
+        for t in range(length):
+            row = [
+                own[t + s] if 0 <= t + s < length else np.asarray(outside, dtype=float)
+                for s in range(-left, right + 1)
+            ]
+            wide.append(np.concatenate(row))
+    return np.array(wide)
+
+
+def make_features(kind, n, random, lengths, window):
+    """(what is passed, plain numbers of the window, which columns hold categories)."""
+    x = np.round(random.normal(size=(n, 3)) * 2)
+    named = np.zeros(3, dtype=bool)
+    outside = np.full(3, -np.inf)
+    width = sum(window) + 1
+    if kind in ("missing", "sparse"):
+        x[random.random(x.shape) < 0.3] = np.nan
+    given = x.astype(np.float32)
+    if kind == "frame":
+        codes = random.integers(5, size=n)
+        x[:, 1] = np.where(random.random(n) < 0.2, np.nan, codes)
+        words = pd.Categorical.from_codes(
+            np.where(np.isnan(x[:, 1]), -1, codes), categories=list("vwxyz")
+        )
+        given = pd.DataFrame({"a": x[:, 0], "b": words, "c": x[:, 2]})
+        named[1], outside[1] = True, 5
+    if kind == "sparse":
+        rows, columns = np.nonzero(~np.isnan(x))
+        given = sparse.csr_matrix((x[rows, columns], (rows, columns)), shape=x.shape)
+        outside[:] = np.nan
+    plain = plain_windows(x, lengths, *window, outside)
+    if kind == "sparse" and width > 1:
+        inside = plain_windows(np.ones((n, 1)), lengths, *window, [0.0])
+        plain = np.column_stack([plain, np.where(inside == 0, 1.0, np.nan)])
+    flags = np.zeros(plain.shape[1], dtype=bool)
+    flags[: 3 * width] = np.tile(named, width)
+    return given, plain, flags
+
+
+def make_case(
+    kind="dense",
+    *,
+    order=1,
+    n_labels=3,
+    window=(0, 0),
+    curved=False,
+    weighted=False,
+    share=1.0,
+    forest=False,
+    seed=0,
+    lengths=(5, 1, 4, 0, 6, 3),
+):
+    random = np.random.default_rng(seed)
+    n = sum(lengths)
+    X, plain, flags = make_features(kind, n, random, lengths, window)
+    parents = None
+    if forest:
+        parents = np.concatenate([[random.integers(-1, t) if t else -1 for t in range(m)]
+                                  for m in lengths]).astype(np.int64)  # fmt: skip
+    batch = Batch.from_lengths(lengths, X=X, parents=parents)
+    tables = (n, *(n_labels,) * (order + 1))
+
+    def drawn(shape, positive=False):
+        found = random.uniform(0.1, 2, shape) if positive else random.normal(size=shape)
+        return found.astype(np.float32)
+
+    slopes = Slopes(drawn(tables), drawn((n, n_labels)))
+    if curved:
+        slopes = replace(
+            slopes,
+            edge_curvature=drawn(tables, positive=True),
+            node_curvature=drawn((n, n_labels), positive=True),
+        )
+    if weighted:
+        slopes = replace(slopes, weights=np.repeat(random.uniform(0.2, 3, len(lengths)),
+                                                   lengths).astype(np.float32))  # fmt: skip
+    chosen = np.flatnonzero(random.random(n) < share).astype(np.int32)
+    shape = ContextShape(n_labels, order, window, is_sparse=kind == "sparse")
+    structure = Forest() if forest else Chain(order)
+    return Case(batch, structure, shape, plain, flags, slopes, chosen)
+
+
+def check_growth(case, learner):
+    trees, node, edge = case.grow(learner)
+    assert trees.n_trees == case.shape.n_labels
+    for label in range(case.shape.n_labels):
+        own = case.examples(label)
+        values, objective = grow_slowly(own, case.is_category, learner)
+        found = case.scores_at(own, label, node, edge)
+        nodes = slice(*trees.starts[label : label + 2])
+        leaves = trees.values[nodes][trees.features[nodes] == LEAF].astype(float)
+        reached = (own.g * found + 0.5 * own.h * found**2).sum()
+        reached += 0.5 * learner.reg_lambda * (leaves**2).sum()
+        np.testing.assert_allclose(reached, objective, **SUMS)
+        np.testing.assert_allclose(found, values, **SUMS)
+        assert len(leaves) <= learner.max_leaves
+
+
+KINDS = ["dense", "missing", "frame", "sparse"]
+
+
+@pytest.mark.parametrize("window", [(0, 0), (1, 1), (2, 0)], ids=str)
+@pytest.mark.parametrize("curved", [False, True], ids=["first order", "curved"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_round_is_that_of_all_splits_tried(kind, curved, window):
+    learner = ContextLearner(max_leaves=6, reg_lambda=0.7 if curved else 0.0)
+    check_growth(make_case(kind, curved=curved, window=window), learner)
+
+
+@pytest.mark.parametrize("curved", [False, True], ids=["first order", "curved"])
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_weights_orders_and_least_weights(seed, order, curved):
+    case = make_case("missing", order=order, curved=curved, weighted=not curved, share=0.7,
+                     seed=seed, window=(1, 0))  # fmt: skip
+    check_growth(case, ContextLearner(max_leaves=7, reg_lambda=1.5, min_child_weight=4.0))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_forests(seed):
+    check_growth(make_case("frame", forest=True, seed=seed), ContextLearner(max_leaves=8))
+
+
+@pytest.mark.parametrize("n_leaves", [1, 2, 100])
+def test_few_leaves_and_as_many_as_there_can_be(n_leaves):
+    check_growth(make_case(seed=4, lengths=(3, 2)), ContextLearner(max_leaves=n_leaves))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_best_set_of_labels_is_found(seed):
+    """Of all sets, not only of first parts: those sorted by slope hold the best (Fisher 1958)."""
+    learner = ContextLearner(max_leaves=2, reg_lambda=5.0)
+    case = make_case(n_labels=5, curved=True, seed=seed, lengths=(4, 5))
+    case.batch = Batch.from_lengths((4, 5), X=np.zeros((9, 1), np.float32))
+    case.slopes.edge_curvature[:] *= np.array([0.01, 0.1, 1, 5, 20])[None, :, None]
+    trees, *_ = case.grow(learner)
+    for label in range(5):
+        own = case.examples(label)
+        groups = [own.before[:, 0] == k for k in range(6)]
+        best = 0.0
+        for chosen in product([False, True], repeat=6):
+            side = np.any([group & goes for group, goes in zip(groups, chosen, strict=True)], 0)
+            both = worth(own.g[side], own.h[side], 5.0) + worth(own.g[~side], own.h[~side], 5.0)
+            best = max(best, 0.5 * (both - worth(own.g, own.h, 5.0)))
+        np.testing.assert_allclose(trees.gains[trees.starts[label]], best, **SUMS)
+
+
+def test_another_gradient_is_seen():
+    """The companion: the twin does not agree with trees of other slopes."""
+    case = make_case(curved=True)
+    other = replace(case, slopes=make_case(curved=True, seed=1).slopes)
+    _, node, edge = other.grow(ContextLearner())
+    own = case.examples(0)
+    values, _ = grow_slowly(own, case.is_category, ContextLearner())
+    assert not np.allclose(case.scores_at(own, 0, node, edge), values, **SUMS)
+
+
+def test_many_values_share_bins_of_equal_size():
+    """Of more values than bins, none holds many more than its part; a frequent one has its own."""
+    random = np.random.default_rng(0)
+    x = np.where(random.random(4000) < 0.5, 0.25, random.normal(size=4000)).astype(np.float32)
+    batch = Batch.from_lengths([1] * 4000, X=x[:, None])
+    function = ContextTrees(ContextShape(1, 1), ContextLearner(max_leaves=1000))
+    function.bind(batch, Chain(1), [])
+    node = random.normal(size=(4000, 1)).astype(np.float32)
+    slopes = Slopes(np.zeros((4000, 1, 1), np.float32), node)
+    grown = function.propose(slopes, np.arange(4000, dtype=np.int32))
+    scores = np.zeros((4000, 1), np.float32)
+    function.add(grown.trees, grown.bound, 1.0, node=scores)
+    bins, sizes = np.unique(scores[x != 0.25, 0], return_counts=True)
+    assert 200 < len(bins) <= 255
+    assert sizes.max() <= 2 * (x != 0.25).sum() / 200
+    shares = (scores[:, 0] == scores[x == 0.25, 0][0]) & (x != 0.25)
+    assert shares.sum() <= 2 * 4000 / 255
+
+
+# Walks.
+
+
+def walk(trees, tree, x, before):
+    """The value of one tree, by its definition."""
+    first = trees.starts[tree]
+    node = 0
+    while (feature := trees.features[first + node]) != LEAF:
+        at = first + node
+        value = x[feature] if feature >= 0 else before[-2 - feature]
+        if np.isnan(value):
+            left = bool(trees.missing_left[at])
+        elif trees.sets[at] < 0:
+            left = value < trees.thresholds[at]
+        else:
+            words = trees.words[trees.sets[at] : trees.sets[at] + trees.set_sizes[at]]
+            bits = [int(word) >> b & 1 for word in words for b in range(64)]
+            left = int(value) < len(bits) and bits[int(value)] == 1
+        node = (trees.left if left else trees.right)[at]
+    return trees.values[first + node]
+
+
+def rounds_of(case, learner, n_rounds, n_jobs=1):
+    """A function with several rounds, each fitted to slopes of its own."""
+    function = case.function(learner, n_jobs)
+    for seed in range(n_rounds):
+        random = np.random.default_rng(100 + seed)
+        slopes = replace(
+            case.slopes,
+            edge=random.normal(size=case.slopes.edge.shape).astype(np.float32),
+            node=random.normal(size=case.slopes.node.shape).astype(np.float32),
+        )
+        function.propose(slopes, case.chosen).accept(0.3)
+    return function
+
+
+WALKED = [
+    {"kind": "dense", "window": (1, 2)},
+    {"kind": "frame", "window": (1, 1), "n_labels": 2},
+    {"kind": "sparse", "window": (0, 2)},
+    {"kind": "missing", "order": 2},
+    {"kind": "dense", "n_labels": 70, "lengths": (3, 2)},
+    {"kind": "frame", "forest": True},
+    {"kind": "dense", "n_labels": 1},
+]
+
+
+@pytest.mark.parametrize("arguments", WALKED, ids=str)
+def test_scores_are_those_of_walks(arguments):
+    case = make_case(**arguments, share=0.7)
+    function = rounds_of(case, ContextLearner(max_leaves=9), 3)
+    node, edge = function.part_scores(case.batch, case.structure)
+    trees, K = function.trees, case.shape.n_labels
+    assert (trees.features < LEAF).any() or K == 1
+    for row, label in product(range(case.batch.n_rows), range(K)):
+        contexts = case.contexts if case.has_context[row] else [(K,) * case.shape.order]
+        for context in contexts:
+            total = np.float32(0)
+            for tree in range(label, trees.n_trees, K):
+                total += walk(trees, tree, case.x[row].astype(np.float32), context)
+            found = edge[(row, *context, label)] if case.has_context[row] else node[row, label]
+            assert found == total
+    assert not node[case.has_context].any()
+    assert not edge[~case.has_context].any()
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_window_is_a_longer_row(order):
+    """Trees that look at neighbours are those of explicitly widened features."""
+    case = make_case(order=order, window=(2, 1))
+    x = np.split(case.batch.X, np.cumsum(case.batch.lengths)[:-1])
+    wide = np.concatenate(windows(x, 2, 1, outside=-np.inf))
+    plain = replace(case, shape=ContextShape(3, order),
+                    batch=Batch.from_lengths(case.batch.lengths, X=wide))  # fmt: skip
+    one, node, edge = case.grow(ContextLearner(max_leaves=12))
+    other, *scores = plain.grow(ContextLearner(max_leaves=12))
+    # Cuts lie between values that occur; a neighbour's are fewer by those at the ends.
+    for name in set(NAMES) - {"thresholds"}:
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+    np.testing.assert_array_equal(node, scores[0])
+    np.testing.assert_array_equal(edge, scores[1])
+    assert set(one.features[one.features >= 0] // 3) > {2}
+
+
+def test_rounds_added_one_by_one_are_all_at_once():
+    case = make_case("missing", order=2)
+    function = rounds_of(case, ContextLearner(), 5)
+    trees = function.trees
+    node, edge = function.part_scores(case.batch, case.structure)
+    step = [np.zeros_like(node), np.zeros_like(edge)]
+    bound = function._bound
+    for number in range(5):
+        one = replace(
+            trees.first((number + 1) * 3), starts=trees.starts[number * 3 : number * 3 + 4]
+        )
+        function.add(one, bound, 1.0, node=step[0], edge=step[1])
+        until = function.part_scores(case.batch, case.structure, number + 1)
+        np.testing.assert_array_equal(step[0], until[0])
+        np.testing.assert_array_equal(step[1], until[1])
+    np.testing.assert_array_equal(step[0], node)
+    np.testing.assert_array_equal(step[1], edge)
+    assert edge.any()
+    assert node.any()
+
+
+def test_a_step_is_the_same_before_and_after_it_is_kept():
+    """Training adds steps of a round, a model has leaves shorter by the step."""
+    case = make_case()
+    function = case.function(ContextLearner())
+    grown = function.propose(case.slopes, case.chosen)
+    node, edge = np.zeros((19, 3), np.float32), np.zeros((19, 3, 3), np.float32)
+    adders = grown.adders(grown.bound)
+    adders["node"](node, 0.3)
+    adders["edge"](edge, 0.3)
+    grown.accept(0.3)
+    kept = function.part_scores(case.batch, case.structure)
+    np.testing.assert_array_equal(node, kept[0])
+    np.testing.assert_array_equal(edge, kept[1])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_threads_change_nothing(kind):
+    case = make_case(kind, n_labels=5, order=2, window=(1, 1), lengths=(40, 1, 50, 60))
+    learner = ContextLearner(max_leaves=20, trimming=0.1)
+    one, two = (rounds_of(case, learner, 2, n_jobs) for n_jobs in (1, 2))
+    for name in NAMES:
+        np.testing.assert_array_equal(getattr(one.trees, name), getattr(two.trees, name))
+    for a, b in zip(
+        one.part_scores(case.batch, case.structure),
+        two.part_scores(case.batch, case.structure),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_rounds_are_kept_and_dropped():
+    case = make_case("frame")
+    long, short = (rounds_of(case, ContextLearner(), n) for n in (4, 2))
+    copied = long.copy(ContextLearner())
+    long.keep(2)
+    assert (long.n_rounds, copied.n_rounds) == (2, 4)
+    for name in set(NAMES) - {"words"}:
+        np.testing.assert_array_equal(getattr(long.trees, name), getattr(short.trees, name))
+    again = join([long.trees, short.trees])
+    again.check(case.x.shape[1], 3, 1)
+    assert again.n_trees == 12
+    np.testing.assert_array_equal(
+        long.part_scores(case.batch, case.structure)[1],
+        short.part_scores(case.batch, case.structure)[1],
+    )
+
+
+# Influence trimming.
+
+
+def test_trimming_searches_the_rest_and_fits_leaves_to_all():
+    share = 0.2
+    case = make_case("missing", seed=3, lengths=(9, 8, 7))
+    tiny = np.random.default_rng(0).random(24) < 0.4
+    case.slopes.edge[tiny] *= 0.05
+    case.slopes.node[tiny] *= 0.05
+    learner = ContextLearner(max_leaves=6, trimming=share)
+    trees, node, edge = case.grow(learner)
+    for label in range(3):
+        influence = np.where(case.has_context, np.abs(case.slopes.edge[..., label]).sum(1),
+                             np.abs(case.slopes.node[:, label]))  # fmt: skip
+        order = np.argsort(influence, kind="stable")
+        sums = np.cumsum(influence[order])
+        kept = np.sort(order[sums > share * sums[-1]]).astype(np.int32)
+        assert 0 < len(kept) < 20
+        rest = replace(case, chosen=kept)
+        alone, *_ = rest.grow(replace(learner, trimming=0.0))
+        ours, theirs = (slice(*t.starts[label : label + 2]) for t in (trees, alone))
+        for name in ("features", "left", "right", "thresholds", "missing_left", "gains"):
+            np.testing.assert_array_equal(getattr(trees, name)[ours], getattr(alone, name)[theirs])
+        own = case.examples(label)
+        found = case.scores_at(own, label, node, edge)
+        for value in np.unique(found):
+            members = found == value
+            mean = -own.g[members].sum() / own.h[members].sum()
+            np.testing.assert_allclose(value, mean, **SUMS)
+        assert len(np.unique(found)) == 6
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_trimming_nothing_changes_nothing(kind):
+    """A share too small for any row: the same trees, bit by bit."""
+    case = make_case(kind, window=(1, 1))
+    plain, trimmed = (case.grow(ContextLearner(trimming=t))[0] for t in (0.0, 1e-9))
+    for name in NAMES:
+        np.testing.assert_array_equal(getattr(plain, name), getattr(trimmed, name))
+
+
+# What does not occur in a node.
+
+
+def test_categories_that_do_not_occur_go_with_the_greater_part():
+    frame = pd.DataFrame({"a": pd.Categorical(list("xxxxxyyz"), categories=list("wxyzv"))})
+    batch = Batch.from_lengths([1] * 8, X=frame)
+    node = np.where(np.array(list("xxxxxyyz"))[:, None] == "x", -1.0, [[1.0]]).astype(np.float32)
+    function = ContextTrees(ContextShape(1, 1), ContextLearner(max_leaves=2))
+    function.bind(batch, Chain(1), [])
+    edge = np.zeros((8, 1, 1), np.float32)
+    function.propose(Slopes(edge, node), np.arange(8, dtype=np.int32)).accept(1.0)
+    names = ["w", "x", "y", "z", "v", None]
+    asked = pd.DataFrame({"a": pd.Categorical(names, categories=list("wxyzv"))})
+    scores, _ = function.part_scores(Batch.from_lengths([1] * 6, X=asked), Chain(1))
+    np.testing.assert_array_equal(scores[:, 0], [1, 1, -1, -1, 1, 1])
+    node = -node
+    function = ContextTrees(ContextShape(1, 1), ContextLearner(max_leaves=2))
+    function.bind(batch, Chain(1), [])
+    function.propose(Slopes(edge, node), np.arange(8, dtype=np.int32)).accept(1.0)
+    scores, _ = function.part_scores(Batch.from_lengths([1] * 6, X=asked), Chain(1))
+    np.testing.assert_array_equal(scores[:, 0], [-1, -1, 1, 1, -1, -1])
+
+
+def test_missing_values_that_do_not_occur_go_with_the_greater_part():
+    x = np.array([[1.0]] * 5 + [[2.0]] * 3, np.float32)
+    for flip in (1, -1):
+        batch = Batch.from_lengths([1] * 8, X=flip * x)
+        function = ContextTrees(ContextShape(1, 1), ContextLearner(max_leaves=2))
+        function.bind(batch, Chain(1), [])
+        slopes = Slopes(np.zeros((8, 1, 1), np.float32), (x - 1.5))
+        function.propose(slopes, np.arange(8, dtype=np.int32)).accept(1.0)
+        asked = np.array([[np.nan], [1 * flip], [2 * flip]], np.float32)
+        scores, _ = function.part_scores(Batch.from_lengths([1] * 3, X=asked), Chain(1))
+        np.testing.assert_array_equal(scores[:, 0], [0.5, 0.5, -0.5])
+
+
+# Features of every kind.
+
+
+def test_zeros_of_sparse_windows_are_values():
+    x = np.array([[0.0], [np.nan], [1.0], [0.0], [np.nan]])
+    rows = np.flatnonzero(~np.isnan(x[:, 0]))
+    X = sparse.csr_matrix((x[rows, 0], (rows, 0 * rows)), shape=x.shape)
+    case = make_case("sparse", window=(1, 1), lengths=(5,))
+    case.batch = Batch.from_lengths([5], X=X)
+    inside = plain_windows(np.ones((5, 1)), [5], 1, 1, [0.0])
+    case.x = np.column_stack([plain_windows(x, [5], 1, 1, [np.nan]),
+                              np.where(inside == 0, 1.0, np.nan)])  # fmt: skip
+    case.is_category = np.zeros(6, dtype=bool)
+    check_growth(case, ContextLearner(max_leaves=20))
+
+
+def test_sparse_features_stay_as_they_were_passed():
+    """Out of order and twice the same cell: sorted and summed in a copy."""
+    numbers = np.array([1, 2, 3, 4], np.float32), np.array([3, 1, 2, 2], np.int32)
+    X = sparse.csr_matrix((*numbers, np.array([0, 2, 4], np.int32)), shape=(2, 4))
+    batch = Batch.from_lengths([2], X=X)
+    function = ContextTrees(ContextShape(2, 1, is_sparse=True))
+    function.bind(batch, Chain(1), [])
+    np.testing.assert_array_equal(X.indices, [3, 1, 2, 2])
+    np.testing.assert_array_equal(X.data, [1, 2, 3, 4])
+    np.testing.assert_array_equal(X.indptr, [0, 2, 4])
+
+
+@pytest.mark.parametrize("kind", ["sparse", "dense"])
+def test_windows_over_features_of_another_kind_are_refused(kind):
+    """They have other columns: trees would read beyond their rows."""
+    case = make_case(kind, window=(1, 1))
+    function = rounds_of(case, ContextLearner(), 1)
+    other = make_case("dense" if kind == "sparse" else "sparse", window=(1, 1))
+    with pytest.raises(ValueError, match=f"the model was fitted on {kind} features"):
+        function.part_scores(other.batch, other.structure)
+    with pytest.raises(ValueError, match="use one kind"):
+        function.bind(case.batch, case.structure, [other.batch])
+    none = Batch.from_lengths([], X=np.zeros((0, 3), np.float32))
+    assert function.part_scores(none, case.structure)[1].shape == (0, 3, 3)
+
+
+def test_the_core_refuses_rows_with_too_few_features():
+    function = rounds_of(make_case("dense", window=(1, 1)), ContextLearner(), 1)
+    assert function.trees.features.max() >= 3
+    narrow = ContextTrees(ContextShape(3, 1), _rounds=[function.trees])
+    with pytest.raises(ValueError, match="features that the rows have not"):
+        narrow.part_scores(make_case("dense").batch, Chain(1))
+
+
+def test_a_tree_may_be_as_deep_as_it_has_leaves():
+    """Walks do not recurse: a stack would be at its end."""
+    n = 200_000
+    own = np.arange(2 * n + 1)
+    inner = (own % 2 == 0) & (own < 2 * n)
+    asks = np.where(own % 4 == 0, -2, 0)
+    deep = TreeArrays(
+        starts=np.array([0, len(own)]),
+        features=np.where(inner, asks, LEAF).astype(np.int32),
+        left=np.where(inner, own + 1, 0).astype(np.int32),
+        right=np.where(inner, own + 2, 0).astype(np.int32),
+        thresholds=np.where(inner, 0, np.nan).astype(np.float32),
+        missing_left=np.zeros(len(own), np.uint8),
+        sets=np.where(inner & (asks == -2), 0, -1),
+        words=np.array([2], np.uint64),
+        set_sizes=np.where(inner & (asks == -2), 1, 0).astype(np.int32),
+        values=np.where(inner, 0, own).astype(np.float32),
+        gains=np.zeros(len(own), np.float32),
+        weights=np.zeros(len(own), np.float32),
+    )
+    deep.check(1, 1, 1)
+    function = ContextTrees(ContextShape(1, 1), _rounds=[deep])
+    node, edge = function.part_scores(
+        Batch.from_lengths([2], X=np.ones((2, 1), np.float32)), Chain(1)
+    )
+    assert node[0, 0] == 1  # the root sends "none" to the left
+    assert edge[1, 0, 0] == 2 * n
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_numbers_next_to_zero_are_zero_in_search_and_in_walks(kind):
+    """Threads flush them: what bins keep apart walks would take for the same."""
+    x = np.where(np.arange(40) % 3 == 0, 1e-40, 0).astype(np.float32)[:, None]
+    case = make_case(lengths=(40,))
+    case.slopes.edge[:, :, 0] = case.slopes.node[:, 0, None] = np.where(x > 0, 1.0, -1.0)
+    case.x = np.zeros((40, 1))
+    case.is_category = np.zeros(1, dtype=bool)
+    if kind == "sparse":
+        x = sparse.csr_matrix((x[:, 0], np.zeros(40, int), np.arange(41)), shape=(40, 1))
+        case.shape = ContextShape(3, 1, is_sparse=True)
+    case.batch = Batch.from_lengths([40], X=x)
+    check_growth(case, ContextLearner())
