@@ -119,10 +119,10 @@ nb::tuple grow(const BoundBins& bins, int64_t n_labels, int order,
   crfx::ContextTrees trees;
   {
     nb::gil_scoped_release released;
-    trees = crfx::grow_context_trees(bins.bins, bins.rows.view, {n_labels, order}, slopes,
-                                     chosen.data(), static_cast<int64_t>(chosen.shape(0)),
-                                     {max_leaves, l2, min_child_weight, trimming, column_share, seed},
-                                     n_threads);
+    trees = crfx::grow_context_trees(
+        bins.bins, bins.rows.view, {n_labels, order}, slopes, chosen.data(),
+        static_cast<int64_t>(chosen.shape(0)),
+        {max_leaves, l2, min_child_weight, trimming, column_share, seed}, n_threads);
   }
   return nb::make_tuple(to_array(std::move(trees.starts)), to_array(std::move(trees.features)),
                         to_array(std::move(trees.left)), to_array(std::move(trees.right)),
@@ -163,14 +163,14 @@ void bind_context_trees(nb::module_& m) {
   m.def("grow_context_trees", &grow, "bins"_a, nb::kw_only(), "n_labels"_a, "order"_a,
         "has_context"_a.noconvert(), "edge"_a.noconvert(), "edge_curvature"_a.noconvert().none(),
         "node"_a.noconvert(), "node_curvature"_a.noconvert().none(), "weights"_a.noconvert().none(),
-        "chosen"_a.noconvert(), "max_leaves"_a, "l2"_a, "min_child_weight"_a, "trimming"_a, "column_share"_a,
-        "seed"_a,
-        "n_threads"_a,
+        "chosen"_a.noconvert(), "max_leaves"_a, "l2"_a, "min_child_weight"_a, "trimming"_a,
+        "column_share"_a, "seed"_a, "n_threads"_a,
         nb::sig("def grow_context_trees(bins: Bins, *, n_labels: int, order: int, has_context: "
                 "NDArray[numpy.uint8], edge: NDArray[numpy.float32], edge_curvature: "
                 "NDArray[numpy.float32] | None, node: NDArray[numpy.float32], node_curvature: "
                 "NDArray[numpy.float32] | None, weights: NDArray[numpy.float32] | None, chosen: "
                 "NDArray[numpy.int32], max_leaves: int, l2: float, min_child_weight: float, "
-                "trimming: float, column_share: float, seed: int, n_threads: int) -> tuple[NDArray[typing.Any], ...]"),
+                "trimming: float, column_share: float, seed: int, n_threads: int) -> "
+                "tuple[NDArray[typing.Any], ...]"),
         "Grows a tree per label; returns the arrays that ContextTrees takes, gains and weights.");
 }

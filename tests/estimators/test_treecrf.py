@@ -323,6 +323,7 @@ def test_a_list_gives_lists_and_a_stack_gives_arrays():
         {"curvature": "diagonal", "learning_rate": 0.3},
         {"curvature": 2.0, "learning_rate": 0.3},
         {"window": 3, "min_child_weight": 0.0},
+        {"colsample_bynode": 0.4},
         {"max_leaves": 2, "pseudo_likelihood_rounds": 0},
     ],
     ids=str,
@@ -336,6 +337,17 @@ def test_the_objective_falls(arguments):
     own = -crf.log_likelihood(X, Y).sum()
     np.testing.assert_allclose(objective[-1], own, rtol=1e-4)
     assert own < 0.5 * sum(map(len, Y)) * np.log(3)
+
+
+def test_each_node_sees_a_share_of_the_columns():
+    """Of one column in five, the best is not always among those seen; and labels are columns."""
+    crf = TreeCRF(10, colsample_bynode=0.2, max_leaves=2, **ONE).fit(X, Y)
+    roots = crf.model_.node.trees.features[crf.model_.node.trees.starts[:-1]]
+    assert set(roots.tolist()) == {-2, 0, 1, 2, 3}
+    again = TreeCRF(10, colsample_bynode=0.2, max_leaves=2, **ONE).fit(X, Y)
+    assert same(crf.predict_marginals(X), again.predict_marginals(X))
+    other = TreeCRF(10, colsample_bynode=0.2, max_leaves=2, n_jobs=1, random_state=1).fit(X, Y)
+    assert not same(crf.predict_marginals(X), other.predict_marginals(X))
 
 
 def test_without_curvature_nothing_is_shrunk():

@@ -42,7 +42,17 @@ SETTINGS = [
     {"subsample": 0.6, "influence_trimming": 0.1, "learning_rate": 0.7},
     {"curvature": "mixing", "window": 3, "pseudo_likelihood_rounds": 7, "learning_rate": 0.3},
     {"order": 2, "start_end": False, "window": (1, 0)},
+    {"colsample_bynode": 0.4, "subsample": 0.6},
+    {"curvature": 0.05, "min_child_weight": 0.0},  # far too long steps, which are halved
 ]
+
+
+def test_steps_are_halved_where_they_are_far_too_long():
+    crf = TreeCRF(10, curvature=0.05, min_child_weight=0.0, random_state=0, n_jobs=1).fit(X, Y)
+    assert sum(crf.history_["halvings"]) > 10
+    np.testing.assert_allclose(
+        crf.history_["objective"][-1], -crf.log_likelihood(X, Y).sum(), rtol=1e-4
+    )
 
 
 @pytest.mark.parametrize("kept", [from_memory, from_pickle, from_file])

@@ -156,7 +156,7 @@ class Case:
     def grow(self, learner, n_jobs=1):
         """One round, and its scores (rows, K) and (rows, K, ..., K)."""
         function = self.function(learner, n_jobs)
-        grown = function.propose(self.slopes, self.chosen)
+        grown = function.propose(self.slopes, self.chosen, 0)
         K, n = self.shape.n_labels, self.batch.n_rows
         node = np.zeros((n, K), np.float32)
         edge = np.zeros((n, *(K,) * (self.shape.order + 1)), np.float32)
@@ -345,7 +345,7 @@ def test_many_values_share_bins_of_equal_size():
     function.bind(batch, Chain(1), [])
     node = random.normal(size=(4000, 1)).astype(np.float32)
     slopes = Slopes(np.zeros((4000, 1, 1), np.float32), node)
-    grown = function.propose(slopes, np.arange(4000, dtype=np.int32))
+    grown = function.propose(slopes, np.arange(4000, dtype=np.int32), 0)
     scores = np.zeros((4000, 1), np.float32)
     function.add(grown.trees, grown.bound, 1.0, node=scores)
     bins, sizes = np.unique(scores[x != 0.25, 0], return_counts=True)
@@ -387,7 +387,7 @@ def rounds_of(case, learner, n_rounds, n_jobs=1):
             edge=random.normal(size=case.slopes.edge.shape).astype(np.float32),
             node=random.normal(size=case.slopes.node.shape).astype(np.float32),
         )
-        function.propose(slopes, case.chosen).accept(0.3)
+        function.propose(slopes, case.chosen, 0).accept(0.3)
     return function
 
 
@@ -464,7 +464,7 @@ def test_a_step_is_the_same_before_and_after_it_is_kept():
     """Training adds steps of a round, a model has leaves shorter by the step."""
     case = make_case()
     function = case.function(ContextLearner())
-    grown = function.propose(case.slopes, case.chosen)
+    grown = function.propose(case.slopes, case.chosen, 0)
     node, edge = np.zeros((19, 3), np.float32), np.zeros((19, 3, 3), np.float32)
     adders = grown.adders(grown.bound)
     adders["node"](node, 0.3)
@@ -558,7 +558,7 @@ def test_categories_that_do_not_occur_go_with_the_greater_part():
     function = ContextTrees(ContextShape(1, 1), ContextLearner(max_leaves=2))
     function.bind(batch, Chain(1), [])
     edge = np.zeros((8, 1, 1), np.float32)
-    function.propose(Slopes(edge, node), np.arange(8, dtype=np.int32)).accept(1.0)
+    function.propose(Slopes(edge, node), np.arange(8, dtype=np.int32), 0).accept(1.0)
     names = ["w", "x", "y", "z", "v", None]
     asked = pd.DataFrame({"a": pd.Categorical(names, categories=list("wxyzv"))})
     scores, _ = function.part_scores(Batch.from_lengths([1] * 6, X=asked), Chain(1))
@@ -566,7 +566,7 @@ def test_categories_that_do_not_occur_go_with_the_greater_part():
     node = -node
     function = ContextTrees(ContextShape(1, 1), ContextLearner(max_leaves=2))
     function.bind(batch, Chain(1), [])
-    function.propose(Slopes(edge, node), np.arange(8, dtype=np.int32)).accept(1.0)
+    function.propose(Slopes(edge, node), np.arange(8, dtype=np.int32), 0).accept(1.0)
     scores, _ = function.part_scores(Batch.from_lengths([1] * 6, X=asked), Chain(1))
     np.testing.assert_array_equal(scores[:, 0], [-1, -1, 1, 1, -1, -1])
 
@@ -578,7 +578,7 @@ def test_missing_values_that_do_not_occur_go_with_the_greater_part():
         function = ContextTrees(ContextShape(1, 1), ContextLearner(max_leaves=2))
         function.bind(batch, Chain(1), [])
         slopes = Slopes(np.zeros((8, 1, 1), np.float32), (x - 1.5))
-        function.propose(slopes, np.arange(8, dtype=np.int32)).accept(1.0)
+        function.propose(slopes, np.arange(8, dtype=np.int32), 0).accept(1.0)
         asked = np.array([[np.nan], [1 * flip], [2 * flip]], np.float32)
         scores, _ = function.part_scores(Batch.from_lengths([1] * 3, X=asked), Chain(1))
         np.testing.assert_array_equal(scores[:, 0], [0.5, 0.5, -0.5])
