@@ -167,6 +167,18 @@ void Bins::add(const int32_t* rows, const float* g, const float* h, int64_t n,
   }
 }
 
+void Bins::add_some(const int32_t* rows, const float* g, const float* h, int64_t n,
+                    const std::vector<int64_t>& features, Cell* histogram) const {
+  for (int64_t p = 0; p < n; ++p) {
+    const uint8_t* codes = codes_.data() + rows_.first[rows[p]];
+    for (const int64_t f : features) {
+      Cell& cell = histogram[offsets_[static_cast<size_t>(f)] + codes[f]];
+      cell.g += static_cast<double>(g[p]);
+      cell.h += static_cast<double>(h[p]);
+    }
+  }
+}
+
 int64_t Bins::bin_of(int64_t row, int64_t feature) const {
   if (!rows_.is_sparse()) return codes_[static_cast<size_t>(rows_.first[row] + feature)];
   const int32_t *begin = rows_.indices + rows_.starts[row],

@@ -262,11 +262,41 @@ class TreeGrowth {
   }
 
   void build(Leaf& leaf) {
+    draw_columns();
     leaf.histogram.assign(static_cast<size_t>(bins_.n_bins()), {});
-    bins_.add(leaf.rows.data(), leaf.g.data(), leaf.h.data(),
-              static_cast<int64_t>(leaf.rows.size()), leaf.histogram.data());
-    sum_contexts(leaf);
+    const auto n = static_cast<int64_t>(leaf.rows.size());
+    if (is_narrow())
+      bins_.add_some(leaf.rows.data(), leaf.g.data(), leaf.h.data(), n, drawn_features_,
+                     leaf.histogram.data());
+    else
+      bins_.add(leaf.rows.data(), leaf.g.data(), leaf.h.data(), n, leaf.histogram.data());
     search(leaf);
+    if (is_narrow()) leaf.histogram = {};  // of no use to its children
+  }
+
+  // The columns that the next node looks at: labels come first, then features.
+  void draw_columns() {
+    const int64_t n_columns = shape_.order + bins_.n_features(), n_seen = count_seen();
+    columns_.resize(static_cast<size_t>(n_columns));
+    std::iota(columns_.begin(), columns_.end(), 0);
+    for (int64_t k = 0; k < n_seen && n_seen < n_columns; ++k) {  // the first of a shuffle
+      const auto left = static_cast<uint64_t>(n_columns - k);
+      std::swap(columns_[static_cast<size_t>(k)],
+                columns_[static_cast<size_t>(k) + static_cast<size_t>(random_() % left)]);
+    }
+    columns_.resize(static_cast<size_t>(n_seen));
+    drawn_features_.clear();
+    for (const int64_t column : columns_)
+      if (column >= shape_.order) drawn_features_.push_back(column - shape_.order);
+  }
+  int64_t count_seen() const {
+    const auto n_columns = static_cast<double>(shape_.order + bins_.n_features());
+    return std::max<int64_t>(1, std::llround(growth_.column_share * n_columns));
+  }
+  // Whether nodes look at so few columns that sums over these alone cost less than the difference
+  // of the sums over all.
+  bool is_narrow() const {
+    return !bins_.is_sparse() && 2 * count_seen() < shape_.order + bins_.n_features();
   }
 
   void sum_contexts(Leaf& leaf) const {
@@ -296,23 +326,9 @@ class TreeGrowth {
   void search(Leaf& leaf) {
     leaf.best = {};
     leaf.best.gain = kLeastGain;
-    const int64_t n_columns = shape_.order + bins_.n_features();
-    const auto n_seen =
-        std::max<int64_t>(1, std::llround(growth_.column_share * static_cast<double>(n_columns)));
-    if (n_seen >= n_columns) {
-      for (int64_t column = 0; column < n_columns; ++column) search_column(leaf, column);
-      return;
-    }
-    columns_.resize(static_cast<size_t>(n_columns));
-    std::iota(columns_.begin(), columns_.end(), 0);
-    for (int64_t k = 0; k < n_seen; ++k) {  // the first of a shuffle
-      const auto left = static_cast<uint64_t>(n_columns - k);
-      std::swap(columns_[static_cast<size_t>(k)],
-                columns_[static_cast<size_t>(k) + static_cast<size_t>(random_() % left)]);
-      search_column(leaf, columns_[static_cast<size_t>(k)]);
-    }
+    if (drawn_features_.size() < columns_.size()) sum_contexts(leaf);
+    for (const int64_t column : columns_) search_column(leaf, column);
   }
-  // Labels come first, then features.
   void search_column(Leaf& leaf, int64_t column) const {
     const int64_t feature = column - shape_.order;
     if (feature < 0)
@@ -482,10 +498,14 @@ class TreeGrowth {
     const int small = sides[0].rows.size() <= sides[1].rows.size() ? 0 : 1;
     build(sides[small]);
     Leaf& large = sides[1 - small];
+    if (is_narrow()) {
+      build(large);
+      return;
+    }
     large.histogram = std::move(parent.histogram);
     for (size_t k = 0; k < large.histogram.size(); ++k)
       large.histogram[k] = large.histogram[k] - sides[small].histogram[k];
-    sum_contexts(large);
+    draw_columns();
     search(large);
   }
 
@@ -500,7 +520,7 @@ class TreeGrowth {
   ContextTrees tree_;
   std::vector<Cell> totals_;  // by node
   std::mt19937_64 random_;
-  std::vector<int64_t> columns_;
+  std::vector<int64_t> columns_, drawn_features_;  // that the node at hand looks at
 };
 
 // Some labels of rows x contexts x labels as labels x rows x contexts, a block of rows at a time.

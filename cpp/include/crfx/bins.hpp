@@ -58,6 +58,9 @@ class Bins {
   };
   // histogram (n_bins) += g and h of `n` rows. Sparse rows leave out bin 0.
   void add(const int32_t* rows, const float* g, const float* h, int64_t n, Cell* histogram) const;
+  // The same for some features, of dense rows.
+  void add_some(const int32_t* rows, const float* g, const float* h, int64_t n,
+                const std::vector<int64_t>& features, Cell* histogram) const;
 
   // The bin of a feature of a row, within the feature.
   int64_t bin_of(int64_t row, int64_t feature) const;
