@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -36,6 +37,9 @@ struct Split {
     if (static_cast<size_t>(entry / 64) >= set.size())
       set.resize(static_cast<size_t>(entry / 64) + 1);
     set[static_cast<size_t>(entry / 64)] |= uint64_t(1) << (entry % 64);
+  }
+  void erase(int64_t entry) {
+    if (has(entry)) set[static_cast<size_t>(entry / 64)] &= ~(uint64_t(1) << (entry % 64));
   }
 };
 
@@ -364,14 +368,6 @@ class TreeGrowth {
       if (any_missing && bin + 1 < n && improves(leaf, left + missing, &gain))
         take(leaf, gain, feature, bin, true);
     }
-    // Nobody missed it here: those who will go with the greater part.
-    if (leaf.best.feature == feature && !any_missing)
-      leaf.best.missing_left = left_weight(cells, leaf.best.last_left) * 2 > leaf.total.h;
-  }
-  static double left_weight(const Cell* cells, int64_t last_left) {
-    double sum = 0;
-    for (int64_t bin = 1; bin <= last_left; ++bin) sum += cells[bin].h;
-    return sum;
   }
   static void take(Leaf& leaf, double gain, int64_t feature, int64_t bin, bool missing_left) {
     leaf.best = {gain, static_cast<int32_t>(feature), bin, {}, missing_left};
@@ -393,32 +389,24 @@ class TreeGrowth {
     double gain;
     for (size_t k = 0; k + 1 < entries.size(); ++k) {
       left = left + entries[k].sum;
-      if (improves(leaf, left, &gain)) take_first(gain, k + 1, left);
+      if (improves(leaf, left, &gain)) take_first(gain, k + 1);
     }
   }
 
   void search_categories(Leaf& leaf, int64_t feature) const {
     const Cell* cells = leaf.histogram.data() + bins_.offset(feature);
     const int64_t n = bins_.offset(feature + 1) - bins_.offset(feature);
-    const auto occurs = [&](int64_t bin) {  // differences of histograms leave crumbs
-      return bin < n && cells[bin].h > kLeastShare * leaf.total.h;
-    };
     std::vector<Entry> entries;
     for (int64_t bin = 0; bin < n; ++bin)
-      if (occurs(bin)) entries.push_back({bin, cells[bin]});
-    search_sets(leaf, entries, [&](double gain, size_t n_left, const Cell& left) {
-      // What does not occur here, missing values too, goes with the greater part.
-      const bool others_left = left.h * 2 > leaf.total.h;
-      Split split{gain, static_cast<int32_t>(feature), 0, {}, others_left};
-      for (int64_t bin = 1; bin <= Bins::kMostBins && others_left; ++bin)
-        if (!occurs(bin)) split.insert(bin - 1);
-      for (size_t k = 0; k < entries.size(); ++k) {
+      if (cells[bin].h > 0) entries.push_back({bin, cells[bin]});
+    search_sets(leaf, entries, [&](double gain, size_t n_left) {
+      Split split{gain, static_cast<int32_t>(feature), 0, {0}, false};
+      for (size_t k = 0; k < n_left; ++k) {
         if (entries[k].entry == 0)
-          split.missing_left = k < n_left;
-        else if (k < n_left)
+          split.missing_left = true;
+        else
           split.insert(entries[k].entry - 1);
       }
-      if (split.set.empty()) split.set.assign(1, 0);
       leaf.best = std::move(split);
     });
   }
@@ -432,7 +420,7 @@ class TreeGrowth {
     }
     if (leaf.has_none) sums.back().sum = leaf.by_context.back();
     std::erase_if(sums, [](const Entry& each) { return !(each.sum.h > 0); });
-    search_sets(leaf, sums, [&](double gain, size_t n_left, const Cell&) {
+    search_sets(leaf, sums, [&](double gain, size_t n_left) {
       Split split{gain, static_cast<int32_t>(-2 - place), 0, {}, false};
       for (size_t k = 0; k < n_left; ++k) split.insert(sums[k].entry);
       leaf.best = std::move(split);
@@ -462,8 +450,9 @@ class TreeGrowth {
     }
     if (!last) sum_sides(parent, sides);
   }
-  void divide_rows(const Leaf& parent, Leaf* sides) const {
-    const Split& split = parent.best;
+  void divide_rows(Leaf& parent, Leaf* sides) const {
+    Split& split = parent.best;
+    std::array<bool, Bins::kMostBins + 1> occurs{};
     for (int side = 0; side < 2; ++side) {
       sides[side].contexts = parent.contexts;
       sides[side].has_none = parent.has_none;
@@ -473,6 +462,7 @@ class TreeGrowth {
       const bool left = bin == 0            ? split.missing_left
                         : split.set.empty() ? bin <= split.last_left
                                             : split.has(bin - 1);
+      occurs[static_cast<size_t>(bin)] |= parent.h[p] > 0;
       Leaf& side = sides[left ? 0 : 1];
       side.rows.push_back(parent.rows[p]);
       side.g.push_back(parent.g[p]);
@@ -480,6 +470,17 @@ class TreeGrowth {
     }
     sum_up(sides[0]);
     sum_up(sides[1]);
+    // What does not occur here, missing values and categories, goes with the greater part.  Sums do
+    // not tell: differences of histograms leave crumbs.
+    const bool others_left = sides[0].total.h > sides[1].total.h;
+    if (!occurs[0]) split.missing_left = others_left;
+    for (int64_t bin = 1; bin <= Bins::kMostBins && !split.set.empty(); ++bin) {
+      if (occurs[static_cast<size_t>(bin)]) continue;
+      if (others_left)
+        split.insert(bin - 1);
+      else
+        split.erase(bin - 1);
+    }
   }
   void divide_contexts(const Leaf& parent, Leaf* sides) const {
     const Split& split = parent.best;

@@ -7,13 +7,13 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from crfx import GBCRF, LinearCRF, load
+from crfx import GBCRF, LinearCRF, TreeCRF, load
 from crfx.features import Template
 from crfx.metrics import token_accuracy
 
 X = [[{"w": "a", "b": 1.0}, {"w": "b"}], [{"w": "b"}, {"w": "c"}, {"w": "a"}]] * 4
 Y = [["A", "B"], ["B", "A", "A"]] * 4
-KINDS = [LinearCRF(max_iter=5), GBCRF(2, max_depth=2)]
+KINDS = [LinearCRF(max_iter=5), GBCRF(2, max_depth=2), TreeCRF(2, max_leaves=3)]
 
 
 @pytest.mark.parametrize("crf", KINDS, ids=lambda crf: type(crf).__name__)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from crfx import GBCRF, Checkpoint, HiddenUnitCRF, LinearCRF, load
+from crfx import GBCRF, Checkpoint, HiddenUnitCRF, LinearCRF, TreeCRF, load
 from crfx.estimators import hidden_sweeps
 from crfx.estimators.model_parameters import get_weights
 from crfx.testing import make_task
@@ -167,7 +167,14 @@ def test_another_shape_stays_underneath(other):
 
 
 @pytest.mark.parametrize("trainer", TRAINERS)
-@pytest.mark.parametrize("kind", [LinearCRF(max_iter=5), GBCRF(2, random_state=0, n_jobs=1)])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        LinearCRF(max_iter=5),
+        GBCRF(2, random_state=0, n_jobs=1),
+        TreeCRF(2, random_state=0, n_jobs=1),
+    ],
+)
 def test_another_kind_stays_underneath(kind, trainer, tmp_path):
     base = kind.fit(X, Y)
     alone = crf(trainer, 0, decode="viterbi").fit(X, Y, init_model=base)
@@ -193,7 +200,7 @@ def set_to_nothing(crf):
 
 def test_it_may_lie_underneath_others():
     base = crf("sgd", 3).fit(X, Y)
-    for other in (LinearCRF(max_iter=5), GBCRF(2, random_state=0, n_jobs=1)):
+    for other in (LinearCRF(max_iter=5), GBCRF(2, random_state=0, n_jobs=1), TreeCRF(2, n_jobs=1)):
         found = other.fit(X, Y, init_model=base)
         assert found.model_.base is base.model_
         assert found.log_likelihood(X, Y).sum() > base.log_likelihood(X, Y).sum()

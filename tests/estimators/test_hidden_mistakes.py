@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
-from crfx import GBCRF, HiddenUnitCRF, LinearCRF
+from crfx import GBCRF, HiddenUnitCRF, LinearCRF, TreeCRF
 from crfx.estimators import hidden_sweeps, hidden_training
 from crfx.estimators.model_parameters import get_weights
 
@@ -70,7 +70,7 @@ def test_a_copy_taken_in_training_goes_on_from_there(take):
     assert found.n_iter_ == 6
 
 
-@pytest.mark.parametrize("above", [LinearCRF(max_iter=0), GBCRF(0)])
+@pytest.mark.parametrize("above", [LinearCRF(max_iter=0), GBCRF(0), TreeCRF(0)])
 def test_what_stands_underneath_is_what_predicts(above):
     below = crf(trainer="perceptron").fit(X, Y)
     found = above.fit(X, Y, init_model=below)

@@ -365,16 +365,18 @@ def walk(trees, tree, x, before):
     while (feature := trees.features[first + node]) != LEAF:
         at = first + node
         value = x[feature] if feature >= 0 else before[-2 - feature]
-        if np.isnan(value):
-            left = bool(trees.missing_left[at])
-        elif trees.sets[at] < 0:
-            left = value < trees.thresholds[at]
-        else:
-            words = trees.words[trees.sets[at] : trees.sets[at] + trees.set_sizes[at]]
-            bits = [int(word) >> b & 1 for word in words for b in range(64)]
-            left = int(value) < len(bits) and bits[int(value)] == 1
-        node = (trees.left if left else trees.right)[at]
+        node = (trees.left if goes_left(trees, at, value) else trees.right)[at]
     return trees.values[first + node]
+
+
+def goes_left(trees, at, value):
+    if np.isnan(value):
+        return bool(trees.missing_left[at])
+    if trees.sets[at] < 0:
+        return value < trees.thresholds[at]
+    words = trees.words[trees.sets[at] : trees.sets[at] + trees.set_sizes[at]]
+    bits = [int(word) >> b & 1 for word in words for b in range(64)]
+    return int(value) < len(bits) and bits[int(value)] == 1
 
 
 def rounds_of(case, learner, n_rounds, n_jobs=1):
@@ -676,3 +678,37 @@ def test_numbers_next_to_zero_are_zero_in_search_and_in_walks(kind):
         case.shape = ContextShape(3, 1, is_sparse=True)
     case.batch = Batch.from_lengths([40], X=x)
     check_growth(case, ContextLearner())
+
+
+def reaching(trees, tree, x, before):
+    """The nodes that an example passes, and whether it goes left there; leaf last, None."""
+    first, node = trees.starts[tree], 0
+    while (feature := trees.features[first + node]) != LEAF:
+        at = first + node
+        value = x[feature] if feature >= 0 else before[-2 - feature]
+        left = goes_left(trees, at, value)
+        yield at, left
+        node = (trees.left if left else trees.right)[at]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_crumbs_of_histograms_are_no_categories(seed):
+    """Deep in a tree sums come from differences: what they leave is not taken for rows."""
+    lengths = (20, 15, 25)
+    case = make_case("frame", curved=True, seed=seed, lengths=lengths, n_labels=3)
+    trees, *_ = case.grow(ContextLearner(max_leaves=25))
+    for label in range(3):
+        own = case.examples(label)
+        passed = {}
+        for x, before, h in zip(own.x, own.before, own.h, strict=True):
+            for at, left in reaching(trees, label, x, before):
+                passed.setdefault(at, []).append((x[1], left, h))
+        for at, members in passed.items():
+            if trees.features[at] != 1:
+                continue
+            values, left, h = map(np.array, zip(*members, strict=True))
+            others = h[left].sum() * 2 > h.sum()
+            for absent in set(range(5)) - set(values[~np.isnan(values)].astype(int)):
+                assert goes_left(trees, at, absent) == others
+            if not np.isnan(values).any():
+                assert bool(trees.missing_left[at]) == others
