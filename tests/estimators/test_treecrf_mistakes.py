@@ -115,10 +115,15 @@ def test_columns_with_too_many_categories():
 
 
 def test_more_than_the_memory_there_is(monkeypatch):
-    """2 arrays of 126 rows and 9 numbers of 4 bytes; one more with curvature."""
-    sizes = {"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": 2 * 126 * 9 * 4}
+    """3 arrays of 126 rows and 9 numbers of 4 bytes; two more with curvature."""
+    sizes = {"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": 3 * 126 * 9 * 4}
     monkeypatch.setattr(os, "sysconf", sizes.__getitem__)
-    assert TreeCRF(1, n_jobs=1).fit(X, Y).n_rounds_ == 1
+    one = TreeCRF(1, n_jobs=1).fit(X, Y)
+    assert one.n_rounds_ == 1
+    with pytest.raises(ValueError, match="this machine has"):
+        TreeCRF(1, n_jobs=1).fit(X, Y, eval_set=(X, Y))
+    with pytest.raises(ValueError, match="this machine has"):
+        TreeCRF(1, curvature="mixing", n_jobs=1).fit(X, Y, init_model=one)
     with pytest.raises(ValueError, match=r"126 positions with 3\^2 scores each need"):
         TreeCRF(1, curvature="mixing", n_jobs=1).fit(X, Y)
     with pytest.raises(ValueError, match=r"126 positions with 3\^3 scores each need"):

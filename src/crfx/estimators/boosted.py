@@ -157,6 +157,7 @@ class BoostedEstimator(LabellingEstimator):
     ) -> Boosting:
         model, batch = plan.model, truth.batch
         followed = [] if evaluator is None else [evaluator.data.batch]
+        self._check_size(model, batch, followed)
         model.use_threads(thread_count(self.n_jobs))
         shown = [working_scores(model, other) for other in followed]
         return Boosting(
@@ -212,6 +213,9 @@ class BoostedEstimator(LabellingEstimator):
     @abstractmethod
     def _check_parameters(self) -> None:
         """Raise ValueError at the first argument that makes no sense."""
+
+    def _check_size(self, model: Model, batch: Batch, followed: list[Batch]) -> None:
+        """Raise ValueError where training cannot fit into memory."""
 
     @abstractmethod
     def _new_model(self, batch: Batch, structure: Chain | Forest, n_labels: int) -> Model:

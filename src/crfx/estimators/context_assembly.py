@@ -25,9 +25,10 @@ from crfx.trainers.context_block import ContextBlock
 if TYPE_CHECKING:
     from crfx.estimators.treecrf import TreeCRF
 
-COPIES = 2
-"""Arrays of the size of all edge tables that training needs: scores and their gradient.  One more
-where there is a curvature."""
+COPIES, CURVED_COPIES = 3, 5
+"""Arrays of the size of all edge tables that training needs, with and without a curvature: scores,
+their gradient and what the search for splits gathers of it.  The peaks measured are a little less.
+"""
 
 
 def parse_window(window: Any) -> tuple[int, int]:
@@ -62,7 +63,6 @@ def new_context_model(
             "feature of the position at which the edge ends"
         )
     check_table_size(crf, n_labels, None)
-    _check_memory(crf, batch.n_rows, n_labels)
     shape = ContextShape(
         n_labels, int(crf.order), parse_window(crf.window), is_sparse=sparse.issparse(batch.X)
     )
@@ -89,10 +89,12 @@ def _learner(crf: TreeCRF) -> ContextLearner:
     )
 
 
-def _check_memory(crf: TreeCRF, n_rows: int, n_labels: int) -> None:
+def check_memory(crf: TreeCRF, n_rows: int, n_followed: int, n_labels: int) -> None:
     """Raise ValueError where training cannot fit into the memory of this machine."""
-    copies = COPIES if crf.curvature is None else COPIES + 1
-    needed = 4.0 * copies * n_rows * float(n_labels) ** (int(crf.order) + 1)
+    if not hasattr(os, "sysconf"):  # Windows: the allocation itself will tell
+        return
+    copies = COPIES if crf.curvature is None else CURVED_COPIES
+    needed = 4.0 * (copies * n_rows + n_followed) * float(n_labels) ** (int(crf.order) + 1)
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > there:
         raise ValueError(

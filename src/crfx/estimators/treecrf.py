@@ -9,6 +9,7 @@ import numpy as np
 from crfx.batch import Batch
 from crfx.estimators.boosted import BoostedEstimator
 from crfx.estimators.context_assembly import (
+    check_memory,
     continued_context,
     make_context_blocks,
     new_context_model,
@@ -157,6 +158,10 @@ class TreeCRF(BoostedEstimator):
     def _check_parameters(self) -> None:
         check_treecrf_parameters(self)
         parse_window(self.window)
+
+    def _check_size(self, model: Model, batch: Batch, followed: list[Batch]) -> None:
+        n_followed = sum(other.n_rows for other in followed)
+        check_memory(self, batch.n_rows, n_followed, model.n_labels)
 
     def _new_model(self, batch: Batch, structure: Chain | Forest, n_labels: int) -> Model:
         return new_context_model(self, batch, structure, n_labels)
