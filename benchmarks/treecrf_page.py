@@ -149,8 +149,8 @@ def labels(found: dict[str, Any]) -> list[str]:
         f"The limit: Brown's {limit['labels']} tags and {limit['positions']:,} words need "
         f"{whole / 1e12:.2f} TB for one array of all pairs of labels at all words, and "
         f"{pruned / 1e9:.0f} GB if only the {limit['pairs']:,} pairs were kept that occur in it: "
-        "pruning would not be enough, and is not built. `fit` refuses what the machine has no "
-        "memory for, and says so before it starts.",
+        "pruning would not be enough, and is not built. `fit` refuses what plainly does not fit "
+        "into the machine before it starts.",
     ]
 
 

@@ -177,20 +177,20 @@ class TreeGrowth {
   Cell sum_row(const Leaf& leaf, int32_t row) const {
     if (!slopes_.has_context[row]) return at_none(row);
     const float* g = label_.edge + row * n_contexts_;
-    float sum_g = 0, sum_h = 0;
+    double sum_g = 0, sum_h = 0;
     if (static_cast<int64_t>(leaf.contexts.size()) == n_contexts_)
-      for (int64_t c = 0; c < n_contexts_; ++c) sum_g += g[c];
+      for (int64_t c = 0; c < n_contexts_; ++c) sum_g += static_cast<double>(g[c]);
     else
-      for (const int32_t c : leaf.contexts) sum_g += g[c];
+      for (const int32_t c : leaf.contexts) sum_g += static_cast<double>(g[c]);
     if (!label_.edge_curvature)
-      return {static_cast<double>(sum_g),
-              weight_of(row) * static_cast<double>(leaf.contexts.size())};
+      return {sum_g, weight_of(row) * static_cast<double>(leaf.contexts.size())};
     const float* h = label_.edge_curvature + row * n_contexts_;
-    for (const int32_t c : leaf.contexts) sum_h += h[c];
-    return {static_cast<double>(sum_g), static_cast<double>(sum_h)};
+    for (const int32_t c : leaf.contexts) sum_h += static_cast<double>(h[c]);
+    return {sum_g, sum_h};
   }
 
-  // Takes the rows out that together have at most a share of the absolute gradient; returns them.
+  // Takes rows out that together have at most a share of the absolute gradient and of the
+  // curvature, those with the smallest gradients first; returns them.
   std::vector<int32_t> trim(Leaf& root) const {
     if (growth_.trimming <= 0) return {};
     std::vector<double> influence(root.rows.size());
@@ -200,9 +200,12 @@ class TreeGrowth {
     std::stable_sort(order.begin(), order.end(),
                      [&](size_t a, size_t b) { return influence[a] < influence[b]; });
     double allowed = growth_.trimming * std::accumulate(influence.begin(), influence.end(), 0.0);
+    double allowed_weight = growth_.trimming * root.total.h;
     std::vector<uint8_t> goes(root.rows.size(), 0);
     for (const size_t p : order) {
-      if ((allowed -= influence[p]) < 0) break;
+      allowed -= influence[p];
+      allowed_weight -= static_cast<double>(root.h[p]);
+      if (allowed < 0 || allowed_weight < 0) break;
       goes[p] = 1;
     }
     std::vector<int32_t> trimmed;
@@ -422,7 +425,17 @@ class TreeGrowth {
     std::erase_if(sums, [](const Entry& each) { return !(each.sum.h > 0); });
     search_sets(leaf, sums, [&](double gain, size_t n_left) {
       Split split{gain, static_cast<int32_t>(-2 - place), 0, {}, false};
-      for (size_t k = 0; k < n_left; ++k) split.insert(sums[k].entry);
+      double left_weight = 0;
+      for (size_t k = 0; k < n_left; ++k) left_weight += sums[k].sum.h;
+      // What does not occur here, as "none" often does not, goes with the greater part.
+      if (left_weight * 2 > leaf.total.h)
+        for (int64_t label = 0; label <= shape_.n_labels; ++label) split.insert(label);
+      for (size_t k = 0; k < sums.size(); ++k) {
+        if (k < n_left)
+          split.insert(sums[k].entry);
+        else
+          split.erase(sums[k].entry);
+      }
       leaf.best = std::move(split);
     });
   }

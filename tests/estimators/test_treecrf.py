@@ -394,6 +394,14 @@ def test_the_first_rounds_follow_the_pseudo_likelihood():
     )
 
 
+def test_no_round_is_spent_on_a_pseudo_likelihood_of_nothing():
+    every_second = [[label if t % 2 else None for t, label in enumerate(own)] for own in Y]
+    crf = TreeCRF(4, **ONE).fit(X, every_second)
+    plain = TreeCRF(4, pseudo_likelihood_rounds=0, **ONE).fit(X, every_second)
+    assert same(crf.predict_marginals(X), plain.predict_marginals(X))
+    assert min(crf.history_["objective"]) > 0
+
+
 def test_trimming_leaves_the_model_nearly_as_it_was():
     plain, trimmed = (TreeCRF(10, influence_trimming=t, **ONE).fit(X, Y) for t in (0.0, 0.05))
     assert not same(plain.predict_marginals(X), trimmed.predict_marginals(X))

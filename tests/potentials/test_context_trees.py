@@ -302,6 +302,13 @@ def test_forests(seed):
     check_growth(make_case("frame", forest=True, seed=seed), ContextLearner(max_leaves=8))
 
 
+@pytest.mark.parametrize("curved", [False, True], ids=["first order", "curved"])
+def test_more_labels_than_are_grown_at_once(curved):
+    """Sixteen at a time."""
+    case = make_case(n_labels=18, curved=curved, lengths=(4, 1, 3, 1))
+    check_growth(case, ContextLearner(max_leaves=4, reg_lambda=0.5 if curved else 0.0))
+
+
 @pytest.mark.parametrize("n_leaves", [1, 2, 100])
 def test_few_leaves_and_as_many_as_there_can_be(n_leaves):
     check_growth(make_case(seed=4, lengths=(3, 2)), ContextLearner(max_leaves=n_leaves))
@@ -524,9 +531,12 @@ def test_trimming_searches_the_rest_and_fits_leaves_to_all():
         influence = np.where(case.has_context, np.abs(case.slopes.edge[..., label]).sum(1),
                              np.abs(case.slopes.node[:, label]))  # fmt: skip
         order = np.argsort(influence, kind="stable")
-        sums = np.cumsum(influence[order])
-        kept = np.sort(order[sums > share * sums[-1]]).astype(np.int32)
-        assert 0 < len(kept) < 20
+        weights = np.where(case.has_context, 3.0, 1.0)  # a pair each
+        allowed = np.ones(24, dtype=bool)
+        for sums in (np.cumsum(influence[order]), np.cumsum(weights[order])):
+            allowed &= sums <= share * sums[-1]
+        kept = np.sort(order[~np.logical_and.accumulate(allowed)]).astype(np.int32)
+        assert 0 < len(kept) <= 20
         rest = replace(case, chosen=kept)
         alone, *_ = rest.grow(replace(learner, trimming=0.0))
         ours, theirs = (slice(*t.starts[label : label + 2]) for t in (trees, alone))
@@ -584,6 +594,19 @@ def test_missing_values_that_do_not_occur_go_with_the_greater_part():
         asked = np.array([[np.nan], [1 * flip], [2 * flip]], np.float32)
         scores, _ = function.part_scores(Batch.from_lengths([1] * 3, X=asked), Chain(1))
         np.testing.assert_array_equal(scores[:, 0], [0.5, 0.5, -0.5])
+
+
+def test_no_label_before_goes_with_the_greater_part_where_it_does_not_occur():
+    for flip in (1, -1):
+        batch = Batch.from_lengths([2] * 6, X=np.ones((12, 1), np.float32))
+        function = ContextTrees(ContextShape(3, 1), ContextLearner(max_leaves=2))
+        function.bind(batch, Chain(1), [])
+        edge = np.zeros((12, 3, 3), np.float32)
+        edge[:, :2], edge[:, 2] = -0.5 * flip, 1.0 * flip
+        rows = np.arange(1, 12, 2, dtype=np.int32)  # the second positions alone
+        function.propose(Slopes(edge, np.zeros((12, 3), np.float32)), rows, 0).accept(1.0)
+        scores, _ = function.part_scores(Batch.from_lengths([1], X=batch.X[:1]), Chain(1))
+        np.testing.assert_array_equal(scores, [[0.5 * flip] * 3])
 
 
 # Features of every kind.

@@ -95,7 +95,7 @@ struct ContextGrowth {
 
 // Grows one tree per label, best split first, to lower sum g d + (h + l2) d^2 / 2, on the rows
 // given. A node is a set of rows times a set of contexts, so rows are never copied per context: a
-// node costs rows x features, and rows x contexts once.
+// node costs rows x features (their entries and all bins, if sparse), and rows x contexts once.
 ContextTrees grow_context_trees(const Bins& bins, const FeatureRows& rows,
                                 const ContextShape& shape, const ContextSlopes& slopes,
                                 const int32_t* chosen, int64_t n_chosen,

@@ -51,7 +51,8 @@ class TreeCRF(BoostedEstimator):
         Neighbours whose features a position sees: an odd number, itself included, or how many to
         the left and to the right.  Beyond the ends of an instance they have a value of their own.
     pseudo_likelihood_rounds : int
-        So many rounds follow the pseudo-likelihood first, which needs no sums over labellings.
+        So many rounds follow the pseudo-likelihood first, which needs no sums over labellings; none
+        where no position is known together with its neighbours.
     reg_lambda, min_child_weight, colsample_bynode
         As in XGBoost; the labels before are columns too.  Without curvature ``reg_lambda`` counts
         as 0 and a leaf weighs the pairs of a position and labels before it.
@@ -59,8 +60,10 @@ class TreeCRF(BoostedEstimator):
         Share of the positions that the trees of a round look at.
     influence_trimming : float
         Positions with the smallest gradients are left out of the search for splits, as many as
-        have at most this share of the sum of absolute gradients; every sum that a split is judged
-        by is off by no more than that share of the total.  Leaves are fitted to all positions.
+        have together at most this share of the absolute gradient and of the curvature: the sums
+        that splits are judged by are off by no more.  Leaves are fitted to all positions.  In first
+        order every pair has curvature 1, so it is at most this share of the positions; in second
+        order it can be most of them.
     curvature : None, "auto", "mixing", "dobrushin", "exact", "length", "diagonal" or a number
         None: first order, as in the paper.  The others as in GBCRF.  Steps that would raise the
         objective are halved.
@@ -175,8 +178,9 @@ class TreeCRF(BoostedEstimator):
     def _boost(self, trainer: Boosting, truth: Truth, n_rounds: int) -> int:
         """First the pseudo-likelihood, then the likelihood."""
         likelihood, easy = trainer.objective, min(self.pseudo_likelihood_rounds, n_rounds)
-        if trainer.first_round < easy:
-            trainer.objective = PseudoLikelihood(truth)
+        pseudo = PseudoLikelihood(truth)
+        if trainer.first_round < easy and not pseudo.is_empty:
+            trainer.objective = pseudo
             trainer.first_round = trainer.run(easy)
             trainer.objective = likelihood
             if trainer.first_round < easy or trainer.is_stopped:

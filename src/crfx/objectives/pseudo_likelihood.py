@@ -62,6 +62,11 @@ class PseudoLikelihood:
         curved = {} if curvature is None else self._curvature(problem, parts, curvature, variance)
         return Evaluation(value, gradient, curved)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no position counts."""
+        return not self._counts.any()
+
     @cached_property
     def _edges(self) -> _Edges:
         return _Edges.of(self.truth)

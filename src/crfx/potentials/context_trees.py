@@ -182,7 +182,7 @@ class ContextTrees:
     ) -> tuple[Array32, Array32]:
         """(rows, K) where no labels come before, and (rows, K, ..., K) where they do; else 0.
 
-        O(rows * trees * (depth + contexts)).
+        O(rows * trees * (depth + contexts)), and trees * leaves * contexts to begin with.
         """
         n_labels, order = self.shape.n_labels, self.shape.order
         node = np.zeros((batch.n_rows, n_labels), np.float32)

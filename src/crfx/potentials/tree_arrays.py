@@ -40,8 +40,9 @@ class TreeArrays:
         return len(self.starts) - 1
 
     def scaled(self, step: float) -> TreeArrays:
-        """The same with leaves times ``step``."""
-        return replace(self, values=np.float32(step) * self.values)
+        """The same with leaves times ``step``; with a step of 0 nothing was gained."""
+        gains = self.gains if step else np.zeros_like(self.gains)
+        return replace(self, values=np.float32(step) * self.values, gains=gains)
 
     def first(self, n_trees: int) -> TreeArrays:
         """The first trees alone.  Sets stay: later ones are not looked at."""

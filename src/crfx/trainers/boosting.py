@@ -35,7 +35,8 @@ class WorkingScores:
     A step is always counted from where it began: after halving, the scores are those that a model
     with the smaller step gives, bit by bit.  A change that comes as a function is one of the
     largest arrays there are, so its scores before the step are not kept until a step had to be
-    halved: then ``rebuild`` gives them again, from the model.
+    halved: then ``rebuild`` gives them again, from the model.  (To the bit, unless a base model
+    lies underneath: its scores are then added in another order.)
     """
 
     batch: Batch
@@ -146,6 +147,7 @@ class Boosting:
         small_rises = 0
         while not (rise := self._total(evaluation, pending) - pending.before) <= 0.0:
             small_rises += rise <= RESOLUTION * self.scores.batch.n_rows
+            del evaluation  # its arrays are large, and the scores may have to be built anew
             # Twice no more than rounding: there is nothing left to gain.
             self._halve(pending, give_up=small_rises == 2)
             evaluation = self._evaluate(parts)
