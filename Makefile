@@ -90,6 +90,7 @@ bench: $(BENCH_DONE) ## measure the core against its peers
 	$(PY) benchmarks/boosting.py
 	$(PY) benchmarks/linear.py
 	$(PY) benchmarks/hidden_units.py
+	$(PY) benchmarks/treecrf.py
 
 demo: $(BUILD_DONE) ## read handwritten digit strings, without and with their structure
 	@$(BIN)/crfx demo

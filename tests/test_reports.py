@@ -39,10 +39,11 @@ def result():
     return json.loads((RESULTS / "inference.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", ["inference", "boosting", "linear", "hidden_units"])
+@pytest.mark.parametrize("name", ["inference", "boosting", "linear", "hidden_units", "treecrf"])
 def test_the_page_is_rendered_from_the_results(load_benchmark, name):
     module = load_benchmark(name)
-    recorded = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    target = RESULTS / ("treecrf-scale.json" if name == "treecrf" else f"{name}.json")
+    recorded = json.loads(target.read_text(encoding="utf-8"))
     assert module.PAGE.read_text(encoding="utf-8") == module.page(recorded)
 
 
@@ -119,6 +120,36 @@ def test_the_page_about_hidden_units_judges_each_size(load_benchmark, theirs, wo
     text = hidden_units.page({"sweep": part})
     assert f"(≥ 5: {word})" in text
     assert "## Many features" not in text
+
+
+@pytest.mark.parametrize(("seconds", "word"), [(1.7, "reached"), (1.8, "**missed**")])
+def test_the_page_about_treecrf_judges_growth(load_benchmark, seconds, word):
+    treecrf = load_benchmark("treecrf")
+    found = {"treecrf": {"1": 1.0, "7": seconds}, "linear": {}, "rounds": 3, "leaves": 2}
+    part = {
+        "found": found,
+        "command": "python benchmarks/treecrf.py",
+        "machine": {**treecrf.machine(), "date": "today"},
+        "took": 60.0,
+    }
+    text = treecrf.page({"windows": part})
+    assert f"(≤ 1.75: {word})" in text
+    assert "## Memory" not in text
+
+
+def test_mcnemar_counts_what_only_one_has_right(load_benchmark):
+    treecrf = load_benchmark("treecrf")
+    found = treecrf.mcnemar([1.0] * 9 + [0.0, 1.0], [0.0] * 8 + [1.0, 1.0, 1.0])
+    assert (found["only_one"], found["only_other"], found["positions"]) == (8, 1, 11)
+    assert found["p"] == pytest.approx(2 * 10 / 2**9)  # nine throws of a coin, eight or more
+    assert treecrf.mcnemar([1.0], [1.0])["p"] == 1.0
+
+
+def test_a_conjunction_is_a_set_of_places(load_benchmark):
+    treecrf = load_benchmark("treecrf")
+    assert treecrf.all_conjunctions("AC", 3)[0] == [
+        "0.", "1A", "2C", "0.1A", "0.2C", "1A2C", "0.1A2C",
+    ]  # fmt: skip
 
 
 def test_models_that_differ_are_not_compared(load_benchmark):
