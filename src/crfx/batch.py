@@ -6,6 +6,7 @@ Rows are nodes (positions); instance ``i`` owns rows ``offsets[i]`` to ``offsets
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -66,6 +67,28 @@ class Batch:
         offsets = np.concatenate([[0], np.cumsum(counts)])
         return cls(offsets, parents=parents, edge_types=edge_types, X=X)
 
+    def parts(self, n_rows: int) -> list[Batch]:
+        """The same instances in batches of at most so many rows, or of one instance that has more.
+
+        Views of the rows of X where it is an array.
+        """
+        ends, first = self.offsets, 0
+        found: list[Batch] = []
+        while first < self.n_instances or not found:
+            last = int(np.searchsorted(ends, ends[first] + n_rows, side="right")) - 1
+            last = min(max(last, first + 1), self.n_instances)
+            rows = slice(int(ends[first]), int(ends[last]))
+            found.append(
+                Batch.from_lengths(
+                    self.lengths[first:last],
+                    parents=None if self.parents is None else self.parents[rows],
+                    edge_types=None if self.edge_types is None else self.edge_types[rows],
+                    X=_rows_of(self.X, rows),
+                )
+            )
+            first = last
+        return found
+
     @property
     def n_instances(self) -> int:
         """Number of instances, empty ones included."""
@@ -125,6 +148,12 @@ class Batch:
                 "all: pass one entry per row"
             )
         return array
+
+
+def _rows_of(X: Any, rows: slice) -> Any:
+    if X is None:
+        return None
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
 def _integers(name: str, value: npt.ArrayLike, dtype: type[np.signedinteger]) -> IntArray:

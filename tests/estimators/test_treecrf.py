@@ -9,9 +9,11 @@ from sklearn.exceptions import NotFittedError
 
 from crfx import GBCRF, LinearCRF, TreeCRF
 from crfx.batch import Batch
+from crfx.estimators import labelling
 from crfx.estimators.boosted import _Plan
 from crfx.estimators.context_assembly import _row_sampler
 from crfx.estimators.fitting import read_training
+from crfx.potentials.context_trees import ContextTrees
 from crfx.testing import enumerate_instances, make_task
 
 X, Y = make_task()
@@ -442,6 +444,28 @@ def test_threads_and_seeds():
     assert one.history_["objective"] == two.history_["objective"]
     other = TreeCRF(5, random_state=4, n_jobs=1, **settings).fit(X, Y)
     assert not same(one.predict_marginals(X), other.predict_marginals(X))
+
+
+@pytest.mark.parametrize("kind", [np.asarray, as_csr, as_frame], ids=["dense", "sparse", "frame"])
+def test_prediction_takes_a_few_instances_at_a_time(kind, monkeypatch):
+    inputs = [kind(x) for x in [*X[:7], X[0][:0], *X[7:12], X[0][:0]]]
+    crf = TreeCRF(5, window=3, **ONE).fit([kind(x) for x in X], Y)
+    whole = crf.predict(inputs), crf.predict_marginals(inputs), crf.score([kind(x) for x in X], Y)
+    seen = []
+    scored = ContextTrees.part_scores
+    monkeypatch.setattr(
+        ContextTrees, "part_scores", lambda *a: seen.append(a[1].n_rows) or scored(*a)
+    )
+    monkeypatch.setattr(labelling, "MOST_SCORES", 9 * 20)  # twenty positions
+    assert same(crf.predict(inputs), whole[0])
+    assert len(seen) > 2
+    assert sum(seen) == sum(x.shape[0] for x in inputs)
+    assert max(seen) <= max(20, *map(len, X))
+    assert same(crf.predict_marginals(inputs), whole[1])
+    assert crf.score([kind(x) for x in X], Y) == whole[2]
+    monkeypatch.setattr(labelling, "MOST_SCORES", 1)
+    assert same(crf.predict(inputs), whole[0])
+    assert crf.predict([]) == []
 
 
 def test_both_ways_to_decode():

@@ -84,8 +84,8 @@ class BoostedEstimator(LabellingEstimator):
             Watched: ``history_["eval_metric"]`` and early stopping are about it.
         init_model : fitted estimator, or the path of a model file, optional
             Its scores are the start.  One of the same class and with the same parts (edges, order,
-            start and end) is trained further, as if it had been one longer run (to the bit, unless
-            another model lies underneath); any other stays fixed underneath.
+            window, start and end) is trained further, as if it had been one longer run (to the bit,
+            unless another model lies underneath); any other stays fixed underneath.
         callbacks : list of callables, optional
             Each is called after every round with a `crfx.trainers.callbacks.Progress`; True stops.
             `crfx.Checkpoint` is one.

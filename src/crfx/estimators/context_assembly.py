@@ -100,8 +100,8 @@ def check_memory(crf: TreeCRF, n_rows: int, n_followed: int, n_labels: int) -> N
         raise ValueError(
             f"{n_rows} positions with {n_labels}^{crf.order + 1} scores each need "
             f"{needed / 2**30:.1f} GiB, and this machine has {there / 2**30:.1f}: TreeCRF scores "
-            "every pair of labels at every position; use a lower order, fewer labels or fewer "
-            'positions, or GBCRF(edges="table")'
+            "every label after all that may come before it, at every position; use a lower order, "
+            'fewer labels or fewer positions, or GBCRF(edges="table")'
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -20,6 +21,9 @@ from crfx.metrics import token_accuracy
 from crfx.model import Model
 from crfx.objectives.truth import UNKNOWN
 from crfx.scores import Scores
+
+MOST_SCORES = 2**26
+"""Scores of edges that prediction holds at a time, unless one instance has more: 256 MiB."""
 
 
 class LabellingEstimator(BaseEstimator):  # type: ignore[misc]
@@ -48,8 +52,8 @@ class LabellingEstimator(BaseEstimator):  # type: ignore[misc]
         of each position.
         """
         model = self._decoding_model
-        data, problem = self._problem(X, lengths, parents, edge_types, n_rounds, model)
-        return data.split(self.classes_[self._decode(problem)])
+        data = self._input(X, lengths, parents, edge_types, n_rounds)
+        return data.split(self.classes_[self._by_parts(data, model, n_rounds, self._decode)])
 
     @property
     def _decoding_model(self) -> Model:
@@ -94,8 +98,8 @@ class LabellingEstimator(BaseEstimator):  # type: ignore[misc]
         elsewhere; columns in the order of ``classes_``.
         """
         model = self._marginal_model
-        data, problem = self._problem(X, lengths, parents, edge_types, n_rounds, model)
-        return data.split(self._marginals(problem))
+        data = self._input(X, lengths, parents, edge_types, n_rounds)
+        return data.split(self._by_parts(data, model, n_rounds, self._marginals))
 
     @property
     def _marginal_model(self) -> Model:
@@ -200,14 +204,14 @@ class LabellingEstimator(BaseEstimator):  # type: ignore[misc]
         self, X: Any, y: Any, *, lengths: Any = None, parents: Any = None, edge_types: Any = None
     ) -> float:
         """Token accuracy over the positions whose label is known."""
-        model = self._decoding_model
-        data, problem = self._problem(X, lengths, parents, edge_types, None, model)
+        data = self._input(X, lengths, parents, edge_types, None)
+        found = self._by_parts(data, self._decoding_model, None, self._decode)
         code_of = {label: code for code, label in enumerate(self.classes_.tolist())}
         true = flat_labels(y, data)
         known = np.array([label is not None for label in true], dtype=bool)
         # A label that the model does not know is never right.
         codes = np.array([code_of.get(label, len(code_of)) for label in true])
-        return token_accuracy([codes[known]], [self._decode(problem)[known]])
+        return token_accuracy([codes[known]], [found[known]])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, whole or not at all."""
@@ -242,12 +246,34 @@ class LabellingEstimator(BaseEstimator):  # type: ignore[misc]
         self._check_fitted()
         if model is None:
             self._check_probable()
-        data = read_input(X, lengths, parents, edge_types, columns=self.columns_)
-        self.model_.check_structure(data.batch)
-        self._check_rounds(n_rounds)
+        data = self._input(X, lengths, parents, edge_types, n_rounds)
         model = model or self.model_
         model.use_threads(thread_count(self.n_jobs))
         return data, model.problem(data.batch, n_rounds)
+
+    def _input(
+        self, X: Any, lengths: Any, parents: Any, edge_types: Any, n_rounds: int | None
+    ) -> Input:
+        data = read_input(X, lengths, parents, edge_types, columns=self.columns_)
+        self.model_.check_structure(data.batch)
+        self._check_rounds(n_rounds)
+        return data
+
+    def _by_parts(
+        self,
+        data: Input,
+        model: Model,
+        n_rounds: int | None,
+        ask: Callable[[Problem], npt.NDArray[Any]],
+    ) -> npt.NDArray[Any]:
+        """(rows, ...) by ``ask``, which sees as many instances at a time as fit into memory well,
+        where every edge has a table of its own.
+        """
+        model.use_threads(thread_count(self.n_jobs))
+        a_row = int(np.prod(model.table)) if model.sharing == "each" else 0
+        parts = data.batch.parts(max(1, MOST_SCORES // a_row)) if a_row else [data.batch]
+        found = [ask(model.problem(part, n_rounds)) for part in parts]
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
     def _check_rounds(self, n_rounds: int | None) -> None:
         if n_rounds is not None and not hasattr(self, "n_rounds_"):

@@ -176,7 +176,8 @@ def _check_common(crf: Any, decoders: tuple[Any, ...] = ("viterbi", "marginal"))
     """What all labelling estimators have."""
     if crf.early_stopping_rounds is not None:
         _check_whole("early_stopping_rounds", crf.early_stopping_rounds, 1)
-    _check_whole("order", crf.order, 1, "; edges=None makes positions independent")
+    hint = "; edges=None makes positions independent" if hasattr(crf, "edges") else ""
+    _check_whole("order", crf.order, 1, hint)
     if not isinstance(crf.start_end, bool | np.bool_):
         raise ValueError(f"start_end is {crf.start_end!r}: it must be True or False")
     _check_choice("decode", crf.decode, decoders)

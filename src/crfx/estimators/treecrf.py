@@ -37,7 +37,12 @@ class TreeCRF(BoostedEstimator):
     tree per label k to F^k; a tree may split on a feature or on the label before, so both interact:
     GBCRF adds what a position says to what a transition says, TreeCRF can say that a transition is
     likely here and not there.  Where no label comes before, the first position of a chain or a root
-    of a forest, F sees the value "none"; with ``order`` n so do the first n positions.
+    of a forest, F sees the value "none".
+
+    Scores are kept of every pair of labels at every position: memory grows with positions times
+    labels to the power ``order + 1``.  On small data fewer leaves or a smaller step
+    overfit less than the defaults; with many labels ``curvature="mixing"``, a small
+    ``colsample_bynode`` and ``subsample`` are worth trying.
 
     Parameters
     ----------
@@ -49,15 +54,17 @@ class TreeCRF(BoostedEstimator):
         Leaves of a tree; the split that gains most comes first.
     window : int or (int, int)
         Neighbours whose features a position sees: an odd number, itself included, or how many to
-        the left and to the right.  Beyond the ends of an instance they have a value of their own.
+        the left and to the right, in the order of rows, in forests too.  Beyond the ends of an
+        instance they have a value of their own.
     pseudo_likelihood_rounds : int
-        So many rounds follow the pseudo-likelihood first, which needs no sums over labellings; none
-        where no position is known together with its neighbours.
+        The first rounds, so many, follow the pseudo-likelihood, which needs no sums over
+        labellings; none where no position is known together with its neighbours.
     reg_lambda, min_child_weight, colsample_bynode
-        As in XGBoost; the labels before are columns too.  Without curvature ``reg_lambda`` counts
-        as 0 and a leaf weighs the pairs of a position and labels before it.
+        As in XGBoost; the labels before are columns too.  Without curvature, as by default,
+        ``reg_lambda`` does nothing, and the weight of a leaf is a count: of positions times labels
+        that may come before.
     subsample : float
-        Share of the positions that the trees of a round look at.
+        Share of the positions (in GBCRF: of the instances) that the trees of a round look at.
     influence_trimming : float
         Positions with the smallest gradients are left out of the search for splits, as many as
         have together at most this share of the absolute gradient and of the curvature: the sums
@@ -67,8 +74,22 @@ class TreeCRF(BoostedEstimator):
     curvature : None, "auto", "mixing", "dobrushin", "exact", "length", "diagonal" or a number
         None: first order, as in the paper.  The others as in GBCRF.  Steps that would raise the
         objective are halved.
-    early_stopping_rounds, order, decode, eval_metric, n_jobs, random_state, verbose
-        As in GBCRF.  The same seed gives the same model, bit by bit, for any number of threads.
+    early_stopping_rounds : int, optional
+        Stop once ``eval_metric`` has not improved for so many rounds; the best round is restored.
+    order : int
+        How many labels before it a label depends on; forests have order 1.  The first ``order``
+        positions of a chain see "none": their labels do not depend on each other directly.
+    decode : "viterbi" or "marginal"
+        The best labelling, or the best label of each position.
+    eval_metric : "loss", "token_accuracy", "span_f1" or callable
+        Of the ``eval_set``: mean negative log-likelihood per position, or a score of
+        (y_true, y_pred), lists of label arrays, that is better when larger.
+    n_jobs : int, optional
+        Threads; None: all cores.
+    random_state : int, RandomState or None
+        The same seed gives the same model, bit by bit, for any number of threads.
+    verbose : int
+        1: a progress bar, on a terminal.
     start_end : bool
         A score for the last label of a chain.  That of the first is what F says where none comes
         before, so there is nothing to add there.
@@ -76,6 +97,7 @@ class TreeCRF(BoostedEstimator):
     Attributes
     ----------
     classes_, n_features_in_, feature_names_in_, best_iteration_, n_rounds_
+        (``transitions_`` is None: there is no table.)
     history_ : dict of lists, one entry per round
         ``objective`` (training, after the round; of the pseudo-likelihood in the first ones),
         ``halvings``, ``seconds``, ``gamma`` (mean over nodes) and ``eval_metric`` where they apply.
@@ -85,7 +107,7 @@ class TreeCRF(BoostedEstimator):
         self,
         n_estimators: int = 100,
         learning_rate: float = 1.0,
-        max_leaves: int = 30,
+        max_leaves: int = 10,
         window: int | tuple[int, int] = 1,
         pseudo_likelihood_rounds: int = 3,
         reg_lambda: float = 1.0,
@@ -125,7 +147,9 @@ class TreeCRF(BoostedEstimator):
 
     def feature_importance(self, kind: ImportanceKind = "total_gain") -> dict[str, float]:
         """Importance of features and of labels before, by name: ``name[-1]`` is a neighbour's,
-        ``label[-1]`` the label before.  Kinds as in XGBoost; what is never used is left out.
+        ``label[-1]`` the label before, ``outside[+1]`` (of sparse features) that there is no
+        neighbour.  Kinds as in XGBoost: "total_gain", "gain", "weight", "cover" or "total_cover";
+        what is never used is left out.
         """
         self._check_fitted()
         kinds = ("total_gain", "gain", "weight", "cover", "total_cover")
