@@ -25,6 +25,7 @@ from measuring import (
     command_line,
     machine,
     peak_memory,
+    verdict,
     write_json,
     write_whole,
 )
@@ -139,11 +140,6 @@ def one_memory(rounds: int) -> dict[str, object]:
 def in_new_process(*arguments: str) -> dict[str, object]:
     asked = [sys.executable, __file__, *arguments]
     return json.loads(subprocess.run(asked, stdout=subprocess.PIPE, text=True, check=True).stdout)
-
-
-def verdict(reached: bool) -> str:
-    """How a target went, in a word."""
-    return "reached" if reached else "**missed**"
 
 
 def page(result: dict) -> str:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from measuring import ROOT
+from measuring import ROOT, host_line, verdict
 
+VERSIONS = ("crfx", "numpy", "torch")
 PAGE = ROOT / "reports" / "hidden-units-speed.md"
 MOST_PRODUCTS = 3.0
 LEAST_SPEED_UP = 5.0
 MOST_MEMORY = 24e9
-
-
-def verdict(reached: bool) -> str:
-    """How a target went, in a word."""
-    return "reached" if reached else "**missed**"
 
 
 def page(result: dict[str, Any]) -> str:
@@ -28,22 +24,8 @@ def page(result: dict[str, Any]) -> str:
     ]
     for name, section in (("kernel", kernel), ("sweep", sweep), ("size", size)):
         if name in result:
-            lines += ["", *section(result[name]), "", host_line(result[name])]
+            lines += ["", *section(result[name]), "", host_line(result[name], VERSIONS)]
     return "\n".join([*lines, ""])
-
-
-def host_line(part: dict[str, Any]) -> str:
-    """Where and when a part was measured, and how to do it again."""
-    host = part["machine"]
-    named = ("crfx", "numpy", "torch")
-    versions = ", ".join(
-        f"{name} {host['versions'][name]}" for name in named if host["versions"][name]
-    )
-    return (
-        f"*`{part['command']}`; {host['processor']}, {host['cores']} cores, "
-        f"{host['instruction_set']}; {host['system']}, Python {host['python']}; {versions}; "
-        f"commit {host['commit']}, {host['date']}; {part['took']:.0f} s.*"
-    )
 
 
 KERNEL_ROWS = (

@@ -28,6 +28,7 @@ from measuring import (
     fastest,
     machine,
     peak_memory,
+    verdict,
     write_json,
     write_whole,
 )
@@ -198,11 +199,6 @@ def one_growth(shape: str, n_positions: int) -> dict[str, object]:
         "seconds": best,
         "bytes": peak_memory() - before,
     }
-
-
-def verdict(reached: bool) -> str:
-    """How a target went, in a word."""
-    return "reached" if reached else "**missed**"
 
 
 def speed_table(rows: list[dict]) -> list[str]:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from measuring import ROOT
+from measuring import ROOT, host_line, verdict
 
+VERSIONS = ("crfx", "numpy", "python-crfsuite")
 PAGE = ROOT / "reports" / "linear.md"
 MOST_DIFFERENCE = 1e-4
 LEAST_TRAINING = {1: 3.0, 2: 5.0}  # threads: times faster
 LEAST_PREPARED, LEAST_DICTS = 10.0, 2.0
 MOST_ABOVE_DICTS, MOST_ABOVE_SENTENCES = 1.0, 0.25
 MOST_BROWN = 0.5
-
-
-def verdict(reached: bool) -> str:
-    """How a target went, in a word."""
-    return "reached" if reached else "**missed**"
 
 
 def page(result: dict[str, Any]) -> str:
@@ -39,20 +35,8 @@ def page(result: dict[str, Any]) -> str:
     )
     for name, section in sections:
         if name in result:
-            lines += ["", *section(result[name]), "", host_line(result[name])]
+            lines += ["", *section(result[name]), "", host_line(result[name], VERSIONS)]
     return "\n".join([*lines, ""])
-
-
-def host_line(part: dict[str, Any]) -> str:
-    """Where and when a part was measured, and how to do it again."""
-    host = part["machine"]
-    named = ("crfx", "numpy", "python-crfsuite")
-    versions = ", ".join(f"{name} {host['versions'][name]}" for name in named)
-    return (
-        f"*`{part['command']}`; {host['processor']}, {host['cores']} cores, "
-        f"{host['instruction_set']}; {host['system']}, Python {host['python']}; {versions}; "
-        f"commit {host['commit']}, {host['date']}; {part['took'] / 60:.0f} min.*"
-    )
 
 
 def chunking(part: dict[str, Any]) -> list[str]:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "reports" / "results"
@@ -69,6 +70,24 @@ def held_memory() -> int:
 def command_line() -> str:
     """How to run this again, from the root of the checkout."""
     return " ".join(["python", str(Path(sys.argv[0]).resolve().relative_to(ROOT)), *sys.argv[1:]])
+
+
+def verdict(reached: bool) -> str:
+    """How a target went, in a word."""
+    return "reached" if reached else "**missed**"
+
+
+def host_line(part: dict[str, Any], named: tuple[str, ...]) -> str:
+    """Where and when a part was measured, with what versions, and how to do it again."""
+    host = part["machine"]
+    versions = ", ".join(
+        f"{name} {host['versions'][name]}" for name in named if host["versions"][name]
+    )
+    return (
+        f"*`{part['command']}`; {host['processor']}, {host['cores']} cores, "
+        f"{host['instruction_set']}; {host['system']}, Python {host['python']}; {versions}; "
+        f"commit {host['commit']}, {host['date']}; {part['took']:.0f} s.*"
+    )
 
 
 def write_whole(path: Path, text: str) -> None:

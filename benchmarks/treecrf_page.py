@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from measuring import ROOT
+from measuring import ROOT, host_line, verdict
 
+VERSIONS = ("crfx", "numpy", "xgboost")
 PAGE = ROOT / "reports" / "treecrf-scale.md"
 MOST_GROWTH = {"7": 1.75, "11": 2.5}
 MOST_SHARE = 0.25
 MOST_BYTES = 8e9
 PAPER = {"1": (0.04, 0.8), "3": (0.66, 1.11), "5": (41.2, 1.2), "7": (1505, 1.4)}
-
-
-def verdict(reached: bool) -> str:
-    """How a target went, in a word."""
-    return "reached" if reached else "**missed**"
 
 
 def page(result: dict[str, Any]) -> str:
@@ -36,22 +32,8 @@ def page(result: dict[str, Any]) -> str:
     }
     for name, section in sections.items():
         if name in result:
-            lines += ["", *section(result[name]["found"]), "", host_line(result[name])]
+            lines += ["", *section(result[name]["found"]), "", host_line(result[name], VERSIONS)]
     return "\n".join([*lines, ""])
-
-
-def host_line(part: dict[str, Any]) -> str:
-    """Where and when a part was measured, and how to do it again."""
-    host = part["machine"]
-    named = ("crfx", "numpy", "xgboost")
-    versions = ", ".join(
-        f"{name} {host['versions'][name]}" for name in named if host["versions"][name]
-    )
-    return (
-        f"*`{part['command']}`; {host['processor']}, {host['cores']} cores; {host['system']}, "
-        f"Python {host['python']}; {versions}; commit {host['commit']}, {host['date']}; "
-        f"{part['took']:.0f} s.*"
-    )
 
 
 def windows(found: dict[str, Any]) -> list[str]:

@@ -1,9 +1,5 @@
 """HiddenUnitCRF in model files: the same again, and files that are damaged are refused."""
 
-import io
-import json
-import zipfile
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -19,30 +15,6 @@ TRAINERS = ["sgd", "lbfgs", "perceptron", "large_margin"]
 def crf(trainer="sgd", **arguments):
     usual = {"n_hidden": 5, "sweeps": 4, "max_iter": 9, "step": 0.1}
     return HiddenUnitCRF(trainer=trainer, random_state=0, n_jobs=1, **(usual | arguments))
-
-
-def npy(array):
-    buffer = io.BytesIO()
-    np.save(buffer, array)
-    return buffer.getvalue()
-
-
-def changed(path, manifest=None, arrays=None):
-    """The file with another manifest or other arrays (None: without them), checksums right."""
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    if manifest is not None:
-        values = json.loads(members["model.json"])
-        manifest(values)
-        members["model.json"] = json.dumps(values).encode()
-    for name, change in (arrays or {}).items():
-        raw = members.pop(f"{name}.npy", None)
-        array = change(None if raw is None else np.load(io.BytesIO(raw)))
-        if array is not None:
-            members[f"{name}.npy"] = npy(array)
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, raw in members.items():
-            archive.writestr(name, raw)
 
 
 @pytest.mark.parametrize("trainer", TRAINERS)
@@ -95,7 +67,7 @@ def test_words_are_kept(tmp_path):
         np.testing.assert_array_equal(one, other)
 
 
-def test_what_is_rewritten_unchanged_is_read(tmp_path):
+def test_what_is_rewritten_unchanged_is_read(tmp_path, changed):
     """The companion of the refusals."""
     for trainer in TRAINERS:
         crf(trainer).fit(X, Y).save(tmp_path / "m.crfx")
@@ -154,7 +126,7 @@ def part(*names, value):
         (part("training", value=[1]), NOT_A_MODEL),
     ],
 )
-def test_a_manifest_that_lies(manifest, message, tmp_path):
+def test_a_manifest_that_lies(manifest, message, tmp_path, changed):
     crf().fit(X, Y).save(tmp_path / "m.crfx")
     changed(tmp_path / "m.crfx", manifest)
     with pytest.raises(ValueError, match=NOT_A_MODEL) as caught:
@@ -179,7 +151,7 @@ DAMAGES = {
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", ["node.weights", "training.values", "training.sum"])
-def test_arrays_that_do_not_fit(name, damage, tmp_path):
+def test_arrays_that_do_not_fit(name, damage, tmp_path, changed):
     crf().fit(X, Y).save(tmp_path / "m.crfx")
     changed(tmp_path / "m.crfx", arrays={name: DAMAGES[damage]})
     with pytest.raises(ValueError, match=NOT_A_MODEL):
@@ -188,7 +160,7 @@ def test_arrays_that_do_not_fit(name, damage, tmp_path):
 
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", ["at", "change0", "turn3", "last_values"])
-def test_what_lbfgs_remembers_must_fit(name, damage, tmp_path):
+def test_what_lbfgs_remembers_must_fit(name, damage, tmp_path, changed):
     crf("lbfgs").fit(X, Y).save(tmp_path / "m.crfx")
     changed(tmp_path / "m.crfx", arrays={f"training.{name}": DAMAGES[damage]})
     if name == "last_values" and damage in ("short", "long"):
@@ -199,7 +171,7 @@ def test_what_lbfgs_remembers_must_fit(name, damage, tmp_path):
 
 
 @pytest.mark.parametrize("memory", [-1, 0, 5, 7, 1.5])
-def test_lbfgs_remembers_as_many_steps_as_it_says(memory, tmp_path):
+def test_lbfgs_remembers_as_many_steps_as_it_says(memory, tmp_path, changed):
     found = crf("lbfgs").fit(X, Y)
     assert found._state.numbers["memory"] == 6
     found.save(tmp_path / "m.crfx")
@@ -208,7 +180,7 @@ def test_lbfgs_remembers_as_many_steps_as_it_says(memory, tmp_path):
         load(tmp_path / "m.crfx")
 
 
-def test_steps_that_were_not_taken(tmp_path):
+def test_steps_that_were_not_taken(tmp_path, changed):
     """A change of parameters against that of the gradient would be divided by."""
     crf("lbfgs").fit(X, Y).save(tmp_path / "m.crfx")
     changed(tmp_path / "m.crfx", arrays={"training.change2": np.zeros_like})
@@ -217,7 +189,7 @@ def test_steps_that_were_not_taken(tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["short", "nan", "whole numbers"])
-def test_votes_that_do_not_fit(damage, tmp_path):
+def test_votes_that_do_not_fit(damage, tmp_path, changed):
     crf("perceptron", herding=True).fit(X, Y).save(tmp_path / "m.crfx")
 
     def change(array):

@@ -1,8 +1,5 @@
 """TreeCRF in model files: the same again, an old file, and files that are damaged."""
 
-import io
-import json
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -100,29 +97,6 @@ def test_a_file_of_before_is_read():
 # Damage.
 
 
-def npy(array):
-    buffer = io.BytesIO()
-    np.save(buffer, array)
-    return buffer.getvalue()
-
-
-def changed(path, manifest=None, arrays=None):
-    """The file with another manifest or other arrays (None: without them), checksums right."""
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    if manifest is not None:
-        values = json.loads(members["model.json"])
-        manifest(values)
-        members["model.json"] = json.dumps(values).encode()
-    for name, change in (arrays or {}).items():
-        array = change(np.load(io.BytesIO(members.pop(f"{name}.npy"))))
-        if array is not None:
-            members[f"{name}.npy"] = npy(array)
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, raw in members.items():
-            archive.writestr(name, raw)
-
-
 def put(value, at=0):
     """A change of one entry."""
 
@@ -153,7 +127,7 @@ def path(tmp_path):
     return tmp_path / "m.crfx"
 
 
-def test_a_rewritten_file_is_read(path):
+def test_a_rewritten_file_is_read(path, changed):
     """The companion: it is the changes that are refused, not the writing."""
     before = load(path).predict_marginals(KINDS["frame"])
     changed(path, manifest=lambda values: None, arrays={"node.values": lambda array: array})
@@ -199,7 +173,7 @@ ARRAYS = {
 
 
 @pytest.mark.parametrize("name", ARRAYS)
-def test_damaged_trees_are_refused(path, name):
+def test_damaged_trees_are_refused(path, name, changed):
     part, change, message = ARRAYS[name]
     changed(path, arrays={f"node.{part}": change})
     with pytest.raises(ValueError, match=f"{NOT_A_MODEL}.*({message})"):
@@ -241,7 +215,7 @@ MANIFESTS = {
 
 
 @pytest.mark.parametrize("name", MANIFESTS)
-def test_damaged_manifests_are_refused(path, name):
+def test_damaged_manifests_are_refused(path, name, changed):
     changed(path, manifest=MANIFESTS[name])
     with pytest.raises(ValueError, match=NOT_A_MODEL):
         load(path)
