@@ -131,6 +131,26 @@ void expectation(const BoundProblem<S>& problem, Array<const S> cost, Array<doub
 }
 
 template <class S>
+void loss_scaled(const BoundProblem<S>& problem, Array<const int32_t> cost,
+                 Array<const int32_t> truth, Array<const double> unit, Maybe<const double> weight,
+                 Array<double> value, Maybe<S> node, Maybe<S> node_curvature, Maybe<S> edge,
+                 Maybe<S> edge_curvature, Maybe<double> edge_sum, Maybe<double> edge_curvature_sum,
+                 int n_threads) {
+  crfx::LossScaledOutputs<S> out;
+  out.value = value.data();
+  out.node = data_of(node);
+  out.node_curvature = data_of(node_curvature);
+  out.edge = data_of(edge);
+  out.edge_curvature = data_of(edge_curvature);
+  out.weight = data_of(weight);
+  out.edge_output = edge_output(edge, edge_sum);
+  const crfx::WholeCosts costs{cost.data(), truth.data(), unit.data()};
+  nb::gil_scoped_release released;
+  crfx::loss_scaled(problem.view, costs, out, data_of(edge_sum), data_of(edge_curvature_sum),
+                    n_threads);
+}
+
+template <class S>
 void max_product(const BoundProblem<S>& problem, Array<int32_t> labels, Array<double> scores,
                  int n_threads) {
   nb::gil_scoped_release released;
@@ -240,6 +260,12 @@ void bind(nb::module_& m, const char* problem_name) {
   m.def("expectation", &expectation<S>, "problem"_a, "cost"_a.noconvert(), "value"_a.noconvert(),
         "node"_a.noconvert(), "edge"_a.noconvert().none(), "edge_sum"_a.noconvert().none(),
         "n_threads"_a, "Expected cost per instance and its gradient in the scores.");
+  m.def("loss_scaled", &loss_scaled<S>, "problem"_a, "cost"_a.noconvert(), "truth"_a.noconvert(),
+        "unit"_a.noconvert(), "weight"_a.noconvert().none(), "value"_a.noconvert(),
+        "node"_a.noconvert().none(), "node_curvature"_a.noconvert().none(),
+        "edge"_a.noconvert().none(), "edge_curvature"_a.noconvert().none(),
+        "edge_sum"_a.noconvert().none(), "edge_curvature_sum"_a.noconvert().none(), "n_threads"_a,
+        "The loss-scaled sum per instance; slopes where node is given, by row or summed.");
   m.def("max_product", &max_product<S>, "problem"_a, "labels"_a.noconvert(), "scores"_a.noconvert(),
         "n_threads"_a, "Best labelling and its score.");
   m.def("sample", &sample<S>, "problem"_a, "labels"_a.noconvert(), "seed"_a, "n_threads"_a,

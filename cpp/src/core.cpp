@@ -129,6 +129,23 @@ void expectation(const Problem<S>& p, const S* cost, const ExpectationOutputs<S>
 }
 
 template <class S>
+void loss_scaled(const Problem<S>& p, const WholeCosts& costs, const LossScaledOutputs<S>& out,
+                 double* edge_sum, double* edge_curvature_sum, int n_threads) {
+  check_shared(p);
+  const Kernels<S>& kernel = kernels<S>();
+  const Lifted<S> lifted(p, kernel, false);
+  const int64_t size = sum_size(p, out.edge_output), curved = edge_curvature_sum ? size : 0;
+  const Plan plan = make_plan(p, 1, (size + curved) * 8);
+  ChunkSums sums(plan.n_chunks(), size), curvatures(plan.n_chunks(), curved);
+  run(p, plan, n_threads, [&](int64_t chunk, Workspace& work) {
+    kernel.loss_scaled(share_of(p, lifted, plan, chunk), costs, out, sums.of(chunk),
+                       curvatures.of(chunk), work);
+  });
+  sums.add_to(edge_sum);
+  curvatures.add_to(edge_curvature_sum);
+}
+
+template <class S>
 void max_product(const Problem<S>& p, int32_t* labels, double* scores, int n_threads) {
   check_shared(p);
   const Kernels<S>& kernel = kernels<S>();
@@ -179,11 +196,13 @@ void sample(const Problem<S>& p, int64_t n_samples, uint64_t seed, int32_t* labe
 
 const char* instruction_set() { return kernels<float>().name; }
 
-#define CRFX_INSTANTIATE(S)                                                                     \
-  template void sum_product<S>(const Problem<S>&, const SumOutputs<S>&, int);                   \
-  template void expectation<S>(const Problem<S>&, const S*, const ExpectationOutputs<S>&, int); \
-  template void max_product<S>(const Problem<S>&, int32_t*, double*, int);                      \
-  template KBest k_best<S>(const Problem<S>&, int64_t, int);                                    \
+#define CRFX_INSTANTIATE(S)                                                                       \
+  template void sum_product<S>(const Problem<S>&, const SumOutputs<S>&, int);                     \
+  template void expectation<S>(const Problem<S>&, const S*, const ExpectationOutputs<S>&, int);   \
+  template void loss_scaled<S>(const Problem<S>&, const WholeCosts&, const LossScaledOutputs<S>&, \
+                               double*, double*, int);                                            \
+  template void max_product<S>(const Problem<S>&, int32_t*, double*, int);                        \
+  template KBest k_best<S>(const Problem<S>&, int64_t, int);                                      \
   template void sample<S>(const Problem<S>&, int64_t, uint64_t, int32_t*, int);
 CRFX_INSTANTIATE(float)
 CRFX_INSTANTIATE(double)

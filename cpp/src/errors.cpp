@@ -45,6 +45,10 @@ void fail_no_labelling(int64_t instance) {
   throw InputError("instance " + std::to_string(instance) +
                    ": the -inf scores (constraints) leave no allowed labelling");
 }
+void fail_truth_forbidden(int64_t instance) {
+  throw InputError("instance " + std::to_string(instance) +
+                   ": the -inf scores (constraints) forbid its true labelling");
+}
 void fail_parent(int64_t instance, int64_t position, const std::string& what) {
   throw InputError(place(instance, position) + ": " + what);
 }

@@ -10,6 +10,7 @@
 #include "crfx/hidden_kernels.hpp"
 #include "crfx/length.hpp"
 #include "crfx/linear_kernels.hpp"
+#include "crfx/loss_scaled.hpp"
 #include "crfx/mixing_chain.hpp"
 #include "crfx/sampling.hpp"
 
@@ -202,6 +203,21 @@ void expectation(const Share<S>& share, const S* cost, const ExpectationOutputs<
   }
 }
 
+template <class S>
+void loss_scaled(const Share<S>& share, const WholeCosts& costs, const LossScaledOutputs<S>& out,
+                 double* edge_sum, double* curvature_sum, Workspace& work) {
+  for (const Unit* unit = share.first; unit != share.last; ++unit) {
+    check_unit(share, *unit);
+    const Instance<S> inst(*share.problem, share.instances[unit->begin]);
+    out.value[inst.index] = 0;
+    if (inst.n == 0) continue;
+    work.reset();
+    LossScaled<S> sums(inst, costs, work);
+    out.value[inst.index] = sums.value();
+    if (out.node) sums.add_slopes(out, edge_sum, curvature_sum);
+  }
+}
+
 template <class V, class S>
 bool best_in(const Share<S>& share, const Instance<S>& inst, int32_t* labels, Workspace& work) {
   work.reset();
@@ -277,10 +293,10 @@ void sample(const Share<S>& share, int64_t n_samples, uint64_t seed, int32_t* la
 
 template <class S>
 extern const Kernels<S> table = {
-    CRFX_STRING(CRFX_ISA), Lanes<S>::count,  lift_tables<S>,   sum<S>,
-    expectation<S>,        best<S>,          sample<S>,        linear_scores<S>,
-    linear_gradient<S>,    hidden_tables<S>, hidden_scores<S>, hidden_gradient<S>,
-    multiply<S>,           add_outer<S>};
+    CRFX_STRING(CRFX_ISA), Lanes<S>::count,    lift_tables<S>,   sum<S>,
+    expectation<S>,        loss_scaled<S>,     best<S>,          sample<S>,
+    linear_scores<S>,      linear_gradient<S>, hidden_tables<S>, hidden_scores<S>,
+    hidden_gradient<S>,    multiply<S>,        add_outer<S>};
 template const Kernels<float> table<float>;
 template const Kernels<double> table<double>;
 

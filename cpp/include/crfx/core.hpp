@@ -17,6 +17,12 @@ template <class S>
 void expectation(const Problem<S>& problem, const S* cost, const ExpectationOutputs<S>& out,
                  int n_threads);
 
+// Exact for whole costs; see loss_scaled.hpp. The sums are shaped like the tables, or null.
+template <class S>
+void loss_scaled(const Problem<S>& problem, const WholeCosts& costs,
+                 const LossScaledOutputs<S>& out, double* edge_sum, double* edge_curvature_sum,
+                 int n_threads);
+
 // Best labelling (rows) and its score (instances). Ties go to the smaller label, first positions
 // (roots) first.
 template <class S>

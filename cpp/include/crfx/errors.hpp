@@ -19,6 +19,7 @@ class InputError : public std::invalid_argument {
 [[noreturn]] void fail_shared_score(const char* name, int64_t type, int64_t entry, int n_axes,
                                     int64_t n_labels, double value);
 [[noreturn]] void fail_no_labelling(int64_t instance);
+[[noreturn]] void fail_truth_forbidden(int64_t instance);
 [[noreturn]] void fail_parent(int64_t instance, int64_t position, const std::string& what);
 
 }  // namespace crfx

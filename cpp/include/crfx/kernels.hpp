@@ -38,6 +38,8 @@ struct Kernels {
               Workspace&);
   void (*expectation)(const Share<S>&, const S* cost, const ExpectationOutputs<S>&,
                       double* edge_sum, Workspace&);
+  void (*loss_scaled)(const Share<S>&, const WholeCosts&, const LossScaledOutputs<S>&,
+                      double* edge_sum, double* curvature_sum, Workspace&);
   void (*best)(const Share<S>&, int32_t* labels, double* scores, Workspace&);
   void (*sample)(const Share<S>&, int64_t n_samples, uint64_t seed, int32_t* labels, Workspace&);
   // Those of linear.hpp for a range of rows, and of features.

@@ -78,4 +78,23 @@ struct ExpectationOutputs {
   EdgeOutput edge_output = EdgeOutput::none;
 };
 
+// Costs of labels, and which labels are true: what the loss of a batch is made of.
+struct WholeCosts {
+  const int32_t* cost = nullptr;   // rows x labels, 0 at the truth
+  const int32_t* truth = nullptr;  // rows
+  const double* unit = nullptr;    // instances: the loss that a cost of 1 stands for
+};
+
+// Null where not wanted. Arrays by row start zeroed.
+template <class S>
+struct LossScaledOutputs {
+  double* value = nullptr;         // instances
+  S* node = nullptr;               // rows x labels: gradient
+  S* node_curvature = nullptr;     // rows x labels
+  S* edge = nullptr;               // EdgeOutput::each: rows x table_size
+  S* edge_curvature = nullptr;     // EdgeOutput::each
+  const double* weight = nullptr;  // instances: factors of the sums below, null for 1
+  EdgeOutput edge_output = EdgeOutput::none;
+};
+
 }  // namespace crfx

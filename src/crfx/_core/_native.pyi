@@ -29,6 +29,15 @@ def expectation(problem: Problem64, cost: Annotated[NDArray[numpy.float64], dict
     """Expected cost per instance and its gradient in the scores."""
 
 @overload
+def loss_scaled(problem: Problem32, cost: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], truth: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], unit: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, value: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], node: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')] | None, node_curvature: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')] | None, edge: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')] | None, edge_curvature: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')] | None, edge_sum: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')] | None, edge_curvature_sum: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')] | None, n_threads: int) -> None: ...
+
+@overload
+def loss_scaled(problem: Problem64, cost: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], truth: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], unit: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, value: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], node: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')] | None, node_curvature: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')] | None, edge: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')] | None, edge_curvature: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')] | None, edge_sum: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')] | None, edge_curvature_sum: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')] | None, n_threads: int) -> None:
+    """
+    The loss-scaled sum per instance; slopes where node is given, by row or summed.
+    """
+
+@overload
 def max_product(problem: Problem32, labels: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu')], scores: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], n_threads: int) -> None: ...
 
 @overload

@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from crfx import _core
 from crfx.inference.native import EdgeOutput, native_problem, thread_count
-from crfx.inference.problem import checked_cost, prepare
+from crfx.inference.problem import Problem, checked_cost, prepare
 from crfx.inference.results import Expectation
+from crfx.scores import FloatArray
 
 
 def expectation(
@@ -52,12 +53,19 @@ def expectation(
         order=order,
     )
     costs = checked_cost(cost, problem, problem.scores.dtype)
+    return expected(problem, costs, edge_marginals, n_jobs)
+
+
+def expected(
+    problem: Problem, cost: FloatArray, edge_marginals: str | None, n_jobs: int | None = None
+) -> Expectation:
+    """Run the pass over a prepared problem; ``cost`` is finite and of the dtype of its scores."""
     value = np.empty(problem.batch.n_instances)
     gradient = np.empty_like(problem.scores.node)
     edges = EdgeOutput(problem, edge_marginals)
     _core.expectation(
         native_problem(problem),
-        costs,
+        cost,
         value,
         gradient,
         edges.each,

@@ -57,7 +57,8 @@ def max_product(
     if not whole or not 1 <= k < 2**31:
         raise ValueError(f"k is {k!r}: pass how many labellings you want, 1 or more")
     if k > 1:
-        return _k_best(problem, int(k), thread_count(n_jobs))
+        lists = best_lists(problem, int(k), n_jobs)
+        return MaxProduct(lists, np.array([found[0][1] for found in lists]))
     return MaxProduct(*best_labels(problem, n_jobs))
 
 
@@ -71,8 +72,9 @@ def best_labels(
     return labels, scores
 
 
-def _k_best(problem: Problem, k: int, n_threads: int) -> MaxProduct:
-    counts, scores, labels = _core.k_best(native_problem(problem), k, n_threads)
+def best_lists(problem: Problem, k: int, n_jobs: int | None = None) -> KBest:
+    """Up to ``k`` best labellings of each instance, of a prepared problem."""
+    counts, scores, labels = _core.k_best(native_problem(problem), k, thread_count(n_jobs))
     lists: KBest = []
     next_score = next_label = 0
     for count, length in zip(counts, problem.batch.lengths, strict=True):
@@ -81,4 +83,4 @@ def _k_best(problem: Problem, k: int, n_threads: int) -> MaxProduct:
             found.append((labels[next_label : next_label + length], float(scores[next_score])))
             next_score, next_label = next_score + 1, next_label + length
         lists.append(found)
-    return MaxProduct(lists, np.array([found[0][1] for found in lists]))
+    return lists

@@ -31,6 +31,18 @@ class Problem:
         """Number of labels that come before an edge's own; 1 in a forest."""
         return self.structure.n_label_axes - 1
 
+    def cut(self, batch: Batch, rows: IntArray) -> Problem:
+        """Some instances: ``batch`` has them, ``rows`` are theirs here."""
+        scores, edge = self.scores, self.scores.edge
+        if edge is not None and self.sharing == "each":
+            edge = edge[rows]
+        return Problem(
+            batch,
+            Scores(scores.node[rows], edge, scores.start, scores.end),
+            self.structure,
+            self.sharing,
+        )
+
 
 def prepare(
     node: npt.ArrayLike,

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from crfx import _core
 from crfx.inference.native import native_problem, thread_count
-from crfx.inference.problem import prepare
+from crfx.inference.problem import Problem, prepare
 
 SEED_RANGE = 2**64
 
@@ -53,6 +53,11 @@ def sample(
             raise ValueError(f"{name} is {value!r}: pass a whole number")
         if not 0 <= value < limit:
             raise ValueError(f"{name} is {value}: it must lie between 0 and {limit - 1}")
+    return drawn(problem, int(n), int(seed), n_jobs)
+
+
+def drawn(problem: Problem, n: int, seed: int, n_jobs: int | None = None) -> npt.NDArray[np.int32]:
+    """(n, rows) labellings of a prepared problem."""
     labels = np.empty((n, problem.batch.n_rows), np.int32)
-    _core.sample(native_problem(problem), labels, int(seed), thread_count(n_jobs))
+    _core.sample(native_problem(problem), labels, seed, thread_count(n_jobs))
     return labels

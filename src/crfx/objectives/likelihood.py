@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -15,11 +14,11 @@ from crfx.inference.results import SumProduct
 from crfx.inference.sum_product import summed
 from crfx.objectives.base import Evaluation, PartName
 from crfx.objectives.curvature import Curvature
-from crfx.objectives.truth import UNKNOWN, ScoreName, Truth
-from crfx.scores import FloatArray, IntArray, Scores, Sharing, weighted_sum
+from crfx.objectives.first_order import END_NAMES, unit_curvature
+from crfx.objectives.truth import UNKNOWN, ScoreName, Target, Truth
+from crfx.scores import FloatArray, IntArray, Sharing, weighted_sum
 
 SCORE_NAMES: tuple[ScoreName, ...] = ("node", "edge", "start", "end")
-END_NAMES: tuple[Literal["start", "end"], ...] = ("start", "end")
 LEAST_CURVATURE = 1e-16
 """Keeps leaves of rows that are all but certain finite where nothing regularises."""
 
@@ -54,6 +53,7 @@ class Likelihood:
 
     def __init__(self, truth: Truth, n_jobs: int | None = None) -> None:
         self.truth, self.n_jobs = truth, n_jobs
+        self.target: Target = truth
 
     def evaluate(
         self, problem: Problem, parts: Sequence[PartName], curvature: Curvature | None = None
@@ -66,7 +66,7 @@ class Likelihood:
             edges,
             curvature.bound if curvature is not None and bounded else None,
             nodes=bool({"node", "ends"}.intersection(parts)),
-            edge_curvature=curvature is not None and "edge" in parts,
+            edge_curvature=curvature is not None and not curvature.first_order and "edge" in parts,
             weights=self.truth.weights,
             n_jobs=self.n_jobs,
         )
@@ -80,6 +80,8 @@ class Likelihood:
         }
         gradient: dict[str, FloatArray] = {}
         curved: dict[str, FloatArray] = {}
+        if curvature is not None and curvature.first_order:
+            curved, curvature = unit_curvature(self.truth, problem, parts), None
         for part in (name for name in ways if name in parts):
             slope, curve = ways[part](Sums(problem, free, clamped, curvature))
             gradient |= slope
@@ -93,19 +95,12 @@ class Likelihood:
         part = self.truth.partial
         if part is None:
             return None
-        scores = problem.scores
-        node = scores.node[part.rows].copy()
-        labels = self.truth.labels[part.rows]
+        sub = problem.cut(part.batch, part.rows)
+        node, labels = sub.scores.node, self.truth.labels[part.rows]  # a copy: it may be changed
         known = labels != UNKNOWN
         allowed = node[known, labels[known]]
         node[known] = -np.inf
         node[known, labels[known]] = allowed
-        edge = scores.edge
-        if edge is not None and problem.sharing == "each":
-            edge = edge[part.rows]
-        sub = replace(
-            problem, batch=part.batch, scores=Scores(node, edge, scores.start, scores.end)
-        )
         weights = self.truth.weights
         return summed(
             sub,
@@ -126,7 +121,7 @@ class Likelihood:
     def _known_score(self, problem: Problem) -> float:
         """Weighted score of the truth, over the fully labelled instances."""
         return sum(
-            self.truth.uses(name, scores, problem.sharing).score(scores)
+            self.target.score(name, scores, problem.sharing)
             for name in SCORE_NAMES
             if (scores := getattr(problem.scores, name)) is not None
         )
@@ -137,15 +132,13 @@ class Likelihood:
         problem, free, clamped, curvature = at
         p, truth = free.node, self.truth
         curved: dict[str, FloatArray] = {}
-        if curvature is not None and curvature.first_order:
-            curved = {"node": np.ones_like(p)}
-        elif curvature is not None:
+        if curvature is not None:
             gamma = free.node_gamma
             curved = {"node": event_curvature(p, gamma, curvature.factor, self.n_jobs)}
         if clamped is not None and truth.partial is not None:
             p[truth.partial.rows] -= clamped.node
         self._weigh(p, *curved.values())
-        truth.uses("node", p, problem.sharing).subtract_from(p)
+        self.target.subtract_from("node", p, problem.sharing)
         return {"node": p}, curved
 
     def _weigh(self, *arrays: FloatArray) -> None:
@@ -161,45 +154,27 @@ class Likelihood:
         assert gradient is not None
         # Scores may differ by edge, those of a base model do; the table that moves is shared.
         sharing: Sharing = "typed" if problem.sharing == "typed" else "shared"
-        self.truth.uses("edge", gradient, sharing).subtract_from(gradient)
+        self.target.subtract_from("edge", gradient, sharing)
         if clamped is not None and clamped.edge is not None:
             gradient -= clamped.edge
         if curvature is None:
             return {"edge": gradient}, {}
-        if curvature.first_order:
-            curved = np.broadcast_to(self._edge_weight(problem), gradient.shape)
-        else:
-            assert free.edge_curvature is not None
-            curved = curvature.factor * free.edge_curvature
-        return {"edge": gradient}, {"edge": curved}
-
-    def _edge_weight(self, problem: Problem) -> FloatArray:
-        """Total weight of the edges that share a table: one number, or (types, 1, ...)."""
-        truth = self.truth
-        rows = truth.structure.edge_rows(truth.batch)
-        weights = self._weights_of(rows)
-        if problem.sharing != "typed" or truth.batch.edge_types is None:
-            return np.asarray(float(len(rows)) if weights is None else weights.sum())
-        assert problem.scores.edge is not None
-        n_types, n_axes = problem.scores.edge.shape[0], problem.scores.edge.ndim - 1
-        totals = np.bincount(truth.batch.edge_types[rows], weights=weights, minlength=n_types)
-        return totals.astype(np.float64).reshape(-1, *(1,) * n_axes)
+        assert free.edge_curvature is not None
+        return {"edge": gradient}, {"edge": curvature.factor * free.edge_curvature}
 
     def _each_edge(self, at: Sums) -> Slopes:
         problem, free, clamped, curvature = at
         assert free.edge is not None
         p, truth = free.edge, self.truth
         curved: dict[str, FloatArray] = {}
-        if curvature is not None and not curvature.first_order:
+        if curvature is not None:
             gamma = free.edge_gamma
             curved = {"edge": event_curvature(p, gamma, curvature.factor, self.n_jobs)}
         if clamped is not None and truth.partial is not None:
             assert clamped.edge is not None
             p[truth.partial.rows] -= clamped.edge
         self._weigh(p, *curved.values())
-        truth.uses("edge", p, problem.sharing).subtract_from(p)
-        if curvature is not None and curvature.first_order:
-            curved = {"edge": truth.edge_weights(p.shape)}
+        self.target.subtract_from("edge", p, problem.sharing)
         return {"edge": p}, curved
 
     def _ends(self, at: Sums) -> Slopes:
@@ -213,17 +188,14 @@ class Likelihood:
             rows = truth.end_rows(name)
             p, weights = free.node.take(rows, axis=0), self._weights_of(rows)
             slope = weighted_sum(weights, p)
-            if curvature is not None and curvature.first_order:
-                total = len(rows) if weights is None else weights.sum()
-                curvatures[name] = np.full(len(slope), total)
-            elif curvature is not None:
+            if curvature is not None:
                 variance = weighted_sum(weights, p * (1 - p))
                 curvatures[name] = curvature.ends_factor * variance
             if clamped is not None and truth.partial is not None:
                 own = truth.rows_with(name, truth.partial.batch)
                 known = self._weights_of(truth.partial.rows[own])
                 slope -= weighted_sum(known, clamped.node[own])
-            truth.uses(name, slope, problem.sharing).subtract_from(slope)
+            self.target.subtract_from(name, slope, problem.sharing)
             gradient[name] = slope
         return gradient, curvatures
 

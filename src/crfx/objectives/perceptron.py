@@ -17,16 +17,10 @@ import numpy as np
 from crfx.inference.max_product import best_labels
 from crfx.inference.problem import Problem
 from crfx.objectives.base import Evaluation, PartName
+from crfx.objectives.counts import add_counts, labelling_scores, moved_scores, sharing_of
 from crfx.objectives.curvature import Curvature
-from crfx.objectives.truth import UNKNOWN, ScoreName, Truth
-from crfx.scores import FloatArray, IntArray, Sharing, table_index
-
-NAMES: dict[PartName, tuple[ScoreName, ...]] = {
-    "node": ("node",),
-    "edge": ("edge",),
-    "each_edge": ("edge",),
-    "ends": ("start", "end"),
-}
+from crfx.objectives.truth import UNKNOWN, Truth
+from crfx.scores import FloatArray, IntArray
 
 
 class PerceptronLoss:
@@ -49,16 +43,15 @@ class PerceptronLoss:
         known = self.truth.labels != UNKNOWN
         true = self._true_labels(problem, known)
         best, top = best_labels(self._augmented(problem, true, known), self.n_jobs)
-        value = self._weighted(top - _labelling_scores(problem, true))
+        value = self._weighted(top - labelling_scores(problem, true))
         gradient: dict[str, FloatArray] = {}
+        weights = self.truth.row_weights
         for part in parts:
-            sharing = _sharing_of(part, problem.sharing)
-            for name in NAMES[part]:
-                if (scores := getattr(problem.scores, name)) is not None:
-                    shape = scores.shape
-                    if part == "edge" and problem.sharing == "each":
-                        shape = shape[1:]  # the table that moves is shared
-                    gradient[name] = self._difference(problem, name, shape, sharing, best, true)
+            sharing = sharing_of(part, problem.sharing)
+            for name, shape in moved_scores(problem, part).items():
+                gradient[name] = np.zeros(shape, problem.scores.node.dtype)
+                add_counts(gradient[name], self.truth, name, sharing, best, weights)
+                add_counts(gradient[name], self.truth, name, sharing, true, weights, -1.0)
         return Evaluation(value, gradient, {})
 
     def _true_labels(self, problem: Problem, known: IntArray) -> IntArray:
@@ -84,64 +77,3 @@ class PerceptronLoss:
     def _weighted(self, values: FloatArray) -> float:
         weights = self.truth.weights
         return float(np.sum(values if weights is None else values * weights))
-
-    def _difference(
-        self,
-        problem: Problem,
-        name: ScoreName,
-        shape: tuple[int, ...],
-        sharing: Sharing,
-        best: IntArray,
-        true: IntArray,
-    ) -> FloatArray:
-        """How often the winner uses an entry of the scores, minus how often the truth does."""
-        batch, structure = problem.batch, problem.structure
-        rows = self.truth.rows_with(name, batch)
-        contexts = structure.contexts(batch) if name == "edge" else None
-        weights = self.truth.row_weights
-        total = np.zeros(int(np.prod(shape)), problem.scores.node.dtype)
-        own = None if weights is None else weights[rows]
-        for labels, sign in ((best, 1.0), (true, -1.0)):
-            index: tuple[IntArray, ...] = (labels[rows],)
-            if name == "node":
-                index = (rows, *index)
-            elif contexts is not None:
-                place = table_index(sharing, rows, batch.edge_types)
-                index = (*place, *labels[contexts].T, *index)
-            cells = np.ravel_multi_index(index, shape)
-            if name == "node" or (name == "edge" and sharing == "each"):  # every cell once
-                total[cells] += sign if own is None else sign * own
-            else:
-                total += sign * np.bincount(cells, own, minlength=len(total))
-        return total.reshape(shape)
-
-
-def _sharing_of(part: PartName, sharing: Sharing) -> Sharing:
-    if part == "edge" and sharing == "each":
-        return "shared"
-    return sharing
-
-
-def _labelling_scores(problem: Problem, labels: IntArray) -> FloatArray:
-    """(instances,) the score of a labelling of each, in float64."""
-    batch, scores = problem.batch, problem.scores
-    found = np.zeros(batch.n_instances)
-    owner = batch.instance_of_row
-
-    def add(rows: IntArray, values: FloatArray) -> None:
-        found[:] += np.bincount(owner[rows], values.astype(np.float64), minlength=len(found))
-
-    everywhere = np.arange(batch.n_rows)
-    add(everywhere, scores.node[everywhere, labels])
-    if scores.edge is not None:
-        rows = problem.structure.edge_rows(batch)
-        place = table_index(problem.sharing, rows, batch.edge_types)
-        before = labels[problem.structure.contexts(batch)]
-        add(rows, scores.edge[(*place, *before.T, labels[rows])])
-    if scores.start is not None:
-        rows = problem.structure.root_rows(batch)
-        add(rows, scores.start[labels[rows]])
-    if scores.end is not None:
-        rows = problem.structure.last_rows(batch)
-        add(rows, scores.end[labels[rows]])
-    return found

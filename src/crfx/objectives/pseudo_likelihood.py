@@ -13,6 +13,7 @@ import numpy.typing as npt
 from crfx.inference.problem import Problem
 from crfx.objectives.base import Evaluation, PartName
 from crfx.objectives.curvature import Curvature
+from crfx.objectives.first_order import END_NAMES, unit_curvature
 from crfx.objectives.likelihood import LEAST_CURVATURE
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.scores import FloatArray, IntArray, table_index
@@ -89,7 +90,7 @@ class PseudoLikelihood:
         self, problem: Problem, parts: Sequence[PartName], curvature: Curvature, variance: Array64
     ) -> dict[str, FloatArray]:
         if curvature.first_order:
-            return self._first_order(problem, parts)
+            return unit_curvature(self.truth, problem, parts)
         n_parts = np.ones(len(variance))
         for axis in range(self._edges.n_axes):
             np.add.at(n_parts, self._edges.rows_at(axis), 1.0)
@@ -99,40 +100,10 @@ class PseudoLikelihood:
         found = self._spread(problem, parts, factor * n_parts[:, None] * variance)
         return {name: np.maximum(array, LEAST_CURVATURE) for name, array in found.items()}
 
-    def _first_order(self, problem: Problem, parts: Sequence[PartName]) -> dict[str, FloatArray]:
-        truth = self.truth
-        row_weights = truth.row_weights
-        ones = np.ones((truth.batch.n_rows, problem.scores.n_labels), np.float32)
-        if row_weights is not None:
-            ones *= row_weights[:, None]
-        found: dict[str, FloatArray] = {}
-        if "node" in parts:
-            found["node"] = ones
-        if "each_edge" in parts and problem.scores.edge is not None:
-            found["edge"] = truth.edge_weights(problem.scores.edge.shape)
-        if "edge" in parts and problem.scores.edge is not None:
-            found["edge"] = self._table_weights(problem, ones[:, 0])
-        if "ends" in parts:
-            found |= self._ends(problem, ones.astype(np.float64))
-        return found
-
-    def _table_weights(self, problem: Problem, weights: FloatArray) -> FloatArray:
-        """Total weight of the edges that share a table, for every cell of it."""
-        assert problem.scores.edge is not None
-        rows = self.truth.rows_with("edge", self.truth.batch)
-        totals = np.zeros(problem.scores.edge.shape)
-        if problem.sharing == "shared":
-            totals += weights[rows].sum(dtype=np.float64)
-        else:
-            each = weights[rows].reshape((-1,) + (1,) * (totals.ndim - 1))
-            np.add.at(totals, table_index(problem.sharing, rows, self._edges.edge_types), each)
-        return totals
-
     def _ends(self, problem: Problem, by_row: Array64) -> dict[str, FloatArray]:
-        names: tuple[Literal["start", "end"], ...] = ("start", "end")
         return {
             name: by_row[self.truth.end_rows(name)].sum(axis=0)
-            for name in names
+            for name in END_NAMES
             if getattr(problem.scores, name) is not None
         }
 
@@ -150,7 +121,9 @@ class PseudoLikelihood:
             for axis in range(self._edges.n_axes):
                 rows = self._edges.rows_at(axis)
                 np.add.at(added, self._edges.cells(problem, axis), by_row[rows])
-            found["edge"] = added
+            # Scores may differ by edge, those of a base model do; the table that moves is shared.
+            shared = "edge" in parts and problem.sharing == "each"
+            found["edge"] = added.sum(axis=0) if shared else added
         if "ends" in parts:
             found |= self._ends(problem, by_row)
         return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -40,14 +40,30 @@ class Uses:
         expected.reshape(-1)[self.cells] -= self.counts.astype(expected.dtype)
 
 
+class Target(Protocol):
+    """What the scores are to favour: one labelling of each instance, or a mixture of many."""
+
+    def score(self, name: ScoreName, scores: FloatArray, sharing: Sharing) -> float:
+        """What it scores, weights counted."""
+        ...
+
+    def subtract_from(self, name: ScoreName, expected: FloatArray, sharing: Sharing) -> None:
+        """Expected counts minus its own, in place: the gradient."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """Label codes (rows,), ``UNKNOWN`` where not known, and a weight per instance or None for 1."""
+    """Label codes (rows,), ``UNKNOWN`` where not known, and a weight per instance or None for 1.
+
+    ``classes`` (K,) are the labels behind the codes, for losses that ask.
+    """
 
     batch: Batch
     structure: Chain | Forest
     labels: IntArray
     weights: Array64 | None = None
+    classes: npt.NDArray[Any] | None = None
     _uses: dict[tuple[ScoreName, tuple[int, ...], Sharing], Uses] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -67,6 +83,16 @@ class Truth:
         partial[self.batch.instance_of_row[rows]] = True
         return partial
 
+    def check_all_known(self, objective: str) -> None:
+        """Raise ValueError at the first label that is unknown."""
+        unknown = np.flatnonzero(self.labels == UNKNOWN)
+        if unknown.size:
+            instance, position = self.batch.locate(int(unknown[0]))
+            raise ValueError(
+                f'instance {instance}, position {position}: objective "{objective}" needs every '
+                "label, and this one is unknown"
+            )
+
     def uses(self, name: ScoreName, scores: FloatArray, sharing: Sharing) -> Uses:
         """What the truth uses of an array of scores; of fully labelled instances only.
 
@@ -76,6 +102,14 @@ class Truth:
         if key not in self._uses:
             self._uses[key] = self._find_uses(*key)
         return self._uses[key]
+
+    def score(self, name: ScoreName, scores: FloatArray, sharing: Sharing) -> float:
+        """What the truth scores, weights counted."""
+        return self.uses(name, scores, sharing).score(scores)
+
+    def subtract_from(self, name: ScoreName, expected: FloatArray, sharing: Sharing) -> None:
+        """Expected counts minus those of the truth, in place: the gradient."""
+        self.uses(name, expected, sharing).subtract_from(expected)
 
     def _find_uses(self, name: ScoreName, shape: tuple[int, ...], sharing: Sharing) -> Uses:
         batch, structure = self.batch, self.structure
@@ -133,7 +167,8 @@ class Truth:
         """The truth of some instances, in the order given, and their rows in the whole."""
         part = Part.of(self.batch, instances)
         weights = None if self.weights is None else self.weights[instances]
-        return Truth(part.batch, self.structure, self.labels[part.rows], weights), part.rows
+        labels = self.labels[part.rows]
+        return Truth(part.batch, self.structure, labels, weights, self.classes), part.rows
 
     @cached_property
     def partial(self) -> Part | None:

@@ -182,12 +182,13 @@ def relative_folds(chains: Sequence[str], n_folds: int) -> NDArray[np.int64]:
 @dataclass(frozen=True, slots=True)
 class FaqOptions:
     """Lines have the features of `neighbours` on either side (for estimators without a window of
-    their own), as columns or, with `named`, as texts of those that are 1; `train` and `test` limit
-    the number of files.
+    their own), as columns or, with `named`, as texts of those whose value is `value` (0 where a
+    feature is present: they are few); `train` and `test` limit the number of files.
     """
 
     neighbours: int = 0
     named: bool = False
+    value: int = 1
     train: int | None = None
     test: int | None = None
 
@@ -199,7 +200,7 @@ def faq(task: Task) -> Outcome:
     fifth.
     """
     options = task.options(FaqOptions)
-    whole, folds = _files(options.neighbours, options.named)
+    whole, folds = _files(options.neighbours, options.value if options.named else None)
     if task.unit in ocr.HALVES:
         *first, judged = ocr.HALVES[task.unit]
         train, test = (
@@ -227,9 +228,9 @@ def faq(task: Task) -> Outcome:
 
 
 @cache
-def _files(neighbours: int, named: bool) -> tuple[Part, NDArray[np.int64]]:
+def _files(neighbours: int, value: int | None) -> tuple[Part, NDArray[np.int64]]:
     data = load_faq(n_folds=N_FOLDS)
     X: list[Any] = list(windows(data.X, neighbours, neighbours)) if neighbours else data.X
-    if named:
-        X = [[[str(column) for column in np.flatnonzero(line == 1)] for line in x] for x in X]
+    if value is not None:
+        X = [[[str(column) for column in np.flatnonzero(line == value)] for line in x] for x in X]
     return Part(X, list(data.y)), data.folds

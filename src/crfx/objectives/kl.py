@@ -1,0 +1,61 @@
+"""The loss-inspired divergence (Volkovs et al. 2011, Eq. 8 and 9): exact for sums over positions.
+
+q(y) is proportional to exp(-loss(y) / T).  Where the loss is a sum over positions, q is a product
+over positions: label smoothing that knows what mistakes cost, done right for structures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from crfx.inference.problem import Problem
+from crfx.objectives.base import Evaluation, PartName
+from crfx.objectives.curvature import Curvature
+from crfx.objectives.likelihood import Likelihood
+from crfx.objectives.soft_target import SoftTarget
+from crfx.objectives.task_loss import PositionCosts
+from crfx.scores import weighted_sum
+
+
+class Divergence(Likelihood):
+    """sum_i w_i KL(q_i || p_i) = log Z - E_q[score] - H(q): linear in the scores but for log Z.
+
+    So it has the curvature of the likelihood, and becomes it as the temperature falls to 0.
+    All labels must be known: what is not known has no loss to spread it by.
+    """
+
+    def __init__(self, costs: PositionCosts, temperature: float, n_jobs: int | None = None) -> None:
+        truth = costs.truth
+        super().__init__(truth, n_jobs)
+        truth.check_all_known("kl")
+        exponents = costs.by_row() / -temperature
+        exponents -= exponents.max(axis=1, keepdims=True)
+        q = np.exp(exponents)
+        totals = q.sum(axis=1, keepdims=True)
+        q /= totals
+        log_q = exponents - np.log(totals)
+        # 0 log 0 is 0, and exp has made 0 of what is far below any precision.
+        self._row_entropy = -(q * np.maximum(log_q, -1e3)).sum(axis=1)
+        self.q = q
+
+    def evaluate(
+        self, problem: Problem, parts: Sequence[PartName], curvature: Curvature | None = None
+    ) -> Evaluation:
+        """Evaluate at a problem's scores."""
+        if self.q.dtype != problem.scores.dtype or self.target is self.truth:
+            self.q = self.q.astype(problem.scores.dtype)
+            self.target = SoftTarget(self.truth, self.q)
+        found = super().evaluate(problem, parts, curvature)
+        return Evaluation(
+            found.value - self._entropy, found.gradient, found.curvature, found.mean_gamma
+        )
+
+    @cached_property
+    def _entropy(self) -> float:
+        weights = self.truth.weights
+        if weights is None:
+            return float(self._row_entropy.sum())
+        return float(weighted_sum(np.repeat(weights, self.truth.batch.lengths), self._row_entropy))

@@ -1,0 +1,38 @@
+"""The loss-augmented likelihood (Volkovs et al. 2011, Eq. 4): exact for sums over positions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+from crfx.inference.problem import Problem
+from crfx.objectives.base import Evaluation, PartName
+from crfx.objectives.curvature import Curvature
+from crfx.objectives.likelihood import Likelihood
+from crfx.objectives.task_loss import PositionCosts
+
+
+class AugmentedLikelihood:
+    """-log p(truth), with every labelling's score raised by ``weight`` times its loss.
+
+    The likelihood at node scores that are shifted by the costs of their labels, so its gradient and
+    its curvature hold at those scores.  With weight 1 it bounds the loss of the best labelling;
+    with weight 0 it is the likelihood.  Cost: that of the likelihood.
+    """
+
+    curvature_kind: Literal["bound", "diagonal", "none"] = "bound"
+
+    def __init__(self, costs: PositionCosts, weight: float, n_jobs: int | None = None) -> None:
+        self.costs, self.weight = costs, weight
+        self._likelihood = Likelihood(costs.truth, n_jobs)
+
+    def evaluate(
+        self, problem: Problem, parts: Sequence[PartName], curvature: Curvature | None = None
+    ) -> Evaluation:
+        """Evaluate at a problem's scores."""
+        dtype = problem.scores.dtype
+        node = self.costs.kept_by_row(dtype) * dtype.type(self.weight)
+        node += problem.scores.node
+        augmented = replace(problem, scores=replace(problem.scores, node=node))
+        return self._likelihood.evaluate(augmented, parts, curvature)

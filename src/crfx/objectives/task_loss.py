@@ -1,0 +1,213 @@
+"""Task losses: what a labelling costs, given the truth.
+
+Two kinds.  A `PositionLoss` is a sum over positions of costs[true label, predicted label], 0 for
+the true one: exact sums over all labellings exist for it.  A `WholeLoss` judges a labelling as a
+whole: sums run over samples or k-best lists.  Positions whose label is unknown cost nothing.
+
+These objects are settings, kept by estimators as they are; `bound` ties them to labels.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx.metrics import spans
+from crfx.objectives.truth import UNKNOWN, Truth
+from crfx.scores import FloatArray, IntArray
+
+Array64 = npt.NDArray[np.float64]
+
+
+class PositionLoss(ABC):
+    """A sum over positions."""
+
+    normalize: bool
+
+    @abstractmethod
+    def costs(self, classes: npt.NDArray[Any]) -> Array64:
+        """(K, K) cost of predicting the second label where the first is true; 0 on the diagonal."""
+
+
+class WholeLoss(ABC):
+    """A loss of whole labellings, between 0 and 1."""
+
+    @abstractmethod
+    def losses(self, true: npt.NDArray[Any], predicted: list[npt.NDArray[Any]]) -> Array64:
+        """(candidates,) of one instance, from labels (length,)."""
+
+
+TaskLoss = PositionLoss | WholeLoss
+
+
+@dataclass(frozen=True)
+class Hamming(PositionLoss):
+    """The number of wrong positions.
+
+    Parameters
+    ----------
+    weights : dict, optional
+        What a mistake costs where a label is true, by label; 1 for those that are not named.
+    normalize : bool
+        Divide by the length of the instance: the share of wrong positions.  It changes the scale
+        of weights and temperatures that objectives put on the loss.
+
+    >>> Hamming(weights={"B": 2.0}).costs(np.array(["A", "B"]))
+    array([[0., 1.],
+           [2., 0.]])
+    """
+
+    weights: Mapping[Any, float] | None = None
+    normalize: bool = False
+
+    def costs(self, classes: npt.NDArray[Any]) -> Array64:
+        """Weight of the true label where the other differs."""
+        own = np.ones(len(classes))
+        known = {label: code for code, label in enumerate(classes.tolist())}
+        for label, weight in (self.weights or {}).items():
+            if label not in known:
+                raise ValueError(f"task_loss has a weight for {label!r}, a label that y has not")
+            if not 0 <= weight < np.inf:
+                raise ValueError(f"task_loss: the weight of {label!r} is {weight!r}: 0 or more")
+            own[known[label]] = weight
+        return own[:, None] * (1.0 - np.eye(len(classes)))
+
+
+@dataclass(frozen=True, eq=False)
+class CostMatrix(PositionLoss):
+    """Any cost of confusing two labels.
+
+    Parameters
+    ----------
+    matrix : (K, K) numbers
+        ``matrix[i][j]`` is what label j costs where label i is true: finite, not negative, 0 on the
+        diagonal.  Labels are in sorted order, that of ``classes_``.
+    normalize : bool
+        Divide by the length of the instance.
+    """
+
+    matrix: Any
+    normalize: bool = False
+
+    def costs(self, classes: npt.NDArray[Any]) -> Array64:
+        """The matrix, checked."""
+        found, n = np.asarray(self.matrix, np.float64), len(classes)
+        if found.shape != (n, n):
+            raise ValueError(
+                f"task_loss: the cost matrix has shape {found.shape}, but y has {n} labels: it "
+                f"must be ({n}, {n}), in the order of sorted labels"
+            )
+        if not (np.isfinite(found) & (found >= 0)).all():
+            raise ValueError("task_loss: costs must be finite and 0 or more")
+        if np.diagonal(found).any():
+            label = classes[np.flatnonzero(np.diagonal(found))[0]]
+            raise ValueError(f"task_loss: the right label {label!r} must cost 0")
+        return found
+
+
+@dataclass(frozen=True)
+class SpanF1(WholeLoss):
+    """1 - F1 of the spans of an instance (labels in BIO or BIOES); 0 where neither has any."""
+
+    def losses(self, true: npt.NDArray[Any], predicted: list[npt.NDArray[Any]]) -> Array64:
+        """By whole spans."""
+        wanted = spans(true)
+        found = np.zeros(len(predicted))
+        for number, labels in enumerate(predicted):
+            own = spans(labels)
+            if wanted or own:
+                found[number] = 1.0 - 2 * len(wanted & own) / (len(wanted) + len(own))
+        return found
+
+
+@dataclass(frozen=True)
+class ZeroOne(WholeLoss):
+    """1 where any label of an instance is wrong."""
+
+    def losses(self, true: npt.NDArray[Any], predicted: list[npt.NDArray[Any]]) -> Array64:
+        """Whether they differ."""
+        return np.array([float((labels != true).any()) for labels in predicted])
+
+
+NAMED: dict[str, TaskLoss] = {
+    "hamming": Hamming(),
+    "span_f1": SpanF1(),
+    "zero_one": ZeroOne(),
+}
+
+
+def parse(task_loss: Any) -> TaskLoss:
+    """Read the estimators' argument ``task_loss``; None is the Hamming loss."""
+    if task_loss is None:
+        return NAMED["hamming"]
+    if isinstance(task_loss, PositionLoss | WholeLoss):
+        return task_loss
+    if isinstance(task_loss, str) and task_loss in NAMED:
+        return NAMED[task_loss]
+    choices = ", ".join(map(repr, NAMED))
+    raise ValueError(
+        f"task_loss is {task_loss!r}: choose one of {choices}, or a Hamming or CostMatrix with "
+        "settings of its own"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class PositionCosts:
+    """A loss that is a sum over positions, tied to the truth of a batch."""
+
+    truth: Truth
+    table: Array64
+    """(K, K) costs[true, predicted]."""
+    normalize: bool = False
+    _made: dict[Any, FloatArray] = field(default_factory=dict, init=False, repr=False)
+
+    def kept_by_row(self, dtype: npt.DTypeLike) -> FloatArray:
+        """As `by_row`, made once: not to be written to."""
+        if dtype not in self._made:
+            self._made[dtype] = self.by_row(dtype)
+        return self._made[dtype]
+
+    def by_row(self, dtype: npt.DTypeLike = np.float64) -> FloatArray:
+        """(rows, K) what each label costs there; 0 where the truth is unknown."""
+        padded = np.concatenate([self.table, np.zeros((1, self.table.shape[1]))])
+        found = padded.astype(dtype)[self.truth.labels]  # UNKNOWN is the last
+        if self.normalize:
+            lengths = self.truth.batch.lengths
+            found /= np.repeat(lengths, lengths)[:, None].astype(dtype)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class WholeLosses:
+    """A loss of whole labellings, tied to the truth of a batch and the labels behind codes."""
+
+    truth: Truth
+    loss: WholeLoss
+
+    def of_instance(self, instance: int, candidates: IntArray) -> Array64:
+        """(candidates,) losses of (candidates, length) label codes."""
+        classes = self.truth.classes
+        assert classes is not None
+        true = self.truth.labels[self.truth.batch.slice_of(instance)]
+        known = true != UNKNOWN
+        labels = classes[candidates]
+        if known.all():
+            return self.loss.losses(classes[true], list(labels))
+        # What is not known is as predicted: it costs nothing.
+        filled = np.where(known, classes[np.where(known, true, 0)], labels)
+        pairs = zip(filled, labels, strict=True)
+        return np.array([self.loss.losses(own, [other])[0] for own, other in pairs])
+
+
+def bound(task_loss: TaskLoss, truth: Truth) -> PositionCosts | WholeLosses:
+    """Tie a loss to the truth of a batch, which must know its ``classes``."""
+    if truth.classes is None:
+        raise ValueError("the truth has no classes: a task loss must know what labels are called")
+    if isinstance(task_loss, PositionLoss):
+        return PositionCosts(truth, task_loss.costs(truth.classes), task_loss.normalize)
+    return WholeLosses(truth, task_loss)
