@@ -9,6 +9,7 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from crfx.batch import Batch
+from crfx.estimators.objective_choice import is_first_order
 from crfx.inference.native import thread_count
 from crfx.model import Model
 from crfx.potentials.additive import AdditiveFunction
@@ -100,7 +101,7 @@ def count_types(batch: Batch, structure: Chain | Forest) -> int | None:
 def table_l2(crf: GBCRF) -> float:
     """The penalty on tables and linear weights."""
     # First order: curvature 1, nothing regularised, as in the paper's comparison.
-    return 0.0 if crf.curvature is None else crf.edge_l2
+    return 0.0 if is_first_order(crf) else crf.edge_l2
 
 
 def new_function(crf: GBCRF, n_outputs: int) -> AdditiveFunction:
@@ -112,7 +113,7 @@ def new_function(crf: GBCRF, n_outputs: int) -> AdditiveFunction:
         "max_depth": crf.max_depth,
         "max_leaves": crf.max_leaves,
         "grow_policy": crf.grow_policy,
-        "reg_lambda": 0.0 if crf.curvature is None else crf.reg_lambda,
+        "reg_lambda": 0.0 if is_first_order(crf) else crf.reg_lambda,
         "min_child_weight": crf.min_child_weight,
         "colsample_bynode": crf.colsample_bynode,
         **(crf.tree_params or {}),

@@ -22,11 +22,11 @@ from crfx.estimators.fitting import (
 )
 from crfx.estimators.inputs import Input
 from crfx.estimators.labelling import LabellingEstimator
+from crfx.estimators.objective_choice import bound_objective, curvature_of
 from crfx.estimators.watching import CountRounds, RestoreBest, forget_other_sets
 from crfx.inference.native import thread_count
 from crfx.model import Model
 from crfx.objectives import curvature as curvatures
-from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.truth import Truth
 from crfx.scores import IntArray
 from crfx.structures import Chain, Forest
@@ -42,6 +42,8 @@ class BoostedEstimator(LabellingEstimator):
     n_estimators: int
     learning_rate: float
     curvature: curvatures.CurvatureOption
+    objective: Any
+    task_loss: Any
     early_stopping_rounds: int | None
     order: int
     eval_metric: EvalMetric
@@ -161,8 +163,8 @@ class BoostedEstimator(LabellingEstimator):
         model.use_threads(thread_count(self.n_jobs))
         shown = [working_scores(model, other) for other in followed]
         return Boosting(
-            objective=Likelihood(truth, self.n_jobs),
-            curvature=curvatures.parse(self.curvature),
+            objective=bound_objective(self, truth),
+            curvature=curvature_of(self),
             blocks=self._make_blocks(model, truth, followed),
             scores=working_scores(model, batch),
             learning_rate=self.learning_rate,

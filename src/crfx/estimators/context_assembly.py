@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state
 from crfx.batch import Batch
 from crfx.estimators.assembly import check_table_size
 from crfx.estimators.continuing import copied_tables
+from crfx.estimators.objective_choice import is_first_order
 from crfx.model import Model
-from crfx.objectives import curvature as curvatures
 from crfx.objectives.truth import Truth
 from crfx.potentials.context_trees import ContextLearner, ContextShape, ContextTrees
 from crfx.potentials.transitions import Tables
@@ -81,7 +81,7 @@ def new_context_model(
 def _learner(crf: TreeCRF) -> ContextLearner:
     return ContextLearner(
         max_leaves=int(crf.max_leaves),
-        reg_lambda=0.0 if crf.curvature is None else float(crf.reg_lambda),
+        reg_lambda=0.0 if is_first_order(crf) else float(crf.reg_lambda),
         min_child_weight=float(crf.min_child_weight),
         trimming=float(crf.influence_trimming),
         column_share=float(crf.colsample_bynode),
@@ -93,7 +93,7 @@ def check_memory(crf: TreeCRF, n_rows: int, n_followed: int, n_labels: int) -> N
     """Raise ValueError where training cannot fit into the memory of this machine."""
     if not hasattr(os, "sysconf"):  # Windows: the allocation itself will tell
         return
-    copies = COPIES if crf.curvature is None else CURVED_COPIES
+    copies = COPIES if is_first_order(crf) else CURVED_COPIES
     needed = 4.0 * (copies * n_rows + n_followed) * float(n_labels) ** (int(crf.order) + 1)
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > there:
@@ -132,8 +132,8 @@ def make_context_blocks(
     node = model.node
     assert isinstance(node, ContextTrees)
     node.bind(truth.batch, truth.structure, followed)
-    first_order = curvatures.parse(crf.curvature).first_order
-    trees = ContextBlock(node, truth, _row_sampler(crf, truth.batch), first_order=first_order)
+    sampler, first_order = _row_sampler(crf, truth.batch), is_first_order(crf)
+    trees = ContextBlock(node, truth, sampler, first_order=first_order)
     if model.ends is None:
         return [trees]
     return [JointBlock(trees, TableBlock("ends", model.ends, len(followed)))]

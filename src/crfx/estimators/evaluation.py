@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.estimators.inputs import Input, encode, flat_labels, read_input
+from crfx.estimators.objective_choice import bound_objective
 from crfx.features import Columns
 from crfx.inference.problem import Problem
 from crfx.metrics import span_f1, token_accuracy
-from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.scores import IntArray
 
@@ -85,9 +85,11 @@ def make_evaluator(metric: EvalMetric, data: Input, codes: IntArray, estimator: 
     """What the metric gives for an estimator in training."""
     batch = data.batch
     if metric == "loss":
-        truth = Truth(batch, estimator.model_.structure(batch), codes)
-        likelihood = Likelihood(truth, estimator.n_jobs)
-        return Evaluator(data, lambda p: likelihood.evaluate(p, ()).value / batch.n_rows, False)
+        structure = estimator.model_.structure(batch)
+        truth = Truth(batch, structure, codes, classes=estimator.classes_)
+        # Perceptrons have "likelihood" here: their own loss grows with the scale of scores.
+        objective = bound_objective(estimator, truth)
+        return Evaluator(data, lambda p: objective.evaluate(p, ()).value / batch.n_rows, False)
     scorer: Any = metric if callable(metric) else SCORERS[metric]
     true = np.split(estimator.classes_[codes], batch.offsets[1:-1])
 

@@ -90,6 +90,7 @@ def read_training(
         Chain(order) if data.batch.parents is None else Forest(),
         encode(labels, distinct, data, "y", seen_in),
         instance_weights(sample_weight, data),
+        distinct,
     )
     truth.structure.check(data.batch)
     if start is not None and not grows:

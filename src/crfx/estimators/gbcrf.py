@@ -57,6 +57,11 @@ class GBCRF(ExplainedTrees, BoostedEstimator):
         How many labels before it a label depends on; forests have order 1.
     start_end : bool
         Scores for the first and last label of a chain, and for roots of a forest.
+    objective : str, or one of `crfx.objectives` with settings
+        What training lowers: "likelihood", "pseudo_likelihood", "labelwise_likelihood", or one that
+        knows the task's loss: "loss_augmented", "loss_scaled", "expected_loss" or "kl".
+    task_loss : "hamming", "span_f1", "zero_one", or one of `crfx.objectives`, optional
+        The loss of these; None: the number of wrong positions.
     decode : "viterbi" or "marginal"
         The best labelling, or the best label of each position.
     eval_metric : "loss", "token_accuracy", "span_f1" or callable
@@ -98,6 +103,8 @@ class GBCRF(ExplainedTrees, BoostedEstimator):
         base_learner: Any = None,
         order: int = 1,
         start_end: bool = True,
+        objective: Any = "likelihood",
+        task_loss: Any = None,
         decode: Literal["viterbi", "marginal"] = "viterbi",
         eval_metric: EvalMetric = "loss",
         n_jobs: int | None = None,
@@ -122,6 +129,8 @@ class GBCRF(ExplainedTrees, BoostedEstimator):
         self.base_learner = base_learner
         self.order = order
         self.start_end = start_end
+        self.objective = objective
+        self.task_loss = task_loss
         self.decode = decode
         self.eval_metric = eval_metric
         self.n_jobs = n_jobs

@@ -17,6 +17,8 @@ from crfx.estimators.core_steps import core_chains, core_steps
 from crfx.estimators.mini_batches import Dropout
 from crfx.model import Model
 from crfx.objectives.base import Objective
+from crfx.objectives.likelihood import Likelihood
+from crfx.objectives.perceptron import PerceptronLoss
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.potentials.hidden_unit import HiddenUnitFunction
 from crfx.potentials.linear import compressed
@@ -120,10 +122,11 @@ class HiddenSteps:
             parameters.run(core_steps(part, self._loss), **self._arguments)
 
 
-def can_sweep(model: Model, truth: Truth) -> bool:
+def can_sweep(model: Model, truth: Truth, loss: Objective) -> bool:
     """Whether the core can take the steps."""
     return (
-        model.edge_family in ("table", None)
+        type(loss) in (Likelihood, PerceptronLoss)
+        and model.edge_family in ("table", None)
         and model.base is None
         and not model.is_forest
         and not (truth.labels == UNKNOWN).any()

@@ -70,8 +70,8 @@ class Sweeps:
         dropout = Dropout(_dropout(crf, truth), crf._seed)
         base = base_scores(model, truth.batch)
         self._quick = None
-        if can_sweep(model, truth):
-            self._quick = HiddenSteps(model, truth, loss(truth), rates, dropout)
+        if can_sweep(model, truth, own := loss(truth)):
+            self._quick = HiddenSteps(model, truth, own, rates, dropout)
         self._parts = MiniBatches(
             model, truth, loss, None, base, self._quick, dropout if dropout.share else None
         )

@@ -50,6 +50,7 @@ class HiddenTraining:
     def _by_lbfgs(self) -> Array64:
         crf = self.crf
         whole = crf._objective(self.model, self.given)
+        self.watch.objective = whole.objective
         n_before = 0 if self._before is None else self._before.n_done
         course = lbfgs.Course() if self._before is None else course_of(self._before)
         start = crf.n_iter_
@@ -76,7 +77,7 @@ class HiddenTraining:
         rates = block_rates(crf.block_steps, self.model, self.given)
         sweeps = Sweeps(self.model, self.given.truth, crf._loss, rates, crf, burn_in)
         sweeps.begin(self._step(sweeps), before)
-        loss = crf._loss(self.given.truth)
+        loss = self.watch.objective = crf._loss(self.given.truth)
         weights: npt.NDArray[Any] | None = None  # those of the model: not held twice
         if crf.herding and crf._votes is None:
             crf._votes = Votes()

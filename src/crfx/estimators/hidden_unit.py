@@ -97,6 +97,11 @@ class HiddenUnitCRF(ParametricEstimator):
         How many labels before it a label depends on; forests have order 1.
     start_end : bool
         Scores for the first and last label of a chain, and for roots of a forest.
+    objective : str, or one of `crfx.objectives` with settings
+        What training lowers: "likelihood", "pseudo_likelihood", "labelwise_likelihood", or one that
+        knows the task's loss: "loss_augmented", "loss_scaled", "expected_loss" or "kl".
+    task_loss : "hamming", "span_f1", "zero_one", or one of `crfx.objectives`, optional
+        The loss of these; None: the number of wrong positions.
     decode : "viterbi", "marginal", "joint" or None
         The best labelling, units summed out; the best label of each position; the best labelling
         together with the best states of the units; None: "joint" for perceptrons, which then learn
@@ -151,6 +156,8 @@ class HiddenUnitCRF(ParametricEstimator):
         early_stopping_rounds: int | None = None,
         order: int = 1,
         start_end: bool = True,
+        objective: Any = "likelihood",
+        task_loss: Any = None,
         decode: Literal["viterbi", "marginal", "joint"] | None = None,
         eval_metric: EvalMetric = "loss",
         n_jobs: int | None = None,
@@ -180,6 +187,8 @@ class HiddenUnitCRF(ParametricEstimator):
         self.early_stopping_rounds = early_stopping_rounds
         self.order = order
         self.start_end = start_end
+        self.objective = objective
+        self.task_loss = task_loss
         self.decode = decode
         self.eval_metric = eval_metric
         self.n_jobs = n_jobs

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from crfx.estimators.evaluation import Evaluator
 from crfx.estimators.model_parameters import get_weights, set_weights
+from crfx.objectives.base import Objective
 from crfx.trainers.callbacks import Callback, EarlyStopping, Progress, any_stops
 from crfx.trainers.progress import ProgressBar
 
@@ -24,6 +25,8 @@ class WatchIterations:
     ) -> None:
         self.crf, self.evaluator = crf, evaluator
         self.best: npt.NDArray[Any] | None = None
+        self.objective: Objective | None = None
+        """What is lowered, whose notes are recorded."""
         self._stopping = None
         if crf.early_stopping_rounds is not None and evaluator is not None:
             self._stopping = EarlyStopping(
@@ -44,6 +47,7 @@ class WatchIterations:
         record = {"objective": value, "seconds": time.perf_counter() - self._begin}
         if self.evaluator is not None:
             record["eval_metric"] = self._metric(self.evaluator)
+        record |= getattr(self.objective, "notes", {})
         for name, entry in record.items():
             crf.history_.setdefault(name, []).append(entry)
         crf.best_iteration_ = crf.n_iter_ - 1

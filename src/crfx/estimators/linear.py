@@ -93,6 +93,11 @@ class LinearCRF(ParametricEstimator):
         How many labels before it a label depends on; forests have order 1.
     start_end : bool
         Scores for the first and last label of a chain, and for roots of a forest.
+    objective : str, or one of `crfx.objectives` with settings
+        What training lowers: "likelihood", "pseudo_likelihood", "labelwise_likelihood", or one that
+        knows the task's loss: "loss_augmented", "loss_scaled", "expected_loss" or "kl".
+    task_loss : "hamming", "span_f1", "zero_one", or one of `crfx.objectives`, optional
+        The loss of these; None: the number of wrong positions.
     decode : "viterbi" or "marginal"
         The best labelling, or the best label of each position.
     eval_metric : "loss", "token_accuracy", "span_f1" or callable
@@ -139,6 +144,8 @@ class LinearCRF(ParametricEstimator):
         early_stopping_rounds: int | None = None,
         order: int = 1,
         start_end: bool = True,
+        objective: Any = "likelihood",
+        task_loss: Any = None,
         decode: Literal["viterbi", "marginal"] = "viterbi",
         eval_metric: EvalMetric = "loss",
         n_jobs: int | None = None,
@@ -163,6 +170,8 @@ class LinearCRF(ParametricEstimator):
         self.early_stopping_rounds = early_stopping_rounds
         self.order = order
         self.start_end = start_end
+        self.objective = objective
+        self.task_loss = task_loss
         self.decode = decode
         self.eval_metric = eval_metric
         self.n_jobs = n_jobs
@@ -277,9 +286,10 @@ class LinearCRF(ParametricEstimator):
         induction = settings_of(self.feature_induction)
         if induction is not None:
             return Inducer(self, given, induction, watch).train()
-        if self.trainer == "lbfgs":
-            return self._by_lbfgs(self._objective(self.model_, given), watch)
         whole = self._objective(self.model_, given)
+        watch.objective = whole.objective
+        if self.trainer == "lbfgs":
+            return self._by_lbfgs(whole, watch)
         return sweep_to_the_end(self, whole, self._mini_batches(self.model_, given), watch)
 
     def _by_lbfgs(self, whole: ParametricObjective, watch: WatchIterations) -> Array64:

@@ -22,6 +22,7 @@ from crfx.estimators.packing import pack_model, unpack_model
 from crfx.estimators.treecrf import TreeCRF
 from crfx.features import Columns, HashedVocabulary, Vocabulary
 from crfx.io.model_file import Contents, read, write
+from crfx.objectives import options, task_loss
 from crfx.trainers.induction import FeatureInduction
 
 CLASSES: dict[str, Callable[..., Any]] = {
@@ -95,6 +96,8 @@ def _unpack(contents: Contents) -> Any:
     arguments = dict(values["arguments"])
     if isinstance(arguments.get("feature_induction"), dict):
         arguments["feature_induction"] = FeatureInduction(**arguments["feature_induction"])
+    arguments["objective"] = options.from_plain(arguments.get("objective", "likelihood"))
+    arguments["task_loss"] = task_loss.from_plain(arguments.get("task_loss"))
     if isinstance(arguments.get("window"), list):  # JSON has no tuples
         arguments["window"] = tuple(arguments["window"])
     estimator = CLASSES[values["class"]](**arguments)
@@ -135,6 +138,8 @@ def _plain_arguments(estimator: Any) -> dict[str, Any]:
         arguments["eval_metric"] = "loss"  # a function; needed in training only
     if isinstance(arguments.get("feature_induction"), FeatureInduction):
         arguments["feature_induction"] = asdict(arguments["feature_induction"])
+    arguments["objective"] = options.to_plain(arguments["objective"])
+    arguments["task_loss"] = task_loss.to_plain(arguments["task_loss"])
     state = arguments.get("random_state")
     if state is not None and not isinstance(state, int | np.integer):
         arguments["random_state"] = None  # a generator; needed in training only

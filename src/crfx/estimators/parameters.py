@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crfx.estimators.evaluation import check_metric
+from crfx.estimators.objective_choice import check_objective
 from crfx.objectives import curvature as curvatures
+from crfx.objectives.options import parse as parse_objective
 from crfx.trainers.induction import FeatureInduction, settings_of
 
 if TYPE_CHECKING:
@@ -165,6 +167,10 @@ def _check_induction(crf: LinearCRF) -> None:
         _check_not_negative(name + field, getattr(settings, field))
     if not _is_number(settings.confidence) or not 0 < settings.confidence <= 1:
         raise ValueError(f"{name}confidence is {settings.confidence!r}: it must lie in (0, 1]")
+    if parse_objective(crf.objective).name != "likelihood":
+        raise ValueError(
+            f"feature_induction is for the likelihood, but objective is {crf.objective!r}"
+        )
     if crf.trainer != "lbfgs":
         raise ValueError(
             f'feature_induction is for trainer "lbfgs", not {crf.trainer!r}: it asks for weights '
@@ -181,6 +187,7 @@ def _check_common(crf: Any, decoders: tuple[Any, ...] = ("viterbi", "marginal"))
     if not isinstance(crf.start_end, bool | np.bool_):
         raise ValueError(f"start_end is {crf.start_end!r}: it must be True or False")
     _check_choice("decode", crf.decode, decoders)
+    check_objective(crf)
     check_metric(crf.eval_metric)
 
 

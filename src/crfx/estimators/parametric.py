@@ -22,11 +22,11 @@ from crfx.estimators.fitting import (
 from crfx.estimators.iterations import WatchIterations
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.model_parameters import base_scores, parameter_blocks, set_weights
+from crfx.estimators.objective_choice import PERCEPTRONS, bound_objective
 from crfx.features import Numbering
 from crfx.inference.native import thread_count
 from crfx.model import Model
 from crfx.objectives.base import Objective
-from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.perceptron import PerceptronLoss
 from crfx.objectives.truth import Truth
 from crfx.potentials.linear import one_blas_thread
@@ -48,6 +48,8 @@ class ParametricEstimator(LabellingEstimator):
     verbose: int
     min_count: int
     n_hashed: int | None
+    objective: Any
+    task_loss: Any
     eval_metric: EvalMetric
     n_iter_: int
 
@@ -172,7 +174,7 @@ class ParametricEstimator(LabellingEstimator):
         return None
 
     def _loss(self, truth: Truth) -> Objective:
-        if self.trainer in ("perceptron", "large_margin"):
+        if self.trainer in PERCEPTRONS:
             margin = self.margin if self.trainer == "large_margin" else 0.0
             return PerceptronLoss(truth, margin, self.n_jobs)
-        return Likelihood(truth, self.n_jobs)
+        return bound_objective(self, truth)

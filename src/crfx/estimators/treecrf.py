@@ -79,6 +79,11 @@ class TreeCRF(BoostedEstimator):
     order : int
         How many labels before it a label depends on; forests have order 1.  The first ``order``
         positions of a chain see "none": their labels do not depend on each other directly.
+    objective : str, or one of `crfx.objectives` with settings
+        What training lowers: "likelihood", "pseudo_likelihood", "labelwise_likelihood", or one that
+        knows the task's loss: "loss_augmented", "loss_scaled", "expected_loss" or "kl".
+    task_loss : "hamming", "span_f1", "zero_one", or one of `crfx.objectives`, optional
+        The loss of these; None: the number of wrong positions.
     decode : "viterbi" or "marginal"
         The best labelling, or the best label of each position.
     eval_metric : "loss", "token_accuracy", "span_f1" or callable
@@ -119,6 +124,8 @@ class TreeCRF(BoostedEstimator):
         early_stopping_rounds: int | None = None,
         order: int = 1,
         start_end: bool = True,
+        objective: Any = "likelihood",
+        task_loss: Any = None,
         decode: Literal["viterbi", "marginal"] = "viterbi",
         eval_metric: EvalMetric = "loss",
         n_jobs: int | None = None,
@@ -139,6 +146,8 @@ class TreeCRF(BoostedEstimator):
         self.early_stopping_rounds = early_stopping_rounds
         self.order = order
         self.start_end = start_end
+        self.objective = objective
+        self.task_loss = task_loss
         self.decode = decode
         self.eval_metric = eval_metric
         self.n_jobs = n_jobs
@@ -200,13 +209,13 @@ class TreeCRF(BoostedEstimator):
         return make_context_blocks(self, model, truth, followed)
 
     def _boost(self, trainer: Boosting, truth: Truth, n_rounds: int) -> int:
-        """First the pseudo-likelihood, then the likelihood."""
-        likelihood, easy = trainer.objective, min(self.pseudo_likelihood_rounds, n_rounds)
+        """First the pseudo-likelihood, then the objective."""
+        objective, easy = trainer.objective, min(self.pseudo_likelihood_rounds, n_rounds)
         pseudo = PseudoLikelihood(truth)
         if trainer.first_round < easy and not pseudo.is_empty:
             trainer.objective = pseudo
             trainer.first_round = trainer.run(easy)
-            trainer.objective = likelihood
+            trainer.objective = objective
             if trainer.first_round < easy or trainer.is_stopped:
                 return trainer.first_round
         return trainer.run(n_rounds)

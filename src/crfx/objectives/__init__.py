@@ -2,5 +2,26 @@
 `potentials`.
 
 One file per objective. An objective knows neither features nor potentials; trainers ask it for the
-part of the scores they are about to move.
+part of the scores they are about to move.  Objectives and task losses with settings of their own,
+for the arguments ``objective`` and ``task_loss`` of estimators:
+
+>>> from crfx.objectives import KL, Hamming
+>>> Hamming(weights={"B": 2.0})
+Hamming(weights={'B': 2.0}, normalize=False)
+>>> KL(temperature=0.1)
+KL(temperature=0.1, candidates=None, n_candidates=20, seed=0)
 """
+
+from crfx.objectives.options import KL, ExpectedLoss, LossAugmented, LossScaled
+from crfx.objectives.task_loss import CostMatrix, Hamming, SpanF1, ZeroOne
+
+__all__ = [
+    "KL",
+    "CostMatrix",
+    "ExpectedLoss",
+    "Hamming",
+    "LossAugmented",
+    "LossScaled",
+    "SpanF1",
+    "ZeroOne",
+]

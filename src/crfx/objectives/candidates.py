@@ -19,7 +19,7 @@ from crfx.inference.sampling import drawn
 from crfx.objectives.base import Evaluation, PartName
 from crfx.objectives.counts import add_counts, labelling_scores, moved_scores, sharing_of
 from crfx.objectives.curvature import Curvature
-from crfx.objectives.expected_loss import units
+from crfx.objectives.expected_loss import borrowed_curvature
 from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.task_loss import WholeLosses
 from crfx.objectives.truth import ScoreName, Truth
@@ -122,7 +122,7 @@ class ListedExpectedLoss:
         return Evaluation(
             float(weighted_sum(truth.weights, value)),
             gradient,
-            units(self, problem, parts, curvature),
+            borrowed_curvature(self, problem, parts, curvature),
         )
 
 

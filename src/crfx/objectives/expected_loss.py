@@ -11,6 +11,7 @@ from crfx.objectives.base import Evaluation, PartName
 from crfx.objectives.counts import edges_of, named_slopes
 from crfx.objectives.curvature import Curvature
 from crfx.objectives.first_order import unit_curvature
+from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.task_loss import PositionCosts
 from crfx.scores import FloatArray
 
@@ -18,8 +19,8 @@ from crfx.scores import FloatArray
 class ExpectedCost:
     """sum_i w_i E_p[loss_i(y)], by one first-order expectation pass.
 
-    Not convex, so there is no curvature that bounds it: steps are of first order, halved where they
-    would raise it.  Where labels are unknown they cost nothing.  Cost: about twice the likelihood.
+    Not convex, so no curvature bounds it, see `borrowed_curvature`.  Where labels are unknown they
+    cost nothing.  Cost: about twice the likelihood.
     """
 
     curvature_kind: Literal["bound", "diagonal", "none"] = "none"
@@ -37,16 +38,22 @@ class ExpectedCost:
         found = expected(problem, cost, edges_of(parts), self.n_jobs)
         gradient = named_slopes(self.truth, problem, parts, found.node, found.edge)
         return Evaluation(
-            float(found.value.sum()), gradient, units(self, problem, parts, curvature)
+            float(found.value.sum()), gradient, borrowed_curvature(self, problem, parts, curvature)
         )
 
 
-def units(
+def borrowed_curvature(
     objective: Any, problem: Problem, parts: Sequence[PartName], curvature: Curvature | None
 ) -> dict[str, FloatArray]:
-    """The curvature of an objective that has none: that of first-order steps."""
+    """For objectives without a curvature of their own: that of the likelihood.
+
+    No bound, but the right scale: p (1 - p) is Fisher's information, so steps are those of a
+    natural gradient, which do not fade where the model is sure.  Trainers halve what would raise
+    the objective.
+    """
     if curvature is None:
         return {}
-    if not curvature.first_order:
-        raise ValueError("this objective has no curvature: steps are of first order")
-    return unit_curvature(objective.truth, problem, parts)
+    if curvature.first_order:
+        return unit_curvature(objective.truth, problem, parts)
+    likelihood = Likelihood(objective.truth, objective.n_jobs)
+    return likelihood.evaluate(problem, parts, curvature).curvature

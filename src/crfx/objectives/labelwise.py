@@ -13,7 +13,7 @@ from crfx.inference.sum_product import summed
 from crfx.objectives.base import Evaluation, PartName
 from crfx.objectives.counts import edges_of, named_slopes
 from crfx.objectives.curvature import Curvature
-from crfx.objectives.expected_loss import units
+from crfx.objectives.expected_loss import borrowed_curvature
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.scores import weighted_sum
 
@@ -51,4 +51,4 @@ class LabelwiseLikelihood:
         cost[at] = -1.0 / true if self._weights is None else -self._weights / true
         found = expected(problem, cost, edges_of(parts), self.n_jobs)
         gradient = named_slopes(self.truth, problem, parts, found.node, found.edge)
-        return Evaluation(value, gradient, units(self, problem, parts, curvature))
+        return Evaluation(value, gradient, borrowed_curvature(self, problem, parts, curvature))

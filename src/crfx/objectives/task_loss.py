@@ -156,6 +156,32 @@ def parse(task_loss: Any) -> TaskLoss:
     )
 
 
+def to_plain(task_loss: Any) -> Any:
+    """As JSON has it: a name, or a dict of settings; a user's own is needed in training only."""
+    if task_loss is None or isinstance(task_loss, str):
+        return task_loss
+    if isinstance(task_loss, Hamming):
+        weights = task_loss.weights
+        pairs = None if weights is None else [[label, float(w)] for label, w in weights.items()]
+        return {"task_loss": "hamming", "weights": pairs, "normalize": task_loss.normalize}
+    if isinstance(task_loss, CostMatrix):
+        matrix = np.asarray(task_loss.matrix, np.float64).tolist()
+        return {"task_loss": "matrix", "matrix": matrix, "normalize": task_loss.normalize}
+    return next((name for name, known in NAMED.items() if known == task_loss), None)
+
+
+def from_plain(value: Any) -> Any:
+    """What `to_plain` wrote."""
+    if not isinstance(value, dict):
+        return value
+    settings = dict(value)
+    if settings.pop("task_loss") == "matrix":
+        return CostMatrix(**settings)
+    if settings["weights"] is not None:
+        settings["weights"] = dict(settings["weights"])
+    return Hamming(**settings)
+
+
 @dataclass(frozen=True, eq=False)
 class PositionCosts:
     """A loss that is a sum over positions, tied to the truth of a batch."""

@@ -186,6 +186,7 @@ class Boosting:
         self._halvings = 0
         if self._gamma is not None:
             record["gamma"] = self._gamma
+        record |= getattr(self.objective, "notes", {})
         if self.metric is not None:
             record["eval_metric"] = self.metric()
         for name in {**self.history, **record}:  # one entry per round, NaN where there is none

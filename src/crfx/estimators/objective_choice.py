@@ -1,0 +1,55 @@
+"""The arguments ``objective``, ``task_loss`` and ``curvature`` of estimators, read together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crfx.objectives import curvature as curvatures
+from crfx.objectives import options, task_loss
+from crfx.objectives.base import Objective
+from crfx.objectives.truth import Truth
+
+PERCEPTRONS = ("perceptron", "large_margin")
+
+
+def check_objective(crf: Any) -> None:
+    """Raise ValueError where the arguments make no sense, or no sense together."""
+    option = options.parse(crf.objective)
+    task_loss.parse(crf.task_loss)
+    if crf.task_loss is not None and not option.uses_loss:
+        raise ValueError(
+            f"task_loss is {crf.task_loss!r}, but objective {option.name!r} knows no task loss: "
+            'choose "loss_augmented", "loss_scaled", "expected_loss" or "kl"'
+        )
+    trainer = getattr(crf, "trainer", None)
+    if trainer in PERCEPTRONS and option.name != "likelihood":
+        raise ValueError(
+            f"objective is {crf.objective!r}, but trainer {trainer!r} has a loss of its own: use "
+            '"lbfgs" or "sgd"'
+        )
+    if hasattr(crf, "curvature"):
+        curvature_of(crf)
+
+
+def curvature_of(crf: Any) -> curvatures.Curvature:
+    """What the steps of a boosted estimator are scaled by, given its objective."""
+    option, wanted = options.parse(crf.objective), crf.curvature
+    found = curvatures.parse(wanted)
+    allowed = getattr(option, "curvatures", None)
+    if allowed is not None and wanted not in allowed:
+        raise ValueError(
+            f'curvature is {wanted!r}, but objective "{option.name}" has one of its own: use '
+            '"auto", or None for first order'
+        )
+    return found
+
+
+def is_first_order(crf: Any) -> bool:
+    """Whether a boosted estimator takes first-order steps: curvature 1, nothing regularised."""
+    return curvature_of(crf).first_order
+
+
+def bound_objective(crf: Any, truth: Truth) -> Objective:
+    """The objective of an estimator for the truth of a batch."""
+    loss = task_loss.parse(crf.task_loss)
+    return options.parse(crf.objective).bind(truth, loss, crf.n_jobs)

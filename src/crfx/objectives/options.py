@@ -1,0 +1,276 @@
+"""What estimators take as ``objective``: a name, or one of these with settings of its own.
+
+They are settings, kept as they are; `bind` makes the objective for the truth of a batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from crfx.objectives import task_loss as task_losses
+from crfx.objectives.base import Objective
+from crfx.objectives.candidates import ListedDivergence, ListedExpectedLoss, Source
+from crfx.objectives.expected_loss import ExpectedCost
+from crfx.objectives.kl import Divergence
+from crfx.objectives.labelwise import LabelwiseLikelihood
+from crfx.objectives.likelihood import Likelihood
+from crfx.objectives.loss_augmented import AugmentedLikelihood
+from crfx.objectives.loss_scaled import loss_scaled
+from crfx.objectives.pseudo_likelihood import PseudoLikelihood
+from crfx.objectives.task_loss import PositionCosts, TaskLoss, WholeLosses
+from crfx.objectives.truth import Truth
+
+
+class ObjectiveOption(Protocol):
+    """An objective that is not tied to data yet.
+
+    ``uses_loss`` tells whether a task loss is asked for.  ``curvatures`` are the settings of
+    `curvature` that it allows, None for all.
+    """
+
+    name: ClassVar[str]
+    uses_loss: ClassVar[bool]
+    curvatures: ClassVar[tuple[str | None, ...] | None]
+
+    def bind(self, truth: Truth, loss: TaskLoss, n_jobs: int | None) -> Objective:
+        """The objective for the truth of a batch."""
+        ...
+
+
+@dataclass(frozen=True)
+class Likely:
+    """The likelihood: "likelihood"."""
+
+    name: ClassVar[str] = "likelihood"
+    uses_loss: ClassVar[bool] = False
+    curvatures: ClassVar[tuple[str | None, ...] | None] = None
+
+    def bind(self, truth: Truth, loss: TaskLoss, n_jobs: int | None) -> Objective:
+        """Of labellings."""
+        return Likelihood(truth, n_jobs)
+
+
+@dataclass(frozen=True)
+class Pseudo:
+    """Every label given the true ones around it: "pseudo_likelihood"."""
+
+    name: ClassVar[str] = "pseudo_likelihood"
+    uses_loss: ClassVar[bool] = False
+    curvatures: ClassVar[tuple[str | None, ...] | None] = None
+
+    def bind(self, truth: Truth, loss: TaskLoss, n_jobs: int | None) -> Objective:
+        """Without sums over labellings."""
+        return PseudoLikelihood(truth)
+
+
+@dataclass(frozen=True)
+class Labelwise:
+    """The marginal likelihood of every label (Kakade et al. 2002): "labelwise_likelihood"."""
+
+    name: ClassVar[str] = "labelwise_likelihood"
+    uses_loss: ClassVar[bool] = False
+    curvatures: ClassVar[tuple[str | None, ...] | None] = None
+
+    def bind(self, truth: Truth, loss: TaskLoss, n_jobs: int | None) -> Objective:
+        """Of positions."""
+        return LabelwiseLikelihood(truth, n_jobs)
+
+
+@dataclass(frozen=True)
+class LossAugmented:
+    """The likelihood, with every labelling's score raised by ``weight`` times its loss.
+
+    A margin that grows with the loss; exact.  Weight 0 is the likelihood.
+    """
+
+    weight: float = 1.0
+    name: ClassVar[str] = "loss_augmented"
+    uses_loss: ClassVar[bool] = True
+    curvatures: ClassVar[tuple[str | None, ...] | None] = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.weight < np.inf:
+            raise ValueError(f"weight is {self.weight!r}: it must be 0 or more")
+
+    def bind(self, truth: Truth, loss: TaskLoss, n_jobs: int | None) -> Objective:
+        """For a loss that is a sum over positions."""
+        return AugmentedLikelihood(_costs(self, truth, loss), self.weight, n_jobs)
+
+
+@dataclass(frozen=True)
+class LossScaled:
+    """Every labelling's lead over the truth, scaled by its loss.
+
+    Parameters
+    ----------
+    longest : int
+        Instances of up to so many positions are summed exactly, at a cost cubic in their length;
+        where costs are whole numbers.
+    n_samples : int
+        Labellings that longer ones are sampled by.  ``history_`` tells how many instances there
+        are (``sampled_instances``) and their mean ``effective_sample_size``.
+    seed : int
+        Of the samples.
+    """
+
+    longest: int = 20
+    n_samples: int = 100
+    seed: int = 0
+    name: ClassVar[str] = "loss_scaled"
+    uses_loss: ClassVar[bool] = True
+    curvatures: ClassVar[tuple[str | None, ...] | None] = ("auto", None)
+
+    def __post_init__(self) -> None:
+        _check_whole("longest", self.longest, 0)
+        _check_whole("n_samples", self.n_samples, 1)
+        _check_whole("seed", self.seed, 0)
+
+    def bind(self, truth: Truth, loss: TaskLoss, n_jobs: int | None) -> Objective:
+        """For a loss that is a sum over positions."""
+        costs = _costs(self, truth, loss)
+        return loss_scaled(costs, self.longest, self.n_samples, self.seed, n_jobs)
+
+
+@dataclass(frozen=True)
+class ExpectedLoss:
+    """The loss of a labelling drawn from the model.
+
+    Parameters
+    ----------
+    candidates : "samples" or "kbest", optional
+        Where the loss is of whole labellings ("span_f1", "zero_one"): what it is averaged over;
+        None: samples.  For sums over positions the mean is exact, over all labellings.
+    n_candidates : int
+        How many of them, of each instance.
+    seed : int
+        Of the samples.
+    """
+
+    candidates: Source | None = None
+    n_candidates: int = 20
+    seed: int = 0
+    name: ClassVar[str] = "expected_loss"
+    uses_loss: ClassVar[bool] = True
+    curvatures: ClassVar[tuple[str | None, ...] | None] = None
+
+    def __post_init__(self) -> None:
+        _check_candidates(self)
+
+    def bind(self, truth: Truth, loss: TaskLoss, n_jobs: int | None) -> Objective:
+        """For either kind of loss."""
+        found = _either(self, truth, loss)
+        if isinstance(found, PositionCosts):
+            return ExpectedCost(found, n_jobs)
+        source: Source = self.candidates or "samples"
+        return ListedExpectedLoss(found, source, self.n_candidates, self.seed, n_jobs)
+
+
+@dataclass(frozen=True)
+class KL:
+    """The divergence of the model from a target that spreads by the loss, exp(-loss / T).
+
+    Parameters
+    ----------
+    temperature : float
+        T.  Towards 0 it is the likelihood; 0.2 gives a mistake exp(-5) of the truth's weight.
+    candidates, n_candidates, seed
+        As in `ExpectedLoss`: what the target spreads over where the loss is of whole labellings.
+    """
+
+    temperature: float = 0.2
+    candidates: Source | None = None
+    n_candidates: int = 20
+    seed: int = 0
+    name: ClassVar[str] = "kl"
+    uses_loss: ClassVar[bool] = True
+    curvatures: ClassVar[tuple[str | None, ...] | None] = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.temperature < np.inf:
+            raise ValueError(f"temperature is {self.temperature!r}: it must be above 0")
+        _check_candidates(self)
+
+    def bind(self, truth: Truth, loss: TaskLoss, n_jobs: int | None) -> Objective:
+        """For either kind of loss."""
+        found = _either(self, truth, loss)
+        if isinstance(found, PositionCosts):
+            return Divergence(found, self.temperature, n_jobs)
+        source: Source = self.candidates or "samples"
+        return ListedDivergence(
+            found, self.temperature, source, self.n_candidates, self.seed, n_jobs
+        )
+
+
+OPTIONS: dict[str, Any] = {
+    kind.name: kind
+    for kind in (Likely, Pseudo, Labelwise, LossAugmented, LossScaled, ExpectedLoss, KL)
+}
+
+
+def parse(objective: Any) -> ObjectiveOption:
+    """Read the estimators' argument ``objective``."""
+    if isinstance(objective, str) and objective in OPTIONS:
+        found: ObjectiveOption = OPTIONS[objective]()
+        return found
+    if not isinstance(objective, str | type) and callable(getattr(objective, "bind", None)):
+        return objective  # type: ignore[no-any-return]
+    choices = ", ".join(map(repr, OPTIONS))
+    raise ValueError(
+        f"objective is {objective!r}: choose one of {choices}, or one of crfx.objectives with "
+        "settings of its own, such as KL(temperature=0.1)"
+    )
+
+
+def to_plain(objective: Any) -> Any:
+    """As JSON has it: a name, or a dict of settings; a user's own is needed in training only."""
+    if isinstance(objective, str):
+        return objective
+    if type(objective) in OPTIONS.values():
+        return {"objective": objective.name, **asdict(objective)}
+    return Likely.name
+
+
+def from_plain(value: Any) -> Any:
+    """What `to_plain` wrote."""
+    if not isinstance(value, dict):
+        return value
+    settings = dict(value)
+    return OPTIONS[settings.pop("objective")](**settings)
+
+
+def _either(option: Any, truth: Truth, loss: TaskLoss) -> PositionCosts | WholeLosses:
+    found = task_losses.bound(loss, truth)
+    if isinstance(found, PositionCosts) and option.candidates is not None:
+        raise ValueError(
+            f"candidates is {option.candidates!r}, but this task_loss is a sum over positions, "
+            "exact over all labellings: leave candidates out"
+        )
+    return found
+
+
+def _costs(option: Any, truth: Truth, loss: TaskLoss) -> PositionCosts:
+    found = task_losses.bound(loss, truth)
+    if not isinstance(found, PositionCosts):
+        raise ValueError(
+            f'objective "{option.name}" needs a task_loss that is a sum over positions: "hamming" '
+            'or a CostMatrix; losses of whole labellings are for "expected_loss" and "kl"'
+        )
+    return found
+
+
+def _check_candidates(option: Any) -> None:
+    if option.candidates not in (None, "samples", "kbest"):
+        raise ValueError(
+            f'candidates is {option.candidates!r}: choose one of "samples", "kbest", or None'
+        )
+    _check_whole("n_candidates", option.n_candidates, 2)
+    _check_whole("seed", option.seed, 0)
+
+
+def _check_whole(name: str, value: Any, least: int) -> None:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < least:
+        raise ValueError(f"{name} is {value!r}: it must be a whole number of {least} or more")
