@@ -183,6 +183,13 @@ void softmax(Array<const S> scores, Array<S> p, Array<double> log_z, int n_threa
 }
 
 template <class S>
+double weighted_total(Array<const S> weight, Array<const S> score, int n_threads) {
+  nb::gil_scoped_release released;
+  return crfx::weighted_total(weight.data(), score.data(), static_cast<int64_t>(weight.size()),
+                              n_threads);
+}
+
+template <class S>
 crfx::Sparse<S> sparse_of(const Array<const int64_t>& starts, const Array<const int32_t>& indices,
                           const Maybe<const S>& values) {
   return {starts.data(), indices.data(), data_of(values),
@@ -275,6 +282,8 @@ void bind(nb::module_& m, const char* problem_name) {
         "Fills curvature with max(factor * gamma * p * (1 - p), least); no p stays above 1.");
   m.def("softmax", &softmax<S>, "scores"_a.noconvert(), "p"_a.noconvert(), "log_z"_a.noconvert(),
         "n_threads"_a, "Fills p (rows x K) and log_z (rows) with the softmax of every row.");
+  m.def("weighted_total", &weighted_total<S>, "weight"_a.noconvert(), "score"_a.noconvert(),
+        "n_threads"_a, "The sum of weight * score; a weight of 0 silences a score of -inf.");
   m.def("linear_scores", &linear_scores<S>, "starts"_a.noconvert(), "indices"_a.noconvert(),
         "values"_a.noconvert().none(), "weight_starts"_a.noconvert(), "outputs"_a.noconvert(),
         "weights"_a.noconvert(), "scores"_a.noconvert(), "n_threads"_a,

@@ -120,7 +120,8 @@ void expectation(const Problem<S>& p, const S* cost, const ExpectationOutputs<S>
   const Kernels<S>& kernel = kernels<S>();
   const Lifted<S> lifted(p, kernel, true);
   const int64_t size = sum_size(p, out.edge_output);
-  const Plan plan = make_plan(p, 1, size * 8);
+  const bool bundles = can_bundle(p) && out.edge_output != EdgeOutput::each;
+  const Plan plan = make_plan(p, bundles ? kernel.lanes : 1, size * 8);
   ChunkSums sums(plan.n_chunks(), size);
   run(p, plan, n_threads, [&](int64_t chunk, Workspace& work) {
     kernel.expectation(share_of(p, lifted, plan, chunk), cost, out, sums.of(chunk), work);

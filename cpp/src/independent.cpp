@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <vector>
 
 #include "crfx/parallel.hpp"
 
@@ -35,6 +37,22 @@ void softmax(const S* x, int64_t rows, int64_t n_labels, S* p, double* log_z, in
   });
 }
 
+template <class S>
+double weighted_total(const S* weight, const S* score, int64_t n, int n_threads) {
+  const int64_t n_chunks = (n + kEntriesPerChunk - 1) / kEntriesPerChunk;
+  std::vector<double> totals(static_cast<size_t>(n_chunks), 0.0);
+  for_chunks(n_chunks, n_threads, [&](int64_t chunk, Workspace&) {
+    const int64_t end = std::min(n, (chunk + 1) * kEntriesPerChunk);
+    double total = 0;
+    for (int64_t k = chunk * kEntriesPerChunk; k < end; ++k)
+      total += weight[k] != 0 ? static_cast<double>(weight[k]) * static_cast<double>(score[k]) : 0;
+    totals[static_cast<size_t>(chunk)] = total;
+  });
+  return std::accumulate(totals.begin(), totals.end(), 0.0);
+}
+
+template double weighted_total(const float*, const float*, int64_t, int);
+template double weighted_total(const double*, const double*, int64_t, int);
 template void softmax(const float*, int64_t, int64_t, float*, double*, int);
 template void softmax(const double*, int64_t, int64_t, double*, double*, int);
 

@@ -3,6 +3,7 @@
 #include "crfx/kernels.hpp"
 
 #include "crfx/bundle_best.hpp"
+#include "crfx/bundle_expectation.hpp"
 #include "crfx/bundle_sum.hpp"
 #include "crfx/dense_kernels.hpp"
 #include "crfx/exact.hpp"
@@ -190,17 +191,38 @@ bool expectation_alone(const Instance<S>& inst, const Share<S>& share, const S* 
 }
 
 template <class S>
+void expectation_instance(const Share<S>& share, int64_t index, bool narrow, const S* cost,
+                          const ExpectationOutputs<S>& out, double* edge_sum, Workspace& work) {
+  const Instance<S> inst(*share.problem, index);
+  out.value[index] = 0;
+  if (inst.n == 0) return;
+  with_fallback<S>(index, narrow, work, [&]<class P>(P) {
+    return expectation_alone<P>(inst, share, cost, out, edge_sum, work);
+  });
+}
+
+template <class S>
 void expectation(const Share<S>& share, const S* cost, const ExpectationOutputs<S>& out,
                  double* edge_sum, Workspace& work) {
+  Workspace kept;  // the sums outlive the units
+  Maybe<EdgeGradientSum<S>> edges;
   for (const Unit* unit = share.first; unit != share.last; ++unit) {
     check_unit(share, *unit);
-    const Instance<S> inst(*share.problem, share.instances[unit->begin]);
-    out.value[inst.index] = 0;
-    if (inst.n == 0) continue;
-    with_fallback<S>(inst.index, true, work, [&]<class P>(P) {
-      return expectation_alone<P>(inst, share, cost, out, edge_sum, work);
-    });
+    if (!unit->bundled) {
+      expectation_instance(share, share.instances[unit->begin], true, cost, out, edge_sum, work);
+      continue;
+    }
+    if (edge_sum && !edges.get())
+      edges.make(share.problem->n_labels, share.lifted->tables, edge_sum, kept);
+    work.reset();
+    const Bundle<S> bundle(*share.problem, share.instances + unit->begin, unit->count);
+    BundleExpectation<S> lanes(*share.problem, *share.lifted, bundle, work);
+    lanes.run(cost, out, edges.get());
+    for (int l = 0; l < unit->count; ++l)
+      if (!lanes.ok(l))
+        expectation_instance(share, bundle.index[l], false, cost, out, edge_sum, work);
   }
+  if (edges.get()) edges.get()->flush();
 }
 
 template <class S>

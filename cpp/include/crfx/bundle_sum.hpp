@@ -35,13 +35,15 @@ CRFX_INLINE Pack<S> shared_block(const S* coefficient, const Pack<S>* x, const P
 template <class S>
 class BundleSum {
  public:
+  // `keeps`: messages of all positions can be read after pass().
   BundleSum(const Problem<S>& p, const LiftedTables<S>& lifted, const Bundle<S>& bundle,
-            Workspace& work)
-      : p_(p), lifted_(lifted), bundle_(bundle), K_(p.n_labels), T_(bundle.longest) {
+            Workspace& work, bool keeps = false)
+      : p_(p), lifted_(lifted), bundle_(bundle), K_(p.n_labels), T_(bundle.longest), keeps_(keeps) {
     ahead_ = work.take<Pack<S>>(T_ * K_);
     below_ = work.take<Pack<S>>(T_ * K_);
     up_ = work.take<Pack<S>>(T_ * K_);
-    down_ = work.take<Pack<S>>(K_);
+    down_ = work.take<Pack<S>>(keeps ? T_ * K_ : K_);
+    inverse_ = work.take<Pack<S>>(keeps ? T_ : 1);
     scratch_ = work.take<Pack<S>>(3 * K_);
     away_ = work.take<Pack<S>>(T_);
     back_ = work.take<Pack<S>>(T_);
@@ -65,6 +67,25 @@ class BundleSum {
   }
   // Whether the lane's results stand; a lane without an instance does not count.
   bool ok(int l) const { return ok_[l] != 0; }
+
+  // The messages alone. Then the marginal of a label at t is down x below; with those of t - 1 it
+  // is ahead x table x below; up over inverse(t) is what below comes from.
+  void pass() {
+    for (int64_t t = T_ - 1; t >= 0; --t) step_back(t);
+    for (int64_t t = 0; t < T_; ++t) step_ahead(t, false, nullptr);
+  }
+  const Pack<S>* ahead(int64_t t) const { return ahead_ + t * K_; }
+  const Pack<S>* below(int64_t t) const { return below_ + t * K_; }
+  const Pack<S>* up(int64_t t) const { return up_ + t * K_; }
+  const Pack<S>* down(int64_t t) const { return down_ + (keeps_ ? t * K_ : 0); }
+  Pack<S> inverse(int64_t t) const { return inverse_[keeps_ ? t : 0]; }
+  Bits<S> all_ok() const { return ok_; }
+  void leave_out_failed() {
+    for (int64_t k = 0; k < T_ * K_; ++k) {
+      below_[k] = ok_ ? below_[k] : Pack<S>{};
+      ahead_[k] = ok_ ? ahead_[k] : Pack<S>{};
+    }
+  }
 
  private:
   static constexpr int lanes = Bundle<S>::lanes;
@@ -114,37 +135,39 @@ class BundleSum {
 
   void step_ahead(int64_t t, bool rates, S* node) {
     Pack<S>*own = ahead_ + t * K_, *below = below_ + t * K_;
+    Pack<S>* down = down_ + (keeps_ ? t * K_ : 0);
     const Bits<S> alive = bundle_.alive(t);
     if (t == 0)
-      for (int64_t k = 0; k < K_; ++k) down_[k] = splat(S(1));
+      for (int64_t k = 0; k < K_; ++k) down[k] = splat(S(1));
     else
       in_blocks(K_, [&]<int width>(int64_t k) {
-        combine_block<S, width>(lifted_.tables + k, own - K_, down_ + k, K_);
+        combine_block<S, width>(lifted_.tables + k, own - K_, down + k, K_);
       });
     Pack<S> norm{};
-    for (int64_t k = 0; k < K_; ++k) norm += down_[k] * below[k];
-    ok_ &= (held_mass(t) <= Lanes<S>::doubt * norm) | ~alive;
+    for (int64_t k = 0; k < K_; ++k) norm += down[k] * below[k];
+    ok_ &= (held_mass(t, down) <= Lanes<S>::doubt * norm) | ~alive;
     const Pack<S> inverse = alive ? S(1) / norm : Pack<S>{};
+    inverse_[keeps_ ? t : 0] = inverse;
     if (rates && t > 0) step_rates(t, inverse);
     Pack<S>* marginal = scratch_;
     for (int64_t k = 0; k < K_; ++k) {
       below[k] *= inverse;
-      marginal[k] = down_[k] * below[k];
-      own[k] *= down_[k];
+      marginal[k] = down[k] * below[k];
+      own[k] *= down[k];
     }
     if (node) scatter_rows(marginal, bundle_, t, K_, node);
     normalise(own, alive);
   }
 
   // As in Messages::doubtful: exactly where own scores were held, by a bound everywhere else.
-  CRFX_INLINE Pack<S> held_mass(int64_t t) const {
+  CRFX_INLINE Pack<S> held_mass(int64_t t, const Pack<S>* down) const {
     const Pack<S>*own = ahead_ + t * K_, *below = below_ + t * K_;
     const Pack<S>*left = own - K_, *up = up_ + t * K_;  // there for t > 0
     Pack<S> exact{}, inner{}, outer{}, messages{};
     for (int64_t k = 0; k < K_; ++k) {
-      exact += own[k] <= 2 * Lanes<S>::floor ? down_[k] * below[k] : Pack<S>{};
+      exact += own[k] <= 2 * Lanes<S>::floor ? down[k] * below[k] : Pack<S>{};
       inner += below[k];
-      messages += down_[k];
+      messages += down[k];
     }
     for (int64_t k = 0; t > 0 && k < K_; ++k) {
       outer += left[k];
@@ -177,12 +200,6 @@ class BundleSum {
     return smaller<Pack<S>>(larger<Pack<S>>(alpha, Pack<S>{}), splat(S(1)));
   }
 
-  void leave_out_failed() {
-    for (int64_t k = 0; k < T_ * K_; ++k) {
-      below_[k] = ok_ ? below_[k] : Pack<S>{};
-      ahead_[k] = ok_ ? ahead_[k] : Pack<S>{};
-    }
-  }
   Pack<S> weights(const SumOutputs<S>& out) const {
     Pack<S> w;
     for (int l = 0; l < lanes; ++l)
@@ -234,7 +251,8 @@ class BundleSum {
   const LiftedTables<S>& lifted_;
   const Bundle<S>& bundle_;
   int64_t K_, T_;
-  Pack<S>*ahead_, *below_, *up_, *down_, *scratch_, *away_, *back_, *edge_gamma_;
+  bool keeps_;
+  Pack<S>*ahead_, *below_, *up_, *down_, *inverse_, *scratch_, *away_, *back_, *edge_gamma_;
   Bits<S> ok_, exponents_;
   double shift_[lanes];
 };

@@ -11,4 +11,9 @@ namespace crfx {
 template <class S>
 void softmax(const S* x, int64_t rows, int64_t n_labels, S* p, double* log_z, int n_threads);
 
+// The sum of weight x score in float64; what has no weight may be -inf. Chunks do not depend on
+// threads.
+template <class S>
+double weighted_total(const S* weight, const S* score, int64_t n, int n_threads);
+
 }  // namespace crfx

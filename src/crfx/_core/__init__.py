@@ -31,6 +31,7 @@ from crfx._core._native import (
     sample,
     softmax,
     sum_product,
+    weighted_total,
 )
 
 __all__ = [
@@ -61,4 +62,5 @@ __all__ = [
     "sample",
     "softmax",
     "sum_product",
+    "weighted_total",
 ]

@@ -68,6 +68,13 @@ def softmax(scores: Annotated[NDArray[numpy.float64], dict(order='C', device='cp
     """Fills p (rows x K) and log_z (rows) with the softmax of every row."""
 
 @overload
+def weighted_total(weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], score: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], n_threads: int) -> float: ...
+
+@overload
+def weighted_total(weight: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], score: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], n_threads: int) -> float:
+    """The sum of weight * score; a weight of 0 silences a score of -inf."""
+
+@overload
 def linear_scores(starts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, weight_starts: Annotated[NDArray[numpy.int64], dict(order='C', device='cpu', writable=False)], outputs: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], scores: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], n_threads: int) -> None: ...
 
 @overload

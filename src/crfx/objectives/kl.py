@@ -47,7 +47,7 @@ class Divergence(Likelihood):
         """Evaluate at a problem's scores."""
         if self.q.dtype != problem.scores.dtype or self.target is self.truth:
             self.q = self.q.astype(problem.scores.dtype)
-            self.target = SoftTarget(self.truth, self.q)
+            self.target = SoftTarget(self.truth, self.q, self.n_jobs)
         found = super().evaluate(problem, parts, curvature)
         return Evaluation(
             found.value - self._entropy, found.gradient, found.curvature, found.mean_gamma

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
+import numpy as np
+
 from crfx.inference.problem import Problem
 from crfx.objectives.base import Evaluation, PartName
 from crfx.objectives.curvature import Curvature
 from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.task_loss import PositionCosts
+from crfx.scores import FloatArray
 
 
 class AugmentedLikelihood:
@@ -26,13 +29,16 @@ class AugmentedLikelihood:
     def __init__(self, costs: PositionCosts, weight: float, n_jobs: int | None = None) -> None:
         self.costs, self.weight = costs, weight
         self._likelihood = Likelihood(costs.truth, n_jobs)
+        self._shift: FloatArray | None = None
 
     def evaluate(
         self, problem: Problem, parts: Sequence[PartName], curvature: Curvature | None = None
     ) -> Evaluation:
         """Evaluate at a problem's scores."""
-        dtype = problem.scores.dtype
-        node = self.costs.kept_by_row(dtype) * dtype.type(self.weight)
-        node += problem.scores.node
+        scores = problem.scores
+        if self._shift is None or self._shift.dtype != scores.dtype:
+            self._shift = scores.dtype.type(self.weight) * self.costs.by_row(scores.dtype)
+            self._shifted = np.empty_like(scores.node)  # kept: fresh memory costs more than sums
+        node = np.add(scores.node, self._shift, out=self._shifted)
         augmented = replace(problem, scores=replace(problem.scores, node=node))
         return self._likelihood.evaluate(augmented, parts, curvature)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from crfx import _core
+from crfx.inference.native import thread_count
 from crfx.objectives.truth import ScoreName, Truth
 from crfx.scores import FloatArray, IntArray, Sharing, table_index
 
@@ -28,6 +29,7 @@ class SoftTarget:
 
     truth: Truth
     q: FloatArray
+    n_jobs: int | None = None
     _totals: dict[tuple[ScoreName, tuple[int, ...]], Array64] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -35,10 +37,15 @@ class SoftTarget:
     def score(self, name: ScoreName, scores: FloatArray, sharing: Sharing) -> float:
         """Expected under q, weights counted."""
         if name == "node":
-            return _sum_of_products(self._weighed_q, scores)
+            return self._expected(self._weighed_q, scores)
         if name == "edge" and sharing == "each":
-            return sum(_sum_of_products(q, scores[rows]) for rows, q in self._edges())
-        return _sum_of_products(self._total(name, scores.shape), scores)
+            return sum(self._expected(q, scores[rows]) for rows, q in self._edges())
+        return self._expected(self._total(name, scores.shape), scores)
+
+    def _expected(self, weights: FloatArray, scores: FloatArray) -> float:
+        """In float64; what has no weight may be forbidden."""
+        as_scores = weights.astype(scores.dtype, copy=False)
+        return _core.weighted_total(as_scores, scores, thread_count(self.n_jobs))
 
     def subtract_from(self, name: ScoreName, expected: FloatArray, sharing: Sharing) -> None:
         """Expected counts minus those of q, in place."""
@@ -88,9 +95,3 @@ class SoftTarget:
     def _weighed_rows(self, rows: IntArray) -> Array64:
         weights, q = self.truth.row_weights, self.q[rows].astype(np.float64)
         return q if weights is None else q * weights[rows, None]
-
-
-def _sum_of_products(weights: FloatArray, scores: Any) -> float:
-    """In float64; what has no weight may be forbidden."""
-    products = np.multiply(weights, scores, where=weights != 0, out=np.zeros_like(weights))
-    return float(products.sum(dtype=np.float64))

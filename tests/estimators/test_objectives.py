@@ -1,0 +1,209 @@
+"""The arguments ``objective`` and ``task_loss``, for every labelling estimator."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from crfx import GBCRF, HiddenUnitCRF, LinearCRF, TreeCRF, load
+from crfx.objectives import (
+    KL,
+    CostMatrix,
+    ExpectedLoss,
+    Hamming,
+    LossAugmented,
+    LossScaled,
+    SpanF1,
+)
+
+ESTIMATORS = {
+    "gbcrf": lambda **a: GBCRF(n_estimators=8, max_depth=2, random_state=0, **a),
+    "treecrf": lambda **a: TreeCRF(8, max_leaves=4, learning_rate=0.5, random_state=0, **a),
+    "linear": lambda **a: LinearCRF(l2=0.1, **a),
+    "linear sgd": lambda **a: LinearCRF(trainer="sgd", l2=0.1, sweeps=8, random_state=0, **a),
+    "hidden": lambda **a: HiddenUnitCRF(4, "lbfgs", skip=True, random_state=0, **a),
+    "hidden sgd": lambda **a: HiddenUnitCRF(
+        4, "sgd", sweeps=8, step=0.1, skip=True, random_state=0, **a
+    ),
+}
+OBJECTIVES = {
+    "pseudo_likelihood": {"objective": "pseudo_likelihood"},
+    "labelwise_likelihood": {"objective": "labelwise_likelihood"},
+    "loss_augmented": {"objective": LossAugmented(0.5)},
+    "loss_scaled": {"objective": LossScaled()},
+    "expected_loss": {"objective": "expected_loss"},
+    "kl": {"objective": KL(0.2)},
+    "weighted": {"objective": "loss_augmented", "task_loss": Hamming({"B-X": 2.0})},
+    "matrix": {"objective": "kl", "task_loss": CostMatrix(0.5 - 0.5 * np.eye(3))},
+    "span": {"objective": ExpectedLoss("kbest", 5), "task_loss": "span_f1"},
+}
+
+
+def task(n=30, seed=0):
+    """Labels that features tell with noise, and neighbours help to tell."""
+    random = np.random.default_rng(seed)
+    X, y = [], []
+    for _ in range(n):
+        length = random.integers(2, 9)
+        codes = [int(random.integers(3))]
+        for _ in range(length - 1):
+            codes.append(codes[-1] if random.random() < 0.6 else int(random.integers(3)))
+        X.append(np.eye(3)[codes] + random.normal(0, 0.5, (length, 3)))
+        y.append([("B-X", "I-X", "O")[code] for code in codes])
+    return X, y
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_every_estimator_lowers_every_objective(kind, objective):
+    X, y = task()
+    crf = ESTIMATORS[kind](**OBJECTIVES[objective]).fit(X, y)
+    values = crf.history_["objective"]
+    # The first rounds of TreeCRF are of another objective.
+    first = 3 if kind == "treecrf" else 0
+    assert values[-1] < values[first]
+    assert crf.score(X, y) > 0.6
+    again = clone(crf).fit(X, y)
+    assert again.history_["objective"] == values
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_another_objective_is_another_model(objective):
+    X, y = task()
+    plain, other = LinearCRF(l2=0.1).fit(X, y), LinearCRF(l2=0.1, **OBJECTIVES[objective]).fit(X, y)
+    assert np.abs(plain.coef_ - other.coef_).max() > 1e-2
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_boosting_never_raises_an_objective(objective):
+    """Steps are halved where curvature is borrowed; estimates by lists are compared as they are."""
+    X, y = task()
+    crf = GBCRF(n_estimators=15, learning_rate=1.0, max_depth=3, random_state=0,
+                **OBJECTIVES[objective]).fit(X, y)  # fmt: skip
+    values = crf.history_["objective"]
+    assert all(b <= a + 1e-3 for a, b in pairwise(values))
+
+
+def test_history_tells_what_was_sampled():
+    X, y = task()
+    n_long = sum(len(own) > 6 for own in y)
+    for crf in (ESTIMATORS["gbcrf"], ESTIMATORS["linear"], ESTIMATORS["hidden sgd"]):
+        history = crf(objective=LossScaled(longest=6, n_samples=30)).fit(X, y).history_
+        assert history["sampled_instances"] == [n_long] * len(history["objective"])
+        assert all(0 < size <= 32 for size in history["effective_sample_size"])
+    assert "sampled_instances" not in ESTIMATORS["linear"]().fit(X, y).history_
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+@pytest.mark.parametrize("objective", ["loss_scaled", "weighted", "matrix", "span"])
+def test_files_keep_the_objective(kind, objective, tmp_path):
+    X, y = task()
+    crf = ESTIMATORS[kind](**OBJECTIVES[objective]).fit(X, y)
+    crf.save(tmp_path / "model.crfx")
+    loaded = load(tmp_path / "model.crfx")
+    given = OBJECTIVES[objective]
+    assert loaded.objective == given["objective"]
+    if isinstance(given.get("task_loss"), CostMatrix):
+        np.testing.assert_array_equal(loaded.task_loss.matrix, given["task_loss"].matrix)
+    else:
+        assert loaded.task_loss == given.get("task_loss")
+    for a, b in zip(crf.predict(X), loaded.predict(X), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("kind", ["gbcrf", "treecrf", "hidden sgd"])
+def test_going_on_is_one_longer_run(kind):
+    X, y = task()
+    given = OBJECTIVES["kl"]
+    name = "sweeps" if "hidden" in kind else "n_estimators"
+    half = ESTIMATORS[kind](**given).set_params(**{name: 4}).fit(X, y)
+    on = ESTIMATORS[kind](**given).set_params(**{name: 4}).fit(X, y, init_model=half)
+    whole = ESTIMATORS[kind](**given).set_params(**{name: 8})
+    if "hidden" in kind:
+        half.burn_in = on.burn_in = whole.burn_in = 0
+        half.fit(X, y)
+        on.fit(X, y, init_model=half)
+    whole.fit(X, y)
+    for a, b in zip(on.predict_marginals(X), whole.predict_marginals(X), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_the_loss_of_an_eval_set_is_the_objective():
+    X, y = task()
+    crf = LinearCRF(l2=0.1, objective="expected_loss").fit(X, y, eval_set=(X, y))
+    marginals = np.concatenate(crf.predict_marginals(X))
+    codes = np.searchsorted(crf.classes_, np.concatenate(y))
+    wrong = 1 - marginals[np.arange(len(codes)), codes]
+    assert crf.history_["eval_metric"][-1] == pytest.approx(wrong.mean(), rel=1e-4)
+
+
+def test_costs_change_what_is_predicted():
+    """Missing a B costs twenty times as much as any other mistake."""
+    X, y = task(80)
+
+    def missed(crf):
+        found = np.concatenate(crf.fit(X, y).predict(X))
+        return int(((np.concatenate(y) == "B-X") & (found != "B-X")).sum())
+
+    costly = Hamming(weights={"B-X": 20.0})
+    plain = missed(LinearCRF(l2=0.1))
+    assert missed(LinearCRF(l2=0.1, objective="loss_augmented", task_loss=costly)) < plain
+
+
+def test_unknown_labels():
+    X, y = task()
+    y[0][0] = None
+    for objective in ("labelwise_likelihood", "expected_loss", "loss_augmented"):
+        LinearCRF(objective=objective).fit(X, y)
+    for objective in ("kl", "loss_scaled"):
+        with pytest.raises(ValueError, match=r"instance 0, position 0: .* needs every label"):
+            LinearCRF(objective=objective).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"objective": "hinge"}, "objective is 'hinge': choose one of"),
+        ({"objective": KL}, "objective is <class"),
+        ({"task_loss": "hamming"}, "objective 'likelihood' knows no task loss"),
+        ({"objective": "kl", "task_loss": "f1"}, "task_loss is 'f1': choose one of"),
+        ({"objective": "loss_scaled", "task_loss": "span_f1"}, "a sum over positions"),
+        ({"objective": "loss_augmented", "task_loss": SpanF1()}, "a sum over positions"),
+        ({"objective": KL(candidates="kbest")}, "leave candidates out"),
+        ({"objective": "kl", "task_loss": CostMatrix(np.zeros((2, 2)))}, "must be .3, 3."),
+        ({"objective": "kl", "task_loss": CostMatrix(np.ones((3, 3)))}, "right label .* cost 0"),
+        ({"objective": "kl", "task_loss": CostMatrix(-np.ones((3, 3)))}, "finite and 0 or more"),
+        ({"objective": "kl", "task_loss": Hamming({"Z": 1.0})}, "'Z', a label that y has not"),
+        ({"objective": "kl", "task_loss": Hamming({"O": -1.0})}, "weight of 'O' is -1.0"),
+        ({"objective": "kl", "trainer": "perceptron"}, "has a loss of its own"),
+        ({"objective": "kl", "feature_induction": 2}, "feature_induction is for the likelihood"),
+    ],
+)
+def test_mistakes(arguments, message):
+    X, y = task(5)
+    with pytest.raises(ValueError, match=message):
+        LinearCRF(**arguments).fit(X, y)
+
+
+def test_loss_scaled_has_a_curvature_of_its_own():
+    X, y = task(5)
+    with pytest.raises(ValueError, match=r"curvature is 'mixing', .* has one of its own"):
+        GBCRF(objective="loss_scaled", curvature="mixing").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: KL(0.0), "temperature is 0.0: it must be above 0"),
+        (lambda: KL(float("nan")), "temperature is nan"),
+        (lambda: LossAugmented(-1.0), "weight is -1.0"),
+        (lambda: LossScaled(longest=-1), "longest is -1"),
+        (lambda: LossScaled(n_samples=0), "n_samples is 0"),
+        (lambda: ExpectedLoss("all"), "candidates is 'all'"),
+        (lambda: ExpectedLoss(n_candidates=1), "n_candidates is 1"),
+    ],
+)
+def test_mistakes_in_settings(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
