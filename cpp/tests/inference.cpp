@@ -102,6 +102,28 @@ void check_best(const crfx::Problem<S>& p) {
   }
 }
 
+// Sums over edges, for which chains may run side by side, against one table per edge.
+template <class S>
+void check_summed_expectation(const crfx::Problem<S>& p, const std::vector<S>& cost,
+                              const crfx::ExpectationOutputs<S>& each) {
+  const int64_t size = p.table_size();
+  const int64_t n_tables = p.sharing == crfx::Sharing::typed ? p.n_tables : 1;
+  std::vector<double> value(p.n_instances), sum(n_tables * size), expected(sum.size());
+  std::vector<S> node(cost.size());
+  crfx::ExpectationOutputs<S> out;
+  out.value = value.data();
+  out.node = node.data();
+  out.edge_sum = sum.data();
+  out.edge_output = EdgeOutput::sum;
+  crfx::expectation(p, cost.data(), out, 2);
+  for (int64_t row = 0; row < p.n_rows(); ++row)
+    for (int64_t k = 0; k < size; ++k)
+      expected[(n_tables > 1 ? p.edge_types[row] : 0) * size + k] += each.edge[row * size + k];
+  for (int64_t i = 0; i < p.n_instances; ++i) CHECK_CLOSE(value[i], each.value[i], kTolerance<S>);
+  for (size_t k = 0; k < node.size(); ++k) CHECK_CLOSE(node[k], each.node[k], kTolerance<S>);
+  for (size_t k = 0; k < sum.size(); ++k) CHECK_CLOSE(sum[k], expected[k], 10 * kTolerance<S>);
+}
+
 template <class S>
 void check_expectation(const crfx::Problem<S>& p) {
   std::mt19937 random(1);
@@ -115,6 +137,7 @@ void check_expectation(const crfx::Problem<S>& p) {
   out.edge = edge.data();
   out.edge_output = EdgeOutput::each;
   crfx::expectation(p, cost.data(), out, 1);
+  check_summed_expectation(p, cost, out);
   for (int64_t i = 0; i < p.n_instances; ++i) {
     double log_z;
     auto all = enumerate(p, i, &log_z);
@@ -244,6 +267,8 @@ TEST(bundles_of_many_lengths) {
     check_sums(make<float>(spec).view);
     check_sums(make<double>(spec).view);
     check_best(make<float>(spec).view);
+    check_expectation(make<float>(spec).view);
+    check_expectation(make<double>(spec).view);
   }
 }
 
