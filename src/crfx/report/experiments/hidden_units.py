@@ -47,8 +47,8 @@ def run(task: Task) -> Outcome:
 
 
 def _parts(task: Task, data: str) -> tuple[Part, Part]:
-    if data in _FOLDED:
-        whole, folds = _FOLDED[data]()
+    if data in FOLDED:
+        whole, folds = FOLDED[data]()
         if task.unit in ocr.HALVES:
             *first, judged = ocr.HALVES[task.unit]
             return tuple(  # type: ignore[return-value]
@@ -90,7 +90,7 @@ def _cb513() -> tuple[Part, NDArray[np.int64]]:
     return Part(list(X), list(data.q3)), data.folds
 
 
-_FOLDED: dict[str, Callable[[], tuple[Part, NDArray[np.int64]]]] = {
+FOLDED: dict[str, Callable[[], tuple[Part, NDArray[np.int64]]]] = {
     "ocr": _ocr,
     "faq": _faq,
     "cb513": _cb513,

@@ -59,7 +59,13 @@ class Part:
         return {name: value for name, value in named.items() if value is not None}
 
 
-def fit(task: Task, train: Part, validation: Part | None = None, kind: Any = None) -> Any:
+def fit(
+    task: Task,
+    train: Part,
+    validation: Part | None = None,
+    kind: Any = None,
+    init_model: Any = None,
+) -> Any:
     """Train the estimator that the settings name, by default a GBCRF.
 
     `validation` is watched, for early stopping or for curves. Figures taken on it are no test: a
@@ -75,7 +81,9 @@ def fit(task: Task, train: Part, validation: Part | None = None, kind: Any = Non
     watched = None
     if validation is not None:
         watched = {"X": validation.X, "y": validation.y, **validation.structure}
-    return kind(**settings).fit(train.X, train.y, **train.structure, eval_set=watched)
+    return kind(**settings).fit(
+        train.X, train.y, **train.structure, eval_set=watched, init_model=init_model
+    )
 
 
 def _estimator(name: str) -> Any:
