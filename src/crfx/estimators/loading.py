@@ -96,8 +96,12 @@ def _unpack(contents: Contents) -> Any:
     arguments = dict(values["arguments"])
     if isinstance(arguments.get("feature_induction"), dict):
         arguments["feature_induction"] = FeatureInduction(**arguments["feature_induction"])
-    arguments["objective"] = options.from_plain(arguments.get("objective", "likelihood"))
-    arguments["task_loss"] = task_loss.from_plain(arguments.get("task_loss"))
+    for name, read_plain in (
+        ("objective", options.from_plain),
+        ("task_loss", task_loss.from_plain),
+    ):
+        if name in arguments:  # files of the first days have neither
+            arguments[name] = read_plain(arguments[name])
     if isinstance(arguments.get("window"), list):  # JSON has no tuples
         arguments["window"] = tuple(arguments["window"])
     estimator = CLASSES[values["class"]](**arguments)
@@ -138,8 +142,9 @@ def _plain_arguments(estimator: Any) -> dict[str, Any]:
         arguments["eval_metric"] = "loss"  # a function; needed in training only
     if isinstance(arguments.get("feature_induction"), FeatureInduction):
         arguments["feature_induction"] = asdict(arguments["feature_induction"])
-    arguments["objective"] = options.to_plain(arguments["objective"])
-    arguments["task_loss"] = task_loss.to_plain(arguments["task_loss"])
+    for name, plain in (("objective", options.to_plain), ("task_loss", task_loss.to_plain)):
+        if name in arguments:
+            arguments[name] = plain(arguments[name])
     state = arguments.get("random_state")
     if state is not None and not isinstance(state, int | np.integer):
         arguments["random_state"] = None  # a generator; needed in training only
