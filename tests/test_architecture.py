@@ -24,7 +24,7 @@ FLOORS = (
     ("potentials", "objectives"),
     ("inference",),
     ("structures", "batch"),
-    ("scores", "metrics", "features"),
+    ("scores", "metrics", "ndcg", "features"),
     ("_core",),
 )
 ORDER = [part for floor in FLOORS for part in floor]
