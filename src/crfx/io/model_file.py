@@ -13,16 +13,16 @@ import math
 import os
 import re
 import struct
-import tempfile
 import zipfile
 import zlib
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+
+from crfx.io.whole_file import whole_file
 
 FORMAT_VERSION = 1
 _MANIFEST = "model.json"
@@ -56,22 +56,8 @@ class Contents:
 
 def write(path: str | os.PathLike[str], contents: Contents) -> None:
     """Write a model file, whole or not at all."""
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"there is no folder {target.parent} to write {target.name} in")
-    if target.is_dir():
-        raise IsADirectoryError(f"{target} is a folder: name a file in it")
-    handle, name = tempfile.mkstemp(dir=target.parent or ".", prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            _write(file, contents)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with whole_file(path) as file:
+        _write(file, contents)
 
 
 def _write(file: Any, contents: Contents) -> None:
@@ -84,12 +70,6 @@ def _write(file: Any, contents: Contents) -> None:
             archive.writestr(f"{name}.npy", buffer.getvalue())
         for name, blob in contents.blobs.items():
             archive.writestr(f"{name}.ubj", blob)
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
 
 
 def read(path: str | os.PathLike[str]) -> Contents:

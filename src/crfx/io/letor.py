@@ -1,0 +1,266 @@
+"""Files of LETOR and SVMlight for ranking: a document a line, those of a query one after another.
+
+::
+
+    2 qid:10032 1:0.056537 2:0.000000 ... 46:0.076923 #docid = GX029-35-5894638 inc = 0.0119
+
+Relevance (0 or more), query, features numbered from 1 and rising, a comment.  A feature that a
+line leaves out is 0.  Files are read a block at a time by scikit-learn's parser, some 10 MB a
+second, `.gz` too; only where a block has a mistake are its lines looked at one by one.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import math
+import os
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx.io.whole_file import whole_file
+
+_BLOCK_BYTES = 1 << 24
+_ROWS_AT_ONCE = 4096
+_LARGEST = float(np.finfo(np.float32).max)
+_DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Rankings:
+    """Documents of one query after another: what `RankingCRF.fit` takes, and more.
+
+    ``X`` (documents, features), ``relevance`` (documents,), ``group`` (queries,) how many documents
+    each query has, ``query_ids`` (queries,) its number; ``comments`` (documents,), where asked for.
+    """
+
+    X: npt.NDArray[np.float32]
+    relevance: npt.NDArray[np.float64]
+    group: Integers
+    query_ids: Integers
+    comments: list[str] | None = None
+
+
+class _Block(NamedTuple):
+    X: Any  # CSR
+    relevance: npt.NDArray[np.float64]
+    query_ids: Integers  # of every line
+    comments: list[str]
+
+
+def read(
+    path: str | os.PathLike[str], *, n_features: int | None = None, comments: bool = False
+) -> Rankings:
+    """Read a file; a mistake is told with its line.
+
+    ``n_features`` is the width of ``X``, by default the greatest number in the file.
+    """
+    blocks = []
+    with _opened(path) as file:
+        try:
+            for first_line, text in _blocks(file):
+                blocks.append(_parsed(text, f"{os.fspath(path)}, line", first_line, comments))
+        except _DAMAGED as error:
+            raise ValueError(f"{os.fspath(path)} cannot be decompressed: {error}") from None
+    lines = np.concatenate([np.zeros(0, np.int64), *(block.query_ids for block in blocks)])
+    if not len(lines):
+        raise ValueError(f"{os.fspath(path)} has no documents: one a line, 'RELEVANCE qid:ID 1:…'")
+    starts = np.flatnonzero(np.r_[True, lines[1:] != lines[:-1]])
+    _check_adjacent(path, lines[starts], starts)
+    return Rankings(
+        X=_stacked(path, [block.X for block in blocks], n_features),
+        relevance=np.concatenate([block.relevance for block in blocks]),
+        group=np.diff(np.r_[starts, len(lines)]),
+        query_ids=lines[starts],
+        comments=[text for block in blocks for text in block.comments] if comments else None,
+    )
+
+
+def join(parts: Sequence[Rankings]) -> Rankings:
+    """One part after another, as if their files had been put together; widths are made equal."""
+    if not parts:
+        raise ValueError("there are no parts to join: one or more")
+    ids = np.concatenate([part.query_ids for part in parts])
+    numbers, counts = np.unique(ids, return_counts=True)
+    if (counts > 1).any():
+        raise ValueError(f"query {numbers[counts > 1][0]} is in two of the parts")
+    width = max(part.X.shape[1] for part in parts)
+    told = [part.comments for part in parts if part.comments is not None]
+    return Rankings(
+        X=np.concatenate([_widened(part.X, width) for part in parts]),
+        relevance=np.concatenate([part.relevance for part in parts]),
+        group=np.concatenate([part.group for part in parts]),
+        query_ids=ids,
+        comments=[text for each in told for text in each] if len(told) == len(parts) else None,
+    )
+
+
+def write(path: str | os.PathLike[str], rankings: Rankings) -> None:
+    """Write a file whole or not at all; `.gz` is compressed.  Reading it gives the same numbers."""
+    _check_writable(rankings)
+    with whole_file(path) as file:
+        if os.fspath(path).endswith(".gz"):
+            with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) as packed:
+                packed.writelines(_lines(rankings))
+        else:
+            file.writelines(_lines(rankings))
+
+
+def _opened(path: str | os.PathLike[str]) -> IO[bytes]:
+    if os.fspath(path).endswith(".gz"):
+        return gzip.open(path, "rb")  # type: ignore[return-value]
+    return open(path, "rb")
+
+
+def _blocks(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Whole lines of some megabytes, each time with the number of the first."""
+    line, rest = 1, b""
+    while piece := file.read(_BLOCK_BYTES):
+        head, newline, tail = piece.rpartition(b"\n")
+        if not newline:
+            rest += tail
+            continue
+        text = rest + head + newline
+        yield line, text
+        line, rest = line + text.count(b"\n"), tail
+    if rest:
+        yield line, rest
+
+
+def _parsed(text: bytes, place: str, first_line: int, comments: bool) -> _Block:
+    from sklearn.datasets import load_svmlight_file
+
+    try:
+        X, relevance, query_ids = load_svmlight_file(
+            io.BytesIO(text), dtype=np.float32, zero_based=False, query_id=True
+        )
+        wrong = "documents without a query" if len(query_ids) != len(relevance) else ""
+    except (ValueError, OverflowError) as error:
+        wrong = str(error)
+    if wrong or not ((relevance >= 0) & (relevance < np.inf)).all() or not _finite(X):
+        for number, line in enumerate(text.splitlines(), first_line):
+            if mistake := _mistake(line):
+                raise ValueError(f"{place} {number}: {mistake}")
+        raise ValueError(f"{place}s from {first_line} on: {wrong or 'not finite'}")
+    told = []
+    if comments:
+        documents = (line for line in text.splitlines() if line.partition(b"#")[0].strip())
+        told = [line.partition(b"#")[2].strip().decode("utf-8", "replace") for line in documents]
+    return _Block(X, relevance.astype(np.float64), query_ids.astype(np.int64), told)
+
+
+def _finite(X: Any) -> bool:
+    return bool(np.isfinite(X.data).all())
+
+
+def _mistake(line: bytes) -> str:
+    """What is wrong with a line, in words; empty where nothing is."""
+    label, *rest = line.partition(b"#")[0].decode("utf-8", "replace").split() or [""]
+    if not label:
+        return ""
+    relevance = _number(label)
+    if relevance is None or not 0 <= relevance < math.inf:
+        return f"relevance is {label!r}: it must be a number of 0 or more"
+    if not rest or not rest[0].startswith("qid:"):
+        return "there is no query: write qid:NUMBER after the relevance"
+    if not _is_whole(rest[0][4:]):
+        return f"query is {rest[0][4:]!r}: it must be a whole number"
+    before = 0
+    for pair in rest[1:]:
+        number, colon, value = pair.partition(":")
+        if not colon or not _is_whole(number) or int(number) < 1:
+            return f"{pair!r} is no feature: write NUMBER:VALUE, numbers from 1 on"
+        if int(number) <= before:
+            return f"feature {number} comes after feature {before}: numbers must rise"
+        found = _number(value)
+        if found is None or not abs(found) <= _LARGEST:
+            return f"feature {number} is {value!r}: it must be a number (32 bits)"
+        before = int(number)
+    return ""
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _is_whole(text: str) -> bool:
+    return text.removeprefix("-").isdecimal() and abs(int(text)) < 1 << 62
+
+
+def _check_adjacent(path: str | os.PathLike[str], runs: Integers, starts: Integers) -> None:
+    """Raise where a query comes back after another; only then is the file read again."""
+    _, first = np.unique(runs, return_index=True)
+    again = np.setdiff1d(np.arange(len(runs)), first)
+    if not len(again):
+        return
+    document = int(starts[again[0]])
+    with _opened(path) as file:
+        lines = (number for number, line in enumerate(file, 1) if line.partition(b"#")[0].strip())
+        line = next(number for count, number in enumerate(lines) if count == document)
+    raise ValueError(
+        f"{os.fspath(path)}, line {line}: query {runs[again[0]]} comes back after others: lines "
+        "of a query must be adjacent, sort the file by query"
+    )
+
+
+def _stacked(
+    path: str | os.PathLike[str], blocks: list[Any], n_features: int | None
+) -> npt.NDArray[np.float32]:
+    # The width of a parsed block is the greatest number in it.
+    found = max(block.shape[1] for block in blocks)
+    width = found if n_features is None else n_features
+    if found > width:
+        raise ValueError(f"{os.fspath(path)} has a feature {found}: there may be {width}")
+    X = np.zeros((sum(block.shape[0] for block in blocks), width), np.float32)
+    row = 0
+    for block in blocks:
+        X[row : row + block.shape[0], : block.shape[1]] = block.toarray()
+        row += block.shape[0]
+    return X
+
+
+def _widened(X: npt.NDArray[np.float32], width: int) -> npt.NDArray[np.float32]:
+    return np.pad(X, ((0, 0), (0, width - X.shape[1])))
+
+
+def _check_writable(rankings: Rankings) -> None:
+    n_documents = len(rankings.X)
+    comments = rankings.comments
+    if rankings.group.sum() != n_documents or len(rankings.group) != len(rankings.query_ids):
+        raise ValueError(
+            f"{len(rankings.group)} groups of {rankings.group.sum()} documents in all, "
+            f"{len(rankings.query_ids)} query_ids and {n_documents} rows of X do not fit together"
+        )
+    if len(rankings.relevance) != n_documents or len(comments or rankings.X) != n_documents:
+        raise ValueError(f"relevance and comments must have one entry for {n_documents} documents")
+    if len(np.unique(rankings.query_ids)) != len(rankings.query_ids):
+        raise ValueError("query_ids has a number twice: every query needs its own")
+    if not (np.isfinite(rankings.X).all() and (rankings.relevance >= 0).all()):
+        raise ValueError("X must be finite and relevance 0 or more")
+    if any("\n" in text or "\r" in text for text in comments or ()):
+        raise ValueError("a comment has more than one line")
+
+
+def _lines(rankings: Rankings) -> Iterator[bytes]:
+    ids = np.repeat(rankings.query_ids, rankings.group)
+    for begin in range(0, len(ids), _ROWS_AT_ONCE):
+        rows = slice(begin, begin + _ROWS_AT_ONCE)
+        # Text of NumPy: the fewest digits that give the same number back.
+        texts = rankings.X[rows].astype(np.str_).tolist()
+        levels = (f"{level:.17g}" for level in rankings.relevance[rows].tolist())
+        for row, (level, query, values) in enumerate(
+            zip(levels, ids[rows].tolist(), texts, strict=True), begin
+        ):
+            pairs = " ".join(f"{number}:{value}" for number, value in enumerate(values, 1))
+            comment = f" #{rankings.comments[row]}" if rankings.comments else ""
+            yield f"{level} qid:{query} {pairs}{comment}\n".encode()
