@@ -11,6 +11,8 @@ from crfx.datasets.conll2003 import Conll2003, Conll2003Split, Conll2003Token, l
 from crfx.datasets.digit_strings import DigitStrings, load_digit_strings
 from crfx.datasets.faq import Faq, load_faq
 from crfx.datasets.jpred4 import JPred4, load_jpred4
+from crfx.datasets.mq2007 import load_mq2007
+from crfx.datasets.mq2008 import MillionQuery, RankingFold, load_mq2008
 from crfx.datasets.ocr import Ocr, load_ocr
 from crfx.datasets.qian_sejnowski import QianSejnowski, QianSejnowskiSplit, load_qian_sejnowski
 from crfx.datasets.sst import Sst, SstSplit, load_sst
@@ -30,9 +32,11 @@ __all__ = [
     "DigitStrings",
     "Faq",
     "JPred4",
+    "MillionQuery",
     "Ocr",
     "QianSejnowski",
     "QianSejnowskiSplit",
+    "RankingFold",
     "Sst",
     "SstSplit",
     "TreebankSample",
@@ -46,6 +50,8 @@ __all__ = [
     "load_digit_strings",
     "load_faq",
     "load_jpred4",
+    "load_mq2007",
+    "load_mq2008",
     "load_ocr",
     "load_qian_sejnowski",
     "load_sst",
