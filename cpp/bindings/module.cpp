@@ -301,6 +301,7 @@ void bind(nb::module_& m, const char* problem_name) {
 void bind_context_trees(nb::module_& m);  // context_trees.cpp
 void bind_features(nb::module_& m);       // features.cpp
 void bind_hidden(nb::module_& m);         // hidden.cpp
+void bind_permutations(nb::module_& m);   // permutations.cpp
 void bind_sweep(nb::module_& m);          // sweep.cpp
 
 NB_MODULE(_native, m) {
@@ -311,6 +312,7 @@ NB_MODULE(_native, m) {
   bind_context_trees(m);
   bind_features(m);
   bind_hidden(m);
+  bind_permutations(m);
   bind_sweep(m);
   m.def("observed_pairs", &observed_pairs, "starts"_a.noconvert(), "indices"_a.noconvert(),
         "codes"_a.noconvert(), "n_features"_a,

@@ -2,22 +2,9 @@
 #pragma once
 
 #include "crfx/decode.hpp"
+#include "crfx/uniform.hpp"
 
 namespace crfx::CRFX_ISA {
-
-// A uniform number in [0, 1) that depends on (seed, sample, row) alone, so that draws do not depend
-// on threads or on the order of work (SplitMix64's finaliser over a mixed key).
-inline double uniform(uint64_t seed, uint64_t sample, uint64_t row) {
-  const auto mix = [](uint64_t z) {
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return z ^ (z >> 31);
-  };
-  uint64_t z = mix(seed + 0x9e3779b97f4a7c15ULL);
-  z = mix(z ^ (sample + 0x9e3779b97f4a7c15ULL));
-  z = mix(z ^ (row + 0x9e3779b97f4a7c15ULL));
-  return static_cast<double>(z >> 11) * 0x1.0p-53;
-}
 
 // Turns one row of weights (or log weights) into a label.
 template <class P, class V>

@@ -4,6 +4,9 @@ The one door to the compiled module: everything else imports the core from here.
 """
 
 from crfx._core._native import (
+    MOST_DOCUMENTS,
+    MOST_LISTED,
+    MOST_SUMMED,
     Bins,
     Chains,
     ContextTrees,
@@ -28,6 +31,7 @@ from crfx._core._native import (
     loss_scaled,
     max_product,
     observed_pairs,
+    ranking_objective,
     sample,
     softmax,
     sum_product,
@@ -35,6 +39,9 @@ from crfx._core._native import (
 )
 
 __all__ = [
+    "MOST_DOCUMENTS",
+    "MOST_LISTED",
+    "MOST_SUMMED",
     "Bins",
     "Chains",
     "ContextTrees",
@@ -59,6 +66,7 @@ __all__ = [
     "loss_scaled",
     "max_product",
     "observed_pairs",
+    "ranking_objective",
     "sample",
     "softmax",
     "sum_product",

@@ -185,6 +185,17 @@ class HiddenSweeps:
         Sweeps once over the instances in order, changing the arrays of parameters; returns what product, steps and n_counted then are.
         """
 
+def ranking_objective(scores: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', writable=False)], gains: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], *, objective: str, temperature: float, loss_weight: float, sum_over_truths: bool, cut: int, n_samples: int, sample_all: bool, seed: int, value: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], gradient: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], curvature: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')] | None, effective: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], n_threads: int) -> None:
+    """
+    Fills value and effective samples per query, gradient and curvature per document.
+    """
+
+MOST_SUMMED: int = 16
+
+MOST_LISTED: int = 8
+
+MOST_DOCUMENTS: int = 160
+
 class Chains:
     """Chains to sweep over; the arrays are viewed, not copied."""
 

@@ -1,0 +1,183 @@
+"""Objectives over the orders of documents (Volkovs, Larochelle and Zemel 2011, section 6).
+
+An order y of a query's m documents has energy -sum_i alpha_{y_i} f_i, where f are the scores, y_i
+is the rank of document i and alpha_r = log 2 / log(1 + r); its loss is 1 - NDCG@cut.  Both are sums
+over (document, rank).  So sums of exp(score), exp(score + weight * loss) and exp(-loss / T) over
+all orders are permanents, and the core adds them up over subsets of documents: 2^m m products in
+place of m! m, exact up to ``MOST_SUMMED`` documents.  The loss-scaled objective does not factorise;
+up to ``MOST_LISTED`` documents all its orders are listed.  Larger queries are sampled: sequential
+importance sampling, whose effective number of samples is told.
+
+Curvature: h_i = sum_j |Cov(alpha_{y_i}, alpha_{y_j})| under the distribution whose log partition
+function the objective has (loss-scaled: Cov of loss * (alpha - its mean over the truths)).  The
+Hessian is that covariance matrix, and diag(h) dominates it.  Expected loss has no such bound; it
+is given the model's h, as a scale.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx import _core
+from crfx.batch import Batch
+from crfx.inference.native import thread_count
+from crfx.scores import IntArray
+
+Array64 = npt.NDArray[np.float64]
+RankingObjectiveName = Literal["kl", "likelihood", "loss_augmented", "loss_scaled", "expected_loss"]
+OBJECTIVES: tuple[RankingObjectiveName, ...] = (
+    "kl",
+    "likelihood",
+    "loss_augmented",
+    "loss_scaled",
+    "expected_loss",
+)
+
+MOST_SUMMED: int = _core.MOST_SUMMED
+MOST_LISTED: int = _core.MOST_LISTED
+MOST_DOCUMENTS: int = _core.MOST_DOCUMENTS
+
+
+@dataclass(frozen=True, eq=False)
+class RankingEvaluation:
+    """Value (queries,), gradient and, where asked for, curvature in the scores (documents,).
+
+    ``effective`` (queries,) is the effective number of samples, 0 where nothing was sampled.
+    """
+
+    value: Array64
+    gradient: Array64
+    curvature: Array64 | None
+    effective: Array64
+
+
+@dataclass(frozen=True)
+class RankingObjective:
+    """What is minimised, and its options; those of other objectives do not count.
+
+    Parameters
+    ----------
+    name : one of `OBJECTIVES`
+    temperature : float
+        T of KL's target, which is proportional to exp(-loss / T).
+    loss_weight : float
+        Of the loss in the loss-augmented energy.
+    truths : "mean" or "sum"
+        Of the likelihoods: over the orders of loss 0 (Eq. 10 is the sum).
+    cut : int, optional
+        The loss is 1 - NDCG@cut; None: whole lists.
+    n_samples : int
+        Orders drawn of a query that is too large.
+    """
+
+    name: RankingObjectiveName = "kl"
+    temperature: float = 1.0
+    loss_weight: float = 1.0
+    truths: Literal["mean", "sum"] = "mean"
+    cut: int | None = None
+    n_samples: int = 500
+
+    def __post_init__(self) -> None:
+        if self.name not in OBJECTIVES:
+            choices = ", ".join(map(repr, OBJECTIVES))
+            raise ValueError(f"objective is {self.name!r}: choose one of {choices}")
+        if not 0 < self.temperature < np.inf:
+            raise ValueError(f"temperature is {self.temperature!r}: it must be above 0")
+        if not 0 <= self.loss_weight < np.inf:
+            raise ValueError(f"loss_weight is {self.loss_weight!r}: it must be 0 or more")
+        if self.truths not in ("mean", "sum"):
+            raise ValueError(f"truths is {self.truths!r}: choose 'mean' or 'sum'")
+        if self.cut is not None and self.cut < 1:
+            raise ValueError(f"cut is {self.cut!r}: it must be 1 or more, or None for whole lists")
+        if self.n_samples < 1:
+            raise ValueError(f"n_samples is {self.n_samples!r}: it must be 1 or more")
+
+    @property
+    def curvature_kind(self) -> Literal["bound", "none"]:
+        """Whether the curvature dominates the Hessian, or is no more than a scale."""
+        return "none" if self.name == "expected_loss" else "bound"
+
+    @property
+    def most_exact(self) -> int:
+        """Up to so many documents a query is summed over exactly."""
+        return MOST_LISTED if self.name == "loss_scaled" else MOST_SUMMED
+
+    def evaluate(
+        self,
+        scores: npt.ArrayLike,
+        gains: npt.ArrayLike,
+        offsets: npt.ArrayLike,
+        *,
+        curvature: bool = False,
+        seed: int = 0,
+        sample_all: bool = False,
+        n_jobs: int | None = None,
+    ) -> RankingEvaluation:
+        """Evaluate at the scores (documents,) of queries that begin at ``offsets``.
+
+        ``gains`` (documents,) are what NDCG adds up.  Samples depend on ``seed`` and the number of
+        the query; with ``sample_all`` small queries are sampled too, to see what that costs.
+        O(2^m m) per query of m documents, with curvature O(2^m m^2); sampled O(n_samples m^2).
+        """
+        batch = Batch(np.asarray(offsets))
+        own = _numbers("scores", scores, batch)
+        worth = _numbers("gains", gains, batch)
+        if (worth < 0).any():
+            raise ValueError(f"{_place(batch, worth < 0)}: its gain is below 0")
+        self._check_sizes(batch.lengths)
+        found = RankingEvaluation(
+            np.empty(batch.n_instances),
+            np.empty(batch.n_rows),
+            np.empty(batch.n_rows) if curvature else None,
+            np.empty(batch.n_instances),
+        )
+        _core.ranking_objective(
+            own,
+            worth,
+            batch.offsets.astype(np.int64, copy=False),
+            objective=self.name,
+            temperature=float(self.temperature),
+            loss_weight=float(self.loss_weight),
+            sum_over_truths=self.truths == "sum" and self.name in ("likelihood", "loss_augmented"),
+            cut=int(self.cut or 0),
+            n_samples=int(self.n_samples),
+            sample_all=bool(sample_all),
+            seed=int(seed),
+            value=found.value,
+            gradient=found.gradient,
+            curvature=found.curvature,
+            effective=found.effective,
+            n_threads=thread_count(n_jobs),
+        )
+        return found
+
+    def _check_sizes(self, lengths: IntArray) -> None:
+        too_large = np.flatnonzero(lengths > MOST_DOCUMENTS)
+        if too_large.size:
+            query = int(too_large[0])
+            raise ValueError(
+                f"query {query} has {lengths[query]} documents: at most {MOST_DOCUMENTS} can be "
+                "ordered at a time; take subsets"
+            )
+
+
+def _numbers(name: str, values: npt.ArrayLike, batch: Batch) -> Array64:
+    """(documents,) finite numbers."""
+    array = np.ascontiguousarray(values, np.float64)
+    if array.shape != (batch.n_rows,):
+        raise ValueError(
+            f"{name} have shape {array.shape}: pass one per document, {batch.n_rows} in all"
+        )
+    if not np.isfinite(array).all():
+        bad = ~np.isfinite(array)
+        raise ValueError(f"{_place(batch, bad)}: {name} hold {array[bad][0]}, which is not finite")
+    return array
+
+
+def _place(batch: Batch, bad: npt.NDArray[np.bool_]) -> str:
+    query, document = batch.locate(int(np.argmax(bad)))
+    return f"query {query}, document {document}"

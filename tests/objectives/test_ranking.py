@@ -1,0 +1,331 @@
+"""Objectives over orders: the core, its slow twin and enumeration agree; differences; bounds."""
+
+from itertools import pairwise, permutations
+
+import numpy as np
+import pytest
+
+from crfx.objectives import enumerated, ranking_reference
+from crfx.objectives.ranking import MOST_SUMMED, OBJECTIVES, RankingObjective
+from crfx.structures.ranking import rank_weights
+from crfx.testing import central_differences
+
+EXACT = {"rtol": 1e-9, "atol": 1e-9}
+DIFFERENCES = {"rtol": 1e-6, "atol": 1e-7}
+SAMPLED = {"rtol": 0.05, "atol": 0.03}
+BOUND = 1e-12
+"""How far below 0 an eigenvalue may lie by rounding."""
+OPTIONS = {
+    "kl": {"temperature": 0.3},
+    "likelihood": {},
+    "loss_augmented": {"loss_weight": 3.0},
+    "loss_scaled": {},
+    "expected_loss": {},
+}
+
+
+def objective(name, **options):
+    return RankingObjective(name, **{**OPTIONS[name], **options})
+
+
+def query(m, seed=0, levels=3, scale=1.0):
+    random = np.random.default_rng([seed, m])
+    return scale * random.normal(size=m), random.integers(levels, size=m).astype(np.float64)
+
+
+def orders(m):
+    """(m!, m): the rank of every document, from 0."""
+    return np.array(list(permutations(range(m))))
+
+
+def losses(gains, cut):
+    """Of all orders; those of the truths are exactly 0."""
+    m = len(gains)
+    discount = rank_weights(m) * (np.arange(m) < (cut or m))
+    ideal = np.sort(gains)[::-1] @ discount
+    found = 1.0 - discount[orders(m)] @ gains / ideal if ideal else np.zeros(len(orders(m)))
+    return np.where(np.abs(found) < 1e-12, 0.0, found)
+
+
+def enumerate_orders(asked, scores, gains):
+    """Value and gradient in the scores, by the objectives on listed configurations."""
+    alpha = rank_weights(len(scores))[orders(len(scores))]
+    options = {
+        "kl": {"temperature": asked.temperature},
+        "likelihood": {"truths": asked.truths},
+        "loss_augmented": {"weight": asked.loss_weight, "truths": asked.truths},
+    }.get(asked.name, {})
+    found = enumerated.OBJECTIVES[asked.name](
+        -alpha @ scores, np.maximum(losses(gains, asked.cut), 0.0), **options
+    )
+    return float(found.value), -found.gradient @ alpha
+
+
+def of_one(asked, scores, gains, **options):
+    return asked.evaluate(scores, gains, [0, len(scores)], **options)
+
+
+@pytest.mark.parametrize("truths", ["mean", "sum"])
+@pytest.mark.parametrize("cut", [None, 1, 2, 5])
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_three_witnesses_agree(name, cut, truths):
+    if truths == "sum" and name not in ("likelihood", "loss_augmented"):
+        return
+    asked = objective(name, cut=cut, truths=truths)
+    for m in range(2, 8):
+        scores, gains = query(m, levels=3 if m % 2 else 2, scale=2.0)
+        value, gradient = enumerate_orders(asked, scores, gains)
+        found = of_one(asked, scores, gains, curvature=True)
+        np.testing.assert_allclose(found.value, value, **EXACT, err_msg=f"{m} documents")
+        np.testing.assert_allclose(found.gradient, gradient, **EXACT, err_msg=f"{m} documents")
+        if m > 6:
+            continue  # the twin is slow
+        twin = ranking_reference.evaluate(asked, scores, gains)
+        np.testing.assert_allclose(twin.value, value, **EXACT)
+        np.testing.assert_allclose(twin.gradient, gradient, **EXACT)
+        spread = np.abs(twin.covariance).sum(axis=1)
+        np.testing.assert_allclose(found.curvature, spread, **EXACT, err_msg=f"{m} documents")
+
+
+@pytest.mark.parametrize("cut", [None, 3])
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_gradients_are_those_of_differences(name, cut):
+    asked = objective(name, cut=cut)
+    scores, gains = query(6, seed=3)
+    expected = central_differences(lambda f: float(of_one(asked, f, gains).value[0]), scores)
+    np.testing.assert_allclose(of_one(asked, scores, gains).gradient, expected, **DIFFERENCES)
+
+
+def slopes_of_slopes(asked, scores, gains):
+    """The Hessian by differences of the gradient."""
+
+    def slope(i):
+        return lambda f: float(of_one(asked, f, gains).gradient[i])
+
+    return [central_differences(slope(i), scores) for i in range(len(scores))]
+
+
+@pytest.mark.parametrize("cut", [None, 3])
+@pytest.mark.parametrize("name", [name for name in OBJECTIVES if name != "expected_loss"])
+def test_curvature_dominates_the_hessian(name, cut):
+    asked = objective(name, cut=cut)
+    assert asked.curvature_kind == "bound"
+    for seed in range(5):
+        scores, gains = query(5, seed, scale=3.0)
+        hessian = ranking_reference.evaluate(asked, scores, gains).covariance
+        np.testing.assert_allclose(hessian, slopes_of_slopes(asked, scores, gains), **DIFFERENCES)
+        bound = np.diag(of_one(asked, scores, gains, curvature=True).curvature)
+        assert np.linalg.eigvalsh(bound - hessian).min() > -BOUND
+        # The diagonal alone would not do, nor would any bound that is much smaller.
+        assert np.linalg.eigvalsh(np.diag(np.diag(hessian)) - hessian).min() < -1e-6
+
+
+def test_the_curvature_of_expected_loss_is_the_models():
+    scores, gains = query(6)
+    asked = objective("expected_loss")
+    assert asked.curvature_kind == "none"
+    found = of_one(asked, scores, gains, curvature=True).curvature
+    model = of_one(objective("likelihood"), scores, gains, curvature=True).curvature
+    np.testing.assert_allclose(found, model, **EXACT)
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_many_queries_are_those_queries_one_by_one(name):
+    asked = objective(name, cut=4)
+    random = np.random.default_rng(0)
+    sizes = random.integers(0, 8, size=60)
+    sizes[7:30] = 6  # more than a bundle
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    scores = random.normal(size=offsets[-1])
+    gains = random.integers(3, size=offsets[-1]).astype(float)
+    found = asked.evaluate(scores, gains, offsets, curvature=True, n_jobs=1)
+    threads = asked.evaluate(scores, gains, offsets, curvature=True, n_jobs=2)
+    for one, two in zip(
+        (found.value, found.gradient, found.curvature),
+        (threads.value, threads.gradient, threads.curvature),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, two)
+    for number, (begin, end) in enumerate(pairwise(offsets)):
+        alone = of_one(asked, scores[begin:end], gains[begin:end], curvature=True)
+        assert found.value[number] == alone.value[0]
+        np.testing.assert_array_equal(found.gradient[begin:end], alone.gradient)
+        np.testing.assert_array_equal(found.curvature[begin:end], alone.curvature)
+    assert not found.effective.any()
+
+
+@pytest.mark.parametrize("cut", [None, 2])
+@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize("scale", [1e2, 1e4])
+def test_large_scores(name, scale, cut):
+    asked = objective(name, cut=cut)
+    for seed in range(5):
+        scores, gains = query(6, seed, scale=scale)
+        value, gradient = enumerate_orders(asked, scores, gains)
+        found = of_one(asked, scores, gains, curvature=True)
+        np.testing.assert_allclose(found.value, value, **EXACT)
+        np.testing.assert_allclose(found.gradient, gradient, **EXACT)
+        assert np.isfinite(found.curvature).all()
+
+
+@pytest.mark.parametrize("name", ["likelihood", "loss_augmented", "kl", "expected_loss"])
+def test_as_many_documents_as_can_be_summed(name):
+    """Sums of 16! orders: by differences, and by documents that count for nothing."""
+    asked = objective(name, cut=5)
+    scores, gains = query(MOST_SUMMED, seed=1)
+    found = of_one(asked, scores, gains, curvature=True)
+    assert found.effective[0] == 0
+    np.testing.assert_allclose(found.gradient.sum(), 0.0, atol=1e-10)  # orders ignore constants
+    step = 1e-5 * np.eye(MOST_SUMMED)[3]
+    above, below = (of_one(asked, scores + sign * step, gains).value[0] for sign in (1, -1))
+    np.testing.assert_allclose(found.gradient[3], (above - below) / 2e-5, **DIFFERENCES)
+
+
+def test_every_gain_may_differ():
+    asked = objective("kl", temperature=0.1)
+    scores, _ = query(7)
+    gains = np.arange(7.0) ** 1.5
+    value, gradient = enumerate_orders(asked, scores, gains)
+    found = of_one(asked, scores, gains)
+    np.testing.assert_allclose(found.value, value, **EXACT)
+    np.testing.assert_allclose(found.gradient, gradient, **EXACT)
+
+
+@pytest.mark.parametrize("gains", [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_a_query_of_one_level_is_legal(name, gains):
+    asked = objective(name)
+    found = of_one(asked, [0.3, -0.2, 1.0], np.array(gains))
+    value, gradient = enumerate_orders(asked, np.array([0.3, -0.2, 1.0]), np.array(gains))
+    np.testing.assert_allclose(found.value, value, **EXACT)
+    np.testing.assert_allclose(found.gradient, gradient, **EXACT)
+
+
+# Limits.
+
+
+def test_cold_kl_is_the_mean_likelihood():
+    scores, gains = query(6, seed=2)
+    cold = of_one(objective("kl", temperature=1e-4), scores, gains)
+    mean = of_one(objective("likelihood"), scores, gains)
+    np.testing.assert_allclose(cold.gradient, mean.gradient, **EXACT)
+
+
+def test_augmented_by_nothing_is_the_likelihood():
+    scores, gains = query(6)
+    nothing = of_one(objective("loss_augmented", loss_weight=0.0), scores, gains)
+    np.testing.assert_array_equal(
+        nothing.gradient, of_one(objective("likelihood"), scores, gains).gradient
+    )
+
+
+def test_expected_loss_of_a_peaked_model_is_that_of_its_prediction():
+    scores, gains = query(6, scale=1e4)
+    ranks = np.argsort(np.argsort(-scores))
+    alpha = rank_weights(6)
+    loss = 1 - alpha[ranks] @ gains / (alpha @ np.sort(gains)[::-1])
+    found = of_one(objective("expected_loss"), scores, gains)
+    np.testing.assert_allclose(found.value, loss, **EXACT)
+
+
+@pytest.mark.parametrize("name", ["loss_augmented", "loss_scaled"])
+def test_two_objectives_bound_the_loss_of_the_prediction(name):
+    alpha = rank_weights(6)
+    for seed in range(50):
+        scores, gains = query(6, seed)
+        loss = 1 - alpha[np.argsort(np.argsort(-scores))] @ gains / (alpha @ np.sort(gains)[::-1])
+        found = of_one(RankingObjective(name), scores, gains)
+        assert found.value[0] >= loss
+
+
+# Samples.
+
+
+@pytest.mark.parametrize("cut", [None, 3])
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_samples_come_near_the_sums(name, cut):
+    asked = objective(name, cut=cut, n_samples=40_000)
+    scores, gains = query(7, seed=5)
+    found = of_one(asked, scores, gains, curvature=True, seed=1, sample_all=True)
+    exact = of_one(asked, scores, gains, curvature=True)
+    np.testing.assert_allclose(found.value, exact.value, **SAMPLED)
+    np.testing.assert_allclose(found.gradient, exact.gradient, **SAMPLED)
+    np.testing.assert_allclose(found.curvature, exact.curvature, **SAMPLED)
+    assert 1000 < found.effective[0] <= asked.n_samples
+    assert exact.effective[0] == 0
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_large_queries_are_sampled(name):
+    asked = objective(name, cut=5, n_samples=200)
+    m = asked.most_exact + 1
+    scores, gains = query(m, seed=5)
+    found = of_one(asked, scores, gains, curvature=True, seed=1)
+    assert 10 < found.effective[0] <= 200
+    np.testing.assert_allclose(found.gradient.sum(), 0.0, atol=1e-10)
+    again = of_one(asked, scores, gains, curvature=True, seed=1)
+    np.testing.assert_array_equal(found.gradient, again.gradient)
+    other = of_one(asked, scores, gains, seed=2)
+    assert not np.array_equal(found.gradient, other.gradient)
+
+
+def test_a_target_with_too_many_gains_is_sampled():
+    random = np.random.default_rng(0)
+    scores, gains = random.normal(size=18), np.arange(18.0)
+    asked = objective("kl", n_samples=20_000)
+    found = of_one(asked, scores, gains)
+    nearly = np.repeat(np.arange(6.0), 3) * 3 + 1  # six levels: summed by counts
+    near = of_one(asked, scores, nearly)
+    np.testing.assert_allclose(found.gradient, near.gradient, atol=0.1)
+    assert found.effective[0] > 100
+
+
+def test_far_scores_can_be_sampled():
+    asked = objective("likelihood", n_samples=100)
+    scores, gains = query(20, scale=1e4)
+    found = of_one(asked, scores, gains, curvature=True)
+    assert np.isfinite(found.value).all()
+    mean = np.empty(20)
+    mean[np.argsort(-scores)] = rank_weights(20)
+    truth = found.gradient - mean  # the model is certain of its order
+    np.testing.assert_allclose(truth.sum(), -rank_weights(20).sum(), rtol=1e-9)
+    assert found.effective[0] > 10
+
+
+# Bad input.
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"name": "margin"}, "objective is 'margin': choose one of 'kl', "),
+        ({"temperature": 0}, "temperature is 0: it must be above 0"),
+        ({"temperature": float("nan")}, "temperature is nan: it must be above 0"),
+        ({"loss_weight": -1.0}, r"loss_weight is -1.0: it must be 0 or more"),
+        ({"truths": "max"}, "truths is 'max': choose 'mean' or 'sum'"),
+        ({"cut": 0}, "cut is 0: it must be 1 or more, or None"),
+        ({"n_samples": 0}, "n_samples is 0: it must be 1 or more"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        RankingObjective(**options)
+
+
+@pytest.mark.parametrize(
+    ("scores", "gains", "message"),
+    [
+        ([0.0, np.nan, 1.0], [0.0, 1.0, 2.0], "query 0, document 1: scores hold nan"),
+        ([0.0, 1.0, 1.0], [0.0, 1.0, np.inf], "query 1, document 0: gains hold inf"),
+        ([0.0, 1.0, 1.0], [0.0, -1.0, 0.0], "query 0, document 1: its gain is below 0"),
+        ([0.0, 1.0], [0.0, 1.0, 0.0], "pass one per document, 3 in all"),
+    ],
+)
+def test_bad_numbers(scores, gains, message):
+    with pytest.raises(ValueError, match=message):
+        RankingObjective().evaluate(scores, gains, [0, 2, 3])
+
+
+def test_too_many_documents():
+    with pytest.raises(ValueError, match="query 0 has 161 documents: at most 160"):
+        RankingObjective().evaluate(np.zeros(161), np.zeros(161), [0, 161])
