@@ -130,7 +130,7 @@ double OrderSamples::normalise() {
 double OrderSamples::effective() const {
   double squares = 0;
   for (const double x : weight_) squares += x * x;
-  return 1 / squares;
+  return std::min(1 / squares, static_cast<double>(n_));  // rounding aside, it is no more
 }
 
 }  // namespace crfx

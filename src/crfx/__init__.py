@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from crfx.estimators.hidden_unit import HiddenUnitCRF
     from crfx.estimators.linear import LinearCRF
     from crfx.estimators.loading import load
+    from crfx.estimators.ranking import RankingCRF
     from crfx.estimators.treecrf import TreeCRF
     from crfx.trainers.callbacks import Checkpoint
     from crfx.trainers.induction import FeatureInduction
@@ -43,6 +44,7 @@ __all__ = [
     "FeatureInduction",
     "HiddenUnitCRF",
     "LinearCRF",
+    "RankingCRF",
     "TreeCRF",
     "__version__",
     "load",
@@ -55,6 +57,7 @@ _HOMES = {
     "GBCRF": "crfx.estimators.gbcrf",
     "HiddenUnitCRF": "crfx.estimators.hidden_unit",
     "LinearCRF": "crfx.estimators.linear",
+    "RankingCRF": "crfx.estimators.ranking",
     "TreeCRF": "crfx.estimators.treecrf",
     "load": "crfx.estimators.loading",
 }

@@ -36,3 +36,18 @@ def _changed(path, manifest=None, arrays=None):
 def changed():
     """A function that rewrites a model file."""
     return _changed
+
+
+def _queries(seed=0, n_queries=30, n_features=4):
+    """Documents whose relevance (0, 1, 2) grows with the first two features, in noise."""
+    random = np.random.default_rng(seed)
+    group = random.integers(2, 14, n_queries)
+    X = random.normal(size=(group.sum(), n_features)).astype(np.float32)
+    worth = 2 * X[:, 0] - X[:, 1] + 0.5 * random.normal(size=len(X))
+    return X, np.digitize(worth, [0.5, 2.0]).astype(float), group
+
+
+@pytest.fixture
+def make_queries():
+    """A function that makes documents to rank: X, relevance, group."""
+    return _queries

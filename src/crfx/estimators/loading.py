@@ -19,6 +19,8 @@ from crfx.estimators.hidden_state import pack_training, unpack_training
 from crfx.estimators.hidden_unit import HiddenUnitCRF
 from crfx.estimators.linear import LinearCRF
 from crfx.estimators.packing import pack_model, unpack_model
+from crfx.estimators.ranking import RankingCRF
+from crfx.estimators.ranking_file import pack_ranking, unpack_ranking
 from crfx.estimators.treecrf import TreeCRF
 from crfx.features import Columns, HashedVocabulary, Vocabulary
 from crfx.io.model_file import Contents, read, write
@@ -29,12 +31,14 @@ CLASSES: dict[str, Callable[..., Any]] = {
     "GBCRF": GBCRF,
     "HiddenUnitCRF": HiddenUnitCRF,
     "LinearCRF": LinearCRF,
+    "RankingCRF": RankingCRF,
     "TreeCRF": TreeCRF,
 }
 COUNTS = {
     "GBCRF": "n_rounds",
     "HiddenUnitCRF": "n_iter",
     "LinearCRF": "n_iter",
+    "RankingCRF": "n_rounds",
     "TreeCRF": "n_rounds",
 }
 """What the training of an estimator is counted in."""
@@ -58,7 +62,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         {
             "class": type(estimator).__name__,
             "arguments": _plain_arguments(estimator),
-            "labels": _plain_labels(estimator.classes_),
+            "labels": _plain_labels(getattr(estimator, "classes_", np.array([]))),  # orders: none
             "n_features": columns.n,
             "feature_names": columns.known_names(),
             "from_words": columns.vocabulary is not None,
@@ -74,7 +78,10 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
             },
         }
     )
-    contents.values["model"] = pack_model(estimator.model_, "", contents)
+    if isinstance(estimator, RankingCRF):
+        pack_ranking(estimator, contents)
+    else:
+        contents.values["model"] = pack_model(estimator.model_, "", contents)
     if isinstance(estimator, HiddenUnitCRF):
         pack_training(estimator, contents)
     write(path, contents)
@@ -105,11 +112,8 @@ def _unpack(contents: Contents) -> Any:
     if isinstance(arguments.get("window"), list):  # JSON has no tuples
         arguments["window"] = tuple(arguments["window"])
     estimator = CLASSES[values["class"]](**arguments)
-    estimator.classes_ = np.array(values["labels"])
-    if estimator.classes_.shape != (int(values["model"]["n_labels"]),):
-        raise ValueError("its labels are not as many as its scores")
-    if len(set(values["labels"])) < len(values["labels"]):
-        raise ValueError("a label is there twice")
+    if not isinstance(estimator, RankingCRF):
+        estimator.classes_ = _classes(values)
     estimator.columns_ = _columns(values)
     count = COUNTS[values["class"]]
     n_done = int(values[count])
@@ -120,6 +124,9 @@ def _unpack(contents: Contents) -> Any:
         name: [np.nan if entry is None else float(entry) for entry in entries]
         for name, entries in values["history"].items()
     }
+    if isinstance(estimator, RankingCRF):
+        unpack_ranking(estimator, contents)
+        return estimator
     if isinstance(estimator, HiddenUnitCRF | LinearCRF | TreeCRF):
         estimator._check_parameters()
     if values["model"].get("functions", "trees") != FUNCTIONS[values["class"]]:
@@ -130,6 +137,15 @@ def _unpack(contents: Contents) -> Any:
     if count == "n_rounds" and estimator.model_.n_rounds != n_done:
         raise ValueError("its rounds are not as many as it says")
     return estimator
+
+
+def _classes(values: dict[str, Any]) -> Any:
+    classes = np.array(values["labels"])
+    if classes.shape != (int(values["model"]["n_labels"]),):
+        raise ValueError("its labels are not as many as its scores")
+    if len(set(values["labels"])) < len(values["labels"]):
+        raise ValueError("a label is there twice")
+    return classes
 
 
 def _plain_arguments(estimator: Any) -> dict[str, Any]:

@@ -1,0 +1,334 @@
+"""RankingCRF: orders of documents (Volkovs, Larochelle and Zemel 2011)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import NotFittedError
+
+from crfx import features
+from crfx.estimators.fitting import as_before_unless, listed_callbacks
+from crfx.estimators.ranking_inputs import (
+    Queries,
+    read_documents,
+    read_eval_set,
+    read_group,
+    read_queries,
+)
+from crfx.estimators.ranking_model import RankingModel, linear_function
+from crfx.estimators.ranking_parameters import check_ranking_parameters
+from crfx.estimators.ranking_training import (
+    SweepState,
+    learnable_rows,
+    new_trees,
+    train_linear,
+    train_trees,
+)
+from crfx.inference.native import thread_count
+from crfx.ndcg import Gain, ndcg
+from crfx.objectives.ranking import RankingObjectiveName
+from crfx.potentials.linear import LinearFunction
+from crfx.potentials.trees import BoostedTrees
+from crfx.structures.ranking import best_orders
+from crfx.trainers.callbacks import Callback, History
+
+Array64 = npt.NDArray[np.float64]
+
+
+class RankingCRF(BaseEstimator):  # type: ignore[misc]
+    """A conditional random field over the orders of a query's documents.
+
+    An order y has energy -sum_i alpha_{y_i} f(x_i), alpha_r = log 2 / log(1 + r): documents are
+    ranked by their score f, linear in the features or boosted trees, and f is trained for NDCG.
+
+    Parameters
+    ----------
+    scorer : "linear" or "trees"
+        By stochastic gradient descent over queries, or by XGBoost's trees, second order.
+    objective : "kl", "likelihood", "loss_augmented", "loss_scaled" or "expected_loss"
+        What is minimised; the loss is 1 - NDCG@cut.  "kl" draws the model towards orders in
+        proportion to exp(-loss / temperature).
+    temperature : float, optional
+        Of "kl" (None: 0.05).  Towards 0 it becomes the likelihood.
+    loss_weight : float, optional
+        Of the loss in "loss_augmented" energies (None: 1).
+    truths : "mean" or "sum", optional
+        Of "likelihood" and "loss_augmented", over the orders of loss 0 (None: "mean").
+    cut : int, optional
+        Of the NDCG in the loss; None: whole lists.
+    gain : "exponential" or "linear"
+        2^relevance - 1, or the relevance; in the loss, in ``eval_metric`` and in ``score``.
+    subset_size : int
+        A visit of a query with more documents draws so many, of every relevance level at least
+        one.  Sums over their orders are exact up to 16 documents ("loss_scaled": 8), beyond that
+        they are sampled.
+    n_subsets : int, optional
+        How many subsets of a query a visit draws (None: linear 1, trees 4).
+    n_samples : int, optional
+        Orders drawn of a subset that is too large for sums (None: 500).
+    sweeps, step, batch_size, burn_in, l2 : optional, of scorer "linear"
+        Sweeps over all queries (40), the first step (None: found by trials), queries per step (1),
+        sweeps before weights are averaged (0), penalty ``l2`` times the sum of squares on the sum
+        over queries (0).
+    n_estimators, learning_rate, max_depth, max_leaves, grow_policy, reg_lambda, min_child_weight, \
+subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
+        Rounds (200), shrinkage (0.1), and as in XGBoost; ``subsample`` is the share of queries that
+        a round looks at, ``tree_params`` are more parameters for XGBoost.
+    early_stopping_rounds : int, optional
+        Stop once ``eval_metric`` has not improved for so many sweeps or rounds; the best is
+        restored.
+    eval_metric : "ndcg", "ndcg@5", "letor-ndcg@5" or callable
+        Of the ``eval_set``, at any cut, by the usual definition or that of LETOR 4.0
+        (`crfx.ndcg`); or a function of (relevance, scores, group) that is better when larger.
+    n_jobs : int, optional
+        Threads; None: all cores.
+    random_state : int, RandomState or None
+        Seed of subsets, of the order of queries and of samples.
+    verbose : int
+        1: a progress bar, on a terminal.
+
+    An argument that the scorer or the objective has no use for must be None.
+
+    Attributes
+    ----------
+    n_skipped_ : int
+        Queries that training skipped: one document, or one relevance level.
+    coef_, n_features_in_, feature_names_in_, best_iteration_, n_rounds_
+    history_ : dict of lists, one entry per sweep or round
+        ``objective``, the mean over queries (linear: of subsets drawn once, penalty included;
+        trees: of the subsets of the round, after it), ``seconds``, and where they apply
+        ``eval_metric``, ``halvings`` and ``effective_samples``, the mean over sampled subsets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from crfx import RankingCRF
+    >>> X = np.array([[0.0], [1.0], [2.0], [0.5], [0.1]])
+    >>> crf = RankingCRF(random_state=0).fit(X, [0, 1, 2, 1, 0], group=[3, 2])
+    >>> [order.tolist() for order in crf.rank(X, group=[3, 2])]
+    [[2, 1, 0], [0, 1]]
+    """
+
+    model_: RankingModel
+    columns_: features.Columns
+    history_: History
+    n_rounds_: int
+    best_iteration_: int
+    n_skipped_: int
+    _state: SweepState | None
+
+    def __init__(
+        self,
+        scorer: Literal["linear", "trees"] = "linear",
+        objective: RankingObjectiveName = "kl",
+        temperature: float | None = None,
+        loss_weight: float | None = None,
+        truths: Literal["mean", "sum"] | None = None,
+        cut: int | None = None,
+        gain: Gain = "exponential",
+        subset_size: int = 6,
+        n_subsets: int | None = None,
+        n_samples: int | None = None,
+        sweeps: int | None = None,
+        step: float | None = None,
+        batch_size: int | None = None,
+        burn_in: int | None = None,
+        l2: float | None = None,
+        n_estimators: int | None = None,
+        learning_rate: float | None = None,
+        max_depth: int | None = None,
+        max_leaves: int | None = None,
+        grow_policy: str | None = None,
+        reg_lambda: float | None = None,
+        min_child_weight: float | None = None,
+        subsample: float | None = None,
+        colsample_bynode: float | None = None,
+        max_bin: int | None = None,
+        tree_params: dict[str, Any] | None = None,
+        early_stopping_rounds: int | None = None,
+        eval_metric: str | Callable[[Any, Any, Any], float] = "ndcg",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.scorer = scorer
+        self.objective = objective
+        self.temperature = temperature
+        self.loss_weight = loss_weight
+        self.truths = truths
+        self.cut = cut
+        self.gain = gain
+        self.subset_size = subset_size
+        self.n_subsets = n_subsets
+        self.n_samples = n_samples
+        self.sweeps = sweeps
+        self.step = step
+        self.batch_size = batch_size
+        self.burn_in = burn_in
+        self.l2 = l2
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.max_depth = max_depth
+        self.max_leaves = max_leaves
+        self.grow_policy = grow_policy
+        self.reg_lambda = reg_lambda
+        self.min_child_weight = min_child_weight
+        self.subsample = subsample
+        self.colsample_bynode = colsample_bynode
+        self.max_bin = max_bin
+        self.tree_params = tree_params
+        self.early_stopping_rounds = early_stopping_rounds
+        self.eval_metric = eval_metric
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        relevance: Any,
+        *,
+        group: Any = None,
+        sample_weight: Any = None,
+        eval_set: Any = None,
+        init_model: RankingCRF | str | os.PathLike[str] | None = None,
+        callbacks: Sequence[Callback] | None = None,
+    ) -> RankingCRF:
+        """Train.
+
+        Parameters
+        ----------
+        X : (documents, features) array, CSR matrix or data frame
+            The documents of one query after the other.  For trees NaN and absent entries of CSR
+            are missing; for a linear scorer they count as 0.
+        relevance : (documents,) numbers, 0 or more
+        group : (queries,) whole numbers
+            How many documents each query has.
+        sample_weight : (queries,) numbers, optional
+        eval_set : (X, relevance, group), or a dict of these, optional
+            Watched: ``history_["eval_metric"]`` and early stopping are about it.
+        init_model : fitted RankingCRF, or the path of a model file, optional
+            One with the same scorer is trained further, as if it had been one longer run (to the
+            bit, unless another model lies underneath); any other stays fixed underneath.
+        callbacks : list of callables, optional
+            Each is called after every sweep or round with a `crfx.trainers.callbacks.Progress`;
+            True stops.  `crfx.Checkpoint` is one.
+        """
+        check_ranking_parameters(self)
+        start = None if init_model is None else _fitted(init_model)
+        columns = None if start is None else start.columns_
+        given = read_queries(X, relevance, group, sample_weight, columns=columns, training=True)
+        queries, n_skipped = learnable_rows(given, self.subset_size)
+        watched = self._watched(eval_set, given)
+        listed = listed_callbacks(callbacks)
+        goes_on = start is not None and start.model_.scorer == self.scorer
+        first = start.n_rounds_ if start is not None and goes_on else 0
+        with as_before_unless(lambda: self.n_rounds_ > first, self):
+            self.columns_, self.n_skipped_ = given.columns, n_skipped
+            self._begin(start, goes_on)
+            train = train_linear if self.scorer == "linear" else train_trees
+            self.model_.use_threads(thread_count(self.n_jobs))
+            train(self, queries, watched, listed)
+            self.best_iteration_ = max(self.n_rounds_ - 1, 0)
+        return self
+
+    def _watched(self, eval_set: Any, given: Queries) -> Queries | None:
+        if eval_set is not None:
+            return read_eval_set(eval_set, given.columns)
+        if self.early_stopping_rounds is not None:
+            raise ValueError("early_stopping_rounds needs an eval_set to watch")
+        return None
+
+    def _begin(self, start: RankingCRF | None, goes_on: bool) -> None:
+        """Set out with a new model, or with a copy of another."""
+        self.n_rounds_, self.history_, self._state = 0, {}, None
+        raw, base = None, None if start is None else start.model_
+        weights = np.zeros(self.columns_.n)
+        if start is not None and goes_on:
+            self.n_rounds_, self._state = start.n_rounds_, start._state
+            same_metric = start.eval_metric == self.eval_metric
+            self.history_ = {
+                name: list(entries[: self.n_rounds_])
+                for name, entries in start.history_.items()
+                if same_metric or name != "eval_metric"
+            }
+            base, function = start.model_.base, start.model_.function
+            if isinstance(function, LinearFunction):
+                weights = function.weights.copy()
+            else:
+                raw = function.raw
+        self.model_ = RankingModel(
+            linear_function(weights) if self.scorer == "linear" else new_trees(self, raw), base
+        )
+
+    def predict(self, X: Any) -> Array64:
+        """(documents,) scores: the larger, the better a document's rank."""
+        self._check_fitted()
+        matrix = read_documents(X, self.columns_)
+        self.model_.use_threads(thread_count(self.n_jobs))
+        return self.model_.scores(matrix)
+
+    def rank(self, X: Any, group: Any) -> list[npt.NDArray[np.integer[Any]]]:
+        """For every query its documents, counted within it, best first."""
+        scores = self.predict(X)
+        return best_orders(scores, read_group(group, len(scores)).offsets)
+
+    def score(self, X: Any, relevance: Any, group: Any, *, cut: int | None = None) -> float:
+        """Mean NDCG, at a cut if one is given; see `crfx.ndcg`."""
+        self._check_fitted()
+        given = read_queries(X, relevance, group, columns=self.columns_)
+        scores = self.predict(X)
+        return ndcg(given.relevance, scores, given.batch.lengths, cut=cut, gain=self.gain)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to one file, whole or not at all."""
+        from crfx.estimators.loading import save
+
+        save(self, path)
+
+    @property
+    def coef_(self) -> Array64:
+        """(features,) weights of a linear scorer."""
+        self._check_fitted()
+        function = self.model_.function
+        if isinstance(function, BoostedTrees):
+            raise AttributeError('coef_ is of scorer="linear"; this model has trees')
+        return function.weights
+
+    @property
+    def n_features_in_(self) -> int:
+        """How many features the model was fitted on."""
+        self._check_fitted()
+        return self.columns_.n
+
+    @property
+    def feature_names_in_(self) -> npt.NDArray[Any]:
+        """Names of the columns, where the model was fitted on a data frame."""
+        self._check_fitted()
+        if self.columns_.names is None:
+            raise AttributeError("the model was fitted on an array, which has no feature names")
+        return np.array(self.columns_.names, dtype=object)
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "model_"):
+            raise NotFittedError("this RankingCRF is not fitted: call fit first")
+
+
+def _fitted(init_model: Any) -> RankingCRF:
+    """The argument ``init_model``: a RankingCRF, or the path of a model file."""
+    if isinstance(init_model, str | os.PathLike):
+        from crfx.estimators.loading import load
+
+        init_model = load(init_model)
+    if not isinstance(init_model, RankingCRF):
+        raise ValueError(
+            f"init_model is a {type(init_model).__name__}: pass a fitted RankingCRF, or the path "
+            "of its model file"
+        )
+    init_model._check_fitted()
+    return init_model

@@ -1,0 +1,147 @@
+"""From what users pass to RankingCRF to a batch of queries with their relevance."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx import features
+from crfx.batch import Batch
+from crfx.ndcg import Gain, gain_of
+
+Array64 = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """Documents of one query after another: features, relevance and weights of the queries."""
+
+    batch: Batch
+    columns: features.Columns
+    relevance: Array64
+    weights: Array64
+
+    def gains(self, gain: Gain) -> Array64:
+        """What a document adds at the first rank."""
+        return gain_of(self.relevance, gain)
+
+
+def read_documents(X: Any, columns: features.Columns | None, *, training: bool = False) -> Any:
+    """X as a matrix of documents, with the columns of a fitted model."""
+    if isinstance(X, list | tuple) and X and hasattr(X[0], "shape") and len(X[0].shape) == 2:
+        raise ValueError(
+            "X is a list of matrices: stack them, one query after the other, and pass group=, the "
+            "number of documents of each query"
+        )
+    matrix = features.stacked(X)
+    if columns is not None:
+        matrix = columns.matched(matrix, training=training)
+    infinite = features.first_infinite(matrix)
+    if infinite is not None:
+        raise ValueError(
+            f"document {infinite[0]}: feature {infinite[1]} is infinite, or too large for float32; "
+            "NaN marks a missing value"
+        )
+    return matrix
+
+
+def read_group(group: Any, n_documents: int) -> Batch:
+    """``group``, the number of documents of each query, as a batch."""
+    try:
+        sizes = np.asarray(group)
+    except ValueError:
+        sizes = np.zeros(0)
+    if sizes.ndim != 1 or (sizes.size and sizes.dtype.kind not in "iu"):
+        raise ValueError("group must list whole numbers, how many documents each query has")
+    empty = np.flatnonzero(sizes < 1)
+    if empty.size:
+        raise ValueError(f"group[{empty[0]}] is {sizes[empty[0]]}: a query has 1 document or more")
+    if sizes.sum() != n_documents:
+        raise ValueError(
+            f"group adds up to {int(sizes.sum())} documents, but X has {n_documents}: it lists how "
+            "many documents each query has, in the order of X"
+        )
+    return Batch.from_lengths(sizes.astype(np.int64))
+
+
+def read_queries(
+    X: Any,
+    relevance: Any,
+    group: Any,
+    sample_weight: Any = None,
+    *,
+    columns: features.Columns | None = None,
+    training: bool = False,
+) -> Queries:
+    """Read and check what is learned from, or judged on."""
+    if group is None:
+        raise ValueError("group is missing: pass the number of documents of each query")
+    matrix = read_documents(X, columns, training=training)
+    batch = read_group(group, matrix.shape[0])
+    batch = Batch(batch.offsets, X=matrix)
+    if not batch.n_rows:
+        raise ValueError("X has no documents")
+    return Queries(
+        batch,
+        features.Columns.of(matrix) if columns is None else columns,
+        _relevance(relevance, batch),
+        _weights(sample_weight, batch),
+    )
+
+
+def read_eval_set(eval_set: Any, columns: features.Columns) -> Queries:
+    """The argument ``eval_set``: (X, relevance, group), or a dict of these."""
+    names = ("X", "relevance", "group")
+    if isinstance(eval_set, dict):
+        if set(eval_set) != set(names):
+            raise ValueError(f"eval_set has {sorted(eval_set)}: its keys are {', '.join(names)}")
+        given = [eval_set[name] for name in names]
+    elif isinstance(eval_set, tuple | list) and len(eval_set) == 3:
+        given = list(eval_set)
+    else:
+        raise ValueError("eval_set is not (X, relevance, group), nor a dict of these")
+    try:
+        return read_queries(*given, columns=columns)
+    except ValueError as error:
+        raise ValueError(f"eval_set: {error}") from None
+
+
+def _relevance(relevance: Any, batch: Batch) -> Array64:
+    try:
+        found = np.array(relevance, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("relevance is not a list of numbers: pass one per document") from None
+    if found.shape != (batch.n_rows,):
+        raise ValueError(
+            f"relevance has shape {found.shape}: pass one number per document, {batch.n_rows}"
+        )
+    bad = ~((found >= 0) & np.isfinite(found))
+    if bad.any():
+        query, document = batch.locate(int(np.argmax(bad)))
+        raise ValueError(
+            f"query {query}, document {document}: relevance is {found[bad][0]:g}; it must be "
+            "finite and 0 or more"
+        )
+    return found
+
+
+def _weights(sample_weight: Any, batch: Batch) -> Array64:
+    if sample_weight is None:
+        return np.ones(batch.n_instances)
+    try:
+        found = np.array(sample_weight, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("sample_weight is not a list of numbers: pass one per query") from None
+    if found.shape != (batch.n_instances,):
+        raise ValueError(
+            f"sample_weight has shape {found.shape}: pass one weight per query, {batch.n_instances}"
+        )
+    bad = ~((found >= 0) & np.isfinite(found))
+    if bad.any():
+        raise ValueError(
+            f"query {int(np.argmax(bad))}: its weight {found[bad][0]} is not 0 or more"
+        )
+    return found

@@ -1,0 +1,47 @@
+"""What a fitted RankingCRF is: a function of the features, and perhaps another model below it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx.potentials.linear import LinearFunction, WeightPattern
+from crfx.potentials.trees import BoostedTrees
+
+Array64 = npt.NDArray[np.float64]
+
+
+@dataclass(eq=False)
+class RankingModel:
+    """Scores of documents: those of ``function`` plus those of ``base``, which stays fixed."""
+
+    function: LinearFunction | BoostedTrees
+    base: RankingModel | None = None
+
+    @property
+    def scorer(self) -> str:
+        """By the name that RankingCRF knows it by."""
+        return "linear" if isinstance(self.function, LinearFunction) else "trees"
+
+    def scores(self, X: Any) -> Array64:
+        """(documents,)."""
+        own = self.function.scores(X, X.shape[0])[:, 0].astype(np.float64)
+        return own + self.base_scores(X)
+
+    def base_scores(self, X: Any) -> Array64:
+        """(documents,) of what lies below, 0 where nothing does."""
+        return np.zeros(X.shape[0]) if self.base is None else self.base.scores(X)
+
+    def use_threads(self, n_jobs: int) -> None:
+        """Score on so many threads from now on."""
+        self.function.use_threads(n_jobs)
+        if self.base is not None:
+            self.base.use_threads(n_jobs)
+
+
+def linear_function(weights: Array64) -> LinearFunction:
+    """A weight per feature."""
+    return LinearFunction(WeightPattern.all(len(weights), 1), weights)

@@ -1,0 +1,288 @@
+"""The training of a RankingCRF: sweeps of a linear scorer, rounds of trees, and who looks on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils import check_random_state
+
+from crfx import features
+from crfx.batch import Batch
+from crfx.estimators.ranking_inputs import Queries
+from crfx.estimators.ranking_model import RankingModel, linear_function
+from crfx.estimators.ranking_parameters import metric_of, objective_of, value_of
+from crfx.estimators.watching import forget_other_sets
+from crfx.inference.native import thread_count
+from crfx.potentials.trees import BoostedTrees
+from crfx.potentials.xgboost_learner import XGBoostLearner
+from crfx.trainers.callbacks import Callback, EarlyStopping, Progress, any_stops
+from crfx.trainers.progress import ProgressBar
+from crfx.trainers.ranking_boosting import RankingBoosting, note
+from crfx.trainers.ranking_sgd import QueryBatches, RankingDescent
+from crfx.trainers.ranking_task import RankingTask
+from crfx.trainers.sgd import AveragedParameters
+from crfx.trainers.subsets import Subsets
+
+if TYPE_CHECKING:
+    from crfx.estimators.ranking import RankingCRF
+
+Array64 = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class SweepState:
+    """Where the sweeps of a linear scorer stood, to go on as if they had never ended."""
+
+    numbers: dict[str, float]
+    arrays: dict[str, Array64]
+
+    @classmethod
+    def of(cls, parameters: AveragedParameters, step: float) -> SweepState:
+        """As it is now."""
+        numbers, arrays = parameters.state()
+        return cls(numbers | {"step": step}, {name: array.copy() for name, array in arrays.items()})
+
+    def restored(self) -> AveragedParameters:
+        """The parameters to go on with."""
+        parameters = AveragedParameters(self.arrays["values"])
+        parameters.restore(self.numbers, self.arrays)
+        return parameters
+
+
+@dataclass(eq=False)
+class Watch:
+    """Looks on after every sweep or round: counts, history, callbacks, early stopping.
+
+    ``metric`` () -> the number of the ``eval_set``; None: there is none.
+    """
+
+    crf: RankingCRF
+    metric: Callable[[], float] | None
+    callbacks: list[Callback]
+    most: int
+    stopping: EarlyStopping | None = None
+    is_over: bool = False
+    bar: ProgressBar | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        if self.crf.verbose:
+            self.bar = ProgressBar(self.most)
+        if self.crf.early_stopping_rounds is not None and self.metric is not None:
+            self.stopping = EarlyStopping(self.crf.early_stopping_rounds, larger_is_better=True)
+
+    def go_on(self) -> None:
+        """Take over after the rounds of an earlier run, as if there had been one run.
+
+        Where that run watched other documents, or another metric, the model as it is now is the
+        best so far.
+        """
+        history, n_rounds = self.crf.history_, self.crf.n_rounds_
+        if not n_rounds or self.metric is None:
+            return
+        value = self.metric()
+        if history.get("eval_metric"):
+            forget_other_sets(history, n_rounds, value)
+        if self.stopping is None:
+            return
+        entries = history.get("eval_metric", [])
+        if len(entries) == n_rounds and not np.isnan(entries).any():
+            for number, entry in enumerate(entries):
+                self.is_over = self.stopping.see(entry, number + 1)
+        else:
+            self.stopping.best_round = n_rounds
+            self.is_over = self.stopping.see(value, n_rounds)
+
+    def __call__(self, progress: Progress) -> bool:
+        """Note a round that is done; whether to stop."""
+        self.crf.n_rounds_ = progress.n_rounds
+        self.crf.best_iteration_ = progress.n_rounds - 1
+        stops = any_stops([*self.callbacks, *([] if self.bar is None else [self.bar])], progress)
+        if self.stopping is not None:
+            stops = self.stopping(progress) or stops
+        return stops
+
+    @property
+    def best_round(self) -> int:
+        """How many rounds to keep."""
+        return self.crf.n_rounds_ if self.stopping is None else self.stopping.best_round
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        if self.bar is not None:
+            self.bar.close()
+
+
+def seed_of(crf: RankingCRF) -> int:
+    """The seed of all draws."""
+    return int(check_random_state(crf.random_state).randint(2**31 - 1))
+
+
+def learnable_rows(queries: Queries, size: int) -> tuple[Queries, int]:
+    """Queries that an order can be learned from, and how many others there are."""
+    subsets = Subsets(queries.batch, queries.relevance, size)
+    batch = queries.batch
+    kept = subsets.learnable[queries.weights[subsets.learnable] > 0]
+    if not len(kept):
+        raise ValueError(
+            "no query has documents of two relevance levels, and a weight above 0: there is no "
+            "order to learn"
+        )
+    is_kept = np.zeros(batch.n_instances, bool)
+    is_kept[kept] = True
+    rows = np.flatnonzero(is_kept[batch.instance_of_row])
+    found = Queries(
+        Batch.from_lengths(batch.lengths[kept], X=features.take_rows(batch.X, rows)),
+        queries.columns,
+        queries.relevance[rows],
+        queries.weights[kept],
+    )
+    return found, batch.n_instances - len(subsets.learnable)
+
+
+def task_of(crf: RankingCRF, queries: Queries) -> RankingTask:
+    """What is learned."""
+    return RankingTask(
+        objective_of(crf),
+        Subsets(queries.batch, queries.relevance, crf.subset_size),
+        queries.gains(crf.gain),
+        queries.weights,
+        value_of(crf, "n_subsets"),
+        crf.n_jobs,
+    )
+
+
+def train_linear(
+    crf: RankingCRF, queries: Queries, watched: Queries | None, callbacks: list[Callback]
+) -> None:
+    """Sweep over the queries; leaves weights and where they stood in the estimator."""
+    model, X = crf.model_, queries.batch.X
+    batch_size = value_of(crf, "batch_size")
+    batches = QueryBatches(task_of(crf, queries), X, model.base_scores(X), seed_of(crf), batch_size)
+    state, first = crf._state, crf.n_rounds_
+    descent = RankingDescent.make(
+        batches,
+        np.zeros(queries.columns.n),
+        step=crf.step if state is None else state.numbers["step"],
+        batch_size=batch_size,
+        l2=value_of(crf, "l2"),
+        burn_in=value_of(crf, "burn_in"),
+    )
+    if state is not None:
+        descent.parameters = state.restored()
+    n_sweeps = first + value_of(crf, "sweeps")
+    watch = Watch(crf, _metric(crf, watched), callbacks, n_sweeps)
+    watch.go_on()
+    best = crf._state, model.function
+    try:
+        for number in range(first, first if watch.is_over else n_sweeps):
+            stops = _sweep(crf, descent, watch, number)
+            if watch.best_round == number + 1:
+                best = crf._state, model.function
+            if stops:
+                break
+    finally:
+        watch.close()
+    crf.n_rounds_ = watch.best_round
+    crf._state, model.function = best
+
+
+def _sweep(crf: RankingCRF, descent: RankingDescent, watch: Watch, number: int) -> bool:
+    begin = time.perf_counter()
+    weights = descent.sweep(number)
+    crf.model_.function = linear_function(weights)
+    crf._state = SweepState.of(descent.parameters, descent.descent.step)
+    task, found = descent.batches.task, descent.batches.value(weights)
+    penalty = descent.descent.l2 * float(weights @ weights)
+    record = {"objective": (found.value + penalty) / task.weights.sum()}
+    if found.effective:
+        record["effective_samples"] = found.effective
+    if watch.metric is not None:
+        record["eval_metric"] = watch.metric()
+    record["seconds"] = time.perf_counter() - begin
+    note(crf.history_, number + 1, record)
+    return watch(Progress(number + 1, crf.history_, crf.save))
+
+
+def _metric(crf: RankingCRF, watched: Queries | None) -> Callable[[], float] | None:
+    """The metric of the model as it is."""
+    if watched is None:
+        return None
+    return lambda: judged(crf, watched, crf.model_.scores(watched.batch.X))
+
+
+def judged(crf: RankingCRF, queries: Queries, scores: npt.NDArray[Any]) -> float:
+    """``eval_metric`` of scores."""
+    found = float(metric_of(crf)(queries.relevance, scores, queries.batch.lengths))
+    if np.isnan(found):
+        raise ValueError("eval_metric gave NaN on the eval_set: it cannot be compared")
+    return found
+
+
+def new_trees(crf: RankingCRF, raw: bytes | None = None) -> BoostedTrees:
+    """Trees to be grown, on top of those there are."""
+    names = (
+        "max_depth",
+        "max_leaves",
+        "grow_policy",
+        "reg_lambda",
+        "min_child_weight",
+        "colsample_bynode",
+    )
+    params = {name: value_of(crf, name) for name in names} | (value_of(crf, "tree_params") or {})
+    learner = XGBoostLearner(
+        params, value_of(crf, "max_bin"), seed_of(crf), thread_count(crf.n_jobs)
+    )
+    return BoostedTrees(learner, 1, raw)
+
+
+def train_trees(
+    crf: RankingCRF, queries: Queries, watched: Queries | None, callbacks: list[Callback]
+) -> None:
+    """Add rounds of trees."""
+    model, X = crf.model_, queries.batch.X
+    function = model.function
+    assert isinstance(function, BoostedTrees)
+    function.bind(X, [] if watched is None else [watched.batch.X])
+    followed = [] if watched is None else [_scores32(model, watched.batch.X)]
+    metric = None
+    if watched is not None:
+        own = watched
+        metric = lambda: judged(crf, own, followed[0])  # noqa: E731
+    first = crf.n_rounds_
+    n_rounds = first + value_of(crf, "n_estimators")
+    watch = Watch(crf, metric, callbacks, n_rounds)
+    watch.go_on()
+    trainer = RankingBoosting(
+        task=task_of(crf, queries),
+        function=function,
+        scores=_scores32(model, X),
+        learning_rate=value_of(crf, "learning_rate"),
+        seed=seed_of(crf),
+        subsample=value_of(crf, "subsample"),
+        followed=followed,
+        metric=metric,
+        callbacks=[watch],
+        save=crf.save,
+        first_round=first,
+        history=crf.history_,
+    )
+    try:
+        trainer.run(first if watch.is_over else n_rounds)
+    except BaseException:
+        function.keep(crf.n_rounds_)  # a round that was cut short leaves nothing behind
+        raise
+    finally:
+        function.release()
+        watch.close()
+    crf.n_rounds_ = watch.best_round
+    function.keep(crf.n_rounds_)
+
+
+def _scores32(model: RankingModel, X: Any) -> npt.NDArray[np.float32]:
+    """As boosting adds to them: in the precision of trees."""
+    return model.scores(X).astype(np.float32)

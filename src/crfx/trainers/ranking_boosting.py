@@ -1,0 +1,113 @@
+"""Boosting of a ranking score: one tree a round, fitted to subsets drawn anew in every round.
+
+Gradient and curvature of a document are sums over the subsets it was drawn in; a document that no
+subset has counts for nothing in that round.  The curvature bounds the Hessian, so that a full step
+cannot raise the objective of the round's subsets; where it does not (expected loss), or rounding
+interferes, a step that raised it is halved.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx.potentials.additive import Addition, AdditiveFunction
+from crfx.scores import IntArray
+from crfx.trainers.callbacks import Callback, History, Progress, any_stops
+from crfx.trainers.ranking_task import RankingTask
+from crfx.trainers.subsets import Drawn
+
+Array32 = npt.NDArray[np.float32]
+Array64 = npt.NDArray[np.float64]
+
+MOST_HALVINGS = 12
+"""Then a step is given up."""
+
+
+@dataclass(eq=False)
+class RankingBoosting:
+    """Adds trees to ``scores`` (documents,) of a function that is bound to the same rows.
+
+    ``metric`` () -> the number recorded as ``eval_metric``, of the ``followed`` scores.
+    """
+
+    task: RankingTask
+    function: AdditiveFunction
+    scores: Array32
+    learning_rate: float
+    seed: int
+    subsample: float = 1.0
+    followed: Sequence[Array32] = ()
+    metric: Callable[[], float] | None = None
+    callbacks: Sequence[Callback] = ()
+    save: Callable[[str | os.PathLike[str]], None] | None = None
+    first_round: int = 0
+    history: History = field(default_factory=dict)
+
+    def run(self, n_rounds: int) -> int:
+        """Train up to ``n_rounds`` rounds, first ones included; return how many there are."""
+        for number in range(self.first_round, n_rounds):
+            begin = time.perf_counter()
+            record = self._round(number)
+            if self.metric is not None:
+                record["eval_metric"] = self.metric()
+            record["seconds"] = time.perf_counter() - begin
+            note(self.history, number + 1, record)
+            if any_stops(self.callbacks, Progress(number + 1, self.history, self.save)):
+                return number + 1
+        return max(n_rounds, self.first_round)
+
+    def _round(self, number: int) -> dict[str, float]:
+        drawn = self.task.draw((self.seed, number), self._queries(number))
+        found = self.task.evaluate(self.scores[drawn.rows], drawn, seed=number, curvature=True)
+        assert found.curvature is not None
+        addition = self.function.propose(
+            self._by_row(found.gradient, drawn), self._by_row(found.curvature, drawn), number
+        )
+        value, halvings = self._take(addition, drawn, found.value, number)
+        record = {"objective": value / self.task.weight(drawn), "halvings": float(halvings)}
+        return record | ({"effective_samples": found.effective} if found.effective else {})
+
+    def _queries(self, number: int) -> IntArray | None:
+        if self.subsample == 1.0:
+            return None
+        all_queries = self.task.queries
+        random = np.random.default_rng([self.seed, number, 1])
+        count = max(1, round(self.subsample * len(all_queries)))
+        return np.sort(random.choice(all_queries, count, replace=False))
+
+    def _by_row(self, values: Array64, drawn: Drawn) -> Array32:
+        """Sums over subsets, (rows, 1)."""
+        total = np.bincount(drawn.rows, weights=values, minlength=len(self.scores))
+        return total.astype(np.float32)[:, None]
+
+    def _take(
+        self, addition: Addition, drawn: Drawn, before: float, number: int
+    ) -> tuple[float, int]:
+        """Take a step, halved as long as it raises the objective; return that, and how often."""
+        delta = np.asarray(addition.delta, np.float32)[:, 0]
+        step, own = self.learning_rate, self.scores[drawn.rows]
+        for halvings in range(MOST_HALVINGS + 1):
+            moved = own + np.float32(step) * delta[drawn.rows]
+            value = self.task.evaluate(moved, drawn, seed=number).value
+            if value <= before:
+                break
+            step = step / 2 if halvings < MOST_HALVINGS else 0.0
+        self.scores += np.float32(step) * delta
+        for scores, change in zip(self.followed, addition.followed, strict=True):
+            scores += np.float32(step) * np.asarray(change, np.float32)[:, 0]
+        addition.accept(step)
+        return (value if step else before), halvings
+
+
+def note(history: History, n_rounds: int, record: dict[str, float]) -> None:
+    """One entry per round and name, NaN where there is none."""
+    for name in {**history, **record}:
+        entries = history.setdefault(name, [])
+        entries += [np.nan] * (n_rounds - 1 - len(entries))
+        entries.append(record.get(name, np.nan))

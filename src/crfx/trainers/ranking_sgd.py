@@ -1,0 +1,137 @@
+"""A linear ranking score by stochastic gradient descent over queries (Volkovs et al. 2011).
+
+Every visit of a query draws a subset of its documents and takes a step; weights are averaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from crfx.potentials.linear import LinearFunction, WeightPattern, as_numbers
+from crfx.scores import IntArray
+from crfx.trainers.ranking_task import OfSubsets, RankingTask
+from crfx.trainers.sgd import AveragedParameters, Descent, Positions, with_good_step
+from crfx.trainers.subsets import Drawn
+
+Array64 = npt.NDArray[np.float64]
+
+SWEEPS_TO_HALF = 10.0
+"""After so many sweeps steps have half their size."""
+TRIAL = 2**31
+"""Number of the draws by which steps are tried and the objective is told; no sweep has it."""
+
+
+class QueryBatches:
+    """Mini-batches of queries for `Descent`: some of ``task.queries``, by their place in it.
+
+    ``base`` (documents,) are scores underneath.  Subsets are drawn once a sweep, by its number.
+    """
+
+    def __init__(self, task: RankingTask, X: Any, base: Array64, seed: int, size: int) -> None:
+        self.task, self.base, self.seed = task, base, seed
+        self.X = as_numbers(X)
+        self._steps_per_sweep = -(-len(task.queries) // size)
+        self._function = LinearFunction(WeightPattern.all(X.shape[1], 1))
+        self._drawn: tuple[int, Drawn] = (-1, task.draw((seed, TRIAL)))
+        self._trial = self._drawn[1]
+
+    def __call__(
+        self, chosen: IntArray, number: int | None
+    ) -> tuple[Positions, Callable[[Array64], tuple[float, Array64]]]:
+        """The weights that some queries touch, and their loss as a function of those."""
+        n = self.task.n_subsets
+        subsets = (chosen[:, None] * n + np.arange(n)).reshape(-1)
+        drawn = self._draws(number).take(subsets)
+        seed = TRIAL if number is None else number
+        at, scores, slope = self._linear(drawn.rows)
+
+        def loss(weights: Array64) -> tuple[float, Array64]:
+            own = scores(weights)
+            if not np.isfinite(own).all():  # a step was too large; no order can be told
+                return np.inf, np.zeros_like(weights)
+            found = self.task.evaluate(own, drawn, seed=seed)
+            return found.value, slope(found.gradient)
+
+        return at, loss
+
+    def _draws(self, number: int | None) -> Drawn:
+        if number is None:
+            return self._trial
+        sweep = number // self._steps_per_sweep
+        if self._drawn[0] != sweep:
+            self._drawn = sweep, self.task.draw((self.seed, sweep))
+        return self._drawn[1]
+
+    def _linear(self, rows: IntArray) -> tuple[Positions, Callable[..., Any], Callable[..., Any]]:
+        """Weights that some documents touch, their scores and how slopes come back to weights."""
+        base = self.base[rows]
+        if not sparse.issparse(self.X):
+            X = self.X[rows].astype(np.float64)
+            return slice(None), lambda w: X @ w + base, lambda g: g @ X
+        features, at = self._function.prepare_part(self.X[rows])
+        return (
+            at,
+            lambda w: features.scores(w)[:, 0] + base,
+            lambda g: features.gradient(g.astype(np.float32)[:, None]),
+        )
+
+    def value(self, weights: Array64) -> OfSubsets:
+        """The objective of subsets drawn once, of all queries: comparable from sweep to sweep."""
+        drawn = self._trial
+        return self.task.evaluate(self.scores(weights)[drawn.rows], drawn, seed=TRIAL)
+
+    def scores(self, weights: Array64) -> Array64:
+        """Of all documents."""
+        return np.asarray(self.X @ weights, np.float64) + self.base
+
+
+@dataclass(eq=False)
+class RankingDescent:
+    """Sweeps over the queries; ``parameters`` hold weights and their average."""
+
+    batches: QueryBatches
+    descent: Descent
+    parameters: AveragedParameters
+
+    @classmethod
+    def make(
+        cls,
+        batches: QueryBatches,
+        start: Array64,
+        *,
+        step: float | None,
+        batch_size: int,
+        l2: float,
+        burn_in: int,
+    ) -> RankingDescent:
+        """With a step that is given, or found by trials; see `Descent`."""
+        n = len(batches.task.queries)
+        descent = Descent(
+            n_instances=n,
+            batch_size=batch_size,
+            step=1.0 if step is None else step,
+            period=SWEEPS_TO_HALF * n / batch_size,
+            l2=l2,
+            burn_in=burn_in,
+            seed=batches.seed,
+        )
+        if step is None:
+            descent = with_good_step(descent, batches, start)
+        return cls(batches, descent, AveragedParameters(start))
+
+    def sweep(self, number: int) -> Array64:
+        """One pass over the queries; return the averaged weights."""
+        self.descent.sweep(number, self.parameters, self.batches)
+        weights = self.parameters.average()
+        if not np.isfinite(self.batches.scores(weights)).all():
+            raise ValueError(
+                f"step is {self.descent.step:g}: weights grew beyond all numbers; take a smaller "
+                "one"
+            )
+        return weights

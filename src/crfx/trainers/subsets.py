@@ -1,0 +1,84 @@
+"""Some documents of a query, drawn anew each time it is visited (Volkovs et al. 2011, section 6).
+
+Sums over orders are exact for few documents only.  So a visit of a query with more than ``size``
+documents draws ``size`` of them, at least one of every relevance level that the query has: the
+first of each level in a random order, then the first of those left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx.batch import Batch
+from crfx.scores import IntArray
+
+Array64 = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Documents drawn: subset k has ``rows[offsets[k]:offsets[k + 1]]``, of query ``query[k]``."""
+
+    rows: IntArray
+    offsets: IntArray
+    query: IntArray
+
+    def take(self, subsets: IntArray) -> Drawn:
+        """Some of the subsets, in the order given."""
+        counts = self.offsets[subsets + 1] - self.offsets[subsets]
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        at = np.arange(offsets[-1]) + np.repeat(self.offsets[subsets] - offsets[:-1], counts)
+        return Drawn(self.rows[at], offsets, self.query[subsets])
+
+
+class Subsets:
+    """Draws of the queries of a batch, which have a relevance (documents,) each.
+
+    ``learnable`` are the queries that an order can be learned from: those with two levels of
+    relevance or more.  The others say nothing of orders.
+    """
+
+    def __init__(self, batch: Batch, relevance: Array64, size: int) -> None:
+        self.size = size
+        query = batch.instance_of_row
+        # Rows by query, those of one level beside each other: so a level is a range.
+        self._rows = np.lexsort((relevance, query))
+        sorted_query, sorted_relevance = query[self._rows], relevance[self._rows]
+        new_level = np.ones(batch.n_rows, bool)
+        new_level[1:] = (np.diff(sorted_query) != 0) | (np.diff(sorted_relevance) != 0)
+        self._level = np.cumsum(new_level) - 1
+        self._offsets = batch.offsets
+        n_levels = np.bincount(sorted_query[new_level], minlength=batch.n_instances)
+        self.learnable = np.flatnonzero(n_levels > 1)
+        lengths = batch.lengths
+        crowded = self.learnable[
+            (n_levels[self.learnable] > size) & (lengths[self.learnable] > size)
+        ]
+        if crowded.size:
+            first = int(crowded[0])
+            raise ValueError(
+                f"query {first} has {n_levels[first]} relevance levels, more than subset_size, "
+                f"{size}: a subset has a document of every level, so make it larger"
+            )
+
+    def draw(self, queries: IntArray, random: np.random.Generator) -> Drawn:
+        """A subset of each of the queries, which may occur more than once.  O(n log n)."""
+        lengths = self._offsets[queries + 1] - self._offsets[queries]
+        ends = np.cumsum(lengths)
+        visit = np.repeat(np.arange(len(queries)), lengths)
+        at = np.arange(len(visit)) + np.repeat(self._offsets[queries] - (ends - lengths), lengths)
+        key = random.random(len(visit))
+        level = self._level[at]
+        begins = np.flatnonzero(
+            np.concatenate([[True], (np.diff(level) != 0) | (np.diff(visit) != 0)])[: len(visit)]
+        )
+        first = np.minimum.reduceat(key, begins) if len(begins) else key
+        widths = np.diff(np.append(begins, len(visit)))
+        is_first = key == np.repeat(first, widths)
+        order = np.argsort(2 * visit + ~is_first + key)  # firsts of levels come first
+        kept = np.arange(len(visit)) - np.repeat(ends - lengths, lengths) < self.size
+        offsets = np.concatenate([[0], np.cumsum(np.minimum(lengths, self.size))])
+        return Drawn(self._rows[at[order[kept]]], offsets, queries)
