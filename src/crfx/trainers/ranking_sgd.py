@@ -127,9 +127,11 @@ class RankingDescent:
 
     def sweep(self, number: int) -> Array64:
         """One pass over the queries; return the averaged weights."""
-        self.descent.sweep(number, self.parameters, self.batches)
-        weights = self.parameters.average()
-        if not np.isfinite(self.batches.scores(weights)).all():
+        with np.errstate(over="ignore", invalid="ignore"):  # looked for below
+            self.descent.sweep(number, self.parameters, self.batches)
+            weights = self.parameters.average()
+            scores = self.batches.scores(weights)
+        if not np.isfinite(scores).all():
             raise ValueError(
                 f"step is {self.descent.step:g}: weights grew beyond all numbers; take a smaller "
                 "one"

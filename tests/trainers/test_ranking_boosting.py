@@ -1,0 +1,134 @@
+"""Boosting of ranking scores: what trees are asked to fit, and steps that are halved."""
+
+import numpy as np
+import pytest
+
+from crfx.batch import Batch
+from crfx.objectives.ranking import OBJECTIVES, RankingObjective
+from crfx.potentials.additive import Addition
+from crfx.trainers.ranking_boosting import MOST_HALVINGS, RankingBoosting
+from crfx.trainers.ranking_task import RankingTask
+from crfx.trainers.subsets import Subsets
+
+EXACT = {"rtol": 1e-5, "atol": 1e-6}
+"""Trees take float32."""
+
+
+class Fixed:
+    """Proposes the same change in every round, and keeps what it was asked and what was taken."""
+
+    def __init__(self, n_followed=0):
+        self.change, self.asked, self.steps = None, [], []
+        self.n_followed = n_followed
+
+    def propose(self, gradient, curvature, number):
+        self.asked.append((gradient[:, 0], curvature[:, 0]))
+        newton = -gradient / np.maximum(curvature, 1e-9) * (curvature > 0)
+        change = newton if self.change is None else self.change[:, None]
+        change = change.astype(np.float32)
+        return Addition(change, [change] * self.n_followed, self.steps.append)
+
+
+def boosting(function, objective="kl", size=3, n_subsets=2, weights=None, **options):
+    random = np.random.default_rng(0)
+    batch = Batch.from_lengths([6, 3, 9])
+    relevance = random.integers(2, size=batch.n_rows).astype(float)
+    relevance[batch.offsets[:-1]], relevance[batch.offsets[:-1] + 1] = 0.0, 2.0
+    own = RankingTask(
+        RankingObjective(objective, temperature=0.3),
+        Subsets(batch, relevance, size),
+        relevance,
+        np.ones(3) if weights is None else weights,
+        n_subsets,
+        1,
+    )
+    scores = random.normal(size=batch.n_rows).astype(np.float32)
+    return RankingBoosting(own, function, scores, 1.0, seed=0, **options)
+
+
+def test_trees_fit_sums_over_subsets():
+    function = Fixed()
+    weights = np.array([1.0, 2.0, 0.5])
+    trainer = boosting(function, weights=weights)
+    task, scores = trainer.task, trainer.scores.copy()
+    trainer.run(1)
+    drawn = task.draw((0, 0))
+    gradient, curvature = np.zeros((2, len(scores)))
+    for k, query in enumerate(drawn.query):
+        rows = drawn.rows[drawn.offsets[k] : drawn.offsets[k + 1]]
+        found = task.objective.evaluate(
+            scores[rows], task.gains[rows], [0, len(rows)], curvature=True
+        )
+        gradient[rows] += weights[query] * found.gradient / 2
+        curvature[rows] += weights[query] * found.curvature / 2
+    np.testing.assert_allclose(function.asked[0][0], gradient, **EXACT)
+    np.testing.assert_allclose(function.asked[0][1], curvature, **EXACT)
+    left_out = np.setdiff1d(np.arange(len(scores)), drawn.rows)
+    assert left_out.size
+    assert not function.asked[0][1][left_out].any()
+
+
+@pytest.mark.parametrize("objective", [name for name in OBJECTIVES if name != "expected_loss"])
+def test_full_newton_steps_never_rise(objective):
+    """The curvature is a bound: every document may take its own step at once."""
+    function = Fixed()
+    trainer = boosting(function, objective, size=9)
+    trainer.run(10)
+    assert not any(trainer.history["halvings"])
+    assert np.diff(trainer.history["objective"]).max() < 1e-6
+    assert function.steps == [1.0] * 10
+
+
+def test_a_step_that_rises_is_halved():
+    function = Fixed()
+    trainer = boosting(function, size=9)
+    trainer.run(1)
+    before = trainer.history["objective"][0]
+    function.change = 300 * (trainer.task.gains > 1.5) + 200 * (trainer.task.gains < 0.5)
+    trainer.first_round = 1
+    trainer.run(2)
+    assert trainer.history["halvings"][1] > 0
+    assert function.steps[1] == 0.5 ** trainer.history["halvings"][1]
+    assert trainer.history["objective"][1] <= before
+
+
+def test_a_step_in_a_wrong_direction_is_given_up():
+    function = Fixed()
+    trainer = boosting(function, size=9)
+    trainer.run(3)
+    scores = trainer.scores.copy()
+    function.change = np.sign(function.asked[-1][0]) * 1e3
+    trainer.first_round = 3
+    trainer.run(4)
+    assert function.steps[-1] == 0.0
+    assert trainer.history["halvings"][3] == MOST_HALVINGS
+    np.testing.assert_array_equal(trainer.scores, scores)
+
+
+def test_followed_scores_and_the_metric():
+    function = Fixed(n_followed=1)
+    followed = np.zeros(18, np.float32)
+    seen = []
+    trainer = boosting(function, followed=[followed], metric=lambda: float(followed.sum()))
+    start = trainer.scores.copy()
+    trainer.callbacks = [lambda progress: seen.append(progress.n_rounds)]
+    assert trainer.run(3) == 3
+    assert seen == [1, 2, 3]
+    np.testing.assert_allclose(followed, trainer.scores - start, **EXACT)
+    assert trainer.history["eval_metric"][-1] == float(followed.sum())
+
+
+def test_a_share_of_the_queries():
+    function = Fixed()
+    trainer = boosting(function, subsample=0.4)
+    trainer.run(20)
+    batch = Batch.from_lengths([6, 3, 9])
+    touched = [set(batch.instance_of_row[curvature > 0]) for _, curvature in function.asked]
+    assert all(len(queries) == 1 for queries in touched)
+    assert set.union(*touched) == {0, 1, 2}
+
+
+def test_callbacks_stop():
+    trainer = boosting(Fixed(), callbacks=[lambda progress: progress.n_rounds == 2])
+    assert trainer.run(9) == 2
+    assert len(trainer.history["objective"]) == 2
