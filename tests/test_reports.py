@@ -39,7 +39,9 @@ def result():
     return json.loads((RESULTS / "inference.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", ["inference", "boosting", "linear", "hidden_units", "treecrf"])
+@pytest.mark.parametrize(
+    "name", ["inference", "boosting", "linear", "hidden_units", "treecrf", "ranking"]
+)
 def test_the_page_is_rendered_from_the_results(load_benchmark, name):
     module = load_benchmark(name)
     target = RESULTS / ("treecrf-scale.json" if name == "treecrf" else f"{name}.json")

@@ -8,7 +8,7 @@
 
 namespace crfx {
 
-// By insertion where they are few: no memory is asked for.
+// By counting where they are few: nothing is guessed wrong, and no memory is asked for.
 void sort_falling(const double* numbers, int m, int* order) {
   constexpr int kFew = 24;
   if (m > kFew) {
@@ -17,9 +17,10 @@ void sort_falling(const double* numbers, int m, int* order) {
     return;
   }
   for (int i = 0; i < m; ++i) {
-    int at = i;
-    for (; at > 0 && numbers[order[at - 1]] < numbers[i]; --at) order[at] = order[at - 1];
-    order[at] = i;
+    int before = 0;
+    for (int j = 0; j < i; ++j) before += numbers[j] >= numbers[i];
+    for (int j = i + 1; j < m; ++j) before += numbers[j] > numbers[i];
+    order[before] = i;
   }
 }
 

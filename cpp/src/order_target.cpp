@@ -53,50 +53,62 @@ namespace {
 class CountSums {
  public:
   CountSums(const GainLevels& levels, const double* alpha, const double* discount)
-      : levels_(levels), alpha_(alpha), discount_(discount), stride_(at(levels.count()) + 1, 1) {
-    for (int g = 0; g < levels.count(); ++g)
-      stride_[at(g) + 1] = stride_[at(g)] * (levels.size(g) + 1);
+      : levels_(levels),
+        n_levels_(static_cast<size_t>(levels.count())),
+        alpha_(alpha),
+        discount_(discount),
+        stride_(n_levels_ + 1, 1) {
+    for (size_t g = 0; g < n_levels_; ++g)
+      stride_[g + 1] = stride_[g] * static_cast<size_t>(levels.size(static_cast<int>(g)) + 1);
+    // Counted up like the wheels of an odometer: divisions would take most of the time.
+    left_.resize(n_states() * n_levels_);
+    for (size_t g = 0; g < n_levels_; ++g) left_[g] = levels.size(static_cast<int>(g));
+    for (size_t state = 1; state < n_states(); ++state) {
+      int* own = left_.data() + state * n_levels_;
+      std::copy(own - n_levels_, own, own);
+      size_t g = 0;
+      for (; own[g] == 0; ++g) own[g] = levels.size(static_cast<int>(g));
+      --own[g];
+    }
   }
   // entry (levels x m): weight of a document at a rank. Adds Z times the mean sums of alpha and of
   // discount over the documents of each level; returns Z.
   double run(const std::vector<double>& entry, std::vector<double>& alpha_sum,
              std::vector<double>& discount_sum) const {
-    const int64_t n = stride_.back();
-    std::vector<double> forward(static_cast<size_t>(n), 0.0), backward(forward);
+    std::vector<double> forward(n_states(), 0.0), backward(forward);
     forward[0] = backward.back() = 1;
-    for (int64_t state = 0; state < n; ++state)
-      for_next(state, entry, [&](int, int, double weight, int64_t next) {
-        forward[static_cast<size_t>(next)] += weight * forward[static_cast<size_t>(state)];
+    for (size_t state = 0; state < n_states(); ++state)
+      for_next(state, entry, [&](size_t, size_t, double weight, size_t next) {
+        forward[next] += weight * forward[state];
       });
-    for (int64_t state = n; state-- > 0;)
-      for_next(state, entry, [&](int g, int r, double weight, int64_t next) {
-        const double rest = weight * backward[static_cast<size_t>(next)];
-        backward[static_cast<size_t>(state)] += rest;
-        alpha_sum[at(g)] += forward[static_cast<size_t>(state)] * rest * alpha_[r];
-        discount_sum[at(g)] += forward[static_cast<size_t>(state)] * rest * discount_[r];
+    for (size_t state = n_states(); state-- > 0;)
+      for_next(state, entry, [&](size_t g, size_t r, double weight, size_t next) {
+        const double rest = weight * backward[next];
+        backward[state] += rest;
+        alpha_sum[g] += forward[state] * rest * alpha_[r];
+        discount_sum[g] += forward[state] * rest * discount_[r];
       });
     return forward.back();
   }
 
  private:
-  static size_t at(int k) { return static_cast<size_t>(k); }
+  size_t n_states() const { return stride_.back(); }
   // body(level, rank, weight of giving the rank to one of the level's documents left, next state)
   template <class Body>
-  void for_next(int64_t state, const std::vector<double>& entry, Body&& body) const {
-    int rank = 0;
-    for (int g = 0; g < levels_.count(); ++g) rank += placed(state, g);
-    for (int g = 0; g < levels_.count(); ++g) {
-      const int left = levels_.size(g) - placed(state, g);
-      if (left) body(g, rank, left * entry[at(g * levels_.m() + rank)], state + stride_[at(g)]);
-    }
-  }
-  int placed(int64_t state, int g) const {
-    return static_cast<int>(state % stride_[at(g) + 1] / stride_[at(g)]);
+  void for_next(size_t state, const std::vector<double>& entry, Body&& body) const {
+    const auto m = static_cast<size_t>(levels_.m());
+    const int* left = left_.data() + state * n_levels_;
+    size_t rank = m;
+    for (size_t g = 0; g < n_levels_; ++g) rank -= static_cast<size_t>(left[g]);
+    for (size_t g = 0; g < n_levels_; ++g)
+      if (left[g]) body(g, rank, left[g] * entry[g * m + rank], state + stride_[g]);
   }
 
   const GainLevels& levels_;
+  size_t n_levels_;
   const double *alpha_, *discount_;
-  std::vector<int64_t> stride_;
+  std::vector<size_t> stride_;
+  std::vector<int> left_;  // (states x levels): documents without a rank
 };
 
 }  // namespace

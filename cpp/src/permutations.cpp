@@ -1,16 +1,14 @@
 #include "crfx/permutations.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "crfx/kernels.hpp"
 #include "crfx/order_kernels.hpp"
-#include "crfx/order_potentials.hpp"
-#include "crfx/order_samples.hpp"
-#include "crfx/order_target.hpp"
 #include "crfx/parallel.hpp"
+#include "crfx/ranking_chunk.hpp"
 
 namespace crfx {
 
@@ -35,305 +33,20 @@ const OrderKernels& order_kernels() {
 
 namespace {
 
-constexpr int64_t kWorkPerChunk = int64_t(1) << 13;  // sums over subsets, in bundles
-
-// Queries that are worked on together: of one size, in lanes, or a single one that is sampled.
-struct OrderUnit {
-  const int64_t* queries;
-  int count, m;
-  bool sampled;
-};
-
-// What all queries share.
-struct RankWeights {
-  RankWeights(int64_t m, int64_t cut) {
-    for (int64_t r = 0; r < m; ++r) {
-      alpha.push_back(std::log(2.0) / std::log(static_cast<double>(r + 2)));
-      discount.push_back(cut > 0 && r >= cut ? 0.0 : alpha.back());
-    }
-  }
-  std::vector<double> alpha, discount;
-};
-
-// A query as sums over its orders need it.
-struct RankingQuery {
-  std::vector<double> score, worth, target, logs;
-  double base = 0;  // the loss is base - sum_i discount[y_i] worth_i
-  double constant = 0, n_truths = 0, effective = 0;
-
-  double pull() const {
-    double sum = 0;
-    for (size_t i = 0; i < score.size(); ++i) sum += score[i] * target[i];
-    return sum;
-  }
-};
-
-class RankingChunk {
- public:
-  RankingChunk(const RankingData& data, const RankingOptions& options, const RankWeights& weights,
-               const RankingOutputs& out, Workspace& work)
-      : data_(data), options_(options), ranks_(weights), out_(out), work_(work) {}
-
-  void run(const OrderUnit& unit) {
-    work_.reset();
-    if (!unit.m) return nothing(unit);
-    for (int l = 0; l < unit.count; ++l) prepare(lanes_[l], unit.queries[l], unit.m);
-    const bool scaled = options_.loss == RankingLoss::loss_scaled;
-    if (unit.sampled)
-      scaled ? sample_scaled(unit) : sample(unit);
-    else
-      scaled ? list(unit) : sum(unit);
-  }
-
- private:
-  // A query without documents has one order, which is right.
-  void nothing(const OrderUnit& unit) {
-    for (int l = 0; l < unit.count; ++l)
-      out_.value[unit.queries[l]] = out_.effective[unit.queries[l]] = 0;
-  }
-
-  double kappa() const {
-    return options_.loss == RankingLoss::loss_augmented ? options_.loss_weight : 0.0;
-  }
-
-  // Scores are counted from the largest: orders do not change, and sums lose less.
-  void prepare(RankingQuery& q, int64_t query, int m) {
-    const double* scores = data_.scores + data_.offsets[query];
-    const double* gains = data_.gains + data_.offsets[query];
-    const auto size = static_cast<size_t>(m);
-    q.score.assign(scores, scores + m);
-    const double top = *std::max_element(scores, scores + m);
-    for (double& x : q.score) x -= top;
-    levels_.set(gains, m);
-    double ideal = 0;
-    for (int r = 0; r < m; ++r)
-      ideal += gains[levels_.document(r)] * ranks_.discount[static_cast<size_t>(r)];
-    q.base = ideal > 0 ? 1 : 0;
-    q.worth.resize(size);
-    for (size_t i = 0; i < size; ++i) q.worth[i] = ideal > 0 ? gains[i] / ideal : 0;
-    q.effective = 0;
-    set_target(q, query, gains);
-  }
-
-  void set_target(RankingQuery& q, int64_t query, const double* gains) {
-    if (options_.loss == RankingLoss::expected_loss) return;
-    const bool too_many = options_.sample_all || levels_.n_states() > kMostStates;
-    if (options_.loss == RankingLoss::kl && too_many) return sample_target(q, query);
-    const OrderTarget& found = memo_.get(levels_, gains, [&] {
-      if (options_.loss != RankingLoss::kl)
-        return truth_target(levels_, ranks_.alpha.data(), options_.cut);
-      std::vector<double> score = q.worth;
-      for (double& x : score) x /= options_.temperature;
-      return tempered_target(levels_, score.data(), ranks_.alpha.data(), ranks_.discount.data());
-    });
-    q.target.resize(q.score.size());
-    for (int g = 0; g < levels_.count(); ++g)
-      for (int k = levels_.begin(g); k < levels_.begin(g + 1); ++k)
-        q.target[static_cast<size_t>(levels_.document(k))] = found.alpha[static_cast<size_t>(g)];
-    q.constant = found.constant;
-    q.n_truths = found.n_truths;
-  }
-
-  // Log weights of the model (m x m), document by document.
-  void set_logs(RankingQuery& q) const {
-    const size_t m = q.score.size();
-    q.logs.resize(m * m);
-    for (size_t i = 0; i < m; ++i)
-      for (size_t r = 0; r < m; ++r)
-        q.logs[i * m + r] =
-            q.score[i] * ranks_.alpha[r] - kappa() * q.worth[i] * ranks_.discount[r];
-  }
-
-  void set_potentials(RankingQuery& q, double* document, double* rank) {
-    const auto m = static_cast<int>(q.score.size());
-    if (kappa() != 0 && options_.cut > 0 && options_.cut < m) {
-      set_logs(q);
-      return best_potentials(q.logs.data(), m, document, rank);
-    }
-    score_ = q.score;
-    for (size_t i = 0; i < score_.size(); ++i) score_[i] -= kappa() * q.worth[i];
-    order_.resize(score_.size());
-    sort_falling(score_.data(), m, order_.data());
-    product_potentials(score_.data(), ranks_.alpha.data(), order_.data(), m, document, rank);
-  }
-
-  double* room(int rows) {
-    double* x = work_.take<double>(rows * kOrderLanes);
-    std::fill(x, x + rows * kOrderLanes, 0.0);
-    return x;
-  }
-  // Puts one number per document of every query into lanes.
-  template <class Of>
-  double* in_lanes(const OrderUnit& unit, Of&& of) {
-    double* x = room(unit.m);
-    for (int l = 0; l < unit.count; ++l) {
-      const std::vector<double>& own = of(lanes_[l]);
-      for (size_t i = 0; i < own.size(); ++i) x[i * kOrderLanes + static_cast<size_t>(l)] = own[i];
-    }
-    return x;
-  }
-
-  OrderBundle bundle(const OrderUnit& unit) {
-    OrderBundle b{};
-    b.m = unit.m;
-    b.alpha = ranks_.alpha.data();
-    b.discount = ranks_.discount.data();
-    b.score = in_lanes(unit, [](RankingQuery& q) -> auto& { return q.score; });
-    b.worth = in_lanes(unit, [](RankingQuery& q) -> auto& { return q.worth; });
-    b.loss_factor = kappa();
-    double* base = room(1);
-    for (int l = 0; l < unit.count; ++l) base[l] = lanes_[l].base;
-    b.base = base;
-    return b;
-  }
-
-  void sum(const OrderUnit& unit) {
-    OrderBundle b = bundle(unit);
-    double *document = room(unit.m), *rank = room(unit.m), shift[kOrderLanes] = {};
-    double u[kMostSummed], v[kMostSummed];
-    for (int l = 0; l < unit.count; ++l) {
-      set_potentials(lanes_[l], u, v);
-      for (size_t k = 0; k < lanes_[l].score.size(); ++k) {
-        document[k * kOrderLanes + static_cast<size_t>(l)] = u[k];
-        rank[k * kOrderLanes + static_cast<size_t>(l)] = v[k];
-        shift[l] += u[k] + v[k];
-      }
-    }
-    b.document = document;
-    b.rank = rank;
-    const bool crossed = options_.loss == RankingLoss::expected_loss;
-    const OrderMoments found{room(1), room(unit.m), crossed ? room(1) : nullptr,
-                             crossed ? room(unit.m) : nullptr,
-                             out_.curvature ? room(unit.m) : nullptr};
-    order_kernels().moments(b, found, work_);
-    for (int l = 0; l < unit.count; ++l) {
-      const RankingQuery& q = lanes_[l];
-      const double log_z = std::log(found.z[l]) + shift[l] + kappa() * q.base;
-      write(q, unit.queries[l], unit.m, log_z, found.mean + l, found.mean_worth + (crossed ? l : 0),
-            found.cross + (crossed ? l : 0), found.spread + (out_.curvature ? l : 0), kOrderLanes);
-    }
-  }
-
-  void list(const OrderUnit& unit) {
-    OrderBundle b = bundle(unit);
-    b.truth = in_lanes(unit, [](RankingQuery& q) -> auto& { return q.target; });
-    const ScaledMoments found{room(1), room(unit.m), out_.curvature ? room(unit.m) : nullptr};
-    order_kernels().scaled(b, found, work_);
-    for (int l = 0; l < unit.count; ++l) {
-      const int64_t query = unit.queries[l], first = data_.offsets[query];
-      out_.value[query] = found.log_z[l];
-      out_.effective[query] = 0;
-      for (int i = 0; i < unit.m; ++i) {
-        out_.gradient[first + i] = found.mean[i * kOrderLanes + l];
-        if (out_.curvature) out_.curvature[first + i] = found.spread[i * kOrderLanes + l];
-      }
-    }
-  }
-
-  // The objective from the moments of the model; those of document i are `stride` * i further.
-  void write(const RankingQuery& q, int64_t query, int m, double log_z, const double* mean,
-             const double* mean_worth, const double* cross, const double* spread, int stride) {
-    const int64_t first = data_.offsets[query];
-    double *gradient = out_.gradient + first, factor = 1;
-    if (options_.loss == RankingLoss::expected_loss) {
-      out_.value[query] = q.base - *mean_worth;
-      for (int i = 0; i < m; ++i) gradient[i] = *mean_worth * mean[i * stride] - cross[i * stride];
-    } else {
-      if (options_.sum_over_truths) factor = q.n_truths;
-      out_.value[query] = factor * (q.constant + log_z - q.pull());
-      for (int i = 0; i < m; ++i)
-        gradient[i] = factor * (mean[i * stride] - q.target[static_cast<size_t>(i)]);
-    }
-    out_.effective[query] = q.effective;
-    for (int i = 0; out_.curvature && i < m; ++i)
-      out_.curvature[first + i] = factor * spread[i * stride];
-  }
-
-  // KL's target where gains differ so much that its sums are too many.
-  void sample_target(RankingQuery& q, int64_t query) {
-    const size_t m = q.score.size();
-    q.logs.resize(m * m);
-    for (size_t i = 0; i < m; ++i)
-      for (size_t r = 0; r < m; ++r)
-        q.logs[i * m + r] = q.worth[i] * ranks_.discount[r] / options_.temperature;
-    OrderSamples samples(static_cast<int>(m), options_.n_samples, ~options_.seed, query);
-    samples.draw(q.logs);
-    q.constant = -samples.normalise();
-    q.target.resize(m);
-    samples.moments(
-        ranks_.discount.data(), [](int64_t) { return 1.0; }, nullptr, q.target.data(), nullptr);
-    for (size_t i = 0; i < m; ++i) q.constant += q.worth[i] * q.target[i] / options_.temperature;
-    samples.moments(
-        ranks_.alpha.data(), [](int64_t) { return 1.0; }, nullptr, q.target.data(), nullptr);
-    q.effective = samples.effective();
-  }
-
-  void sample(const OrderUnit& unit) {
-    RankingQuery& q = lanes_[0];
-    const int64_t query = unit.queries[0];
-    set_logs(q);
-    OrderSamples samples(unit.m, options_.n_samples, options_.seed, query);
-    samples.draw(q.logs);
-    const double log_z = samples.normalise() + kappa() * q.base;
-    const double* alpha = ranks_.alpha.data();
-    std::vector<double> mean(q.score.size()), cross(mean), spread(mean);
-    samples.moments(
-        alpha, [](int64_t) { return 1.0; }, nullptr, mean.data(),
-        out_.curvature ? spread.data() : nullptr);
-    double mean_worth = 0;
-    if (options_.loss == RankingLoss::expected_loss) {
-      const auto worth = [&](int64_t k) {
-        return samples.sum(k, ranks_.discount.data(), q.worth.data());
-      };
-      for (int64_t k = 0; k < samples.size(); ++k) mean_worth += samples.share(k) * worth(k);
-      samples.moments(alpha, worth, nullptr, cross.data(), nullptr);
-    }
-    const double effective = samples.effective();
-    q.effective = q.effective > 0 ? std::min(q.effective, effective) : effective;
-    write(q, query, unit.m, log_z, mean.data(), &mean_worth, cross.data(), spread.data(), 1);
-  }
-
-  // Orders of high loss and score count most; those of the model, heated, are drawn.
-  void sample_scaled(const OrderUnit& unit) {
-    RankingQuery& q = lanes_[0];
-    const int64_t query = unit.queries[0], first = data_.offsets[query];
-    set_logs(q);
-    OrderSamples samples(unit.m, options_.n_samples, options_.seed, query);
-    samples.draw_mixture(q.logs, {0.0, 1.0 / 3, 2.0 / 3, 1.0});
-    const double* alpha = ranks_.alpha.data();
-    const auto loss = [&](int64_t k) {
-      return q.base - samples.sum(k, ranks_.discount.data(), q.worth.data());
-    };
-    const double truth = q.pull();
-    samples.reweigh(
-        [&](int64_t k) { return loss(k) * (1 + samples.sum(k, alpha, q.score.data()) - truth); });
-    out_.value[query] = samples.normalise();
-    out_.effective[query] = samples.effective();
-    samples.moments(alpha, loss, q.target.data(), out_.gradient + first,
-                    out_.curvature ? out_.curvature + first : nullptr);
-  }
-
-  const RankingData& data_;
-  const RankingOptions& options_;
-  const RankWeights& ranks_;
-  const RankingOutputs& out_;
-  Workspace& work_;
-  GainLevels levels_;
-  TargetMemo memo_;
-  RankingQuery lanes_[kOrderLanes];
-  std::vector<double> score_;
-  std::vector<int> order_;
-};
+constexpr int64_t kWorkPerChunk = int64_t(1) << 15;  // sums over subsets, in bundles
 
 // Queries by size, cut into units; `chunks` are borders between units with about as much work.
 struct RankingPlan {
   RankingPlan(const RankingData& data, const RankingOptions& options) {
     const bool listed = options.loss == RankingLoss::loss_scaled;
     const int64_t most = listed ? kMostListed : kMostSummed;
-    for (int64_t q = 0; q < data.n_queries; ++q) queries.push_back(q);
     const auto size = [&](int64_t q) { return data.offsets[q + 1] - data.offsets[q]; };
-    std::stable_sort(queries.begin(), queries.end(),
-                     [&](int64_t a, int64_t b) { return size(a) < size(b); });
+    for (int64_t q = 0; q < data.n_queries; ++q) largest = std::max(largest, size(q));
+    std::vector<size_t> begin(static_cast<size_t>(largest) + 2, 0);  // by size
+    for (int64_t q = 0; q < data.n_queries; ++q) ++begin[static_cast<size_t>(size(q)) + 1];
+    std::partial_sum(begin.begin(), begin.end(), begin.begin());
+    queries.resize(static_cast<size_t>(data.n_queries));
+    for (int64_t q = 0; q < data.n_queries; ++q) queries[begin[static_cast<size_t>(size(q))]++] = q;
     int64_t work = 0;
     chunks.push_back(0);
     for (size_t at = 0; at < queries.size();) {
@@ -350,7 +63,6 @@ struct RankingPlan {
       chunks.push_back(units.size());
       work = 0;
     }
-    if (!queries.empty()) largest = size(queries.back());
   }
   std::vector<int64_t> queries;
   std::vector<OrderUnit> units;

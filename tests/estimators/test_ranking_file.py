@@ -5,7 +5,7 @@ import pytest
 
 from crfx import RankingCRF, load
 
-FEW = {"linear": {"sweeps": 3}, "trees": {"n_estimators": 3}}
+FEW = {"linear": {"sweeps": 3}, "trees": {"n_estimators": 3, "min_child_weight": 0.5}}
 
 
 def make(scorer, **options):

@@ -13,8 +13,9 @@ ROUNDING = 1e-5
 
 
 def make(scorer, n, **options):
-    settings = {ROUNDS[scorer]: n, "random_state": 0, "n_jobs": 1, "subset_size": 4, **options}
-    return RankingCRF(scorer, **settings)
+    settings = {ROUNDS[scorer]: n, "random_state": 0, "n_jobs": 1, "subset_size": 4}
+    leaves = {"min_child_weight": 0.5} if scorer == "trees" else {}
+    return RankingCRF(scorer, **{**settings, **leaves, **options})
 
 
 def from_memory(crf, path):

@@ -54,7 +54,7 @@ class RankingCRF(BaseEstimator):  # type: ignore[misc]
         What is minimised; the loss is 1 - NDCG@cut.  "kl" draws the model towards orders in
         proportion to exp(-loss / temperature).
     temperature : float, optional
-        Of "kl" (None: 0.05).  Towards 0 it becomes the likelihood.
+        Of "kl" (None: 0.02).  Towards 0 it becomes the likelihood.
     loss_weight : float, optional
         Of the loss in "loss_augmented" energies (None: 1).
     truths : "mean" or "sum", optional
@@ -72,13 +72,15 @@ class RankingCRF(BaseEstimator):  # type: ignore[misc]
     n_samples : int, optional
         Orders drawn of a subset that is too large for sums (None: 500).
     sweeps, step, batch_size, burn_in, l2 : optional, of scorer "linear"
-        Sweeps over all queries (40), the first step (None: found by trials), queries per step (1),
+        Sweeps over all queries (20), the first step (None: found by trials), queries per step (1),
         sweeps before weights are averaged (0), penalty ``l2`` times the sum of squares on the sum
         over queries (0).
     n_estimators, learning_rate, max_depth, max_leaves, grow_policy, reg_lambda, min_child_weight, \
 subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
-        Rounds (200), shrinkage (0.1), and as in XGBoost; ``subsample`` is the share of queries that
-        a round looks at, ``tree_params`` are more parameters for XGBoost.
+        Rounds (100), shrinkage (0.1), depth (4), least sum of curvatures in a leaf (20; a document
+        drawn once has about 0.2, under "loss_scaled" a tenth of it), and as in XGBoost;
+        ``subsample`` is the share of queries that a round looks at, ``tree_params`` are more
+        parameters for XGBoost.
     early_stopping_rounds : int, optional
         Stop once ``eval_metric`` has not improved for so many sweeps or rounds; the best is
         restored.

@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from crfx.estimators.ranking import RankingCRF
 
 OF_LINEAR: dict[str, Any] = {
-    "sweeps": 40,
+    "sweeps": 20,
     "step": None,
     "batch_size": 1,
     "burn_in": 0,
     "l2": 0.0,
 }
 OF_TREES: dict[str, Any] = {
-    "n_estimators": 200,
+    "n_estimators": 100,
     "learning_rate": 0.1,
     "max_depth": 4,
     "max_leaves": 0,
     "grow_policy": "depthwise",
     "reg_lambda": 1.0,
-    "min_child_weight": 1.0,
+    "min_child_weight": 20.0,
     "subsample": 1.0,
     "colsample_bynode": 1.0,
     "max_bin": 256,
@@ -49,7 +49,7 @@ OF_SCORER = {"linear": OF_LINEAR, "trees": OF_TREES}
 N_SUBSETS = {"linear": 1, "trees": 4}
 N_SAMPLES = 500
 OF_OBJECTIVE: dict[str, tuple[Any, tuple[str, ...]]] = {
-    "temperature": (0.05, ("kl",)),
+    "temperature": (0.02, ("kl",)),
     "loss_weight": (1.0, ("loss_augmented",)),
     "truths": ("mean", ("likelihood", "loss_augmented")),
 }
