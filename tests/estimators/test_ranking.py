@@ -147,6 +147,7 @@ def test_a_query_of_weight_0_is_not_looked_at(make_queries):
     some = make("trees").fit(X, relevance, group=group, sample_weight=weights)
     rest = make("trees").fit(X[group[0] :], relevance[group[0] :], group=group[1:])
     np.testing.assert_array_equal(some.predict(X), rest.predict(X))
+    assert some.n_skipped_ == make("trees").fit(X, relevance, group=group).n_skipped_
 
 
 @pytest.mark.parametrize("scorer", SCORERS)

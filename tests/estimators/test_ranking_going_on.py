@@ -135,6 +135,41 @@ def test_an_interrupted_run_keeps_what_it_has(make_queries, scorer):
 
 
 @pytest.mark.parametrize("scorer", ROUNDS)
+def test_a_round_that_is_cut_short_leaves_nothing_behind(make_queries, scorer):
+    X, relevance, group = make_queries()
+    seen = []
+
+    def metric(relevance, scores, group):
+        seen.append(len(seen))
+        if len(seen) == 3:
+            raise KeyboardInterrupt
+        return 0.5
+
+    crf = make(scorer, 8, eval_metric=metric)
+    with pytest.raises(KeyboardInterrupt):
+        crf.fit(X, relevance, group=group, eval_set=make_queries(1))
+    assert crf.n_rounds_ == len(crf.history_["objective"]) == 2
+    two = make(scorer, 2).fit(X, relevance, group=group)
+    np.testing.assert_array_equal(crf.predict(X), two.predict(X))
+    rest = make(scorer, 6).fit(X, relevance, group=group, init_model=crf)
+    whole = make(scorer, 8).fit(X, relevance, group=group)
+    np.testing.assert_array_equal(rest.predict(X), whole.predict(X))
+
+
+def test_steps_go_on_from_where_they_were(make_queries):
+    """None: those of the first run; a number: that one."""
+    X, relevance, group = make_queries()
+    whole = make("linear", 4, step=0.07).fit(X, relevance, group=group)
+    first = make("linear", 2, step=0.07).fit(X, relevance, group=group)
+    same, other = (
+        make("linear", 2, step=step).fit(X, relevance, group=group, init_model=first).predict(X)
+        for step in (None, 0.5)
+    )
+    np.testing.assert_array_equal(same, whole.predict(X))
+    assert not np.array_equal(other, whole.predict(X))
+
+
+@pytest.mark.parametrize("scorer", ROUNDS)
 def test_a_run_that_fails_at_once_leaves_the_estimator_as_it_was(make_queries, scorer):
     X, relevance, group = make_queries()
     crf = make(scorer, 2).fit(X, relevance, group=group)

@@ -164,10 +164,13 @@ def train_linear(
     batch_size = value_of(crf, "batch_size")
     batches = QueryBatches(task_of(crf, queries), X, model.base_scores(X), seed_of(crf), batch_size)
     state, first = crf._state, crf.n_rounds_
+    step = crf.step
+    if step is None and state is not None:
+        step = state.numbers["step"]
     descent = RankingDescent.make(
         batches,
         np.zeros(queries.columns.n),
-        step=crf.step if state is None else state.numbers["step"],
+        step=step,
         batch_size=batch_size,
         l2=value_of(crf, "l2"),
         burn_in=value_of(crf, "burn_in"),
@@ -194,15 +197,20 @@ def train_linear(
 def _sweep(crf: RankingCRF, descent: RankingDescent, watch: Watch, number: int) -> bool:
     begin = time.perf_counter()
     weights = descent.sweep(number)
-    crf.model_.function = linear_function(weights)
-    crf._state = SweepState.of(descent.parameters, descent.descent.step)
     task, found = descent.batches.task, descent.batches.value(weights)
     penalty = descent.descent.l2 * float(weights @ weights)
     record = {"objective": (found.value + penalty) / task.weights.sum()}
     if found.effective:
         record["effective_samples"] = found.effective
-    if watch.metric is not None:
-        record["eval_metric"] = watch.metric()
+    before = crf.model_.function
+    crf.model_.function = linear_function(weights)
+    try:
+        if watch.metric is not None:
+            record["eval_metric"] = watch.metric()
+    except BaseException:
+        crf.model_.function = before  # a sweep that was cut short leaves nothing behind
+        raise
+    crf._state = SweepState.of(descent.parameters, descent.descent.step)
     record["seconds"] = time.perf_counter() - begin
     note(crf.history_, number + 1, record)
     return watch(Progress(number + 1, crf.history_, crf.save))
