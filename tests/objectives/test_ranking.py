@@ -120,13 +120,17 @@ def test_curvature_dominates_the_hessian(name, cut):
         assert np.linalg.eigvalsh(np.diag(np.diag(hessian)) - hessian).min() < -1e-6
 
 
-def test_the_curvature_of_expected_loss_is_the_models():
+@pytest.mark.parametrize("cut", [None, 3])
+def test_the_curvature_of_expected_loss_is_a_scale(cut):
+    """The model's curvature times the standard deviation of its loss."""
     scores, gains = query(6)
-    asked = objective("expected_loss")
+    asked = objective("expected_loss", cut=cut)
     assert asked.curvature_kind == "none"
     found = of_one(asked, scores, gains, curvature=True).curvature
     model = of_one(objective("likelihood"), scores, gains, curvature=True).curvature
-    np.testing.assert_allclose(found, model, **EXACT)
+    weights = np.exp(rank_weights(6)[orders(6)] @ scores)
+    deviation = np.sqrt(np.cov(losses(gains, cut), aweights=weights, ddof=0))
+    np.testing.assert_allclose(found, model * deviation, **EXACT)
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)

@@ -30,11 +30,12 @@ struct OrderBundle {
 // Of the model exp(S - kappa G): entries exp(alpha_r f_i - kappa discount_r worth_i - u_i - v_r)
 // are at most 1, and 1 along the best order, so that sums of products neither overflow nor vanish.
 struct OrderMoments {
-  double* z;           // (lanes): exp(sum u + sum v) times this is the sum over all orders
-  double* mean;        // (m x lanes): E alpha[y_i]
-  double* mean_worth;  // (lanes): E G, or null
-  double* cross;       // (m x lanes): E G alpha[y_i]; null if mean_worth is
-  double* spread;      // (m x lanes): sum_j |Cov(alpha[y_i], alpha[y_j])|, or null
+  double* z;             // (lanes): exp(sum u + sum v) times this is the sum over all orders
+  double* mean;          // (m x lanes): E alpha[y_i]
+  double* mean_worth;    // (lanes): E G, or null
+  double* square_worth;  // (lanes): E G^2, or null
+  double* cross;         // (m x lanes): E G alpha[y_i]; null if mean_worth is
+  double* spread;        // (m x lanes): sum_j |Cov(alpha[y_i], alpha[y_j])|, or null
 };
 
 // Of orders weighted by exp(loss (1 + S - mean S of the truths)), with d_i = alpha[y_i] - truth_i.

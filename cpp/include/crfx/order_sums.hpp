@@ -120,7 +120,24 @@ class OrderSums {
       after[s] = sum;
     }
     store(out.mean_worth, before[all_] / z_);
+    if (out.square_worth) store(out.square_worth, square_of_worth(before, work) / z_);
     for (int i = 0; i < m_; ++i) store(out.cross + i * kOrderLanes, cross[i] / z_);
+  }
+  // Z E G^2; `before` is Z E G so far, of subsets.
+  Wide square_of_worth(const Wide* before, Workspace& work) {
+    Wide* square = work.take<Wide>(all_ + 1);
+    square[0] = Wide{};
+    for (unsigned s = 1; s <= all_; ++s) {
+      const int r = __builtin_popcount(s) - 1;
+      Wide sum{};
+      for_members(s, [&](int i) {
+        const unsigned less = s ^ (1u << i);
+        const Wide own = worth_[r * m_ + i];
+        sum += entries(r)[i] * (square[less] + own * (2.0 * before[less] + own * forward_[less]));
+      });
+      square[s] = sum;
+    }
+    return square[all_];
   }
   // Row sums of |Cov|. together[j * m + i] is Z E alpha[y_j] alpha[y_i] over orders with j before
   // i.

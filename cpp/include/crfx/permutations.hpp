@@ -39,8 +39,8 @@ struct RankingData {
 struct RankingOutputs {
   double* value;      // (queries)
   double* gradient;   // (documents)
-  double* curvature;  // (documents), or null: row sums of |covariance|, of expected_loss that of
-                      // the model
+  double* curvature;  // (documents), or null: row sums of |covariance|; of expected_loss that of
+                      // the model times the standard deviation of its loss, no bound but a scale
   double* effective;  // (queries): effective number of samples; 0 where nothing was sampled
 };
 

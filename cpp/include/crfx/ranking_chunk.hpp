@@ -188,16 +188,23 @@ class RankingChunk {
     }
     b.document = document;
     b.rank = rank;
-    const bool crossed = options_.loss == RankingLoss::expected_loss;
-    const OrderMoments found{room(1), room(unit.m), crossed ? room(1) : nullptr,
-                             crossed ? room(unit.m) : nullptr,
-                             out_.curvature ? room(unit.m) : nullptr};
+    const bool crossed = options_.loss == RankingLoss::expected_loss, bent = out_.curvature;
+    const auto asked = [&](bool wanted, int rows) { return wanted ? room(rows) : nullptr; };
+    const OrderMoments found{room(1),
+                             room(unit.m),
+                             asked(crossed, 1),
+                             asked(crossed && bent, 1),
+                             asked(crossed, unit.m),
+                             asked(bent, unit.m)};
     order_kernels().moments(b, found, work_);
     for (int l = 0; l < unit.count; ++l) {
       const RankingQuery& q = lanes_[l];
-      const double log_z = std::log(found.z[l]) + shift[l] + kappa() * q.base;
-      write(q, unit.queries[l], unit.m, log_z, found.mean + l, found.mean_worth + (crossed ? l : 0),
-            found.cross + (crossed ? l : 0), found.spread + (out_.curvature ? l : 0), kOrderLanes);
+      Moments own{std::log(found.z[l]) + shift[l] + kappa() * q.base, found.mean + l};
+      own.stride = kOrderLanes;
+      if (crossed) own.mean_worth = found.mean_worth[l], own.cross = found.cross + l;
+      if (crossed && bent) own.square_worth = found.square_worth[l];
+      if (bent) own.spread = found.spread + l;
+      write(q, unit.queries[l], own);
     }
   }
 
@@ -217,23 +224,34 @@ class RankingChunk {
     }
   }
 
-  // The objective from the moments of the model; those of document i are `stride` * i further.
-  void write(const RankingQuery& q, int64_t query, int m, double log_z, const double* mean,
-             const double* mean_worth, const double* cross, const double* spread, int stride) {
+  // Of the model, as OrderMoments; those of document i are `stride` * i further.
+  struct Moments {
+    double log_z;
+    const double* mean;
+    const double *cross = nullptr, *spread = nullptr;
+    double mean_worth = 0, square_worth = 0;
+    int stride = 1;
+  };
+
+  // The objective from the moments of the model.
+  void write(const RankingQuery& q, int64_t query, const Moments& x) {
     const int64_t first = data_.offsets[query];
-    double *gradient = out_.gradient + first, factor = 1;
+    const auto m = static_cast<int>(q.score.size());
+    double *gradient = out_.gradient + first, factor = 1, scale = 1;
     if (options_.loss == RankingLoss::expected_loss) {
-      out_.value[query] = q.base - *mean_worth;
-      for (int i = 0; i < m; ++i) gradient[i] = *mean_worth * mean[i * stride] - cross[i * stride];
-    } else {
-      if (options_.sum_over_truths) factor = q.n_truths;
-      out_.value[query] = factor * (q.constant + log_z - q.pull());
+      out_.value[query] = q.base - x.mean_worth;
       for (int i = 0; i < m; ++i)
-        gradient[i] = factor * (mean[i * stride] - q.target[static_cast<size_t>(i)]);
+        gradient[i] = x.mean_worth * x.mean[i * x.stride] - x.cross[i * x.stride];
+      scale = std::sqrt(std::max(x.square_worth - x.mean_worth * x.mean_worth, 0.0));
+    } else {
+      if (options_.sum_over_truths) factor = scale = q.n_truths;
+      out_.value[query] = factor * (q.constant + x.log_z - q.pull());
+      for (int i = 0; i < m; ++i)
+        gradient[i] = factor * (x.mean[i * x.stride] - q.target[static_cast<size_t>(i)]);
     }
     out_.effective[query] = q.effective;
     for (int i = 0; out_.curvature && i < m; ++i)
-      out_.curvature[first + i] = factor * spread[i * stride];
+      out_.curvature[first + i] = scale * x.spread[i * x.stride];
   }
 
   // KL's target where gains differ so much that its sums are too many.
@@ -267,17 +285,20 @@ class RankingChunk {
     samples.moments(
         alpha, [](int64_t) { return 1.0; }, nullptr, mean.data(),
         out_.curvature ? spread.data() : nullptr);
-    double mean_worth = 0;
+    Moments own{log_z, mean.data(), cross.data(), spread.data()};
     if (options_.loss == RankingLoss::expected_loss) {
       const auto worth = [&](int64_t k) {
         return samples.sum(k, ranks_.discount.data(), q.worth.data());
       };
-      for (int64_t k = 0; k < samples.size(); ++k) mean_worth += samples.share(k) * worth(k);
+      for (int64_t k = 0; k < samples.size(); ++k) {
+        own.mean_worth += samples.share(k) * worth(k);
+        own.square_worth += samples.share(k) * worth(k) * worth(k);
+      }
       samples.moments(alpha, worth, nullptr, cross.data(), nullptr);
     }
     const double effective = samples.effective();
     q.effective = q.effective > 0 ? std::min(q.effective, effective) : effective;
-    write(q, query, unit.m, log_z, mean.data(), &mean_worth, cross.data(), spread.data(), 1);
+    write(q, query, own);
   }
 
   // Orders of high loss and score count most; those of the model, heated, are drawn.

@@ -78,9 +78,9 @@ class RankingCRF(BaseEstimator):  # type: ignore[misc]
     n_estimators, learning_rate, max_depth, max_leaves, grow_policy, reg_lambda, min_child_weight, \
 subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
         Rounds (100), shrinkage (0.1), depth (4), least sum of curvatures in a leaf (20; a document
-        drawn once has about 0.2, under "loss_scaled" a tenth of it), and as in XGBoost;
-        ``subsample`` is the share of queries that a round looks at, ``tree_params`` are more
-        parameters for XGBoost.
+        drawn in every subset has about 0.1; "loss_scaled" 4, "expected_loss" 1, where it has less),
+        and as in XGBoost; ``subsample`` is the share of queries that a round looks at,
+        ``tree_params`` are more parameters for XGBoost.
     early_stopping_rounds : int, optional
         Stop once ``eval_metric`` has not improved for so many sweeps or rounds; the best is
         restored.

@@ -39,12 +39,14 @@ OF_TREES: dict[str, Any] = {
     "max_leaves": 0,
     "grow_policy": "depthwise",
     "reg_lambda": 1.0,
-    "min_child_weight": 20.0,
+    "min_child_weight": 20.0,  # or LIGHTER
     "subsample": 1.0,
     "colsample_bynode": 1.0,
     "max_bin": 256,
     "tree_params": None,
 }
+LIGHTER = {"loss_scaled": 4.0, "expected_loss": 1.0}
+"""Least weight of a leaf under objectives whose curvature is smaller."""
 OF_SCORER = {"linear": OF_LINEAR, "trees": OF_TREES}
 N_SUBSETS = {"linear": 1, "trees": 4}
 N_SAMPLES = 500
@@ -65,6 +67,8 @@ def value_of(crf: RankingCRF, name: str) -> Any:
         return given
     if name in OF_OBJECTIVE:
         return OF_OBJECTIVE[name][0]
+    if name == "min_child_weight" and crf.objective in LIGHTER:
+        return LIGHTER[crf.objective]
     if name == "n_subsets":
         return N_SUBSETS[crf.scorer]
     if name == "n_samples":

@@ -10,8 +10,9 @@ importance sampling, whose effective number of samples is told.
 
 Curvature: h_i = sum_j |Cov(alpha_{y_i}, alpha_{y_j})| under the distribution whose log partition
 function the objective has (loss-scaled: Cov of loss * (alpha - its mean over the truths)).  The
-Hessian is that covariance matrix, and diag(h) dominates it.  Expected loss has no such bound; it
-is given the model's h, as a scale.
+Hessian is that covariance matrix, and diag(h) dominates it.  Expected loss has no such bound: its
+Hessian is E (loss - its mean) (alpha_{y_i} - ...) (alpha_{y_j} - ...), of any sign.  It is given
+the model's h times the standard deviation of the loss, a scale and no more.
 """
 
 from __future__ import annotations

@@ -20,7 +20,8 @@ Array64 = npt.NDArray[np.float64]
 
 class Reference(NamedTuple):
     """Value of a query, its gradient (m,), and the matrix (m, m) whose row sums of magnitudes are
-    the curvature: the Hessian, but for expected loss the covariance of the model.
+    the curvature: the Hessian, but for expected loss the covariance of the model times the standard
+    deviation of its loss.
     """
 
     value: float
@@ -50,7 +51,9 @@ def evaluate(objective: RankingObjective, scores: Array64, gains: Array64) -> Re
     if objective.name == "expected_loss":
         expected = float((at * worth).sum())
         both = np.einsum("irjs,r,js->i", pairs, alpha, worth)
-        return Reference(base - expected, expected * mean - both, covariance)
+        variance = np.einsum("irjs,ir,js->", pairs, worth, worth) - expected**2
+        scale = np.sqrt(max(float(variance), 0.0))
+        return Reference(base - expected, expected * mean - both, scale * covariance)
     if objective.name == "kl":
         target = worth / objective.temperature
         log_q, q = order_probabilities(target)

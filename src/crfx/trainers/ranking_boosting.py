@@ -2,8 +2,8 @@
 
 Gradient and curvature of a document are sums over the subsets it was drawn in; a document that no
 subset has counts for nothing in that round.  The curvature bounds the Hessian, so that a full step
-cannot raise the objective of the round's subsets; where it does not (expected loss), or rounding
-interferes, a step that raised it is halved.
+cannot raise the objective of the round's subsets; where it is but a scale (expected loss), or
+rounding interferes, a step that raised it is halved.
 """
 
 from __future__ import annotations
