@@ -52,11 +52,10 @@ namespace {
 // Sums over orders by counts: a state says how many documents of each level have their rank.
 class CountSums {
  public:
-  CountSums(const GainLevels& levels, const double* alpha, const double* discount)
+  CountSums(const GainLevels& levels, const double* alpha)
       : levels_(levels),
         n_levels_(static_cast<size_t>(levels.count())),
         alpha_(alpha),
-        discount_(discount),
         stride_(n_levels_ + 1, 1) {
     for (size_t g = 0; g < n_levels_; ++g)
       stride_[g + 1] = stride_[g] * static_cast<size_t>(levels.size(static_cast<int>(g)) + 1);
@@ -71,10 +70,12 @@ class CountSums {
       --own[g];
     }
   }
-  // entry (levels x m): weight of a document at a rank. Adds Z times the mean sums of alpha and of
-  // discount over the documents of each level; returns Z.
-  double run(const std::vector<double>& entry, std::vector<double>& alpha_sum,
-             std::vector<double>& discount_sum) const {
+  // logs (levels x m): log weight of a document at a rank. Adds Z times the mean sums of alpha over
+  // the documents of each level, and Z times the mean log weight of an order; returns Z.
+  double run(const std::vector<double>& logs, std::vector<double>& alpha_sum,
+             double& log_sum) const {
+    std::vector<double> entry(logs.size());
+    for (size_t k = 0; k < logs.size(); ++k) entry[k] = std::exp(logs[k]);
     std::vector<double> forward(n_states(), 0.0), backward(forward);
     forward[0] = backward.back() = 1;
     for (size_t state = 0; state < n_states(); ++state)
@@ -86,7 +87,7 @@ class CountSums {
         const double rest = weight * backward[next];
         backward[state] += rest;
         alpha_sum[g] += forward[state] * rest * alpha_[r];
-        discount_sum[g] += forward[state] * rest * discount_[r];
+        log_sum += forward[state] * rest * logs[g * static_cast<size_t>(levels_.m()) + r];
       });
     return forward.back();
   }
@@ -106,37 +107,35 @@ class CountSums {
 
   const GainLevels& levels_;
   size_t n_levels_;
-  const double *alpha_, *discount_;
+  const double* alpha_;
   std::vector<size_t> stride_;
   std::vector<int> left_;  // (states x levels): documents without a rank
 };
 
 }  // namespace
 
-OrderTarget tempered_target(const GainLevels& levels, const double* score, const double* alpha,
-                            const double* discount) {
+OrderTarget tempered_target(const GainLevels& levels, const double* worth, const double* alpha,
+                            const double* discount, double temperature) {
+  constexpr double kRounding = 1e-13, kLowest = -1e4;  // of worths; exp of this is 0
   const int m = levels.m();
-  const auto size = static_cast<size_t>(m), n_levels = static_cast<size_t>(levels.count());
-  std::vector<double> document(size), rank(size), entry;
-  product_potentials(score, discount, levels.order.data(), m, document.data(), rank.data());
+  const auto size = static_cast<size_t>(m);
+  std::vector<double> document(size), rank(size), logs;
+  product_potentials(worth, discount, levels.order.data(), m, document.data(), rank.data());
   for (int g = 0; g < levels.count(); ++g) {
     const int i = levels.document(levels.begin(g));
-    for (size_t r = 0; r < size; ++r)
-      entry.push_back(
-          std::exp(discount[r] * score[i] - document[static_cast<size_t>(i)] - rank[r]));
+    for (size_t r = 0; r < size; ++r) {
+      // 0 along orders without loss, and exactly so: a low temperature would enlarge rounding.
+      const double lost = discount[r] * worth[i] - document[static_cast<size_t>(i)] - rank[r];
+      logs.push_back(lost > -kRounding ? 0.0 : std::max(lost / temperature, kLowest));
+    }
   }
-  std::vector<double> alpha_sum(n_levels, 0.0), discount_sum(n_levels, 0.0);
-  const double z = CountSums(levels, alpha, discount).run(entry, alpha_sum, discount_sum);
   OrderTarget target;
-  target.constant = -std::log(z);
-  for (int k = 0; k < m; ++k)  // by level: the same for any order of the documents
-    target.constant -=
-        document[static_cast<size_t>(levels.document(k))] + rank[static_cast<size_t>(k)];
-  for (int g = 0; g < levels.count(); ++g) {
-    const auto at = static_cast<size_t>(g);
-    target.alpha.push_back(alpha_sum[at] / (z * levels.size(g)));
-    target.constant += score[levels.document(levels.begin(g))] * discount_sum[at] / z;
-  }
+  std::vector<double> alpha_sum(static_cast<size_t>(levels.count()), 0.0);
+  double log_sum = 0;
+  const double z = CountSums(levels, alpha).run(logs, alpha_sum, log_sum);
+  target.constant = log_sum / z - std::log(z);
+  for (int g = 0; g < levels.count(); ++g)
+    target.alpha.push_back(alpha_sum[static_cast<size_t>(g)] / (z * levels.size(g)));
   return target;
 }
 

@@ -134,7 +134,7 @@ def test_other_features_than_in_training():
 
 
 def test_a_step_that_is_too_large():
-    with refused("step is 1e+308: weights grew beyond all numbers; take a smaller one"):
+    with refused("step is 1e+308: weights grew beyond all measure; take a smaller one"):
         RankingCRF(step=1e308).fit(1e30 * X, RELEVANCE, group=GROUP)
 
 

@@ -208,11 +208,17 @@ def test_a_query_of_one_level_is_legal(name, gains):
 # Limits.
 
 
-def test_cold_kl_is_the_mean_likelihood():
-    scores, gains = query(6, seed=2)
-    cold = of_one(objective("kl", temperature=1e-4), scores, gains)
-    mean = of_one(objective("likelihood"), scores, gains)
-    np.testing.assert_allclose(cold.gradient, mean.gradient, **EXACT)
+@pytest.mark.parametrize("cut", [None, 3])
+@pytest.mark.parametrize("temperature", [1e-4, 1e-9, 1e-300])
+def test_cold_kl_is_the_mean_likelihood(temperature, cut):
+    for seed in range(5):
+        scores, gains = query(6, seed)
+        cold = of_one(objective("kl", temperature=temperature, cut=cut), scores, gains)
+        mean = of_one(objective("likelihood", cut=cut), scores, gains)
+        total = of_one(objective("likelihood", cut=cut, truths="sum"), scores, gains)
+        np.testing.assert_allclose(cold.gradient, mean.gradient, **EXACT)
+        n_truths = total.value / mean.value
+        np.testing.assert_allclose(cold.value, mean.value - np.log(n_truths), **EXACT)
 
 
 def test_augmented_by_nothing_is_the_likelihood():
@@ -306,6 +312,7 @@ def test_far_scores_can_be_sampled():
         ({"temperature": 0}, "temperature is 0: it must be above 0"),
         ({"temperature": float("nan")}, "temperature is nan: it must be above 0"),
         ({"loss_weight": -1.0}, r"loss_weight is -1.0: it must be 0 or more"),
+        ({"loss_weight": 1e10}, r"loss_weight is 10000000000.0: .* at most 1e\+09"),
         ({"truths": "max"}, "truths is 'max': choose 'mean' or 'sum'"),
         ({"cut": 0}, "cut is 0: it must be 1 or more, or None"),
         ({"n_samples": 0}, "n_samples is 0: it must be 1 or more"),
@@ -323,6 +330,7 @@ def test_bad_options(options, message):
         ([0.0, 1.0, 1.0], [0.0, 1.0, np.inf], "query 1, document 0: gains hold inf"),
         ([0.0, 1.0, 1.0], [0.0, -1.0, 0.0], "query 0, document 1: its gain is below 0"),
         ([0.0, 1.0], [0.0, 1.0, 0.0], "pass one per document, 3 in all"),
+        ([0.0, 1.0, 2e9], [0.0, 1.0, 0.0], r"query 1, document 0: its score is beyond 1e\+09"),
     ],
 )
 def test_bad_numbers(scores, gains, message):

@@ -36,9 +36,10 @@ struct OrderTarget {
 // Over the orders of loss 0: at ranks within the cut (0: none) stand the gains in falling order.
 OrderTarget truth_target(const GainLevels& levels, const double* alpha, int64_t cut);
 
-// Over q, proportional to exp(sum_i discount[y_i] score_i).
-OrderTarget tempered_target(const GainLevels& levels, const double* score, const double* alpha,
-                            const double* discount);
+// Over q, proportional to exp(sum_i discount[y_i] worth_i / temperature). As the temperature falls
+// to 0 it becomes the truths.
+OrderTarget tempered_target(const GainLevels& levels, const double* worth, const double* alpha,
+                            const double* discount, double temperature);
 
 // Keeps targets of queries with the same gains: of six documents on three levels there are few.
 class TargetMemo {

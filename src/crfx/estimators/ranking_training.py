@@ -1,10 +1,9 @@
-"""The training of a RankingCRF: sweeps of a linear scorer, rounds of trees, and who looks on."""
+"""The training of a RankingCRF: sweeps of a linear scorer, rounds of trees."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,13 +14,12 @@ from crfx import features
 from crfx.batch import Batch
 from crfx.estimators.ranking_inputs import Queries
 from crfx.estimators.ranking_model import RankingModel, linear_function
-from crfx.estimators.ranking_parameters import metric_of, objective_of, value_of
-from crfx.estimators.watching import forget_other_sets
+from crfx.estimators.ranking_parameters import objective_of, value_of
+from crfx.estimators.ranking_watch import Watch, judged, metric_now
 from crfx.inference.native import thread_count
 from crfx.potentials.trees import BoostedTrees
 from crfx.potentials.xgboost_learner import XGBoostLearner
-from crfx.trainers.callbacks import Callback, EarlyStopping, Progress, any_stops
-from crfx.trainers.progress import ProgressBar
+from crfx.trainers.callbacks import Callback, Progress
 from crfx.trainers.ranking_boosting import RankingBoosting, note
 from crfx.trainers.ranking_sgd import QueryBatches, RankingDescent
 from crfx.trainers.ranking_task import RankingTask
@@ -52,69 +50,6 @@ class SweepState:
         parameters = AveragedParameters(self.arrays["values"])
         parameters.restore(self.numbers, self.arrays)
         return parameters
-
-
-@dataclass(eq=False)
-class Watch:
-    """Looks on after every sweep or round: counts, history, callbacks, early stopping.
-
-    ``metric`` () -> the number of the ``eval_set``; None: there is none.
-    """
-
-    crf: RankingCRF
-    metric: Callable[[], float] | None
-    callbacks: list[Callback]
-    most: int
-    stopping: EarlyStopping | None = None
-    is_over: bool = False
-    bar: ProgressBar | None = field(default=None, init=False)
-
-    def __post_init__(self) -> None:
-        if self.crf.verbose:
-            self.bar = ProgressBar(self.most)
-        if self.crf.early_stopping_rounds is not None and self.metric is not None:
-            self.stopping = EarlyStopping(self.crf.early_stopping_rounds, larger_is_better=True)
-
-    def go_on(self) -> None:
-        """Take over after the rounds of an earlier run, as if there had been one run.
-
-        Where that run watched other documents, or another metric, the model as it is now is the
-        best so far.
-        """
-        history, n_rounds = self.crf.history_, self.crf.n_rounds_
-        if not n_rounds or self.metric is None:
-            return
-        value = self.metric()
-        if history.get("eval_metric"):
-            forget_other_sets(history, n_rounds, value)
-        if self.stopping is None:
-            return
-        entries = history.get("eval_metric", [])
-        if len(entries) == n_rounds and not np.isnan(entries).any():
-            for number, entry in enumerate(entries):
-                self.is_over = self.stopping.see(entry, number + 1)
-        else:
-            self.stopping.best_round = n_rounds
-            self.is_over = self.stopping.see(value, n_rounds)
-
-    def __call__(self, progress: Progress) -> bool:
-        """Note a round that is done; whether to stop."""
-        self.crf.n_rounds_ = progress.n_rounds
-        self.crf.best_iteration_ = progress.n_rounds - 1
-        stops = any_stops([*self.callbacks, *([] if self.bar is None else [self.bar])], progress)
-        if self.stopping is not None:
-            stops = self.stopping(progress) or stops
-        return stops
-
-    @property
-    def best_round(self) -> int:
-        """How many rounds to keep."""
-        return self.crf.n_rounds_ if self.stopping is None else self.stopping.best_round
-
-    def close(self) -> None:
-        """Leave the terminal as it was."""
-        if self.bar is not None:
-            self.bar.close()
 
 
 def seed_of(crf: RankingCRF) -> int:
@@ -178,7 +113,7 @@ def train_linear(
     if state is not None:
         descent.parameters = state.restored()
     n_sweeps = first + value_of(crf, "sweeps")
-    watch = Watch(crf, _metric(crf, watched), callbacks, n_sweeps)
+    watch = Watch(crf, metric_now(crf, watched), callbacks, n_sweeps)
     watch.go_on()
     best = crf._state, model.function
     try:
@@ -214,21 +149,6 @@ def _sweep(crf: RankingCRF, descent: RankingDescent, watch: Watch, number: int) 
     record["seconds"] = time.perf_counter() - begin
     note(crf.history_, number + 1, record)
     return watch(Progress(number + 1, crf.history_, crf.save))
-
-
-def _metric(crf: RankingCRF, watched: Queries | None) -> Callable[[], float] | None:
-    """The metric of the model as it is."""
-    if watched is None:
-        return None
-    return lambda: judged(crf, watched, crf.model_.scores(watched.batch.X))
-
-
-def judged(crf: RankingCRF, queries: Queries, scores: npt.NDArray[Any]) -> float:
-    """``eval_metric`` of scores."""
-    found = float(metric_of(crf)(queries.relevance, scores, queries.batch.lengths))
-    if np.isnan(found):
-        raise ValueError("eval_metric gave NaN on the eval_set: it cannot be compared")
-    return found
 
 
 def new_trees(crf: RankingCRF, raw: bytes | None = None) -> BoostedTrees:

@@ -41,6 +41,8 @@ OBJECTIVES: tuple[RankingObjectiveName, ...] = (
 MOST_SUMMED: int = _core.MOST_SUMMED
 MOST_LISTED: int = _core.MOST_LISTED
 MOST_DOCUMENTS: int = _core.MOST_DOCUMENTS
+LARGEST_SCORE = 1e9
+"""Of a document, and of ``loss_weight``: beyond it float64 cannot tell orders apart."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +90,11 @@ class RankingObjective:
             raise ValueError(f"objective is {self.name!r}: choose one of {choices}")
         if not 0 < self.temperature < np.inf:
             raise ValueError(f"temperature is {self.temperature!r}: it must be above 0")
-        if not 0 <= self.loss_weight < np.inf:
-            raise ValueError(f"loss_weight is {self.loss_weight!r}: it must be 0 or more")
+        if not 0 <= self.loss_weight <= LARGEST_SCORE:
+            raise ValueError(
+                f"loss_weight is {self.loss_weight!r}: it must be 0 or more, at most "
+                f"{LARGEST_SCORE:g}"
+            )
         if self.truths not in ("mean", "sum"):
             raise ValueError(f"truths is {self.truths!r}: choose 'mean' or 'sum'")
         if self.cut is not None and self.cut < 1:
@@ -129,6 +134,11 @@ class RankingObjective:
         worth = _numbers("gains", gains, batch)
         if (worth < 0).any():
             raise ValueError(f"{_place(batch, worth < 0)}: its gain is below 0")
+        if (np.abs(own) > LARGEST_SCORE).any():
+            raise ValueError(
+                f"{_place(batch, np.abs(own) > LARGEST_SCORE)}: its score is beyond "
+                f"{LARGEST_SCORE:g}, where orders cannot be told apart"
+            )
         self._check_sizes(batch.lengths)
         found = RankingEvaluation(
             np.empty(batch.n_instances),

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from crfx.objectives.ranking import LARGEST_SCORE
 from crfx.potentials.linear import LinearFunction, WeightPattern, as_numbers
 from crfx.scores import IntArray
 from crfx.trainers.ranking_task import OfSubsets, RankingTask
@@ -53,7 +54,7 @@ class QueryBatches:
 
         def loss(weights: Array64) -> tuple[float, Array64]:
             own = scores(weights)
-            if not np.isfinite(own).all():  # a step was too large; no order can be told
+            if not _can_be_ordered(own):  # a step was too large
                 return np.inf, np.zeros_like(weights)
             found = self.task.evaluate(own, drawn, seed=seed)
             return found.value, slope(found.gradient)
@@ -131,9 +132,13 @@ class RankingDescent:
             self.descent.sweep(number, self.parameters, self.batches)
             weights = self.parameters.average()
             scores = self.batches.scores(weights)
-        if not np.isfinite(scores).all():
+        if not _can_be_ordered(scores):
             raise ValueError(
-                f"step is {self.descent.step:g}: weights grew beyond all numbers; take a smaller "
+                f"step is {self.descent.step:g}: weights grew beyond all measure; take a smaller "
                 "one"
             )
         return weights
+
+
+def _can_be_ordered(scores: Array64) -> bool:
+    return bool((np.abs(scores) <= LARGEST_SCORE).all())
