@@ -91,6 +91,7 @@ bench: $(BENCH_DONE) ## measure the core against its peers
 	$(PY) benchmarks/linear.py
 	$(PY) benchmarks/hidden_units.py
 	$(PY) benchmarks/treecrf.py
+	$(PY) benchmarks/objectives.py
 	$(PY) benchmarks/ranking.py
 
 demo: $(BUILD_DONE) ## read handwritten digit strings, without and with their structure

@@ -111,7 +111,7 @@ def page(found: dict[str, Any]) -> str:
         "and with it, as boosting does (expected loss and label-wise likelihood borrow that of the",
         "likelihood).",
         "",
-        "| objective | gradient, ms | × likelihood | to reach | with curvature, ms | × likelihood |",
+        "| objective | gradient, ms | × likelihood | to reach | and curvature, ms | × likelihood |",
         "|---|---|---|---|---|---|",
     ]
     plain, curved = found["seconds"]["gradient"], found["seconds"]["curvature"]
