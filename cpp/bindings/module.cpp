@@ -183,6 +183,15 @@ void softmax(Array<const S> scores, Array<S> p, Array<double> log_z, int n_threa
 }
 
 template <class S>
+void add_table_rows(Array<const S> x, Array<const S> table, Array<const int32_t> which,
+                    Maybe<const S> factor, Array<S> to, int n_threads) {
+  nb::gil_scoped_release released;
+  crfx::add_table_rows(x.data(), table.data(), which.data(), data_of(factor),
+                       static_cast<int64_t>(x.shape(0)), static_cast<int64_t>(x.shape(1)),
+                       to.data(), n_threads);
+}
+
+template <class S>
 double weighted_total(Array<const S> weight, Array<const S> score, int n_threads) {
   nb::gil_scoped_release released;
   return crfx::weighted_total(weight.data(), score.data(), static_cast<int64_t>(weight.size()),
@@ -282,6 +291,9 @@ void bind(nb::module_& m, const char* problem_name) {
         "Fills curvature with max(factor * gamma * p * (1 - p), least); no p stays above 1.");
   m.def("softmax", &softmax<S>, "scores"_a.noconvert(), "p"_a.noconvert(), "log_z"_a.noconvert(),
         "n_threads"_a, "Fills p (rows x K) and log_z (rows) with the softmax of every row.");
+  m.def("add_table_rows", &add_table_rows<S>, "x"_a.noconvert(), "table"_a.noconvert(),
+        "which"_a.noconvert(), "factor"_a.noconvert().none(), "to"_a.noconvert(), "n_threads"_a,
+        "Fills to with x + factor * table[which], row by row; a negative which adds nothing.");
   m.def("weighted_total", &weighted_total<S>, "weight"_a.noconvert(), "score"_a.noconvert(),
         "n_threads"_a, "The sum of weight * score; a weight of 0 silences a score of -inf.");
   m.def("linear_scores", &linear_scores<S>, "starts"_a.noconvert(), "indices"_a.noconvert(),

@@ -38,6 +38,26 @@ void softmax(const S* x, int64_t rows, int64_t n_labels, S* p, double* log_z, in
 }
 
 template <class S>
+void add_table_rows(const S* x, const S* table, const int32_t* which, const S* factor, int64_t rows,
+                    int64_t n_labels, S* to, int n_threads) {
+  const int64_t step = std::max<int64_t>(1, kEntriesPerChunk / std::max<int64_t>(1, n_labels));
+  for_chunks((rows + step - 1) / step, n_threads, [&](int64_t chunk, Workspace&) {
+    const int64_t end = std::min(rows, (chunk + 1) * step);
+    for (int64_t row = chunk * step; row < end; ++row) {
+      const S times = which[row] < 0 ? S(0) : factor ? factor[row] : S(1);
+      const S* added = table + std::max<int64_t>(0, which[row]) * n_labels;
+      for (int64_t c = 0; c < n_labels; ++c)
+        to[row * n_labels + c] = x[row * n_labels + c] + times * added[c];
+    }
+  });
+}
+
+template void add_table_rows(const float*, const float*, const int32_t*, const float*, int64_t,
+                             int64_t, float*, int);
+template void add_table_rows(const double*, const double*, const int32_t*, const double*, int64_t,
+                             int64_t, double*, int);
+
+template <class S>
 double weighted_total(const S* weight, const S* score, int64_t n, int n_threads) {
   const int64_t n_chunks = (n + kEntriesPerChunk - 1) / kEntriesPerChunk;
   std::vector<double> totals(static_cast<size_t>(n_chunks), 0.0);

@@ -11,6 +11,12 @@ namespace crfx {
 template <class S>
 void softmax(const S* x, int64_t rows, int64_t n_labels, S* p, double* log_z, int n_threads);
 
+// to[r] = x[r] + factor[r] table[which[r]], row by row (rows x K); `factor` null: 1. A negative
+// `which` adds nothing.
+template <class S>
+void add_table_rows(const S* x, const S* table, const int32_t* which, const S* factor, int64_t rows,
+                    int64_t n_labels, S* to, int n_threads);
+
 // The sum of weight x score in float64; what has no weight may be -inf. Chunks do not depend on
 // threads.
 template <class S>

@@ -68,6 +68,15 @@ def softmax(scores: Annotated[NDArray[numpy.float64], dict(order='C', device='cp
     """Fills p (rows x K) and log_z (rows) with the softmax of every row."""
 
 @overload
+def add_table_rows(x: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], table: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], which: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], factor: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)] | None, to: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], n_threads: int) -> None: ...
+
+@overload
+def add_table_rows(x: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], table: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)], which: Annotated[NDArray[numpy.int32], dict(order='C', device='cpu', writable=False)], factor: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu', writable=False)] | None, to: Annotated[NDArray[numpy.float64], dict(order='C', device='cpu')], n_threads: int) -> None:
+    """
+    Fills to with x + factor * table[which], row by row; a negative which adds nothing.
+    """
+
+@overload
 def weighted_total(weight: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], score: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], n_threads: int) -> float: ...
 
 @overload

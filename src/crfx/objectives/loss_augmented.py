@@ -27,18 +27,17 @@ class AugmentedLikelihood:
     curvature_kind: Literal["bound", "diagonal", "none"] = "bound"
 
     def __init__(self, costs: PositionCosts, weight: float, n_jobs: int | None = None) -> None:
-        self.costs, self.weight = costs, weight
+        self.costs, self.weight, self.n_jobs = costs, weight, n_jobs
         self._likelihood = Likelihood(costs.truth, n_jobs)
-        self._shift: FloatArray | None = None
+        self._shifted: FloatArray | None = None
 
     def evaluate(
         self, problem: Problem, parts: Sequence[PartName], curvature: Curvature | None = None
     ) -> Evaluation:
         """Evaluate at a problem's scores."""
         scores = problem.scores
-        if self._shift is None or self._shift.dtype != scores.dtype:
-            self._shift = scores.dtype.type(self.weight) * self.costs.by_row(scores.dtype)
+        if self._shifted is None or self._shifted.dtype != scores.dtype:
             self._shifted = np.empty_like(scores.node)  # kept: fresh memory costs more than sums
-        node = np.add(scores.node, self._shift, out=self._shifted)
+        node = self.costs.added_to(scores.node, self.weight, self._shifted, self.n_jobs)
         augmented = replace(problem, scores=replace(problem.scores, node=node))
         return self._likelihood.evaluate(augmented, parts, curvature)

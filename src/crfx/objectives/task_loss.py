@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crfx import _core
+from crfx.inference.native import thread_count
 from crfx.metrics import spans
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.scores import FloatArray, IntArray
@@ -191,6 +193,19 @@ class PositionCosts:
     """(K, K) costs[true, predicted]."""
     normalize: bool = False
     _made: dict[Any, FloatArray] = field(default_factory=dict, init=False, repr=False)
+
+    def added_to(
+        self, node: FloatArray, weight: float, out: FloatArray, n_jobs: int | None = None
+    ) -> FloatArray:
+        """Node scores (rows, K) plus ``weight`` times what each label costs, in ``out``."""
+        table = np.ascontiguousarray(weight * self.table, node.dtype)
+        which = np.ascontiguousarray(self.truth.labels, np.int32)
+        factor = None
+        if self.normalize:
+            lengths = self.truth.batch.lengths
+            factor = (1.0 / np.repeat(lengths, lengths)).astype(node.dtype)
+        _core.add_table_rows(node, table, which, factor, out, thread_count(n_jobs))
+        return out
 
     def kept_by_row(self, dtype: npt.DTypeLike) -> FloatArray:
         """As `by_row`, made once: not to be written to."""
