@@ -54,6 +54,9 @@ def run(task: Task) -> Outcome:
     figures = _judged("error", test.y, found)
     if options.source == "conll2003":
         figures |= _judged("f1", test.y, found)
+    else:
+        best = predict(estimator.set_params(decode="viterbi"), test)
+        figures["error_viterbi"] = _judged("error", test.y, best)["error"]
     for name in ("sampled_instances", "effective_sample_size"):
         if name in estimator.history_:
             figures[name] = float(estimator.history_[name][-1])
