@@ -9,7 +9,19 @@ import pytest
 
 from crfx.datasets import Ocr, WordVectors
 from crfx.datasets.conll2003 import Conll2003Split, Conll2003Token
-from crfx.report.experiments import EXPERIMENTS, Task, conll2003, convergence, ocr, trees, words
+from crfx.metrics import span_f1
+from crfx.objectives import KL
+from crfx.report.experiments import (
+    EXPERIMENTS,
+    Task,
+    conll2003,
+    convergence,
+    hidden_units,
+    objectives,
+    ocr,
+    trees,
+    words,
+)
 from crfx.report.experiments.training import Part, fit
 from crfx.report.runner import missing, run
 from crfx.report.summary import summarise
@@ -205,6 +217,8 @@ def test_a_quick_run_on_real_words(tmp_path):
         ("hidden-units", "cb513-hidden-lbfgs-1"),
         ("hidden-units", "treebank-hidden-summed-1"),
         ("hidden-units-settings", "faq-50-dropout-3-step"),
+        ("objectives", "conll2003-kl-f1"),
+        ("objectives", "cb513-loss-scaled"),
         ("convergence", "gamma"),
         ("ocr-settings", "forest-4"),
         ("safeguard", "residuals"),
@@ -284,3 +298,50 @@ def test_the_settings_name_the_estimator(small_ocr):
         ocr.run(Task("t", "r", "0", {"estimator": "CRF"}, {}))
     with pytest.raises(ValueError, match="LinearCRF has no argument 'max_depth'"):
         ocr.run(Task("t", "r", "0", {"estimator": "LinearCRF", "max_depth": 3}, {}))
+
+
+def objectives_task(**data):
+    settings = {"estimator": "LinearCRF", "max_iter": 20, "decode": "marginal"}
+    return Task("t", "r", "0", settings, {"source": "ocr", **data})
+
+
+@pytest.fixture
+def watched(small_ocr, monkeypatch):
+    """What is fitted: the objective, the penalty, how many words, and whether from a model."""
+    hidden_units._ocr.cache_clear()
+    seen = []
+
+    def spy(task, train, **others):
+        estimator = fit(task, train, **others)
+        start = others.get("init_model") is not None
+        seen.append((estimator.objective, estimator.l2, len(train), start))
+        return estimator
+
+    monkeypatch.setattr(objectives, "fit", spy)
+    yield seen
+    hidden_units._ocr.cache_clear()
+
+
+def test_objectives_are_chosen_on_training_words_alone(watched):
+    """Six words of one fold: four to try settings on, two to judge them by; then all six."""
+    grid = [{"l2": 1.0}, {"l2": 0.1, "objective": {"objective": "kl", "temperature": 0.3}}]
+    found = objectives.run(objectives_task(grid=grid)).figures
+    assert watched[:2] == [("likelihood", 1.0, 4, False), (KL(0.3), 0.1, 4, False)]
+    assert watched[2] == (*watched[int(found["chosen"])][:2], 6, False)
+    assert found["error_low"] <= found["error"] <= found["error_high"]
+
+
+def test_an_objective_may_start_from_the_likelihood(watched):
+    task = objectives_task(grid=[{"l2": 0.1}], start={"l2": 2.0})
+    task.settings["objective"] = "expected_loss"
+    objectives.run(task)
+    assert watched == [("likelihood", 2.0, 6, False), ("expected_loss", 0.1, 6, True)]
+
+
+def test_intervals_hold_the_figure():
+    true = [["B-X", "O"], ["O", "O"], ["B-X", "I-X"]]
+    found = [["B-X", "O"], ["O", "B-X"], ["B-X", "O"]]
+    assert objectives._judged("error", true, found)["error"] == pytest.approx(100 * 2 / 6)
+    f1 = objectives._judged("f1", true, found)
+    assert f1["f1"] == pytest.approx(100 * span_f1(true, found))
+    assert f1["f1_low"] <= f1["f1"] <= f1["f1_high"]
