@@ -9,6 +9,7 @@ import numpy as np
 
 from crfx.metrics import token_accuracy
 from crfx.report.experiments.task import Task
+from crfx.trainers.induction import FeatureInduction
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,6 +79,8 @@ def fit(
     if unknown := [argument for argument in settings if argument not in known]:
         raise ValueError(f"{name} has no argument {unknown[0]!r}")
     settings |= {"n_jobs": task.n_jobs, "verbose": task.verbose}
+    if isinstance(induction := settings.get("feature_induction"), dict):
+        settings["feature_induction"] = FeatureInduction(**induction)
     watched = None
     if validation is not None:
         watched = {"X": validation.X, "y": validation.y, **validation.structure}
