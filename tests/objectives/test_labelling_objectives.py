@@ -13,7 +13,7 @@ from crfx.objectives.kl import Divergence
 from crfx.objectives.labelwise import LabelwiseLikelihood
 from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.loss_augmented import AugmentedLikelihood
-from crfx.objectives.loss_scaled import loss_scaled
+from crfx.objectives.loss_scaled import loss_scaled, unit_of
 from crfx.objectives.task_loss import CostMatrix, Hamming, bound
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.testing import central_differences, enumerate_instances, make_problem
@@ -57,7 +57,7 @@ LISTED = {
 }
 MADE = {
     "loss_augmented": lambda costs: AugmentedLikelihood(costs, WEIGHT),
-    "loss_scaled": lambda costs: loss_scaled(costs, longest=10, n_samples=1),
+    "loss_scaled": lambda costs: loss_scaled(costs, longest=30, n_samples=1),
     "expected_loss": ExpectedCost,
     "kl": lambda costs: Divergence(costs, TEMPERATURE),
 }
@@ -194,8 +194,8 @@ def test_curvature_dominates_the_hessian(name, structure, seed):
         assert least > -1e-6, (part, least)
 
 
-def test_half_the_scaled_curvature_is_no_bound():
-    """The companion: one position, two labels, at scores where the wrong one wins a little."""
+def test_less_than_half_the_scaled_curvature_is_no_bound():
+    """The companion: one position, two labels, of which both count alike."""
     problem = prepare(np.array([[0.0, -1.0]]), None, [0, 1])
     truth = Truth(problem.batch, problem.structure, np.array([0]), None, np.arange(2))
     objective = loss_scaled(bound(Hamming(), truth), longest=10, n_samples=1)
@@ -238,7 +238,7 @@ def test_two_objectives_bound_the_loss_of_the_best_labelling(structure):
                         listed(raw, costs))  # fmt: skip
         for objective in (
             AugmentedLikelihood(costs, 1.0),
-            loss_scaled(costs, longest=10, n_samples=1),
+            loss_scaled(costs, longest=30, n_samples=1),
         ):
             assert objective.evaluate(problem, ()).value >= predicted - 1e-9
 
@@ -263,7 +263,39 @@ def test_large_scores(structure, scale):
             for instance, _, losses, _ in listed(raw, costs)
         )
         np.testing.assert_allclose(found.value, value, rtol=1e-9, atol=1e-9 * scale)
-        assert all(np.isfinite(slope).all() for slope in found.gradient.values())
+        slopes = np.zeros_like(problem.scores.node)
+        for instance, _, losses, _ in listed(raw, costs):
+            n = instance.labels.shape[1]
+            exact = LISTED[name](-instance.scores, losses).gradient
+            rows = slice(instance.first_row, instance.first_row + n)
+            slopes[rows] = -(exact @ instance.node_events).reshape(n, slopes.shape[1])
+        np.testing.assert_allclose(found.gradient["node"], slopes, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize(("dtype", "scale", "close"), [("f4", 20.0, 1e-3), ("f8", 200.0, 1e-8)])
+@pytest.mark.parametrize("structure", STRUCTURES[:5])
+def test_labels_that_are_most_improbable_one_by_one(structure, dtype, scale, close):
+    """Messages do not resolve their marginals: the slope is that of p(part | label) - p(part)."""
+    raw, problem, costs = case({**structure, "scale": scale}, weighted=True)
+    scores = problem.scores
+    tables = {name: getattr(scores, name) for name in ("node", "edge", "start", "end")}
+    narrow = {name: None if t is None else t.astype(dtype) for name, t in tables.items()}
+    problem = replace(problem, scores=type(scores)(**narrow))
+    wide = {k: None if v is None else v.astype(np.float64) for k, v in narrow.items()}
+    raw = raw.with_arrays(**wide)
+    found = LabelwiseLikelihood(costs.truth).evaluate(problem, parts_of(problem))
+    value, slopes = 0.0, np.zeros(problem.scores.node.shape)
+    for instance, true, _, weight in listed(raw, costs):
+        n, p = instance.labels.shape[1], instance.probabilities
+        rows = slice(instance.first_row, instance.first_row + n)
+        for t in range(n):
+            right = instance.labels[:, t] == true[t]
+            own = np.logaddexp.reduce(instance.scores[right])
+            value += weight * (instance.log_z - own)
+            given = np.exp(np.where(right, instance.scores - own, -np.inf))
+            slopes[rows] += weight * ((p - given) @ instance.node_events).reshape(n, -1)
+    np.testing.assert_allclose(found.value, value, rtol=close)
+    np.testing.assert_allclose(found.gradient["node"], slopes, atol=close)
 
 
 def test_forbidden_parts():
@@ -315,6 +347,45 @@ def test_threads_change_nothing(threads):
 # Samples ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("c", [1e-3, 0.5, 7.0, 1e4])
+def test_the_unit_of_a_loss_changes_nothing(c):
+    """Neither exact sums, which count multiples of it, nor the steps of expected losses."""
+    _, problem, costs = case({"lengths": (4, 3)}, "matrix")
+    scaled = replace(costs, table=c * costs.table)
+    assert loss_scaled(scaled, longest=20, n_samples=1).notes == {}
+    one, other = (ExpectedCost(own).evaluate(problem, ["node"], parse("auto")) for own in
+                  (costs, scaled))  # fmt: skip
+    steps = [e.gradient["node"] / e.curvature["node"] for e in (one, other)]
+    np.testing.assert_allclose(steps[1], steps[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("costs", "unit"),
+    [([1, 2, 3], 1.0), ([4, 6, 8], 2.0), ([0.5, 1.5, 1], 0.5), ([100, 100, 100], 100.0),
+     ([0.3, 0.5, 1], 0.1), ([0.2, 0.3, 1], 0.1), ([1, 2, 2**0.5], None), ([0, 0, 0], 1.0)],
+)  # fmt: skip
+def test_units_of_costs(costs, unit):
+    found = unit_of(np.array(costs, dtype=float))
+    assert found == (None if unit is None else pytest.approx(unit))
+
+
+def test_dear_mistakes_are_sampled_rather_than_counted_for_days():
+    _, _, costs = case({"lengths": (4, 3)})
+    dear = costs.table.copy()
+    dear[0, 1] = 10_000.0
+    labels = np.zeros_like(costs.truth.labels)
+    costs = replace(costs, table=dear, truth=replace(costs.truth, labels=labels))
+    assert loss_scaled(costs, longest=20, n_samples=1).notes["sampled_instances"] == 2
+
+
+def test_rough_samples_are_told():
+    _, problem, costs = case({"lengths": (12,) * 3, "scale": 2.0})
+    objective = loss_scaled(costs, longest=5, n_samples=5)
+    with pytest.warns(RuntimeWarning, match="loss_scaled. samples 3 instances"):
+        objective.evaluate(problem, ())
+    objective.evaluate(problem, ())  # told once
+
+
 @pytest.mark.parametrize("structure", [STRUCTURES[0], STRUCTURES[1], STRUCTURES[3]])
 @pytest.mark.parametrize("loss", ["hamming", "mean"])
 def test_many_samples_come_near_the_exact_sum(structure, loss):
@@ -345,9 +416,11 @@ def test_long_instances_are_sampled_and_short_ones_summed():
     assert again.value == found.value
 
 
-def test_costs_that_are_no_whole_numbers_are_sampled():
+def test_costs_without_a_unit_are_sampled():
     _, problem, costs = case({"lengths": (4, 3)})
-    halves = replace(costs, table=costs.table / 2)
+    table = costs.table / 2
+    table[0, 1] = 2**0.5 / 3
+    halves = replace(costs, table=table)
     objective = loss_scaled(halves, longest=10, n_samples=20_000)
     assert objective.notes["sampled_instances"] == 2
     raw = make_problem(0, lengths=(4, 3))

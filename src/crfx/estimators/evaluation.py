@@ -88,7 +88,10 @@ def make_evaluator(metric: EvalMetric, data: Input, codes: IntArray, estimator: 
         structure = estimator.model_.structure(batch)
         truth = Truth(batch, structure, codes, classes=estimator.classes_)
         # Perceptrons have "likelihood" here: their own loss grows with the scale of scores.
-        objective = bound_objective(estimator, truth)
+        try:
+            objective = bound_objective(estimator, truth)
+        except ValueError as error:
+            raise ValueError(f"eval_set: {error}") from None
         return Evaluator(data, lambda p: objective.evaluate(p, ()).value / batch.n_rows, False)
     scorer: Any = metric if callable(metric) else SCORERS[metric]
     true = np.split(estimator.classes_[codes], batch.offsets[1:-1])

@@ -65,8 +65,8 @@ class GBCRF(ExplainedTrees, BoostedEstimator):
     decode : "viterbi" or "marginal"
         The best labelling, or the best label of each position.
     eval_metric : "loss", "token_accuracy", "span_f1" or callable
-        Of the ``eval_set``: mean negative log-likelihood per position, or a score of
-        (y_true, y_pred), lists of label arrays, that is better when larger.
+        Of the ``eval_set``: the objective per position, or a score of (y_true, y_pred), lists of
+        label arrays, that is better when larger.
     n_jobs : int, optional
         Threads; None: all cores.  Small data are quicker with 1.
     random_state : int, RandomState or None

@@ -37,7 +37,8 @@ class HiddenTraining:
         self.crf, self.given, self.watch = crf, given, watch
         self.model = crf._training_model
         state = crf._state
-        self._before = state if state is not None and state.trainer == crf.trainer else None
+        same = state is not None and state.trainer == crf.trainer and crf._has_same_goal
+        self._before = state if same else None
 
     def run(self) -> npt.NDArray[Any]:
         """The parameters that are found."""

@@ -24,6 +24,7 @@ from crfx.estimators.parametric import ParametricEstimator
 from crfx.inference.native import thread_count
 from crfx.inference.problem import Problem
 from crfx.model import Model
+from crfx.objectives import options, task_loss
 from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
 
 FIRST_WEIGHTS = 0.01
@@ -229,17 +230,26 @@ class HiddenUnitCRF(ParametricEstimator):
         self._live: Callable[[], TrainingState] | None = None
         self._state: TrainingState | None = None
         self._votes: Votes | None = None
+        self._has_same_goal = before is None or before["lowers"] == self._lowers
         if before is None:
             return
         self._state = before["state"]
         if before["votes"] is not None and self.herding:
             self._votes = before["votes"]
-        if self._state is not None and self._state.trainer == self.trainer:
+        same = self._state is not None and self._state.trainer == self.trainer
+        if same and self._has_same_goal:
             self.n_iter_, self.history_ = before["n_iter"], before["history"]
+
+    @property
+    def _lowers(self) -> tuple[Any, ...]:
+        """What is lowered: steps towards something else are no guide."""
+        loss = task_loss.to_plain(self.task_loss)
+        return options.to_plain(self.objective), loss, self._penalty
 
     def _left(self) -> Any:
         """What a training leaves to the one that goes on."""
         return {
+            "lowers": self._lowers,
             "state": self._training_state(),
             "votes": None if self._votes is None else Votes(list(self._votes.sweeps)),
             "n_iter": self.n_iter_,

@@ -18,6 +18,7 @@ from crfx.estimators.gbcrf import GBCRF
 from crfx.estimators.hidden_state import pack_training, unpack_training
 from crfx.estimators.hidden_unit import HiddenUnitCRF
 from crfx.estimators.linear import LinearCRF
+from crfx.estimators.objective_choice import check_objective
 from crfx.estimators.packing import pack_model, unpack_model
 from crfx.estimators.ranking import RankingCRF
 from crfx.estimators.ranking_file import pack_ranking, unpack_ranking
@@ -127,6 +128,7 @@ def _unpack(contents: Contents) -> Any:
     if isinstance(estimator, RankingCRF):
         unpack_ranking(estimator, contents)
         return estimator
+    check_objective(estimator)
     if isinstance(estimator, HiddenUnitCRF | LinearCRF | TreeCRF):
         estimator._check_parameters()
     if values["model"].get("functions", "trees") != FUNCTIONS[values["class"]]:
@@ -161,6 +163,8 @@ def _plain_arguments(estimator: Any) -> dict[str, Any]:
     for name, plain in (("objective", options.to_plain), ("task_loss", task_loss.to_plain)):
         if name in arguments:
             arguments[name] = plain(arguments[name])
+    if arguments.get("objective") == "likelihood":  # so it is where it was a user's own
+        arguments.pop("task_loss", None)
     state = arguments.get("random_state")
     if state is not None and not isinstance(state, int | np.integer):
         arguments["random_state"] = None  # a generator; needed in training only

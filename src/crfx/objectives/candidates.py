@@ -19,7 +19,7 @@ from crfx.inference.sampling import drawn
 from crfx.objectives.base import Evaluation, PartName
 from crfx.objectives.counts import add_counts, labelling_scores, moved_scores, sharing_of
 from crfx.objectives.curvature import Curvature
-from crfx.objectives.expected_loss import borrowed_curvature
+from crfx.objectives.expected_loss import BorrowedCurvature
 from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.task_loss import WholeLosses
 from crfx.objectives.truth import ScoreName, Truth
@@ -97,6 +97,9 @@ class ListedExpectedLoss:
     ) -> None:
         self.losses, self.truth, self.n_jobs = losses, losses.truth, n_jobs
         self.source, self.n, self.seed = source, n, seed
+        # A mistake is worth some share of the whole.
+        shares = 1.0 / np.maximum(losses.truth.batch.lengths, 1)
+        self._borrowed = BorrowedCurvature(losses.truth, shares, n_jobs)
 
     def evaluate(
         self, problem: Problem, parts: Sequence[PartName], curvature: Curvature | None = None
@@ -117,12 +120,13 @@ class ListedExpectedLoss:
         for part in parts:
             sharing = sharing_of(part, problem.sharing)
             for name, shape in moved_scores(problem, part).items():
-                gradient[name] = np.zeros(shape, problem.scores.dtype)
+                by_row = name == "node" or part == "each_edge"
+                gradient[name] = np.zeros(shape, problem.scores.dtype if by_row else np.float64)
                 _add_all(gradient[name], truth, name, sharing, found.labels, pull)
         return Evaluation(
             float(weighted_sum(truth.weights, value)),
             gradient,
-            borrowed_curvature(self, problem, parts, curvature),
+            self._borrowed(problem, parts, curvature),
         )
 
 

@@ -78,7 +78,9 @@ def kl(energies: npt.ArrayLike, losses: npt.ArrayLike, *, temperature: float = 1
         raise ValueError(f"temperature is {temperature!r}: it must be above 0")
     E, loss = _checked(energies, losses)
     log_z, p = _log_partition(E)
-    target = np.where(np.isinf(E), np.inf, loss / temperature)
+    least = np.where(np.isinf(E), np.inf, loss).min(axis=-1, keepdims=True)
+    with np.errstate(over="ignore"):  # so cold that others than the best have no share
+        target = np.where(np.isinf(E), np.inf, (loss - least) / temperature)
     log_q = -target - _log_partition(target)[0][..., None]
     q = np.exp(log_q)
     return Enumerated(_mean(q, log_q) + _mean(q, E) + log_z, q - p)
@@ -95,6 +97,8 @@ OBJECTIVES: dict[str, Callable[..., Enumerated]] = {
 
 
 def _likelihood(E: Array64, uniform: Array64, truths: Truths) -> Enumerated:
+    if truths not in ("mean", "sum"):
+        raise ValueError(f"truths is {truths!r}: choose 'mean' or 'sum'")
     log_z, p = _log_partition(E)
     value, gradient = _mean(uniform, E) + log_z, uniform - p
     if truths == "mean":
@@ -112,6 +116,8 @@ def _checked(energies: npt.ArrayLike, losses: npt.ArrayLike) -> tuple[Array64, A
         )
     if np.isnan(E).any() or np.isneginf(E).any():
         raise ValueError("energies must be numbers, or +inf where there is no configuration")
+    if not np.isfinite(E).any(axis=-1).all():
+        raise ValueError("a list has no configuration at all: all its energies are +inf")
     if not (np.isfinite(loss) & (loss >= 0)).all():
         raise ValueError("losses must be finite and 0 or more")
     return E, loss

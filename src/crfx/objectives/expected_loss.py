@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
 
 from crfx.inference.expectation import expected
 from crfx.inference.problem import Problem
@@ -13,13 +17,16 @@ from crfx.objectives.curvature import Curvature
 from crfx.objectives.first_order import unit_curvature
 from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.task_loss import PositionCosts
+from crfx.objectives.truth import Truth
 from crfx.scores import FloatArray
+
+Array64 = npt.NDArray[np.float64]
 
 
 class ExpectedCost:
     """sum_i w_i E_p[loss_i(y)], by one first-order expectation pass.
 
-    Not convex, so no curvature bounds it, see `borrowed_curvature`.  Where labels are unknown they
+    Not convex, so no curvature bounds it, see `BorrowedCurvature`.  Where labels are unknown they
     cost nothing.  Cost: about twice the likelihood.
     """
 
@@ -27,6 +34,7 @@ class ExpectedCost:
 
     def __init__(self, costs: PositionCosts, n_jobs: int | None = None) -> None:
         self.costs, self.truth, self.n_jobs = costs, costs.truth, n_jobs
+        self._borrowed = BorrowedCurvature(costs.truth, costs.scale, n_jobs)
 
     def evaluate(
         self, problem: Problem, parts: Sequence[PartName], curvature: Curvature | None = None
@@ -37,23 +45,32 @@ class ExpectedCost:
             cost = cost * weights[:, None].astype(cost.dtype)
         found = expected(problem, cost, edges_of(parts), self.n_jobs)
         gradient = named_slopes(self.truth, problem, parts, found.node, found.edge)
-        return Evaluation(
-            float(found.value.sum()), gradient, borrowed_curvature(self, problem, parts, curvature)
-        )
+        curved = self._borrowed(problem, parts, curvature)
+        return Evaluation(float(found.value.sum()), gradient, curved)
 
 
-def borrowed_curvature(
-    objective: Any, problem: Problem, parts: Sequence[PartName], curvature: Curvature | None
-) -> dict[str, FloatArray]:
-    """For objectives without a curvature of their own: that of the likelihood.
+class BorrowedCurvature:
+    """For objectives without a curvature of their own: that of the likelihood, times ``scale``.
 
-    No bound, but the right scale: p (1 - p) is Fisher's information, so steps are those of a
-    natural gradient, which do not fade where the model is sure.  Trainers halve what would raise
-    the objective.
+    No bound, but the right size: p (1 - p) is Fisher's information, so steps are those of a natural
+    gradient, which do not fade where the model is sure.  ``scale`` (instances,) is what a mistake
+    costs, so that the unit of a loss changes nothing.  Trainers halve what would raise the
+    objective.
     """
-    if curvature is None:
-        return {}
-    if curvature.first_order:
-        return unit_curvature(objective.truth, problem, parts)
-    likelihood = Likelihood(objective.truth, objective.n_jobs)
-    return likelihood.evaluate(problem, parts, curvature).curvature
+
+    def __init__(self, truth: Truth, scale: Array64 | None, n_jobs: int | None) -> None:
+        self.truth = truth
+        weights = truth.weights
+        if scale is not None:
+            weights = scale if weights is None else scale * weights
+        self._likelihood = Likelihood(replace(truth, weights=weights), n_jobs)
+
+    def __call__(
+        self, problem: Problem, parts: Sequence[PartName], curvature: Curvature | None
+    ) -> dict[str, FloatArray]:
+        """The curvature of the parts; that of first-order steps is 1."""
+        if curvature is None:
+            return {}
+        if curvature.first_order:
+            return unit_curvature(self.truth, problem, parts)
+        return self._likelihood.evaluate(problem, parts, curvature).curvature

@@ -39,15 +39,15 @@ class Divergence(Likelihood):
         log_q = exponents - np.log(totals)
         # 0 log 0 is 0, and exp has made 0 of what is far below any precision.
         self._row_entropy = -(q * np.maximum(log_q, -1e3)).sum(axis=1)
-        self.q = q
+        self._q = q
 
     def evaluate(
         self, problem: Problem, parts: Sequence[PartName], curvature: Curvature | None = None
     ) -> Evaluation:
         """Evaluate at a problem's scores."""
-        if self.q.dtype != problem.scores.dtype or self.target is self.truth:
-            self.q = self.q.astype(problem.scores.dtype)
-            self.target = SoftTarget(self.truth, self.q, self.n_jobs)
+        dtype = problem.scores.dtype
+        if not isinstance(self.target, SoftTarget) or self.target.q.dtype != dtype:
+            self.target = SoftTarget(self.truth, self._q.astype(dtype), self.n_jobs)
         found = super().evaluate(problem, parts, curvature)
         return Evaluation(
             found.value - self._entropy, found.gradient, found.curvature, found.mean_gamma

@@ -13,6 +13,7 @@ from crfx.inference.problem import Problem
 from crfx.inference.results import SumProduct
 from crfx.inference.sum_product import summed
 from crfx.objectives.base import Evaluation, PartName
+from crfx.objectives.counts import edges_of
 from crfx.objectives.curvature import Curvature
 from crfx.objectives.first_order import END_NAMES, unit_curvature
 from crfx.objectives.truth import UNKNOWN, ScoreName, Target, Truth
@@ -59,7 +60,7 @@ class Likelihood:
         self, problem: Problem, parts: Sequence[PartName], curvature: Curvature | None = None
     ) -> Evaluation:
         """Evaluate at a problem's scores."""
-        edges = "sum" if "edge" in parts else "each" if "each_edge" in parts else None
+        edges = edges_of(parts)
         bounded = {"node", "edge", "each_edge"}.intersection(parts)
         free = summed(
             problem,

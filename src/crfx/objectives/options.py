@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from crfx.inference.sampling import SEED_RANGE
 from crfx.objectives import task_loss as task_losses
 from crfx.objectives.base import Objective
 from crfx.objectives.candidates import ListedDivergence, ListedExpectedLoss, Source
@@ -20,8 +21,11 @@ from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.loss_augmented import AugmentedLikelihood
 from crfx.objectives.loss_scaled import loss_scaled
 from crfx.objectives.pseudo_likelihood import PseudoLikelihood
-from crfx.objectives.task_loss import PositionCosts, TaskLoss, WholeLosses
+from crfx.objectives.task_loss import MOST, PositionCosts, TaskLoss, WholeLosses
 from crfx.objectives.truth import Truth
+
+MOST_LISTED = 10_000_000
+"""Candidates, samples and units: more would not fit."""
 
 
 class ObjectiveOption(Protocol):
@@ -92,8 +96,8 @@ class LossAugmented:
     curvatures: ClassVar[tuple[str | None, ...] | None] = None
 
     def __post_init__(self) -> None:
-        if not 0 <= self.weight < np.inf:
-            raise ValueError(f"weight is {self.weight!r}: it must be 0 or more")
+        if not _is_number(self.weight) or not 0 <= self.weight <= MOST:
+            raise ValueError(f"weight is {self.weight!r}: it must lie between 0 and {MOST:g}")
 
     def bind(self, truth: Truth, loss: TaskLoss, n_jobs: int | None) -> Objective:
         """For a loss that is a sum over positions."""
@@ -107,11 +111,13 @@ class LossScaled:
     Parameters
     ----------
     longest : int
-        Instances of up to so many positions are summed exactly, at a cost cubic in their length;
-        where costs are whole numbers.
+        Instances are summed exactly whose labellings cost no more than so many units, the largest
+        of which all costs are multiples: for a Hamming loss, instances of so many positions.  The
+        price grows with the length times the square of the largest total.
     n_samples : int
-        Labellings that longer ones are sampled by.  ``history_`` tells how many instances there
-        are (``sampled_instances``) and their mean ``effective_sample_size``.
+        Labellings by which others are sampled (multiple importance sampling).  ``history_`` tells
+        how many instances those are (``sampled_instances``) and the mean of their
+        ``effective_sample_size``: small for long instances, and then a warning.
     seed : int
         Of the samples.
     """
@@ -126,7 +132,7 @@ class LossScaled:
     def __post_init__(self) -> None:
         _check_whole("longest", self.longest, 0)
         _check_whole("n_samples", self.n_samples, 1)
-        _check_whole("seed", self.seed, 0)
+        _check_whole("seed", self.seed, 0, SEED_RANGE - 1)
 
     def bind(self, truth: Truth, loss: TaskLoss, n_jobs: int | None) -> Objective:
         """For a loss that is a sum over positions."""
@@ -189,7 +195,7 @@ class KL:
     curvatures: ClassVar[tuple[str | None, ...] | None] = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.temperature < np.inf:
+        if not _is_number(self.temperature) or not 0 < self.temperature < np.inf:
             raise ValueError(f"temperature is {self.temperature!r}: it must be above 0")
         _check_candidates(self)
 
@@ -215,7 +221,8 @@ def parse(objective: Any) -> ObjectiveOption:
     if isinstance(objective, str) and objective in OPTIONS:
         found: ObjectiveOption = OPTIONS[objective]()
         return found
-    if not isinstance(objective, str | type) and callable(getattr(objective, "bind", None)):
+    needed = ("bind", "name", "uses_loss")
+    if not isinstance(objective, str | type) and all(hasattr(objective, each) for each in needed):
         return objective  # type: ignore[no-any-return]
     choices = ", ".join(map(repr, OPTIONS))
     raise ValueError(
@@ -266,11 +273,17 @@ def _check_candidates(option: Any) -> None:
         raise ValueError(
             f'candidates is {option.candidates!r}: choose one of "samples", "kbest", or None'
         )
-    _check_whole("n_candidates", option.n_candidates, 2)
-    _check_whole("seed", option.seed, 0)
+    _check_whole("n_candidates", option.n_candidates, 2, MOST_LISTED)
+    _check_whole("seed", option.seed, 0, SEED_RANGE - 1)
 
 
-def _check_whole(name: str, value: Any, least: int) -> None:
+def _check_whole(name: str, value: Any, least: int, most: int = MOST_LISTED) -> None:
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < least:
-        raise ValueError(f"{name} is {value!r}: it must be a whole number of {least} or more")
+    if not whole or not least <= value <= most:
+        raise ValueError(
+            f"{name} is {value!r}: it must be a whole number between {least} and {most}"
+        )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

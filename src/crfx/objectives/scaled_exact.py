@@ -25,12 +25,13 @@ class ExactLossScaled:
 
     curvature_kind: Literal["bound", "diagonal", "none"] = "bound"
 
-    def __init__(self, costs: PositionCosts, n_jobs: int | None = None) -> None:
+    def __init__(self, costs: PositionCosts, unit: float = 1.0, n_jobs: int | None = None) -> None:
         self.truth, self.n_jobs = costs.truth, n_jobs
-        self._cost = replace(costs, normalize=False).by_row(np.float64).astype(np.int32)
+        counted = replace(costs, table=costs.table / unit, normalize=False)
+        self._cost = counted.by_row(np.float64).round().astype(np.int32)
         self._labels = np.ascontiguousarray(costs.truth.labels, np.int32)
         lengths = np.maximum(costs.truth.batch.lengths, 1)
-        self._unit = 1.0 / lengths if costs.normalize else np.ones(len(lengths))
+        self._unit = unit / lengths if costs.normalize else np.full(len(lengths), unit)
 
     def evaluate(
         self, problem: Problem, parts: Sequence[PartName], curvature: Curvature | None = None

@@ -10,6 +10,7 @@ are from equal.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
@@ -18,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.inference.problem import Problem
-from crfx.inference.sampling import drawn
+from crfx.inference.sampling import SEED_RANGE, drawn
 from crfx.inference.sum_product import summed
 from crfx.objectives.base import Evaluation, PartName
 from crfx.objectives.counts import add_counts, labelling_scores, moved_scores, sharing_of
@@ -31,6 +32,9 @@ from crfx.scores import FloatArray, IntArray, weighted_sum
 
 Array64 = npt.NDArray[np.float64]
 Candidates = npt.NDArray[np.int32]
+
+FEW_SAMPLES = 3.0
+"""Effective ones: with fewer, users are told."""
 
 
 class SampledLossScaled:
@@ -47,7 +51,7 @@ class SampledLossScaled:
         self, costs: PositionCosts, n_samples: int, seed: int, n_jobs: int | None = None
     ) -> None:
         self.costs, self.truth, self.n_jobs = costs, costs.truth, n_jobs
-        self.n_samples, self.seed = n_samples, seed
+        self.n_samples, self.seed, self._warned = n_samples, seed, False
         self.notes = {
             "sampled_instances": float(costs.truth.batch.n_instances),
             "effective_sample_size": float("nan"),
@@ -63,10 +67,25 @@ class SampledLossScaled:
         total = weights.sum(axis=0) + np.exp(-top)
         value = float(weighted_sum(self.truth.weights, top + np.log(total)))
         squares = np.maximum((weights**2).sum(axis=0), np.finfo(float).tiny)
-        self.notes["effective_sample_size"] = float((weights.sum(axis=0) ** 2 / squares).mean())
+        self._note(weights.sum(axis=0) ** 2 / squares)
         shares = weights / total
         gradient, bounds = self._slopes(problem, parts, labels, losses, shares, curvature)
         return Evaluation(value, gradient, bounds)
+
+    def _note(self, sizes: FloatArray) -> None:
+        """Of instances with no wrong sample the truth is all there is: nothing to be unsure of."""
+        some = sizes[sizes > 0]
+        size = float(some.mean()) if some.size else float(self.n_samples)
+        self.notes["effective_sample_size"] = size
+        if size < FEW_SAMPLES and not self._warned:
+            self._warned = True
+            warnings.warn(
+                f'objective "loss_scaled" samples {len(sizes)} instances, and their samples are '
+                f"worth {size:.1f} each: its gradient is rough; raise n_samples, or longest to sum "
+                "exactly, or take another objective",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     def _weighted_samples(self, problem: Problem) -> tuple[Candidates, FloatArray, FloatArray]:
         """Labels (samples, rows), losses and log weights, divided by their number, (samples,
@@ -78,7 +97,7 @@ class SampledLossScaled:
         labels, log_z = [], []
         for number, scale in enumerate(scales):
             model = _scaled(problem, scale, cost)
-            labels.append(drawn(model, each, self.seed + number, self.n_jobs))
+            labels.append(drawn(model, each, (self.seed + number) % SEED_RANGE, self.n_jobs))
             log_z.append(summed(model, None, None, nodes=False, n_jobs=self.n_jobs).log_z)
         drawn_labels = np.concatenate(labels)
         scores = np.stack([labelling_scores(problem, own) for own in drawn_labels])
@@ -86,6 +105,11 @@ class SampledLossScaled:
         exponents = (s * scores + losses - z for s, z in zip(scales, log_z, strict=True))
         mixture = np.logaddexp.reduce(list(exponents)) - np.log(len(scales))
         truth = labelling_scores(problem, self.truth.labels)
+        if np.isneginf(truth).any():
+            instance = int(np.flatnonzero(np.isneginf(truth))[0])
+            raise ValueError(
+                f"instance {instance}: the -inf scores (constraints) forbid its true labelling"
+            )
         log_weights = losses * (1.0 + scores - truth) - mixture - np.log(len(drawn_labels))
         wrong = drawn_labels != self.truth.labels
         is_wrong = _by_instance(np.logical_or, wrong, batch.offsets)
@@ -95,10 +119,11 @@ class SampledLossScaled:
         """What scores are multiplied by: the losses of 1, 2, 4, ... mistakes."""
         positive_costs = self.costs.table[self.costs.table > 0]
         lengths = self.truth.batch.lengths
+        longest = float(lengths.max())
         least = float(positive_costs.min()) if positive_costs.size else 1.0
-        most = float(self.costs.table.max(initial=0.0)) * float(lengths.max())
+        most = float(self.costs.table.max(initial=0.0)) * longest
         if self.costs.normalize:
-            least, most = least / float(lengths.max()), most / float(lengths.max())
+            least, most = least / longest, most / longest
         n_scales = 1 + int(np.ceil(np.log2(max(most / least, 1.0))))
         return least * np.exp2(np.arange(n_scales, dtype=np.float64))
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,22 @@ from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.scores import FloatArray, IntArray
 
 Array64 = npt.NDArray[np.float64]
+
+_FROM, MOST = 0.0, 1e9
+"""What a mistake may cost: beyond, sums of costs would leave the range of scores."""
+_COSTS_ARE = "a mistake costs between 0 and 1e9"
+MOST_REMEMBERED = 1_000_000
+"""Losses of whole labellings."""
+
+
+def _is_cost(value: Any) -> bool:
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return is_number and bool(_FROM <= value <= MOST)
+
+
+def _check_normalize(value: Any) -> None:
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"normalize is {value!r}: it must be True or False")
 
 
 class PositionLoss(ABC):
@@ -67,6 +84,14 @@ class Hamming(PositionLoss):
     weights: Mapping[Any, float] | None = None
     normalize: bool = False
 
+    def __post_init__(self) -> None:
+        if self.weights is not None and not isinstance(self.weights, Mapping):
+            raise ValueError(f"weights is {self.weights!r}: pass a dict from labels to weights")
+        for label, weight in (self.weights or {}).items():
+            if not _is_cost(weight):
+                raise ValueError(f"the weight of {label!r} is {weight!r}: {_COSTS_ARE}")
+        _check_normalize(self.normalize)
+
     def costs(self, classes: npt.NDArray[Any]) -> Array64:
         """Weight of the true label where the other differs."""
         own = np.ones(len(classes))
@@ -74,8 +99,6 @@ class Hamming(PositionLoss):
         for label, weight in (self.weights or {}).items():
             if label not in known:
                 raise ValueError(f"task_loss has a weight for {label!r}, a label that y has not")
-            if not 0 <= weight < np.inf:
-                raise ValueError(f"task_loss: the weight of {label!r} is {weight!r}: 0 or more")
             own[known[label]] = weight
         return own[:, None] * (1.0 - np.eye(len(classes)))
 
@@ -87,7 +110,7 @@ class CostMatrix(PositionLoss):
     Parameters
     ----------
     matrix : (K, K) numbers
-        ``matrix[i][j]`` is what label j costs where label i is true: finite, not negative, 0 on the
+        ``matrix[i][j]`` is what label j costs where label i is true: from 0 to 1e9, 0 on the
         diagonal.  Labels are in sorted order, that of ``classes_``.
     normalize : bool
         Divide by the length of the instance.
@@ -95,6 +118,15 @@ class CostMatrix(PositionLoss):
 
     matrix: Any
     normalize: bool = False
+
+    def __post_init__(self) -> None:
+        try:
+            found = np.asarray(self.matrix)
+        except ValueError:
+            raise ValueError("the cost matrix has rows of unequal lengths") from None
+        if found.dtype.kind not in "iuf" or not (found >= _FROM).all() or not (found <= MOST).all():
+            raise ValueError(f"the cost matrix holds others than numbers: {_COSTS_ARE}")
+        _check_normalize(self.normalize)
 
     def costs(self, classes: npt.NDArray[Any]) -> Array64:
         """The matrix, checked."""
@@ -104,8 +136,6 @@ class CostMatrix(PositionLoss):
                 f"task_loss: the cost matrix has shape {found.shape}, but y has {n} labels: it "
                 f"must be ({n}, {n}), in the order of sorted labels"
             )
-        if not (np.isfinite(found) & (found >= 0)).all():
-            raise ValueError("task_loss: costs must be finite and 0 or more")
         if np.diagonal(found).any():
             label = classes[np.flatnonzero(np.diagonal(found))[0]]
             raise ValueError(f"task_loss: the right label {label!r} must cost 0")
@@ -162,14 +192,14 @@ def to_plain(task_loss: Any) -> Any:
     """As JSON has it: a name, or a dict of settings; a user's own is needed in training only."""
     if task_loss is None or isinstance(task_loss, str):
         return task_loss
-    if isinstance(task_loss, Hamming):
+    if type(task_loss) is Hamming:
         weights = task_loss.weights
         pairs = None if weights is None else [[label, float(w)] for label, w in weights.items()]
         return {"task_loss": "hamming", "weights": pairs, "normalize": task_loss.normalize}
-    if isinstance(task_loss, CostMatrix):
+    if type(task_loss) is CostMatrix:
         matrix = np.asarray(task_loss.matrix, np.float64).tolist()
         return {"task_loss": "matrix", "matrix": matrix, "normalize": task_loss.normalize}
-    return next((name for name, known in NAMED.items() if known == task_loss), None)
+    return next((name for name, known in NAMED.items() if type(known) is type(task_loss)), None)
 
 
 def from_plain(value: Any) -> Any:
@@ -177,7 +207,10 @@ def from_plain(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     settings = dict(value)
-    if settings.pop("task_loss") == "matrix":
+    kind = settings.pop("task_loss")
+    if kind not in ("hamming", "matrix"):
+        raise ValueError(f"it has a task loss {kind!r}")
+    if kind == "matrix":
         return CostMatrix(**settings)
     if settings["weights"] is not None:
         settings["weights"] = dict(settings["weights"])
@@ -194,18 +227,32 @@ class PositionCosts:
     normalize: bool = False
     _made: dict[Any, FloatArray] = field(default_factory=dict, init=False, repr=False)
 
+    @property
+    def scale(self) -> Array64:
+        """(instances,) what a mistake costs, on the average of those that cost anything."""
+        some = self.table[self.table > 0]
+        lengths = self.truth.batch.lengths
+        cost = float(some.mean()) if some.size else 1.0
+        return cost / np.maximum(lengths, 1) if self.normalize else np.full(len(lengths), cost)
+
     def added_to(
         self, node: FloatArray, weight: float, out: FloatArray, n_jobs: int | None = None
     ) -> FloatArray:
         """Node scores (rows, K) plus ``weight`` times what each label costs, in ``out``."""
         table = np.ascontiguousarray(weight * self.table, node.dtype)
-        which = np.ascontiguousarray(self.truth.labels, np.int32)
-        factor = None
-        if self.normalize:
-            lengths = self.truth.batch.lengths
-            factor = (1.0 / np.repeat(lengths, lengths)).astype(node.dtype)
-        _core.add_table_rows(node, table, which, factor, out, thread_count(n_jobs))
+        factor = None if self._share is None else self._share.astype(node.dtype)
+        _core.add_table_rows(node, table, self._which, factor, out, thread_count(n_jobs))
         return out
+
+    @cached_property
+    def _which(self) -> npt.NDArray[np.int32]:
+        return np.ascontiguousarray(self.truth.labels, np.int32)
+
+    @cached_property
+    def _share(self) -> Array64 | None:
+        """(rows,) what a position is of its instance, where losses are shares; else None."""
+        lengths = self.truth.batch.lengths
+        return 1.0 / np.repeat(lengths, lengths) if self.normalize else None
 
     def kept_by_row(self, dtype: npt.DTypeLike) -> FloatArray:
         """As `by_row`, made once: not to be written to."""
@@ -217,9 +264,8 @@ class PositionCosts:
         """(rows, K) what each label costs there; 0 where the truth is unknown."""
         padded = np.concatenate([self.table, np.zeros((1, self.table.shape[1]))])
         found = padded.astype(dtype)[self.truth.labels]  # UNKNOWN is the last
-        if self.normalize:
-            lengths = self.truth.batch.lengths
-            found /= np.repeat(lengths, lengths)[:, None].astype(dtype)
+        if self._share is not None:
+            found *= self._share[:, None].astype(dtype)
         return found
 
 
@@ -229,9 +275,21 @@ class WholeLosses:
 
     truth: Truth
     loss: WholeLoss
+    _known: dict[tuple[int, bytes], float] = field(default_factory=dict, init=False, repr=False)
 
     def of_instance(self, instance: int, candidates: IntArray) -> Array64:
-        """(candidates,) losses of (candidates, length) label codes."""
+        """(candidates,) losses of (candidates, length) label codes; each is found once."""
+        keys = [(instance, own.tobytes()) for own in candidates]
+        new = [k for k, key in enumerate(keys) if key not in self._known]
+        if new:
+            if len(self._known) > MOST_REMEMBERED:
+                self._known.clear()
+                new = list(range(len(keys)))
+            found = self._losses(instance, candidates[new])
+            self._known.update((keys[k], loss) for k, loss in zip(new, found.tolist(), strict=True))
+        return np.array([self._known[key] for key in keys])
+
+    def _losses(self, instance: int, candidates: IntArray) -> Array64:
         classes = self.truth.classes
         assert classes is not None
         true = self.truth.labels[self.truth.batch.slice_of(instance)]
