@@ -41,6 +41,37 @@ def test_ours_stands_beside_the_published_figure(done, tmp_path):
     assert ": 2 units" in text
 
 
+COMPARED = '[[comparisons]]\ntitle = "Apart"\ncurve = "error"\npairs = [["new", "newer"]]\n'
+NEWER = '[[rows]]\nname = "newer"\ntitle = "Newer way"\nexperiment = "coins"\nunits = [0, 1]\n'
+
+
+def test_rows_are_compared_on_what_both_have_done(done, table_file, coins, tmp_path):
+    text = table_file.read_text(encoding="utf-8")
+    more = f"{NEWER}data = {{ start = 2.5 }}\n{COMPARED}[[plots]]"
+    table_file.write_text(text.replace("[[plots]]", more, 1), encoding="utf-8")
+    table = read_table(table_file)
+    assert "## Comparisons" not in page(table, tmp_path)
+    tasks = missing(table, tmp_path, rows=["newer"])
+    run(table, tasks, tmp_path, experiments={"coins": coins})
+    # In both units the first number of the curve is 9, the second 3 + unit or 2.5 + unit.
+    text = page(table, tmp_path)
+    assert "**Apart**" in text
+    assert "| New way | Newer way | 25.00 | 0.00 to 50.00 | 2 / 2 / 0 | p = 0.5 |" in text
+
+
+def test_metrics_of_another_group_stand_in_a_table_of_their_own(done, table_file, tmp_path):
+    text = table_file.read_text(encoding="utf-8")
+    more = '[[metrics]]\nname = "time"\ntitle = "time, h"\ngroup = "Effort"\n'
+    table_file.write_text(text.replace("[defaults", f"{more}[defaults"), encoding="utf-8")
+    table = read_table(table_file)
+    text = page(table, tmp_path)
+    assert "|  | error, % | published | units | time |" in text
+    assert "**Effort**\n\n|  | time, h | units | time |" in text
+    shown = render.for_terminal(table, summarise(table, tmp_path))
+    assert [column.header for column in shown.columns][1:3] == ["error, %", "published"]
+    assert "on the page too: Effort" in shown.caption
+
+
 def test_a_quick_page_says_so(table_file, tmp_path):
     text = page(read_table(table_file, quick=True), tmp_path)
     assert text.startswith("# Coins (quick version:")

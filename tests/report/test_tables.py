@@ -11,6 +11,8 @@ from crfx.report.experiments import (
     conll2003,
     convergence,
     hidden_units,
+    letor,
+    loss_gradients,
     objectives,
     ocr,
     protein,
@@ -19,6 +21,7 @@ from crfx.report.experiments import (
     treecrf,
     trees,
 )
+from crfx.report.rankers import RANKERS
 from crfx.report.tables import Published, find_table, list_tables, read_table
 
 COMMITTED = sorted((Path(__file__).parents[2] / "reports" / "tables").glob("*.toml"))
@@ -36,9 +39,13 @@ OPTIONS = {
     "pos": tagging.Options,
     "treecrf-protein": treecrf.ProteinOptions,
     "treecrf-faq": treecrf.FaqOptions,
+    "letor": letor.Options,
+    "loss-gradients": loss_gradients.Options,
     "trees-upos": trees.UposOptions,
     "trees-sst": trees.SstOptions,
 }
+DEFAULT_ESTIMATORS = {"letor": "RankingCRF", "loss-gradients": None}
+PEERS = {"CRFsuite", *RANKERS}
 
 
 def test_defaults_lie_under_the_settings_of_a_row(table_file):
@@ -60,6 +67,7 @@ def test_quick_changes_settings_and_units_and_is_kept_apart(table_file):
     assert table.folder == "coins-quick"
 
 
+COMPARED = '[[comparisons]]\ntitle = "Apart"\ncurve = "error"\npairs = [["old", "new"]]'
 CHOSEN = """
 [[rows.chosen]]
 units = [0, 2]
@@ -122,7 +130,18 @@ def test_a_row_may_be_left_out_of_the_quick_version(table_file):
         ('title = "Loaded"', 'title = "Loaded"\nlog = true', "panel 'Loaded': unknown log"),
         ('name = "ways"', 'name = "curve"', "picture 'curve' is there twice"),
         ('name = "ways"', 'name = "Ways"', "the name of the bars is 'Ways'"),
-        ('title = "Ways"', 'title = "Ways"\ny = "error"', "bars 'ways': unknown y"),
+        ('title = "Ways"', 'title = "Ways"\nx = "error"', "bars 'ways': unknown x"),
+        ('title = "Ways"', 'title = "Ways"\nleast = -1', "bars 'ways': least is -1"),
+        (
+            'rows = ["old", ""] }',
+            'rows = ["old", ""], metric = "time" }',
+            "bars 'ways', 'by foot': there is no metric 'time'",
+        ),
+        (
+            "[[plots]]",
+            f"{COMPARED.replace('old', 'no')}\n[[plots]]",
+            "comparison 'Apart': there is no row 'no'",
+        ),
         ('experiment = "coins"', 'experiment = "coins"\nseed = 1', "row 'new': unknown seed"),
     ],
 )
@@ -142,6 +161,21 @@ def test_bars_name_a_row_for_each_of_the_series(table_file):
         ("by foot", ("old", "")),
     ]
     assert [panel.title for panel in (fair, loaded)] == ["Fair", "Loaded"]
+
+
+def test_a_group_of_bars_may_show_another_metric(table_file):
+    change(table_file, "[defaults", '[[metrics]]\nname = "time"\ntitle = "time"\n[defaults')
+    change(table_file, 'label = "by foot"', 'label = "by foot", metric = "time"')
+    change(table_file, 'metric = "error"', 'metric = "error"\ny = "share"\nleast = 3')
+    (bars,) = read_table(table_file).bars
+    assert [group.metric for group in bars.panels[0].groups] == ["error", "time"]
+    assert (bars.y, bars.least) == ("share", 3)
+
+
+def test_a_table_may_ask_for_comparisons(table_file):
+    change(table_file, "[[plots]]", f"{COMPARED}\n[[plots]]")
+    (comparison,) = read_table(table_file).comparisons
+    assert (comparison.title, comparison.pairs) == ("Apart", (("old", "new"),))
 
 
 def change(path, old, new):
@@ -172,9 +206,9 @@ def test_committed_tables_ask_for_what_there_is(path, quick):
         assert row.experiment in EXPERIMENTS
         for unit in row.units:
             settings = dict(row.settings_of(unit))
-            name = settings.pop("estimator", "GBCRF")
+            name = settings.pop("estimator", DEFAULT_ESTIMATORS.get(row.experiment, "GBCRF"))
             assert "n_jobs" not in settings
-            if name == "CRFsuite":  # its parameters are its own
+            if name is None or name in PEERS:  # their parameters are their own
                 continue
             kind = getattr(crfx, name)
             assert set(settings) <= set(kind().get_params()), row.name

@@ -15,13 +15,15 @@ In the file of the table::
     title = "Error by trainer"
     metric = "error"
     series = ["linear", "hidden units"]     # bars that stand together, a colour each
+    y = "error"                             # by default the title of the metric
+    least = 3                               # where the axis begins; by default 0
 
     [[bars.panels]]                         # side by side, with an axis each
     title = "OCR"
     groups = [                              # a row for each of the series, "" where there is none
         { label = "L-BFGS", rows = ["ocr-linear-lbfgs", ""] },
-        { label = "SGD", rows = ["ocr-linear-sgd", "ocr-hidden-sgd"] },
-    ]
+        { label = "SGD", rows = ["ocr-linear-sgd", "ocr-hidden-sgd"], metric = "error" },
+    ]                                       # a group may show another metric
 
 Without `over`, another curve of the row, points are counted; without `unit` the first one that is
 done is shown.
@@ -66,6 +68,7 @@ class Group:
 
     label: str
     rows: tuple[str, ...]
+    metric: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,8 @@ class Bars:
     metric: str
     series: tuple[str, ...]
     panels: tuple[Panel, ...]
+    y: str
+    least: int
 
 
 def read_plot(fields: Fields, rows: Sequence[str]) -> Plot:
@@ -112,24 +117,28 @@ def read_bars(fields: Fields, rows: Sequence[str], metrics: Sequence[str]) -> Ba
     """Read one of `[[bars]]`, of a table with such rows and metrics."""
     name = _name(fields, "bars")
     title, metric = fields.text("title"), fields.text("metric")
-    if metric not in metrics:
-        raise ValueError(f"{fields.place}: there is no metric {metric!r}")
+    _check_metric(metric, metrics, fields.place)
     series = fields.texts("series")
     if not series:
         raise ValueError(f"{fields.place} has no series")
     check_distinct(series, f"{fields.place}: series")
-    panels = [_panel(part, fields.place, rows, len(series)) for part in fields.parts("panels")]
+    y, least = fields.text("y", ""), fields.number("least", 0) or 0
+    panels = [
+        _panel(part, fields.place, rows, len(series), metric) for part in fields.parts("panels")
+    ]
     check_distinct([panel.title for panel in panels], f"{fields.place}: panel")
+    for group in (group for panel in panels for group in panel.groups):
+        _check_metric(group.metric, metrics, f"{fields.place}, {group.label!r}")
     fields.nothing_left()
-    return Bars(name, title, metric, tuple(series), tuple(panels))
+    return Bars(name, title, metric, tuple(series), tuple(panels), y, least)
 
 
-def _panel(fields: Fields, place: str, rows: Sequence[str], n_series: int) -> Panel:
+def _panel(fields: Fields, place: str, rows: Sequence[str], n_series: int, metric: str) -> Panel:
     title = fields.text("title")
     fields.place = f"{place}, panel {title!r}"
     groups = []
     for part in fields.parts("groups"):
-        group = Group(part.text("label"), tuple(part.texts("rows")))
+        group = Group(part.text("label"), tuple(part.texts("rows")), part.text("metric", metric))
         where = f"{fields.place}, {group.label!r}"
         if len(group.rows) != n_series:
             raise ValueError(f"{where}: {len(group.rows)} rows for {n_series} series")
@@ -147,6 +156,11 @@ def _name(fields: Fields, kind: str) -> str:
     fields.place = f"{kind} {name!r}"
     check_folder_name(name, f"the name of the {kind}")
     return name
+
+
+def _check_metric(name: str, metrics: Sequence[str], place: str) -> None:
+    if name not in metrics:
+        raise ValueError(f"{place}: there is no metric {name!r}")
 
 
 def _check_row(name: str, rows: Sequence[str], place: str) -> None:

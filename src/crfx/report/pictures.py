@@ -58,19 +58,25 @@ def bar_chart(
     y_label: str,
     title: str = "",
     digits: int = 2,
+    least: float = 0.0,
 ) -> None:
     """Draw a panel each of groups of bars, by panel, group and series; written whole or not at all.
 
-    Every group has all series, in the same order; the place of one that is None stays empty.
+    Every group has all series, in the same order; the place of one that is None stays empty. The
+    axis begins at ``least``, or below where a bar does.
     """
     n_columns = min(2, len(panels))
     n_rows = -(-len(panels) // n_columns)
     most = max(len(groups) for groups in panels.values())
-    figure = _figure(5 * n_columns, 0.8 + 2.7 * n_rows)
+    n_series = len(next(iter(next(iter(panels.values())).values())))
+    width = max(5, 0.32 * most * n_series)  # numbers stand on the bars
+    figure = _figure(width * n_columns, 0.8 + 2.7 * n_rows)
     for number, (name, groups) in enumerate(panels.items(), 1):
         axes = figure.add_subplot(n_rows, n_columns, number)
         _draw_bars(axes, groups, digits)
         axes.set_xlim(-0.6, max(most, 3) - 0.4)  # the same width of bars in all; not too wide
+        if least:
+            axes.set_ylim(bottom=min(least, axes.get_ylim()[0] or least))
         axes.set_title(name, color=INK)
         axes.set_ylabel(y_label, color=INK)
     figure.suptitle(title, color=INK)

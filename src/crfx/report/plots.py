@@ -42,9 +42,10 @@ def pictures(table: Table, summaries: list[RowSummary]) -> list[Picture]:
             drawn = partial(
                 bar_chart,
                 panels=panels,
-                y_label=metric.title,
+                y_label=bars.y or metric.title,
                 title=bars.title,
                 digits=metric.digits,
+                least=bars.least,
             )
             found.append(Picture(_file(table, bars.name), bars.title, drawn))
     return found
@@ -90,18 +91,18 @@ def _panels(
     bars: Bars, summaries: list[RowSummary]
 ) -> dict[str, dict[str, dict[str, float | None]]]:
     """Panel, group, series; without groups and panels of which nothing is done."""
-    reached = {each.row.name: each.ours(bars.metric) for each in summaries}
+    done = {each.row.name: each for each in summaries}
 
     def values(group: Group) -> dict[str, float | None]:
-        found = [reached.get(row) for row in group.rows]
+        found = [done[row].ours(group.metric) if row else None for row in group.rows]
         means = [None if each is None else each.value for each in found]
         return dict(zip(bars.series, means, strict=True))
 
     panels = {
         panel.title: {
-            group.label: values(group)
-            for group in panel.groups
-            if any(reached.get(row) for row in group.rows)
+            label: found
+            for label, found in ((group.label, values(group)) for group in panel.groups)
+            if any(value is not None for value in found.values())
         }
         for panel in bars.panels
     }

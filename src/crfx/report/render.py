@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crfx.report.comparisons import EXPLAINED, compare
 from crfx.report.plots import pictures
 from crfx.report.summary import RowSummary
 from crfx.report.tables import Metric, Published, Row, Table
@@ -28,8 +29,10 @@ def for_terminal(table: Table, summaries: list[RowSummary]) -> rich.table.Table:
     """The table for a terminal."""
     from rich.table import Table as RichTable
 
-    header, *lines = _cells(table, summaries)
-    shown = RichTable(title=heading(table), caption=f"published: {table.source}")
+    first, *others = _metric_groups(table)
+    header, *lines = _cells(first, summaries)
+    more = f"; on the page too: {', '.join(each[0].group for each in others)}" if others else ""
+    shown = RichTable(title=heading(table), caption=f"published: {table.source}{more}")
     for number, title in enumerate(header):
         shown.add_column(title, justify="right" if number else "left")
     for line in lines:
@@ -49,9 +52,10 @@ def page(table: Table, summaries: list[RowSummary], results: str) -> str:
     parts = [
         f"# {heading(table)}",
         begin,
-        _markdown(_cells(table, summaries)),
+        *(_table(metrics, summaries) for metrics in _metric_groups(table)),
         *(f"![{each.title}]({each.file})" for each in pictures(table, summaries)),
         _bullets([*table.notes, *_row_notes(summaries)]),
+        *_comparisons(table, summaries),
         "## Settings",
         _bullets(_settings(summaries)),
         *_runs(summaries),
@@ -69,10 +73,23 @@ def relative(results: Path, folder: Path) -> str:
     return Path(os.path.relpath(results, folder)).as_posix()
 
 
-def _cells(table: Table, summaries: list[RowSummary]) -> list[list[str]]:
+def _metric_groups(table: Table) -> list[list[Metric]]:
+    """The metrics by their groups, in order; mostly there is one."""
+    groups: dict[str, list[Metric]] = {}
+    for metric in table.metrics:
+        groups.setdefault(metric.group, []).append(metric)
+    return list(groups.values())
+
+
+def _table(metrics: list[Metric], summaries: list[RowSummary]) -> str:
+    title = f"**{metrics[0].group}**\n\n" if metrics[0].group else ""
+    return title + _markdown(_cells(metrics, summaries))
+
+
+def _cells(metrics: list[Metric], summaries: list[RowSummary]) -> list[list[str]]:
     """Header and lines; a published column only where something was published."""
     columns: list[tuple[str, Metric, bool]] = []
-    for metric in table.metrics:
+    for metric in metrics:
         columns.append((metric.title, metric, True))
         if any(metric.name in each.row.published for each in summaries):
             columns.append(("published", metric, False))
@@ -114,6 +131,25 @@ def _bullets(lines: Iterable[str]) -> str:
 
 def _row_notes(summaries: list[RowSummary]) -> list[str]:
     return [f"{each.row.title}: {each.row.note}" for each in summaries if each.row.note]
+
+
+def _comparisons(table: Table, summaries: list[RowSummary]) -> list[str]:
+    """One list for each comparison of which something is done."""
+    units = {each.row.name: each.units for each in summaries}
+    titles = {row.name: row.title for row in table.rows}
+    shown = []
+    for asked in table.comparisons:
+        lines = [["", "", "difference", "95 %", "better / equal / worse", "sign test"]]
+        for one, other in asked.pairs:
+            if found := compare(units[one], units[other], asked.curve):
+                figures = [format(value, ".2f") for value in (found.mean, *found.interval)]
+                interval = f"{figures[1]} to {figures[2]}"
+                counts = f"{found.better} / {found.equal} / {found.worse}"
+                sign = f"p = {found.sign_test:.2g}"
+                lines.append([titles[one], titles[other], figures[0], interval, counts, sign])
+        if len(lines) > 1:
+            shown += [f"**{asked.title}**\n\n{_markdown(lines)}"]
+    return ["## Comparisons", EXPLAINED, *shown] if shown else []
 
 
 def _settings(summaries: list[RowSummary]) -> list[str]:

@@ -8,6 +8,7 @@ A file in TOML::
     [[metrics]]                   # what a unit measures; the first is the one that counts
     name = "error"
     title = "error, %"
+    group = "By letters"          # metrics of another group stand in a table of their own
 
     [defaults.settings]           # arguments of GBCRF, for every row that does not name another
     random_state = 0              # estimator among its own: settings = { estimator = "LinearCRF" }
@@ -31,7 +32,8 @@ A file in TOML::
     settings = { max_depth = 4 }
 
 A row without `experiment` shows published figures only; its `note` says why. A table may ask for
-pictures too, `[[plots]]` and `[[bars]]`: `asked_pictures` has their form.
+pictures too, `[[plots]]` and `[[bars]]`: `asked_pictures` has their form; and for `[[comparisons]]`
+of its rows, whose form is in `comparisons`.
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ from pathlib import Path
 from typing import Any
 
 from crfx.report.asked_pictures import Bars, Plot, read_bars, read_plot
+from crfx.report.comparisons import Comparison, read_comparison
 from crfx.report.fields import Fields, check_distinct, check_folder_name, is_number
 
 
@@ -52,6 +55,7 @@ class Metric:
     name: str
     title: str
     digits: int
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,7 @@ class Table:
     rows: tuple[Row, ...]
     plots: tuple[Plot, ...]
     bars: tuple[Bars, ...]
+    comparisons: tuple[Comparison, ...]
     notes: tuple[str, ...]
     quick: bool
 
@@ -170,10 +175,11 @@ def _table(name: str, fields: Fields, quick: bool) -> Table:
     plots = tuple(read_plot(part, named) for part in fields.parts("plots"))
     bars = tuple(read_bars(part, named, measured) for part in fields.parts("bars"))
     check_distinct([*(plot.name for plot in plots), *(each.name for each in bars)], "picture")
+    comparisons = tuple(read_comparison(part, named) for part in fields.parts("comparisons"))
     notes = tuple(fields.texts("notes"))
     for part in (fields, defaults, less):
         part.nothing_left()
-    return Table(name, title, source, metrics, tuple(rows), plots, bars, notes, quick)
+    return Table(name, title, source, metrics, tuple(rows), plots, bars, comparisons, notes, quick)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +271,7 @@ def _published(fields: Fields, metrics: list[str]) -> dict[str, Published]:
 
 
 def _metric(fields: Fields) -> Metric:
-    metric = Metric(fields.text("name"), fields.text("title"), fields.number("digits", 2) or 0)
+    name, title = fields.text("name"), fields.text("title")
+    metric = Metric(name, title, fields.number("digits", 2) or 0, fields.text("group", ""))
     fields.nothing_left()
     return metric

@@ -4,6 +4,8 @@ from crfx.report.experiments import (
     conll2003,
     convergence,
     hidden_units,
+    letor,
+    loss_gradients,
     objectives,
     ocr,
     protein,
@@ -28,6 +30,8 @@ EXPERIMENTS: dict[str, Experiment] = {
     "pos": tagging.pos,
     "treecrf-protein": treecrf.protein,
     "treecrf-faq": treecrf.faq,
+    "letor": letor.run,
+    "loss-gradients": loss_gradients.run,
     "trees-upos": trees.upos,
     "trees-sst": trees.sst,
 }
