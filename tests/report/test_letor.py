@@ -47,7 +47,7 @@ def test_figures_are_those_of_the_test_part(small):
             assert outcome.figures[f"{name}_{cut}"] == pytest.approx(expected)
     validated = 100 * Judge()(fold.validation, fitted.scores(fold.validation.X))
     assert outcome.figures["validation"] == pytest.approx(validated)
-    assert outcome.curves["validation"] == [outcome.figures["validation"]]
+    assert outcome.curves["validation"] == [pytest.approx(validated)]
     assert outcome.figures["rounds"] == 1
 
 
@@ -65,14 +65,14 @@ def planted(monkeypatch):
     """A ranker that notes what it is given, and is as good on each part as its settings say."""
     seen = []
 
-    def fit(train, validation, judge, n_jobs, good, extra=0):
+    def fit(train, validation, judge, n_jobs, good, extra=0, random_state=0):
         seen.append((train, validation, good))
         truth = {len(part.X): part.relevance for part in (validation, train)}
 
         def scores(X):
             return truth.get(len(X), X[:, 0]) * (1 if good else -1)
 
-        return Fitted(scores, rounds=good + extra)
+        return Fitted(scores, rounds=good + extra + random_state)
 
     monkeypatch.setitem(RANKERS, "Planted", fit)
     return seen
@@ -82,8 +82,8 @@ def test_the_point_that_validates_best_is_tested(small, planted):
     grid = {"good": [0, 2, 1], "extra": [10]}
     outcome = letor.run(task(estimator="Planted", data={"grid": grid}))
     assert [good for *_, good in planted] == [0, 2, 1]
-    assert outcome.figures["chosen_good"] == 2  # of equals the first
-    assert outcome.figures["chosen_extra"] == 10
+    assert outcome.curves["chosen_good"] == [2]  # of equals the first
+    assert outcome.curves["chosen_extra"] == [10]
     assert outcome.figures["rounds"] == 12
     worst, best, same = outcome.curves["validation"]
     assert worst < best == same
@@ -97,6 +97,25 @@ def test_the_test_part_is_neither_trained_nor_validated_on(small, planted):
     ((train, validation, _),) = planted
     assert set(train.query_ids // 100) == {3, 4, 5}
     assert set(validation.query_ids // 100) == {1}
+
+
+def test_figures_are_means_over_seeds(small, planted):
+    data = {"grid": {"good": [0, 1]}, "seeds": 3}
+    outcome = letor.run(task(data=data, estimator="Planted", random_state=5))
+    assert len(planted) == 6
+    assert outcome.figures["rounds"] == 1 + 6  # of 5, 6 and 7
+    assert outcome.curves["chosen_good"] == [1, 1, 1]
+    assert len(outcome.curves["validation"]) == 2
+    once = letor.run(task(data={"grid": {"good": [1]}}, estimator="Planted"))
+    assert outcome.curves["usual_5"] == once.curves["usual_5"]
+
+
+def test_ours_is_trained_like_the_others(small):
+    settings = {"estimator": "RankingCRF", "sweeps": 5, "random_state": 0}
+    outcome = letor.run(task(data={"grid": {"temperature": [0.05, 0.5]}, "seeds": 2}, **settings))
+    assert outcome.figures["usual_5"] > 70
+    assert outcome.figures["rounds"] == 5
+    assert set(outcome.curves["chosen_temperature"]) <= {0.05, 0.5}
 
 
 def test_quick_takes_the_first_queries(small, planted):

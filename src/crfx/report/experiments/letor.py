@@ -1,7 +1,8 @@
 """Table 1 and Figure 2 of Volkovs, Larochelle and Zemel (2011): orders of documents, by NDCG.
 
 A unit is one of LETOR's folds.  Every point of a row's grid is trained on the fold's training part
-and judged on its validation part; the best is then tested, once.
+and judged on its validation part; the best is then tested, once.  Where training draws at random,
+all of this is done with several seeds, and figures are their means.
 """
 
 from __future__ import annotations
@@ -36,11 +37,13 @@ _LOADERS = {"mq2008": load_mq2008, "mq2007": load_mq2007}
 class Options:
     """`data`: "mq2008" or "mq2007"; `grid`: for some settings, the values to choose from.
 
-    `queries` limits those of every part.
+    `seeds`: how many, from `random_state` on; 0 for what has none. `queries` limits those of every
+    part.
     """
 
     data: str = "mq2008"
     grid: dict[str, list[Any]] = field(default_factory=dict)
+    seeds: int = 0
     queries: int | None = None
 
 
@@ -48,28 +51,69 @@ def run(task: Task) -> Outcome:
     """NDCG in percent, under the three evaluations; what was chosen, and by which figures."""
     options = task.options(Options)
     fold = _fold(options, task.unit)
+    seeds: list[int | None] = [None]
+    if options.seeds:
+        seeds = [task.settings["random_state"] + number for number in range(options.seeds)]
+    runs = [_chosen(task, fold, options, seed) for seed in seeds]
+    figures = {
+        name: float(np.mean([run.figures[name] for run in runs])) for name in runs[0].figures
+    }
+    # Of what is kept by query the means too; of choices all.
+    curves = {
+        name: np.mean([run.curves[name] for run in runs], axis=0).round(6).tolist()
+        for name in runs[0].curves
+        if not name.startswith("chosen_")
+    }
+    for name in runs[0].curves.keys() - curves.keys():
+        curves[name] = [value for run in runs for value in run.curves[name]]
+    return Outcome(figures, dict(sorted(curves.items())))
+
+
+def _chosen(task: Task, fold: RankingFold, options: Options, seed: int | None) -> Outcome:
+    """With one seed: try all points, and test the best."""
     judge = Judge()
     tried: list[tuple[float, dict[str, Any], Fitted]] = []
     for point in _points(options.grid):
-        fitted = fit(task, fold, judge, point)
+        own = point if seed is None else {**point, "random_state": seed}
+        fitted = fit(task, fold, judge, own)
         figure = judge(fold.validation, fitted.scores(fold.validation.X))
         tried.append((figure, point, fitted))
     best, chosen, fitted = max(tried, key=lambda each: each[0])  # of equals the first
     scores = fitted.scores(fold.test.X)
-    figures = {**evaluated(fold.test, scores), "validation": 100 * best, "rounds": fitted.rounds}
-    figures |= {f"chosen_{name}": float(value) for name, value in chosen.items()}
     return Outcome(
-        figures, {**by_query(fold.test, scores), "validation": [100 * each[0] for each in tried]}
+        {**evaluated(fold.test, scores), "validation": 100 * best, "rounds": fitted.rounds},
+        {
+            **by_query(fold.test, scores),
+            "validation": [100 * each[0] for each in tried],
+            **{f"chosen_{name}": [float(value)] for name, value in chosen.items()},
+        },
     )
 
 
 def fit(task: Task, fold: RankingFold, judge: Judge, point: dict[str, Any]) -> Fitted:
     """Train what the settings name, with those of one point of the grid."""
     settings = {**task.settings, **point}
-    name = settings.pop("estimator", None)
+    name = settings.pop("estimator", "RankingCRF")
+    if name == "RankingCRF":
+        return _fit_ours(task, fold, settings)
     if name not in RANKERS:
-        raise ValueError(f"there is no ranker {name!r}: choose one of {', '.join(RANKERS)}")
+        known = ", ".join(["RankingCRF", *RANKERS])
+        raise ValueError(f"there is no ranker {name!r}: choose one of {known}")
     return RANKERS[name](fold.train, fold.validation, judge, task.n_jobs, **settings)
+
+
+def _fit_ours(task: Task, fold: RankingFold, settings: dict[str, Any]) -> Fitted:
+    from crfx.estimators.ranking import RankingCRF
+
+    train, validation = fold.train, fold.validation
+    model = RankingCRF(**settings, n_jobs=task.n_jobs)
+    model.fit(
+        train.X,
+        train.relevance,
+        group=train.group,
+        eval_set=(validation.X, validation.relevance, validation.group),
+    )
+    return Fitted(model.predict, model.n_rounds_)
 
 
 def evaluated(part: Rankings, scores: Any) -> dict[str, float]:
