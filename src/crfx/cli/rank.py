@@ -1,0 +1,282 @@
+"""`crfx rank train | predict | eval`: learn to order documents, score them, judge the order.
+
+Files are LETOR's and SVMlight's (`crfx.io.letor`), plain or .gz.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from crfx.estimators.ranking import RankingCRF
+    from crfx.io.letor import Rankings
+
+SUMMARY = "learn to order documents, from files of LETOR or SVMlight"
+_CUTS = (1, 2, 3, 4, 5, 10)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the three commands."""
+    commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for name, summary, declare in (
+        ("train", "train a RankingCRF and save it", _configure_train),
+        ("predict", "write the score of every document, one a line", _configure_predict),
+        ("eval", "print NDCG of a model's scores, or of scores in a file", _configure_eval),
+    ):
+        declare(commands.add_parser(name, help=summary, description=f"{summary.capitalize()}."))
+
+
+def _configure_train(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="what to learn from")
+    parser.add_argument("--model", type=Path, required=True, metavar="M.crfx", help="save it there")
+    parser.add_argument("--validation", type=Path, metavar="FILE", help="watch NDCG there")
+    parser.add_argument(
+        "--patience",
+        type=int,
+        metavar="N",
+        help="stop after N sweeps or rounds in which it has not risen, and keep the best",
+    )
+    parser.add_argument("--scorer", choices=("linear", "trees"), help="what scores a document")
+    parser.add_argument(
+        "--objective",
+        choices=("kl", "likelihood", "loss_augmented", "loss_scaled", "expected_loss"),
+        help="what is minimised",
+    )
+    parser.add_argument("--temperature", type=float, metavar="T", help="of KL's target, above 0")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        type=_setting,
+        metavar="NAME=VALUE",
+        help="any other argument of RankingCRF; may be given again",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="of all that is drawn (%(default)s)"
+    )
+    parser.add_argument("--jobs", type=int, metavar="N", help="threads (all cores)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object, no text")
+
+
+def _configure_predict(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", type=Path, metavar="M.crfx")
+    parser.add_argument("file", type=Path, metavar="FILE", help="documents; relevance is not used")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="write there (standard output)"
+    )
+
+
+def _configure_eval(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", nargs="?", type=Path, metavar="M.crfx")
+    parser.add_argument("file", type=Path, metavar="FILE", help="documents with their relevance")
+    parser.add_argument(
+        "--scores", type=Path, metavar="FILE", help="one score a line, in place of a model"
+    )
+    parser.add_argument(
+        "--definition",
+        choices=("usual", "letor"),
+        default="usual",
+        help="of NDCG; letor: as the tool of LETOR 4.0 takes it (%(default)s)",
+    )
+    parser.add_argument(
+        "--gain",
+        choices=("exponential", "linear"),
+        default="exponential",
+        help="2^r - 1 or r of a document of relevance r (%(default)s)",
+    )
+    parser.add_argument(
+        "--cuts", type=_cuts, default=_CUTS, metavar="K,K,...", help="(1,2,3,4,5,10)"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object, no table")
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    """NAME=VALUE; a value is a number, true, false or null as in JSON, else text."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def _cuts(text: str) -> tuple[int, ...]:
+    parts = text.split(",")
+    if not all(part.isdecimal() and int(part) >= 1 for part in parts):
+        raise argparse.ArgumentTypeError(f"{text!r} does not list whole numbers of 1 or more")
+    return tuple(map(int, parts))
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Run one of the three."""
+    actions: dict[str, Callable[[argparse.Namespace], None]] = {
+        "train": _train,
+        "predict": _predict,
+        "eval": _eval,
+    }
+    actions[arguments.action](arguments)
+
+
+def _train(arguments: argparse.Namespace) -> None:
+    from crfx.io import letor
+
+    model = _new_model(arguments)
+    if arguments.patience is not None and arguments.validation is None:
+        raise ValueError("--patience needs --validation, a file to watch")
+    folder = arguments.model.parent
+    if not folder.is_dir():  # better now than after an hour
+        raise FileNotFoundError(f"there is no folder {folder} to write the model in")
+    train = letor.join([letor.read(path) for path in arguments.files])
+    watched = None
+    if arguments.validation is not None:
+        part = letor.read(arguments.validation, n_features=train.X.shape[1])
+        watched = (part.X, part.relevance, part.group)
+    model.fit(train.X, train.relevance, group=train.group, eval_set=watched)
+    model.save(arguments.model)
+    _tell_training(arguments, model, train)
+
+
+def _new_model(arguments: argparse.Namespace) -> RankingCRF:
+    from crfx.estimators.ranking import RankingCRF
+
+    settings = dict(arguments.set)
+    known = RankingCRF().get_params()
+    if unknown := [name for name in settings if name not in known]:
+        raise ValueError(
+            f"RankingCRF has no argument {unknown[0]!r}: there are {', '.join(sorted(known))}"
+        )
+    named = {
+        "scorer": arguments.scorer,
+        "objective": arguments.objective,
+        "temperature": arguments.temperature,
+        "early_stopping_rounds": arguments.patience,
+        "n_jobs": arguments.jobs,
+        "random_state": arguments.seed,
+        "verbose": int(sys.stderr.isatty()),
+    }
+    if twice := [name for name in settings if name in named]:
+        raise ValueError(f"--set {twice[0]}=...: there is an option of its own for it")
+    settings |= {name: value for name, value in named.items() if value is not None}
+    return RankingCRF(**settings)
+
+
+def _tell_training(arguments: argparse.Namespace, model: RankingCRF, train: Rankings) -> None:
+    watched = model.history_.get("eval_metric", [])
+    told: dict[str, Any] = {
+        "model": str(arguments.model),
+        "queries": len(train.group),
+        "documents": len(train.X),
+        "features": train.X.shape[1],
+        "skipped_queries": model.n_skipped_,
+        "rounds": model.n_rounds_,
+    }
+    if watched:
+        told["validation_ndcg"] = float(watched[model.best_iteration_])
+    if arguments.json:
+        print(json.dumps(told))
+        return
+    print(
+        f"{told['queries']} queries, {told['documents']} documents, {told['features']} features; "
+        f"{told['skipped_queries']} queries with one level of relevance skipped; "
+        f"{told['rounds']} rounds"
+        + (f", NDCG {told['validation_ndcg']:.4f} on validation" if watched else "")
+        + f"; saved in {arguments.model}"
+    )
+
+
+def _predict(arguments: argparse.Namespace) -> None:
+    from crfx.io.whole_file import whole_file
+
+    model = _load(arguments.model)
+    lines = "".join(f"{score!r}\n" for score in _scores(model, _read_for(model, arguments.file)))
+    if arguments.output is None:
+        sys.stdout.write(lines)
+        return
+    with whole_file(arguments.output) as file:
+        file.write(lines.encode())
+
+
+def _eval(arguments: argparse.Namespace) -> None:
+    from crfx.io import letor
+    from crfx.ndcg import mean_ndcg, ndcg_by_query
+
+    if (arguments.model is None) == (arguments.scores is None):
+        raise ValueError("name a model or --scores, and not both")
+    if arguments.scores is None:
+        model = _load(arguments.model)
+        part = _read_for(model, arguments.file)
+        scores = _scores(model, part)
+    else:
+        part = letor.read(arguments.file)
+        scores = _read_scores(arguments.scores, len(part.X))
+    found = ndcg_by_query(
+        part.relevance,
+        scores,
+        part.group,
+        cuts=arguments.cuts,
+        definition=arguments.definition,
+        gain=arguments.gain,
+    )
+    _tell_ndcg(arguments, part, dict(zip(arguments.cuts, mean_ndcg(found).tolist(), strict=True)))
+
+
+def _tell_ndcg(arguments: argparse.Namespace, part: Rankings, means: dict[int, float]) -> None:
+    if arguments.json:
+        told = {
+            "queries": len(part.group),
+            "documents": len(part.X),
+            "definition": arguments.definition,
+            "gain": arguments.gain,
+            "ndcg": {str(cut): mean for cut, mean in means.items()},
+        }
+        print(json.dumps(told))
+        return
+    print(f"{len(part.group)} queries, {len(part.X)} documents")
+    for cut, mean in means.items():
+        print(f"{f'NDCG@{cut}':<8} {mean:.4f}")
+
+
+def _load(path: Path) -> RankingCRF:
+    from crfx.estimators.loading import load
+    from crfx.estimators.ranking import RankingCRF
+
+    model = load(path)
+    if not isinstance(model, RankingCRF):
+        raise ValueError(f"{path} holds a {type(model).__name__}: rank needs a RankingCRF")
+    return model
+
+
+def _read_for(model: RankingCRF, path: Path) -> Rankings:
+    from crfx.io import letor
+
+    return letor.read(path, n_features=model.n_features_in_)
+
+
+def _scores(model: RankingCRF, part: Rankings) -> list[float]:
+    scores: list[float] = model.predict(part.X).tolist()
+    return scores
+
+
+def _read_scores(path: Path, n_documents: int) -> list[float]:
+    import gzip
+    import zlib
+
+    try:
+        text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (EOFError, zlib.error) as error:
+        raise ValueError(f"{path} cannot be decompressed: {error}") from None
+    found = []
+    for number, line in enumerate(text.decode("utf-8", "replace").splitlines(), 1):
+        try:
+            found.append(float(line))
+        except ValueError:
+            raise ValueError(f"{path}, line {number}: {line!r} is not a score") from None
+    if len(found) != n_documents:
+        raise ValueError(f"{path} has {len(found)} scores for {n_documents} documents")
+    return found
