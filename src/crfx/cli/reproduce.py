@@ -121,10 +121,11 @@ def _write_page(table: Table, results: Path, pages: Path) -> None:
 
 
 def _first_figure(table: Table, result: UnitResult) -> str:
+    first = table.metrics[0].group  # the other groups are on the page
     found = [
         f"{metric.title} {result.figures[metric.name]:.{metric.digits}f}"
         for metric in table.metrics
-        if metric.name in result.figures
+        if metric.group == first and metric.name in result.figures
     ]
     return ", ".join([*found, f"{result.seconds:.0f} s"])
 
