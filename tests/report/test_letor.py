@@ -7,7 +7,7 @@ from crfx.datasets import MillionQuery
 from crfx.io.letor import Rankings
 from crfx.ndcg import ndcg
 from crfx.report.experiments import Task, letor, loss_gradients
-from crfx.report.rankers import RANKERS, Fitted, Judge
+from crfx.report.rankers import RANKERS, Fitted, Given, Judge
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def task(unit="1", data=None, **settings):
 def test_figures_are_those_of_the_test_part(small):
     outcome = letor.run(task())
     fold = small.fold(1)
-    fitted = RANKERS["Regression"](fold.train, fold.validation, Judge(), None)
+    fitted = RANKERS["Regression"](Given(fold.train, fold.validation))
     scores, test = fitted.scores(fold.test.X), fold.test
     for cut in (1, 5, 10):
         given = (test.relevance, scores, test.group)
@@ -65,7 +65,8 @@ def planted(monkeypatch):
     """A ranker that notes what it is given, and is as good on each part as its settings say."""
     seen = []
 
-    def fit(train, validation, judge, n_jobs, good, extra=0, random_state=0):
+    def fit(given, good, extra=0, random_state=0):
+        train, validation = given.train, given.validation
         seen.append((train, validation, good))
         truth = {len(part.X): part.relevance for part in (validation, train)}
 

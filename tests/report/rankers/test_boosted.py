@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crfx.ndcg import ndcg
-from crfx.report.rankers import RANKERS, Judge
+from crfx.report.rankers import RANKERS, Given
 
 SETTINGS = {
     "XGBoost": {"max_depth": 3, "learning_rate": 0.1, "min_child_weight": 0.1},
@@ -22,7 +22,7 @@ def name(request):
 
 
 def fit(name, train, validation, **settings):
-    return RANKERS[name](train, validation, Judge(), 1, **SETTINGS[name], **settings)
+    return RANKERS[name](Given(train, validation, n_jobs=1), **SETTINGS[name], **settings)
 
 
 def test_it_learns_what_is_there(make_lists, name):
@@ -48,4 +48,4 @@ def test_it_stops_early_and_is_the_same_every_time(make_lists, name):
 def test_without_lightgbm_it_says_how_to_get_it(make_lists, monkeypatch):
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     with pytest.raises(ImportError, match=r"crfx\[bench\]"):
-        RANKERS["LightGBM"](make_lists(), make_lists(), Judge(), 1)
+        RANKERS["LightGBM"](Given(make_lists(), make_lists()))

@@ -9,7 +9,7 @@ from scipy.special import log_softmax
 from sklearn.linear_model import LinearRegression, Ridge
 
 from crfx.ndcg import gain_of, ndcg, ndcg_by_query
-from crfx.report.rankers import RANKERS, Judge
+from crfx.report.rankers import RANKERS, Given, Judge
 from crfx.report.rankers.base import query_of, with_levels
 from crfx.report.rankers.listnet import cross_entropy, softmax
 from crfx.report.rankers.structured_svm import Hinge
@@ -22,7 +22,7 @@ JUDGE = Judge()
 
 
 def weights_of(name, train, validation=None, **settings):
-    fitted = RANKERS[name](train, validation or train, JUDGE, None, **settings)
+    fitted = RANKERS[name](Given(train, validation or train, JUDGE), **settings)
     return fitted.scores(np.eye(train.X.shape[1], dtype=np.float32))
 
 
@@ -113,7 +113,7 @@ def test_adarank_keeps_the_round_that_validates_best(make_lists):
     for seed in range(1, 6):
         validation = make_lists(**sizes, seed=seed)
         figures = [JUDGE(validation, validation.X.astype(np.float64) @ w) for w in rounds]
-        fitted = RANKERS["AdaRank"](train, validation, JUDGE, None, rounds=12, cut=3)
+        fitted = RANKERS["AdaRank"](Given(train, validation, JUDGE), rounds=12, cut=3)
         assert fitted.rounds == int(np.argmax(figures)) + 1
         kept.append(fitted.rounds)
         weights = fitted.scores(np.eye(8, dtype=np.float32))

@@ -19,7 +19,7 @@ from crfx.datasets import MillionQuery, RankingFold, load_mq2007, load_mq2008
 from crfx.io.letor import Rankings
 from crfx.ndcg import Definition, Gain, mean_ndcg, ndcg_by_query
 from crfx.report.experiments.task import Outcome, Task
-from crfx.report.rankers import RANKERS, Fitted, Judge
+from crfx.report.rankers import RANKERS, Fitted, Given, Judge
 
 CUTS = (1, 2, 3, 4, 5, 10)
 EVALUATIONS: dict[str, tuple[Definition, Gain]] = {
@@ -99,7 +99,7 @@ def fit(task: Task, fold: RankingFold, judge: Judge, point: dict[str, Any]) -> F
     if name not in RANKERS:
         known = ", ".join(["RankingCRF", *RANKERS])
         raise ValueError(f"there is no ranker {name!r}: choose one of {known}")
-    return RANKERS[name](fold.train, fold.validation, judge, task.n_jobs, **settings)
+    return RANKERS[name](Given(fold.train, fold.validation, judge, task.n_jobs), **settings)
 
 
 def _fit_ours(task: Task, fold: RankingFold, settings: dict[str, Any]) -> Fitted:

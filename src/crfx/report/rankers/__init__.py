@@ -7,7 +7,7 @@ is best on a second part, by the figure of a `Judge`.
 from __future__ import annotations
 
 from crfx.report.rankers import adarank, boosted, listnet, regression, structured_svm
-from crfx.report.rankers.base import Fitted, Judge, Ranker
+from crfx.report.rankers.base import Fitted, Given, Judge, Ranker
 
 RANKERS: dict[str, Ranker] = {
     "Regression": regression.fit,
@@ -19,4 +19,4 @@ RANKERS: dict[str, Ranker] = {
 }
 """By the names that tables know them by."""
 
-__all__ = ["RANKERS", "Fitted", "Judge", "Ranker"]
+__all__ = ["RANKERS", "Fitted", "Given", "Judge", "Ranker"]

@@ -13,24 +13,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from crfx.io.letor import Rankings
 from crfx.ndcg import ndcg_by_query
-from crfx.report.rankers.base import Array64, Fitted, Judge, linear, with_levels
+from crfx.report.rankers.base import Array64, Fitted, Given, linear, with_levels
 
 _ALMOST_ONE = 1 - 1e-12
 
 
-def fit(
-    train: Rankings,
-    validation: Rankings,
-    judge: Judge,
-    n_jobs: int | None,
-    rounds: int = 300,
-    cut: int = 5,
-) -> Fitted:
+def fit(given: Given, rounds: int = 300, cut: int = 5) -> Fitted:
     """Boost; the round that is best on validation is kept.  O(n log n) a round."""
-    del n_jobs
-    part = with_levels(train)
+    part = with_levels(given.train)
     X = np.asarray(part.X, np.float64)
 
     def quality(scores: Array64) -> Array64:
@@ -39,7 +30,7 @@ def fit(
     of_feature = np.stack([quality(column) for column in X.T])
     weights, kept = np.zeros(X.shape[1]), (-np.inf, np.zeros(X.shape[1]), 0)
     P = np.full(len(part.group), 1 / len(part.group))
-    judged = np.asarray(validation.X, np.float64)
+    judged = np.asarray(given.validation.X, np.float64)
     feature = -1
     for number in range(1, rounds + 1):
         weighted = of_feature @ P
@@ -48,7 +39,7 @@ def fit(
         feature = int(np.argmax(weighted))
         reached = min(float(weighted[feature]), _ALMOST_ONE)
         weights[feature] += 0.5 * np.log((1 + reached) / (1 - reached))
-        figure = judge(validation, judged @ weights)
+        figure = given.judge(given.validation, judged @ weights)
         if figure > kept[0]:
             kept = (figure, weights.copy(), number)
         P = np.exp(-quality(X @ weights))

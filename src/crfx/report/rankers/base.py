@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -43,8 +43,18 @@ class Judge:
         return float(mean_ndcg(found).mean())
 
 
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a ranker is given: what to learn from, and by what to choose among rounds."""
+
+    train: Rankings
+    validation: Rankings
+    judge: Judge = field(default_factory=Judge)
+    n_jobs: int | None = None
+
+
 Ranker: TypeAlias = Callable[..., Fitted]
-"""Trains: (train, validation, judge, n_jobs, **settings), the settings being its own."""
+"""Trains: (given, **settings), the settings being its own."""
 
 
 def linear(weights: Array64, rounds: int) -> Fitted:

@@ -10,17 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crfx.io.letor import Rankings
-from crfx.report.rankers.base import Array64, Fitted, Judge
+from crfx.report.rankers.base import Array64, Fitted, Given
 
 _METRIC_CUT = 10
 
 
 def fit_xgboost(
-    train: Rankings,
-    validation: Rankings,
-    judge: Judge,
-    n_jobs: int | None,
+    given: Given,
     n_estimators: int = 300,
     early_stopping_rounds: int = 50,
     random_state: int = 0,
@@ -29,7 +25,7 @@ def fit_xgboost(
     """LambdaMART by XGBoost; settings are its parameters."""
     import xgboost
 
-    del judge  # it has a metric of its own
+    train, validation = given.train, given.validation
     grown = xgboost.QuantileDMatrix(train.X, train.relevance, group=train.group)
     watched = xgboost.QuantileDMatrix(
         validation.X, validation.relevance, group=validation.group, ref=grown
@@ -39,7 +35,7 @@ def fit_xgboost(
             "objective": "rank:ndcg",
             "eval_metric": f"ndcg@{_METRIC_CUT}",
             "seed": random_state,
-            "nthread": n_jobs or 0,
+            "nthread": given.n_jobs or 0,
             **settings,
         },
         grown,
@@ -58,24 +54,21 @@ def fit_xgboost(
 
 
 def fit_lightgbm(
-    train: Rankings,
-    validation: Rankings,
-    judge: Judge,
-    n_jobs: int | None,
+    given: Given,
     n_estimators: int = 300,
     early_stopping_rounds: int = 50,
     random_state: int = 0,
     **settings: Any,
 ) -> Fitted:
     """LambdaMART by LightGBM; settings are its parameters."""
-    del judge
+    train, validation = given.train, given.validation
     lightgbm = _lightgbm()
     parameters = {
         "objective": "lambdarank",
         "metric": "ndcg",
         "eval_at": [_METRIC_CUT],
         "seed": random_state,
-        "num_threads": n_jobs or 0,
+        "num_threads": given.n_jobs or 0,
         "deterministic": True,
         "force_row_wise": True,  # else it tries both, and times them
         "verbosity": -1,

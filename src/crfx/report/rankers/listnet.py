@@ -10,23 +10,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from crfx.io.letor import Rankings
-from crfx.report.rankers.base import Array64, Fitted, Judge, linear, query_of, with_levels
+from crfx.report.rankers.base import Array64, Fitted, Given, linear, query_of, with_levels
 
 
-def fit(
-    train: Rankings,
-    validation: Rankings,
-    judge: Judge,
-    n_jobs: int | None,
-    l2: float = 1.0,
-    max_iter: int = 200,
-) -> Fitted:
+def fit(given: Given, l2: float = 1.0, max_iter: int = 200) -> Fitted:
     """Minimise; O(n d) an iteration."""
-    del validation, judge, n_jobs  # it runs to the minimum
     from scipy.optimize import minimize
 
-    part = with_levels(train)
+    part = with_levels(given.train)
     X, query = np.asarray(part.X, np.float64), query_of(part)
     target = softmax(part.relevance, query)[0]
 

@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from crfx.io.letor import Rankings
-from crfx.report.rankers.base import Fitted, Judge, linear
+from crfx.report.rankers.base import Fitted, Given, linear
 
 
-def fit(
-    train: Rankings, validation: Rankings, judge: Judge, n_jobs: int | None, l2: float = 0.0
-) -> Fitted:
+def fit(given: Given, l2: float = 0.0) -> Fitted:
     """Solve; of equal minima the one of least norm.  O(n d^2)."""
-    del validation, judge, n_jobs  # it takes no steps
     if l2 < 0:
         raise ValueError(f"l2 is {l2}: it must be 0 or more")
-    X = np.asarray(train.X, np.float64)
-    centred, target = X - X.mean(axis=0), train.relevance - train.relevance.mean()
+    X, relevance = np.asarray(given.train.X, np.float64), given.train.relevance
+    centred, target = X - X.mean(axis=0), relevance - relevance.mean()
     penalty = np.sqrt(l2) * np.eye(X.shape[1])
     stacked = np.concatenate([centred, penalty])
     wanted = np.concatenate([target, np.zeros(len(penalty))])

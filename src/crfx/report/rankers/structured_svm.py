@@ -17,7 +17,7 @@ import numpy as np
 
 from crfx.io.letor import Rankings
 from crfx.ndcg import Gain, gain_of
-from crfx.report.rankers.base import Array64, Fitted, Judge, linear, query_of, with_levels
+from crfx.report.rankers.base import Array64, Fitted, Given, linear, query_of, with_levels
 
 
 class Hinge:
@@ -55,20 +55,11 @@ class Hinge:
         return np.asarray(means[tie])
 
 
-def fit(
-    train: Rankings,
-    validation: Rankings,
-    judge: Judge,
-    n_jobs: int | None,
-    l2: float = 1.0,
-    steps: int = 2000,
-    gain: Gain = "linear",
-) -> Fitted:
+def fit(given: Given, l2: float = 1.0, steps: int = 2000, gain: Gain = "linear") -> Fitted:
     """Take the steps; O(n (d + log n)) each."""
-    del validation, judge, n_jobs  # all steps are taken
     if not l2 > 0:
         raise ValueError(f"l2 is {l2}: it must be above 0")
-    part = with_levels(train)
+    part = with_levels(given.train)
     hinge, X = Hinge(part, gain), np.asarray(part.X, np.float64)
     weights, total = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     for step in range(1, steps + 1):
