@@ -72,6 +72,17 @@ def test_metrics_of_another_group_stand_in_a_table_of_their_own(done, table_file
     assert "on the page too: Effort" in shown.caption
 
 
+def test_a_figure_is_shown_unit_by_unit_where_asked(done, table_file, tmp_path):
+    text = table_file.read_text(encoding="utf-8")
+    asked = text.replace('title = "error, %"', 'title = "error, %"\nby_unit = true')
+    table_file.write_text(asked, encoding="utf-8")
+    table = read_table(table_file)
+    text = page(table, tmp_path)
+    assert "**error, % by unit**\n\n|  | unit 0 | unit 1 |" in text
+    assert "| New way | 3.00 | 4.00 |" in text
+    assert "by unit" not in page(table, tmp_path / "nothing")
+
+
 def test_a_quick_page_says_so(table_file, tmp_path):
     text = page(read_table(table_file, quick=True), tmp_path)
     assert text.startswith("# Coins (quick version:")

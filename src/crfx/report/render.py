@@ -53,6 +53,7 @@ def page(table: Table, summaries: list[RowSummary], results: str) -> str:
         f"# {heading(table)}",
         begin,
         *(_table(metrics, summaries) for metrics in _metric_groups(table)),
+        *(_by_unit(metric, summaries) for metric in table.metrics if metric.by_unit),
         *(f"![{each.title}]({each.file})" for each in pictures(table, summaries)),
         _bullets([*table.notes, *_row_notes(summaries)]),
         *_comparisons(table, summaries),
@@ -84,6 +85,20 @@ def _metric_groups(table: Table) -> list[list[Metric]]:
 def _table(metrics: list[Metric], summaries: list[RowSummary]) -> str:
     title = f"**{metrics[0].group}**\n\n" if metrics[0].group else ""
     return title + _markdown(_cells(metrics, summaries))
+
+
+def _by_unit(metric: Metric, summaries: list[RowSummary]) -> str:
+    """A column for each unit of any row that is done."""
+    done = {each.row.title: each.units for each in summaries if each.units}
+    names = list(dict.fromkeys(unit for units in done.values() for unit in units))
+    lines = [["", *(f"unit {name}" for name in names)]]
+    for title, units in done.items():
+        reached = {name: unit.figures.get(metric.name) for name, unit in units.items()}
+        figures = map(reached.get, names)
+        shown = [_NONE if each is None else f"{each:.{metric.digits}f}" for each in figures]
+        lines.append([title, *shown])
+    group = f", {metric.group}" if metric.group else ""
+    return f"**{metric.title} by unit{group}**\n\n{_markdown(lines)}" if done else ""
 
 
 def _cells(metrics: list[Metric], summaries: list[RowSummary]) -> list[list[str]]:

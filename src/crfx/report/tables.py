@@ -9,6 +9,7 @@ A file in TOML::
     name = "error"
     title = "error, %"
     group = "By letters"          # metrics of another group stand in a table of their own
+    by_unit = true                # a table of this figure, unit by unit, too; by default false
 
     [defaults.settings]           # arguments of GBCRF, for every row that does not name another
     random_state = 0              # estimator among its own: settings = { estimator = "LinearCRF" }
@@ -56,6 +57,7 @@ class Metric:
     title: str
     digits: int
     group: str = ""
+    by_unit: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +274,7 @@ def _published(fields: Fields, metrics: list[str]) -> dict[str, Published]:
 
 def _metric(fields: Fields) -> Metric:
     name, title = fields.text("name"), fields.text("title")
-    metric = Metric(name, title, fields.number("digits", 2) or 0, fields.text("group", ""))
+    digits, group = fields.number("digits", 2) or 0, fields.text("group", "")
+    metric = Metric(name, title, digits, group, fields.flag("by_unit", False))
     fields.nothing_left()
     return metric
