@@ -202,6 +202,7 @@ def test_a_quick_run_on_real_words(tmp_path):
     assert chain < 45
 
 
+@pytest.mark.filterwarnings("ignore:objective .loss_scaled. samples:RuntimeWarning")
 @pytest.mark.parametrize(
     ("name", "row"),
     [
