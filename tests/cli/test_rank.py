@@ -227,6 +227,17 @@ def test_bad_usage_is_one_line_too(arguments, capsys):
     assert re.fullmatch(r"crfx rank.*: error: .+\n", err)
 
 
+@pytest.mark.parametrize(
+    ("action", "words"),
+    [("train", "Train a RankingCRF"), ("predict", "Write the score"), ("eval", "Print NDCG of")],
+)
+def test_help_says_what_each_does(action, words, capsys):
+    with pytest.raises(SystemExit) as exit:
+        main(["rank", action, "--help"])
+    assert exit.value.code == 0
+    assert words in out(capsys)
+
+
 def test_there_is_a_bar_on_a_terminal_only(files, monkeypatch):
     asked = []
     monkeypatch.setattr(RankingCRF, "fit", lambda self, *_, **__: asked.append(self.verbose))

@@ -28,7 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         ("predict", "write the score of every document, one a line", _configure_predict),
         ("eval", "print NDCG of a model's scores, or of scores in a file", _configure_eval),
     ):
-        declare(commands.add_parser(name, help=summary, description=f"{summary.capitalize()}."))
+        sentence = f"{summary[0].upper()}{summary[1:]}."
+        declare(commands.add_parser(name, help=summary, description=sentence))
 
 
 def _configure_train(parser: argparse.ArgumentParser) -> None:
