@@ -30,6 +30,8 @@ Gain = Literal["exponential", "linear"]
 
 DEFINITIONS: tuple[Definition, ...] = ("usual", "letor")
 GAINS: tuple[Gain, ...] = ("exponential", "linear")
+LARGEST_GAIN = 1e290
+"""Sums of larger ones would overflow."""
 
 
 def ndcg(
@@ -105,12 +107,14 @@ def gain_of(relevance: Array64, gain: Gain) -> Array64:
     if gain not in GAINS:
         raise ValueError(f"gain is {gain!r}: it must be one of {GAINS}")
     if gain == "linear":
+        if relevance.max(initial=0.0) > LARGEST_GAIN:
+            raise ValueError(f"relevance is {relevance.max():g}: at most {LARGEST_GAIN:g} is told")
         return relevance
     if relevance.max(initial=0.0) > 1000:
         raise ValueError(
             f"relevance is {relevance.max():g}: too much for 2^relevance; use gain='linear'"
         )
-    return np.exp2(relevance) - 1.0
+    return np.asarray(np.expm1(np.log(2.0) * relevance))  # exact where relevance is small
 
 
 def _discount(rank: npt.NDArray[np.int64], definition: Definition) -> Array64:

@@ -29,7 +29,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         _COMMANDS[arguments.command].run(arguments)
     except (ValueError, OSError) as error:
-        print(f"crfx {arguments.command}: error: {error}", file=sys.stderr)
+        told = " ".join(str(error).split())  # XGBoost's take several lines
+        print(f"crfx {arguments.command}: error: {told}", file=sys.stderr)
         return 2
     return 0
 

@@ -133,6 +133,8 @@ def _train(arguments: argparse.Namespace) -> None:
     folder = arguments.model.parent
     if not folder.is_dir():  # better now than after an hour
         raise FileNotFoundError(f"there is no folder {folder} to write the model in")
+    if arguments.model.is_dir():
+        raise IsADirectoryError(f"{arguments.model} is a folder: name a file in it")
     train = letor.join([letor.read(path) for path in arguments.files])
     watched = None
     if arguments.validation is not None:
@@ -161,6 +163,8 @@ def _new_model(arguments: argparse.Namespace) -> RankingCRF:
         "random_state": arguments.seed,
         "verbose": int(sys.stderr.isatty()),
     }
+    if "verbose" in settings:
+        raise ValueError("--set verbose=...: progress is shown on a terminal, and nowhere else")
     if twice := [name for name in settings if name in named]:
         raise ValueError(f"--set {twice[0]}=...: there is an option of its own for it")
     settings |= {name: value for name, value in named.items() if value is not None}
@@ -192,6 +196,8 @@ def _tell_training(arguments: argparse.Namespace, model: RankingCRF, train: Rank
 
 
 def _predict(arguments: argparse.Namespace) -> None:
+    import gzip
+
     from crfx.io.whole_file import whole_file
 
     model = _load(arguments.model)
@@ -199,8 +205,9 @@ def _predict(arguments: argparse.Namespace) -> None:
     if arguments.output is None:
         sys.stdout.write(lines)
         return
+    raw = lines.encode()
     with whole_file(arguments.output) as file:
-        file.write(lines.encode())
+        file.write(gzip.compress(raw) if arguments.output.suffix == ".gz" else raw)
 
 
 def _eval(arguments: argparse.Namespace) -> None:
@@ -270,7 +277,7 @@ def _read_scores(path: Path, n_documents: int) -> list[float]:
 
     try:
         text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (EOFError, zlib.error) as error:
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(f"{path} cannot be decompressed: {error}") from None
     found = []
     for number, line in enumerate(text.decode("utf-8", "replace").splitlines(), 1):

@@ -47,6 +47,8 @@ OF_TREES: dict[str, Any] = {
 }
 LIGHTER = {"loss_scaled": 4.0, "expected_loss": 1.0}
 """Least weight of a leaf under objectives whose curvature is smaller."""
+QUERIES_PER_WEIGHT = 16
+"""But no more than one for so many queries."""
 OF_SCORER = {"linear": OF_LINEAR, "trees": OF_TREES}
 N_SUBSETS = {"linear": 1, "trees": 4}
 N_SAMPLES = 500
@@ -57,6 +59,8 @@ OF_OBJECTIVE: dict[str, tuple[Any, tuple[str, ...]]] = {
 }
 """Usual value, and the objectives that have it."""
 
+MOST_SUMMED = 20
+"""Documents, of which all orders may be counted one by one: 20! is some 1e18."""
 _METRIC = re.compile(r"(?P<letor>letor-)?ndcg(@(?P<cut>[1-9][0-9]*))?")
 
 
@@ -74,6 +78,12 @@ def value_of(crf: RankingCRF, name: str) -> Any:
     if name == "n_samples":
         return N_SAMPLES
     return OF_SCORER[crf.scorer][name]
+
+
+def usual_child_weight(crf: RankingCRF, n_queries: int) -> float:
+    """Least weight of a leaf where none is given: less where queries are few."""
+    usual: float = LIGHTER.get(crf.objective, OF_TREES["min_child_weight"])
+    return min(usual, n_queries / QUERIES_PER_WEIGHT)
 
 
 def objective_of(crf: RankingCRF) -> RankingObjective:
@@ -115,6 +125,11 @@ def check_ranking_parameters(crf: RankingCRF) -> None:
     _check_whole("subset_size", crf.subset_size, 2)
     if crf.subset_size > MOST_DOCUMENTS:
         raise ValueError(f"subset_size is {crf.subset_size}: it must be at most {MOST_DOCUMENTS}")
+    if value_of(crf, "truths") == "sum" and crf.subset_size > MOST_SUMMED:
+        raise ValueError(
+            f'truths is "sum" and subset_size is {crf.subset_size}: as many orders may be right as '
+            f'there are, too many to sum over beyond {MOST_SUMMED} documents; use truths="mean"'
+        )
     if crf.cut is not None:
         _check_whole("cut", crf.cut, 1)
     for name in ("n_subsets", "n_samples"):
@@ -167,6 +182,9 @@ def _check_trees(crf: RankingCRF) -> None:
     _check_shares(own, ("learning_rate", "subsample"))
     for name in ("reg_lambda", "min_child_weight"):
         _check_not_negative(name, getattr(own, name))
+    _check_shares(own, ("colsample_bynode",))
+    for name in ("max_depth", "max_leaves"):
+        _check_whole(name, getattr(own, name), 0)
     params = own.tree_params
     if params is not None and not isinstance(params, dict):
         raise ValueError(f"tree_params is a {type(params).__name__}: pass a dict, or None")

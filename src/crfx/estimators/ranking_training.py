@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from crfx import features
 from crfx.batch import Batch
 from crfx.estimators.ranking_inputs import Queries
 from crfx.estimators.ranking_model import RankingModel, linear_function
-from crfx.estimators.ranking_parameters import objective_of, value_of
+from crfx.estimators.ranking_parameters import objective_of, usual_child_weight, value_of
 from crfx.estimators.ranking_watch import Watch, judged, metric_now
 from crfx.inference.native import thread_count
 from crfx.potentials.trees import BoostedTrees
@@ -199,6 +200,9 @@ def train_trees(
         first_round=first,
         history=crf.history_,
     )
+    n_queries = len(trainer.task.queries)
+    if crf.min_child_weight is None:  # of few queries no leaf would be heavy enough
+        function.learner.params["min_child_weight"] = usual_child_weight(crf, n_queries)
     try:
         trainer.run(first if watch.is_over else n_rounds)
     except BaseException:
@@ -207,6 +211,13 @@ def train_trees(
     finally:
         function.release()
         watch.close()
+    if n_rounds > first and not np.ptp(trainer.scores):
+        warnings.warn(
+            "no tree found a split, so all documents have the same score: there are "
+            f"{n_queries} queries to learn from; try a smaller min_child_weight",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     crf.n_rounds_ = watch.best_round
     function.keep(crf.n_rounds_)
 

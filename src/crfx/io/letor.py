@@ -27,6 +27,8 @@ from crfx.io.whole_file import whole_file
 
 _BLOCK_BYTES = 1 << 24
 _ROWS_AT_ONCE = 4096
+MOST_FEATURES = 1_000_000
+"""Rows are dense."""
 _LARGEST = float(np.finfo(np.float32).max)
 _DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
 
@@ -144,14 +146,16 @@ def _parsed(text: bytes, place: str, first_line: int, comments: bool) -> _Block:
         wrong = "documents without a query" if len(query_ids) != len(relevance) else ""
     except (ValueError, OverflowError) as error:
         wrong = str(error)
+    if not wrong and X.shape[1] > MOST_FEATURES:
+        wrong = f"there are features beyond {MOST_FEATURES}"
     if wrong or not ((relevance >= 0) & (relevance < np.inf)).all() or not _finite(X):
-        for number, line in enumerate(text.splitlines(), first_line):
+        for number, line in enumerate(text.split(b"\n"), first_line):
             if mistake := _mistake(line):
                 raise ValueError(f"{place} {number}: {mistake}")
         raise ValueError(f"{place}s from {first_line} on: {wrong or 'not finite'}")
     told = []
     if comments:
-        documents = (line for line in text.splitlines() if line.partition(b"#")[0].strip())
+        documents = (line for line in text.split(b"\n") if line.partition(b"#")[0].strip())
         told = [line.partition(b"#")[2].strip().decode("utf-8", "replace") for line in documents]
     return _Block(X, relevance.astype(np.float64), query_ids.astype(np.int64), told)
 
@@ -177,6 +181,8 @@ def _mistake(line: bytes) -> str:
         number, colon, value = pair.partition(":")
         if not colon or not _is_whole(number) or int(number) < 1:
             return f"{pair!r} is no feature: write NUMBER:VALUE, numbers from 1 on"
+        if int(number) > MOST_FEATURES:
+            return f"feature {number} is one too many: numbers go to {MOST_FEATURES}"
         if int(number) <= before:
             return f"feature {number} comes after feature {before}: numbers must rise"
         found = _number(value)
@@ -206,9 +212,11 @@ def _check_adjacent(path: str | os.PathLike[str], runs: Integers, starts: Intege
     document = int(starts[again[0]])
     with _opened(path) as file:
         lines = (number for number, line in enumerate(file, 1) if line.partition(b"#")[0].strip())
-        line = next(number for count, number in enumerate(lines) if count == document)
+        line = next((number for count, number in enumerate(lines) if count == document), None)
+    # A pipe cannot be read again.
+    place = f"document {document + 1}" if line is None else f"line {line}"
     raise ValueError(
-        f"{os.fspath(path)}, line {line}: query {runs[again[0]]} comes back after others: lines "
+        f"{os.fspath(path)}, {place}: query {runs[again[0]]} comes back after others: lines "
         "of a query must be adjacent, sort the file by query"
     )
 

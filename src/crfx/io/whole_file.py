@@ -12,8 +12,17 @@ from typing import IO
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A new file to write to; it takes its name when the block ends without an error."""
+    """A new file to write to; it takes its name when the block ends without an error.
+
+    A link is followed.  What is there already and no file, a pipe or a device, is written to.
+    """
     target = Path(path)
+    if target.is_symlink():
+        target = target.resolve()
+    if target.exists() and not target.is_file() and not target.is_dir():
+        with target.open("wb") as stream:
+            yield stream
+        return
     if not target.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {target.parent} to write {target.name} in")
     if target.is_dir():

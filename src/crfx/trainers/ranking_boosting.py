@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from crfx.objectives.ranking import LARGEST_SCORE
 from crfx.potentials.additive import Addition, AdditiveFunction
 from crfx.scores import IntArray
 from crfx.trainers.callbacks import Callback, History, Progress, any_stops
@@ -94,7 +95,9 @@ class RankingBoosting:
         step, own = self.learning_rate, self.scores[drawn.rows]
         for halvings in range(MOST_HALVINGS + 1):
             moved = own + np.float32(step) * delta[drawn.rows]
-            value = self.task.evaluate(moved, drawn, seed=number).value
+            value = np.inf  # where scores leave the range in which they can be ordered
+            if (np.abs(moved) <= LARGEST_SCORE).all():
+                value = self.task.evaluate(moved, drawn, seed=number).value
             if value <= before:
                 break
             step = step / 2 if halvings < MOST_HALVINGS else 0.0
