@@ -175,8 +175,8 @@ def save_another(path):
         (["predict", "test.txt", "test.txt"], "is not a model file of crfx"),
         (["predict", "other.crfx", "test.txt"], "holds a LinearCRF: rank needs a RankingCRF"),
         (["predict", "m.crfx", "test.txt", "-o", "no/s.txt"], "there is no folder no"),
-        (["eval", "test.txt"], "name a model or --scores"),
-        (["eval", "m.crfx", "test.txt", "--scores", "s.txt"], "and not both"),
+        (["eval", "test.txt"], "name a model, or pass --scores"),
+        (["eval", "m.crfx", "test.txt", "--scores", "s.txt"], "one of the two"),
         (["eval", "--scores", "s.txt", "test.txt"], "s.txt has 2 scores for"),
         (["eval", "--scores", "words.txt", "test.txt"], "words.txt, line 2: 'high' is not a score"),
         (["eval", "--scores", "cut.gz", "test.txt"], "cut.gz cannot be decompressed"),
@@ -255,3 +255,16 @@ def test_a_prediction_that_fails_leaves_the_old_scores(model, monkeypatch, capsy
     assert main(["rank", "predict", "m.crfx", "test.txt", "-o", "scores.txt"]) == 2
     assert "disk full" in capsys.readouterr().err
     assert (model.parent / "scores.txt").read_text() == "old\n"
+
+
+def test_written_scores_may_be_compressed(model):
+    assert main(["rank", "predict", "m.crfx", "test.txt", "-o", "scores.txt.gz"]) == 0
+    written = (model.parent / "scores.txt.gz").read_bytes()
+    assert gzip.decompress(written).count(b"\n") > 10
+    assert main(["rank", "eval", "--scores", "scores.txt.gz", "test.txt"]) == 0
+
+
+def test_scores_that_are_not_compressed(files, capsys):
+    (files / "scores.txt.gz").write_text("1.0\n")
+    assert main(["rank", "eval", "--scores", "scores.txt.gz", "test.txt"]) == 2
+    assert "scores.txt.gz cannot be decompressed" in capsys.readouterr().err

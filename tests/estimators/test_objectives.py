@@ -15,6 +15,7 @@ from crfx.objectives import (
     LossAugmented,
     LossScaled,
     SpanF1,
+    task_loss,
 )
 
 ESTIMATORS = {
@@ -193,6 +194,25 @@ def test_the_loss_of_an_eval_set_is_the_objective():
     assert crf.history_["eval_metric"][-1] == pytest.approx(wrong.mean(), rel=1e-4)
 
 
+def test_cost_matrices_are_read_by_their_labels():
+    pandas = pytest.importorskip("pandas")
+    classes = np.array(["A", "B", "C"])
+    sorted_costs = np.arange(9.0).reshape(3, 3) * (1 - np.eye(3))
+    order = [2, 0, 1]
+    shuffled, names = sorted_costs[np.ix_(order, order)], ["C", "A", "B"]
+    frame = pandas.DataFrame(shuffled, index=names, columns=names)
+    for given in (CostMatrix(shuffled, labels=names), CostMatrix(frame)):
+        np.testing.assert_array_equal(given.costs(classes), sorted_costs)
+        again = task_loss.from_plain(task_loss.to_plain(given))
+        np.testing.assert_array_equal(again.costs(classes), sorted_costs)
+    with pytest.raises(ValueError, match="has no label 'C', which y has"):
+        CostMatrix(np.zeros((2, 2)), labels=["A", "B"]).costs(classes)
+    with pytest.raises(ValueError, match="one label for every row"):
+        CostMatrix(np.zeros((2, 2)), labels=["A", "A"]).costs(classes)
+    with pytest.raises(ValueError, match="other labels for its rows"):
+        CostMatrix(pandas.DataFrame(np.zeros((2, 2)), index=["A", "B"], columns=["B", "A"]))
+
+
 def test_costs_change_what_is_predicted():
     """Missing a B costs twenty times as much as any other mistake."""
     X, y = task(80)
@@ -220,7 +240,9 @@ def test_unknown_labels():
     ("arguments", "message"),
     [
         ({"objective": "hinge"}, "objective is 'hinge': choose one of"),
-        ({"objective": KL}, "objective is <class"),
+        ({"objective": KL}, "objective is the class KL: pass one of its kind, KL"),
+        ({"objective": Hamming()}, ", a task_loss: choose"),
+        ({"objective": "kl", "task_loss": {"O": 5}}, "task_loss is a dict: .* Hamming"),
         ({"task_loss": "hamming"}, "objective 'likelihood' knows no task loss"),
         ({"objective": "kl", "task_loss": "f1"}, "task_loss is 'f1': choose one of"),
         ({"objective": "loss_scaled", "task_loss": "span_f1"}, "a sum over positions"),
@@ -266,7 +288,7 @@ def test_loss_scaled_has_a_curvature_of_its_own():
         (lambda: Hamming(True), "weights is True: pass a dict"),
         (lambda: Hamming(normalize="no"), "normalize is 'no'"),
         (lambda: CostMatrix(-np.ones((3, 3))), "costs between 0 and 1e9"),
-        (lambda: CostMatrix("abc"), "others than numbers"),
+        (lambda: CostMatrix("abc"), "something else than costs"),
         (lambda: CostMatrix([[0, 1], [1]]), "rows of unequal lengths"),
         (lambda: CostMatrix(np.full((2, 2), 1e39)), "costs between 0 and 1e9"),
         (lambda: ExpectedLoss(n_candidates=1), "n_candidates is 1"),

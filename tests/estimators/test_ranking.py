@@ -245,3 +245,20 @@ def test_a_penalty_holds_weights_down(make_queries):
         make("linear", l2=l2, sweeps=20).fit(X, relevance, group=group).coef_ for l2 in (0.0, 10.0)
     )
     assert np.abs(held).max() < 0.8 * np.abs(free).max()
+
+
+@pytest.mark.parametrize("objective", ["kl", "likelihood", "loss_scaled", "expected_loss"])
+def test_trees_learn_from_few_queries(make_queries, objective):
+    """The usual weight of a leaf is made for hundreds."""
+    X, relevance, group = make_queries(n_queries=30)
+    crf = RankingCRF("trees", objective=objective, random_state=0).fit(X, relevance, group=group)
+    assert crf.score(X, relevance, group) > 0.9
+
+
+def test_steps_out_of_range_are_halved(make_queries):
+    X, relevance, group = make_queries(n_queries=60)
+    crf = RankingCRF(
+        "trees", objective="loss_scaled", min_child_weight=0, reg_lambda=0, learning_rate=1.0,
+        n_estimators=30, random_state=0,
+    ).fit(X, relevance, group=group)  # fmt: skip
+    assert np.isfinite(crf.predict(X)).all()

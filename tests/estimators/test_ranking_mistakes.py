@@ -142,3 +142,18 @@ def test_a_metric_that_gives_nan():
     crf = RankingCRF(eval_metric=lambda *given: float("nan"), random_state=0)
     with refused("eval_metric gave NaN on the eval_set"):
         crf.fit(X, RELEVANCE, group=GROUP, eval_set=(X, RELEVANCE, GROUP))
+
+
+def test_more_mistakes_in_arguments():
+    with refused('truths is "sum" and subset_size is 30'):
+        RankingCRF(objective="likelihood", truths="sum", subset_size=30).fit(
+            X, RELEVANCE, group=GROUP
+        )
+    for name, value in (("colsample_bynode", 2.0), ("max_leaves", -1), ("max_depth", 1.5)):
+        with refused(f"{name} is {value}"):
+            RankingCRF("trees", **{name: value}).fit(X, RELEVANCE, group=GROUP)
+
+
+def test_trees_without_a_split_are_told():
+    with pytest.warns(RuntimeWarning, match="no tree found a split"):
+        RankingCRF("trees", n_estimators=2, min_child_weight=1e6).fit(X, RELEVANCE, group=GROUP)

@@ -215,7 +215,7 @@ def _eval(arguments: argparse.Namespace) -> None:
     from crfx.ndcg import mean_ndcg, ndcg_by_query
 
     if (arguments.model is None) == (arguments.scores is None):
-        raise ValueError("name a model or --scores, and not both")
+        raise ValueError("name a model, or pass --scores: one of the two")
     if arguments.scores is None:
         model = _load(arguments.model)
         part = _read_for(model, arguments.file)

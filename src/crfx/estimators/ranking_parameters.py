@@ -47,8 +47,8 @@ OF_TREES: dict[str, Any] = {
 }
 LIGHTER = {"loss_scaled": 4.0, "expected_loss": 1.0}
 """Least weight of a leaf under objectives whose curvature is smaller."""
-QUERIES_PER_WEIGHT = 16
-"""But no more than one for so many queries."""
+MANY_QUERIES = 320
+"""With fewer, leaves may be lighter in proportion."""
 OF_SCORER = {"linear": OF_LINEAR, "trees": OF_TREES}
 N_SUBSETS = {"linear": 1, "trees": 4}
 N_SAMPLES = 500
@@ -83,7 +83,7 @@ def value_of(crf: RankingCRF, name: str) -> Any:
 def usual_child_weight(crf: RankingCRF, n_queries: int) -> float:
     """Least weight of a leaf where none is given: less where queries are few."""
     usual: float = LIGHTER.get(crf.objective, OF_TREES["min_child_weight"])
-    return min(usual, n_queries / QUERIES_PER_WEIGHT)
+    return usual * min(1.0, n_queries / MANY_QUERIES)
 
 
 def objective_of(crf: RankingCRF) -> RankingObjective:

@@ -225,6 +225,11 @@ def parse(objective: Any) -> ObjectiveOption:
     if not isinstance(objective, str | type) and all(hasattr(objective, each) for each in needed):
         return objective  # type: ignore[no-any-return]
     choices = ", ".join(map(repr, OPTIONS))
+    if isinstance(objective, TaskLoss):
+        raise ValueError(f"objective is {objective!r}, a task_loss: choose one of {choices}")
+    if isinstance(objective, type) and objective in OPTIONS.values():
+        name = objective.__name__
+        raise ValueError(f"objective is the class {name}: pass one of its kind, {name}()")
     raise ValueError(
         f"objective is {objective!r}: choose one of {choices}, or one of crfx.objectives with "
         "settings of its own, such as KL(temperature=0.1)"

@@ -111,35 +111,54 @@ class CostMatrix(PositionLoss):
     ----------
     matrix : (K, K) numbers
         ``matrix[i][j]`` is what label j costs where label i is true: from 0 to 1e9, 0 on the
-        diagonal.  Labels are in sorted order, that of ``classes_``.
+        diagonal.  A data frame is read by the labels of its rows and columns.
     normalize : bool
         Divide by the length of the instance.
+    labels : list, optional
+        Labels in the order of rows and columns; None: sorted, the order of ``classes_``.
     """
 
     matrix: Any
     normalize: bool = False
+    labels: Any = None
 
     def __post_init__(self) -> None:
         try:
             found = np.asarray(self.matrix)
         except ValueError:
             raise ValueError("the cost matrix has rows of unequal lengths") from None
-        if found.dtype.kind not in "iuf" or not (found >= _FROM).all() or not (found <= MOST).all():
-            raise ValueError(f"the cost matrix holds others than numbers: {_COSTS_ARE}")
+        if found.dtype.kind not in "iuf" or not ((found >= _FROM) & (found <= MOST)).all():
+            raise ValueError(f"the cost matrix holds something else than costs: {_COSTS_ARE}")
         _check_normalize(self.normalize)
+        if hasattr(self.matrix, "columns"):
+            rows, columns = self.matrix.index.tolist(), self.matrix.columns.tolist()
+            if rows != columns:
+                raise ValueError("the cost matrix has other labels for its rows than its columns")
+            object.__setattr__(self, "labels", rows if self.labels is None else self.labels)
 
     def costs(self, classes: npt.NDArray[Any]) -> Array64:
         """The matrix, checked."""
         found, n = np.asarray(self.matrix, np.float64), len(classes)
+        if self.labels is not None:
+            found = found[np.ix_(*[self._order(classes.tolist())] * 2)]
         if found.shape != (n, n):
             raise ValueError(
                 f"task_loss: the cost matrix has shape {found.shape}, but y has {n} labels: it "
                 f"must be ({n}, {n}), in the order of sorted labels"
             )
         if np.diagonal(found).any():
-            label = classes[np.flatnonzero(np.diagonal(found))[0]]
+            label = classes.tolist()[np.flatnonzero(np.diagonal(found))[0]]
             raise ValueError(f"task_loss: the right label {label!r} must cost 0")
         return found
+
+    def _order(self, classes: list[Any]) -> list[int]:
+        """Where each label stands in the matrix."""
+        labels = list(self.labels)
+        if len(labels) != len(np.asarray(self.matrix)) or len(set(labels)) < len(labels):
+            raise ValueError("task_loss: the cost matrix needs one label for every row, each once")
+        if missing := [label for label in classes if label not in labels]:
+            raise ValueError(f"task_loss: the cost matrix has no label {missing[0]!r}, which y has")
+        return [labels.index(label) for label in classes]
 
 
 @dataclass(frozen=True)
@@ -182,9 +201,10 @@ def parse(task_loss: Any) -> TaskLoss:
     if isinstance(task_loss, str) and task_loss in NAMED:
         return NAMED[task_loss]
     choices = ", ".join(map(repr, NAMED))
+    told = repr(task_loss) if isinstance(task_loss, str) else f"a {type(task_loss).__name__}"
     raise ValueError(
-        f"task_loss is {task_loss!r}: choose one of {choices}, or a Hamming or CostMatrix with "
-        "settings of its own"
+        f"task_loss is {told}: choose one of {choices}, Hamming(weights={{label: cost}}) or "
+        "CostMatrix(array) of crfx.objectives"
     )
 
 
@@ -198,7 +218,9 @@ def to_plain(task_loss: Any) -> Any:
         return {"task_loss": "hamming", "weights": pairs, "normalize": task_loss.normalize}
     if type(task_loss) is CostMatrix:
         matrix = np.asarray(task_loss.matrix, np.float64).tolist()
-        return {"task_loss": "matrix", "matrix": matrix, "normalize": task_loss.normalize}
+        labels = None if task_loss.labels is None else list(task_loss.labels)
+        settings = {"normalize": task_loss.normalize, "labels": labels}
+        return {"task_loss": "matrix", "matrix": matrix, **settings}
     return next((name for name, known in NAMED.items() if type(known) is type(task_loss)), None)
 
 
