@@ -7,10 +7,11 @@ import pytest
 
 from crfx.inference.problem import prepare
 from crfx.objectives import enumerated
+from crfx.objectives.bound_losses import bound
 from crfx.objectives.candidates import Candidates, ListedDivergence, ListedExpectedLoss
 from crfx.objectives.curvature import parse
 from crfx.objectives.likelihood import Likelihood
-from crfx.objectives.task_loss import SpanF1, ZeroOne, bound
+from crfx.objectives.task_loss import SpanF1, ZeroOne
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.testing import central_differences, enumerate_instances, make_problem
 

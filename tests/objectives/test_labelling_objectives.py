@@ -7,6 +7,7 @@ import pytest
 
 from crfx.inference.problem import prepare
 from crfx.objectives import enumerated
+from crfx.objectives.bound_losses import bound
 from crfx.objectives.curvature import parse
 from crfx.objectives.expected_loss import ExpectedCost
 from crfx.objectives.kl import Divergence
@@ -14,7 +15,7 @@ from crfx.objectives.labelwise import LabelwiseLikelihood
 from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.loss_augmented import AugmentedLikelihood
 from crfx.objectives.loss_scaled import loss_scaled, unit_of
-from crfx.objectives.task_loss import CostMatrix, Hamming, bound
+from crfx.objectives.task_loss import CostMatrix, Hamming
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.testing import central_differences, enumerate_instances, make_problem
 

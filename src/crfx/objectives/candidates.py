@@ -17,11 +17,11 @@ from crfx.inference.max_product import best_lists
 from crfx.inference.problem import Problem
 from crfx.inference.sampling import drawn
 from crfx.objectives.base import Evaluation, PartName
+from crfx.objectives.bound_losses import WholeLosses
 from crfx.objectives.counts import add_counts, labelling_scores, moved_scores, sharing_of
 from crfx.objectives.curvature import Curvature
 from crfx.objectives.expected_loss import BorrowedCurvature
 from crfx.objectives.likelihood import Likelihood
-from crfx.objectives.task_loss import WholeLosses
 from crfx.objectives.truth import ScoreName, Truth
 from crfx.scores import FloatArray, Sharing, weighted_sum
 

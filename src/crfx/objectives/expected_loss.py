@@ -12,11 +12,11 @@ import numpy.typing as npt
 from crfx.inference.expectation import expected
 from crfx.inference.problem import Problem
 from crfx.objectives.base import Evaluation, PartName
+from crfx.objectives.bound_losses import PositionCosts
 from crfx.objectives.counts import edges_of, named_slopes
 from crfx.objectives.curvature import Curvature
 from crfx.objectives.first_order import unit_curvature
 from crfx.objectives.likelihood import Likelihood
-from crfx.objectives.task_loss import PositionCosts
 from crfx.objectives.truth import Truth
 from crfx.scores import FloatArray
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from crfx.inference.problem import Problem
 from crfx.objectives.base import Evaluation, PartName
+from crfx.objectives.bound_losses import PositionCosts
 from crfx.objectives.curvature import Curvature
 from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.soft_target import SoftTarget
-from crfx.objectives.task_loss import PositionCosts
 from crfx.scores import weighted_sum
 
 

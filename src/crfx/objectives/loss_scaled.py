@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.objectives.base import Objective
+from crfx.objectives.bound_losses import PositionCosts
 from crfx.objectives.by_parts import ByParts
 from crfx.objectives.scaled_exact import ExactLossScaled
 from crfx.objectives.scaled_samples import SampledLossScaled
-from crfx.objectives.task_loss import PositionCosts
 from crfx.objectives.truth import Part
 
 NEARLY = 1e-9

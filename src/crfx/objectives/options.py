@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from crfx.inference.sampling import SEED_RANGE
-from crfx.objectives import task_loss as task_losses
 from crfx.objectives.base import Objective
+from crfx.objectives.bound_losses import PositionCosts, WholeLosses, bound
 from crfx.objectives.candidates import ListedDivergence, ListedExpectedLoss, Source
 from crfx.objectives.expected_loss import ExpectedCost
 from crfx.objectives.kl import Divergence
@@ -21,7 +21,7 @@ from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.loss_augmented import AugmentedLikelihood
 from crfx.objectives.loss_scaled import loss_scaled
 from crfx.objectives.pseudo_likelihood import PseudoLikelihood
-from crfx.objectives.task_loss import MOST, PositionCosts, TaskLoss, WholeLosses
+from crfx.objectives.task_loss import MOST, TaskLoss
 from crfx.objectives.truth import Truth
 
 MOST_LISTED = 10_000_000
@@ -254,7 +254,7 @@ def from_plain(value: Any) -> Any:
 
 
 def _either(option: Any, truth: Truth, loss: TaskLoss) -> PositionCosts | WholeLosses:
-    found = task_losses.bound(loss, truth)
+    found = bound(loss, truth)
     if isinstance(found, PositionCosts) and option.candidates is not None:
         raise ValueError(
             f"candidates is {option.candidates!r}, but this task_loss is a sum over positions, "
@@ -264,7 +264,7 @@ def _either(option: Any, truth: Truth, loss: TaskLoss) -> PositionCosts | WholeL
 
 
 def _costs(option: Any, truth: Truth, loss: TaskLoss) -> PositionCosts:
-    found = task_losses.bound(loss, truth)
+    found = bound(loss, truth)
     if not isinstance(found, PositionCosts):
         raise ValueError(
             f'objective "{option.name}" needs a task_loss that is a sum over positions: "hamming" '

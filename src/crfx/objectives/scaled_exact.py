@@ -12,11 +12,11 @@ from crfx import _core
 from crfx.inference.native import EdgeOutput, native_problem, thread_count
 from crfx.inference.problem import Problem
 from crfx.objectives.base import Evaluation, PartName
+from crfx.objectives.bound_losses import PositionCosts
 from crfx.objectives.counts import edges_of, named_slopes
 from crfx.objectives.curvature import Curvature
 from crfx.objectives.first_order import END_NAMES, unit_curvature
 from crfx.objectives.likelihood import LEAST_CURVATURE
-from crfx.objectives.task_loss import PositionCosts
 from crfx.scores import FloatArray, weighted_sum
 
 

@@ -22,11 +22,11 @@ from crfx.inference.problem import Problem
 from crfx.inference.sampling import SEED_RANGE, drawn
 from crfx.inference.sum_product import summed
 from crfx.objectives.base import Evaluation, PartName
+from crfx.objectives.bound_losses import PositionCosts
 from crfx.objectives.counts import add_counts, labelling_scores, moved_scores, sharing_of
 from crfx.objectives.curvature import Curvature
 from crfx.objectives.first_order import unit_curvature
 from crfx.objectives.scaled_exact import positive
-from crfx.objectives.task_loss import PositionCosts
 from crfx.objectives.truth import ScoreName, Truth
 from crfx.scores import FloatArray, IntArray, weighted_sum
 
