@@ -11,11 +11,11 @@ from typing import Any, Self
 
 from crfx.batch import Batch
 from crfx.estimators.assembly import working_scores
+from crfx.estimators.base import fitted
 from crfx.estimators.evaluation import EvalMetric, Evaluator, make_evaluator
 from crfx.estimators.fitting import (
     Training,
     as_before_unless,
-    fitted,
     listed_callbacks,
     read_training,
     read_watched,
@@ -93,7 +93,7 @@ class BoostedEstimator(LabellingEstimator):
             `crfx.Checkpoint` is one.
         """
         self._check_parameters()
-        start = None if init_model is None else fitted(init_model)
+        start = None if init_model is None else fitted(init_model, LabellingEstimator)
         given = read_training(
             self.order, X, y, lengths, parents, edge_types, sample_weight, start=start
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -105,21 +104,6 @@ def _read_classes(classes: Any) -> list[Any]:
     if None in labels:
         raise ValueError("classes hold an unknown label (None or NaN)")
     return labels
-
-
-def fitted(init_model: Any) -> LabellingEstimator:
-    """The argument ``init_model``: an estimator, or the path of a model file."""
-    if isinstance(init_model, str | os.PathLike):
-        from crfx.estimators.loading import load
-
-        init_model = load(init_model)
-    if not isinstance(init_model, LabellingEstimator):
-        raise ValueError(
-            f"init_model is a {type(init_model).__name__}: pass a fitted estimator of crfx, or the "
-            "path of a model file"
-        )
-    init_model._check_fitted()
-    return init_model
 
 
 def read_watched(

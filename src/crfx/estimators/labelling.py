@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 
-from crfx import features
+from crfx.estimators.base import Estimator
 from crfx.estimators.inputs import Input, encode, flat_labels, read_input
 from crfx.inference import max_product, sample, sum_product
 from crfx.inference.native import thread_count
@@ -26,7 +23,7 @@ MOST_SCORES = 2**26
 """Scores of edges that prediction holds at a time, unless one instance has more: 256 MiB."""
 
 
-class LabellingEstimator(BaseEstimator):  # type: ignore[misc]
+class LabellingEstimator(Estimator):
     """Predictions from ``model_`` and ``classes_``.
 
     Methods take X as ``fit`` does: a list of (length, features) matrices, or one stacked matrix
@@ -34,6 +31,7 @@ class LabellingEstimator(BaseEstimator):  # type: ignore[misc]
     the first rounds of the model only.
     """
 
+    _is_called = "estimator that labels"
     model_: Model
     classes_: npt.NDArray[Any]
     decode: str | None
@@ -213,12 +211,6 @@ class LabellingEstimator(BaseEstimator):  # type: ignore[misc]
         codes = np.array([code_of.get(label, len(code_of)) for label in true])
         return token_accuracy([codes[known]], [found[known]])
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one file, whole or not at all."""
-        from crfx.estimators.loading import save
-
-        save(self, path)
-
     @property
     def transitions_(self) -> npt.NDArray[np.float32] | None:
         """The shared edge table, (labels, ..., labels), one per type where edges have types.
@@ -228,10 +220,6 @@ class LabellingEstimator(BaseEstimator):  # type: ignore[misc]
         self._check_fitted()
         tables = self.model_.edge if self.model_.edge_family == "table" else None
         return None if tables is None else tables.tables["edge"]
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "model_"):
-            raise NotFittedError(f"this {type(self).__name__} is not fitted: call fit first")
 
     def _problem(
         self,
@@ -290,23 +278,6 @@ class LabellingEstimator(BaseEstimator):  # type: ignore[misc]
             )
 
     n_rounds_: int
-    columns_: features.Columns
-
-    @property
-    def n_features_in_(self) -> int:
-        """How many features the model was fitted on."""
-        self._check_fitted()
-        return self.columns_.n
-
-    @property
-    def feature_names_in_(self) -> npt.NDArray[Any]:
-        """Names of the columns, where the model was fitted on data frames, dicts or texts."""
-        self._check_fitted()
-        if self.columns_.vocabulary is not None:
-            return np.array(self.columns_.vocabulary.names(), dtype=object)
-        if self.columns_.names is None:
-            raise AttributeError("the model was fitted on arrays, which have no feature names")
-        return np.array(self.columns_.names, dtype=object)
 
 
 def _arguments(problem: Problem) -> dict[str, Any]:

@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from crfx.estimators.base import fitted
 from crfx.estimators.evaluation import EvalMetric, Evaluator, make_evaluator
 from crfx.estimators.fitting import (
     Training,
     as_before_unless,
-    fitted,
     listed_callbacks,
     read_training,
     read_watched,
@@ -73,7 +73,7 @@ class ParametricEstimator(LabellingEstimator):
         any other stays fixed underneath.
         """
         self._check_parameters()
-        start = None if init_model is None else fitted(init_model)
+        start = None if init_model is None else fitted(init_model, LabellingEstimator)
         goes_on = start is not None and self._can_go_on(start)
         grows = goes_on and self._grows(start)
         given = self._read((X, y, lengths, parents, edge_types, sample_weight), start, grows)

@@ -8,10 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
 
 from crfx import features
+from crfx.estimators.base import Estimator, fitted
 from crfx.estimators.fitting import as_before_unless, listed_callbacks
 from crfx.estimators.ranking_inputs import (
     Queries,
@@ -40,7 +39,7 @@ from crfx.trainers.callbacks import Callback, History
 Array64 = npt.NDArray[np.float64]
 
 
-class RankingCRF(BaseEstimator):  # type: ignore[misc]
+class RankingCRF(Estimator):
     """A conditional random field over the orders of a query's documents.
 
     An order y has energy -sum_i alpha_{y_i} f(x_i), alpha_r = log 2 / log(1 + r): documents are
@@ -123,6 +122,8 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
     best_iteration_: int
     n_skipped_: int
     _state: SweepState | None
+
+    _is_called = "RankingCRF"
 
     def __init__(
         self,
@@ -222,7 +223,7 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
             True stops.  `crfx.Checkpoint` is one.
         """
         check_ranking_parameters(self)
-        start = None if init_model is None else _fitted(init_model)
+        start = None if init_model is None else fitted(init_model, RankingCRF)
         columns = None if start is None else start.columns_
         given = read_queries(X, relevance, group, sample_weight, columns=columns, training=True)
         queries, n_skipped = learnable_rows(given, self.subset_size)
@@ -287,12 +288,6 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
         scores = self.predict(X)
         return ndcg(given.relevance, scores, given.batch.lengths, cut=cut, gain=self.gain)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one file, whole or not at all."""
-        from crfx.estimators.loading import save
-
-        save(self, path)
-
     @property
     def coef_(self) -> Array64:
         """(features,) weights of a linear scorer."""
@@ -301,36 +296,3 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
         if isinstance(function, BoostedTrees):
             raise AttributeError('coef_ is of scorer="linear"; this model has trees')
         return function.weights
-
-    @property
-    def n_features_in_(self) -> int:
-        """How many features the model was fitted on."""
-        self._check_fitted()
-        return self.columns_.n
-
-    @property
-    def feature_names_in_(self) -> npt.NDArray[Any]:
-        """Names of the columns, where the model was fitted on a data frame."""
-        self._check_fitted()
-        if self.columns_.names is None:
-            raise AttributeError("the model was fitted on an array, which has no feature names")
-        return np.array(self.columns_.names, dtype=object)
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "model_"):
-            raise NotFittedError("this RankingCRF is not fitted: call fit first")
-
-
-def _fitted(init_model: Any) -> RankingCRF:
-    """The argument ``init_model``: a RankingCRF, or the path of a model file."""
-    if isinstance(init_model, str | os.PathLike):
-        from crfx.estimators.loading import load
-
-        init_model = load(init_model)
-    if not isinstance(init_model, RankingCRF):
-        raise ValueError(
-            f"init_model is a {type(init_model).__name__}: pass a fitted RankingCRF, or the path "
-            "of its model file"
-        )
-    init_model._check_fitted()
-    return init_model
