@@ -44,8 +44,15 @@ class Format(Protocol):
     ``columns`` names those of a token, the label left out; None: tokens are features already.
     """
 
-    name: str
-    columns: tuple[str, ...] | None
+    @property
+    def name(self) -> str:
+        """What users call it."""
+        ...
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """Names of the columns of a token."""
+        ...
 
     def read(self, lines: Iterable[Line], *, labelled: bool = True) -> Iterator[Sentence]:
         """Sentences, one at a time, as soon as their last line is there.

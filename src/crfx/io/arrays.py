@@ -1,0 +1,213 @@
+"""Numbers with their labels: archives of arrays (npz), as `numpy.savez` writes them.
+
+``X`` (rows, features), or a CSR matrix as ``data``, ``indices``, ``indptr`` and ``shape``, which is
+what `scipy.sparse.save_npz` writes; ``lengths`` (instances,), rows of each; where there are such,
+``y`` (rows,), ``parents`` (rows,), counted within the instance, and ``edge_types`` (rows,).
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import struct
+import zipfile
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from crfx.io.whole_file import whole_file
+
+_CSR = ("data", "indices", "indptr", "shape")
+_ROWS = ("y", "parents", "edge_types")
+_KNOWN = ("X", *_CSR, "format", "lengths", *_ROWS)
+_MOST_TIMES = 1100
+"""Deflate makes nothing smaller than that."""
+_DAMAGED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    NotImplementedError,  # a way of packing that zipfile does not know
+    RuntimeError,  # an encrypted member
+    OSError,
+    OverflowError,
+    ValueError,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Arrays:
+    """Instances, stacked: what `fit` and `predict` take beside X."""
+
+    X: Any  # (rows, features), dense or CSR
+    lengths: npt.NDArray[np.int64]
+    y: npt.NDArray[Any] | None = None
+    parents: npt.NDArray[np.int64] | None = None
+    edge_types: npt.NDArray[np.int64] | None = None
+
+
+def read(path: str | os.PathLike[str], *, labelled: bool = False) -> Arrays:
+    """Read an archive; nothing in it is run, and sizes are checked before memory is taken."""
+    name = os.fspath(path)
+    with open(path, "rb") as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                members = _members(archive)
+        except _DAMAGED as error:
+            raise ValueError(f"{name}: no archive of arrays (npz): {error}") from None
+    try:
+        return _checked(members, labelled)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+def write(path: str | os.PathLike[str], arrays: Arrays) -> None:
+    """Write an archive, whole or not at all."""
+    members: dict[str, Any] = {"lengths": arrays.lengths}
+    if sparse.issparse(arrays.X):
+        X = sparse.csr_matrix(arrays.X)
+        members |= {
+            "data": X.data,
+            "indices": X.indices,
+            "indptr": X.indptr,
+            "shape": np.array(X.shape),
+            "format": np.array(b"csr"),
+        }
+    else:
+        members["X"] = np.asarray(arrays.X)
+    members |= {key: value for key in _ROWS if (value := getattr(arrays, key)) is not None}
+    _checked({key: np.asarray(value) for key, value in members.items()}, labelled=False)
+    with whole_file(path) as file:
+        np.savez_compressed(file, allow_pickle=False, **members)
+
+
+def _members(archive: zipfile.ZipFile) -> dict[str, npt.NDArray[Any]]:
+    found: dict[str, npt.NDArray[Any]] = {}
+    for member in archive.infolist():
+        key = member.filename.removesuffix(".npy")
+        if key not in _KNOWN:
+            raise ValueError(f"it holds {member.filename!r}: there may be {', '.join(_KNOWN)}")
+        if key in found:
+            raise ValueError(f"it holds {key} twice")
+        if member.file_size > _MOST_TIMES * max(member.compress_size, 1):
+            raise ValueError(f"{key} claims an impossible size")
+        try:
+            found[key] = _array(archive.read(member))
+        except ValueError as error:
+            raise ValueError(f"{key}: {error}") from None
+    return found
+
+
+def _array(raw: bytes) -> npt.NDArray[Any]:
+    """One array of numbers or texts, whose header must agree with its size."""
+    file = io.BytesIO(raw)
+    version = np.lib.format.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"format {version} of an array is not known")
+    read_header = (
+        np.lib.format.read_array_header_1_0
+        if version == (1, 0)
+        else np.lib.format.read_array_header_2_0
+    )
+    shape, by_columns, dtype = read_header(file, max_header_size=4096)
+    if dtype.kind not in "biufUS" or dtype.subdtype is not None:
+        raise ValueError(f"it holds {dtype}, not numbers or texts")
+    begin = file.tell()
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(raw) - begin:
+        raise ValueError(f"its header says {shape} of {dtype}, which is not its size")
+    flat = np.frombuffer(raw, dtype, math.prod(shape), begin)
+    return flat.reshape(shape, order="F" if by_columns else "C").astype(dtype.newbyteorder("="))
+
+
+def _checked(members: dict[str, npt.NDArray[Any]], labelled: bool) -> Arrays:
+    X = _matrix(members)
+    if "lengths" not in members:
+        raise ValueError("there are no lengths: the number of rows of every instance")
+    lengths = _integers("lengths", members["lengths"])
+    if len(lengths) and lengths.min() < 0:
+        raise ValueError(f"lengths: instance {lengths.argmin()} has {lengths.min()} rows")
+    if lengths.sum() != X.shape[0]:
+        raise ValueError(f"lengths add up to {lengths.sum()}, and X has {X.shape[0]} rows")
+    if labelled and "y" not in members:
+        raise ValueError("there is no y: a label for every row")
+    for key in _ROWS:
+        if key in members and members[key].shape != (X.shape[0],):
+            raise ValueError(
+                f"{key} has shape {members[key].shape}: {X.shape[0]} rows need one each"
+            )
+    rest = {
+        key: _integers(key, members[key]) for key in ("parents", "edge_types") if key in members
+    }
+    if "parents" in rest:
+        _check_parents(rest["parents"], lengths)
+    return Arrays(X, lengths, members.get("y"), **rest)
+
+
+def _matrix(members: dict[str, npt.NDArray[Any]]) -> Any:
+    parts = [key for key in _CSR if key in members]
+    if ("X" in members) == bool(parts):
+        raise ValueError(f"there must be X, or {', '.join(_CSR)} of a CSR matrix: one of the two")
+    if "X" in members:
+        X = members["X"]
+        if X.ndim != 2 or X.dtype.kind not in "biuf":
+            raise ValueError(f"X has shape {X.shape} of {X.dtype}: it must be rows of numbers")
+        return X
+    if len(parts) < len(_CSR):
+        missing = next(key for key in _CSR if key not in members)
+        raise ValueError(f"there is no {missing}: a CSR matrix has {', '.join(_CSR)}")
+    if "format" in members and members["format"].tolist() not in (b"csr", "csr"):
+        raise ValueError("the sparse matrix is no CSR matrix: convert it by tocsr()")
+    return _csr(*(members[key] for key in _CSR))
+
+
+def _csr(
+    data: npt.NDArray[Any],
+    indices: npt.NDArray[Any],
+    indptr: npt.NDArray[Any],
+    shape: npt.NDArray[Any],
+) -> Any:
+    """A CSR matrix whose parts fit together; what SciPy does not look at, a bad one crashes."""
+    if data.ndim != 1 or data.dtype.kind not in "biuf":
+        raise ValueError(
+            f"data has shape {data.shape} of {data.dtype}: it must be a row of numbers"
+        )
+    size = _integers("shape", shape)
+    starts, columns = _integers("indptr", indptr), _integers("indices", indices)
+    if len(size) != 2 or size.min() < 0 or size.max() >= 1 << 31:
+        raise ValueError(f"shape is {size.tolist()}: it must be rows and columns")
+    if len(starts) != size[0] + 1:
+        raise ValueError(f"indptr has {len(starts)} entries: {size[0]} rows need {size[0] + 1}")
+    if starts[0] != 0 or (np.diff(starts) < 0).any() or starts[-1] != len(columns):
+        raise ValueError(f"indptr must rise from 0 to {len(columns)}, the number of indices")
+    if len(data) != len(columns):
+        raise ValueError(f"there are {len(data)} data and {len(columns)} indices")
+    if len(columns) and not 0 <= columns.min() <= columns.max() < size[1]:
+        raise ValueError(f"indices must lie from 0 to {size[1] - 1}")
+    return sparse.csr_matrix((data, columns, starts), shape=tuple(size.tolist()))
+
+
+def _integers(key: str, array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ValueError(
+            f"{key} has shape {array.shape} of {array.dtype}: it must be a row of whole numbers"
+        )
+    if array.dtype.kind == "u" and len(array) and array.max() >= 1 << 62:
+        raise ValueError(f"{key} has the number {array.max()}, which is too large")
+    return array.astype(np.int64)
+
+
+def _check_parents(parents: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> None:
+    """Each in its instance; that there are no circles the batch sees to."""
+    limits = np.repeat(lengths, lengths)
+    wrong = np.flatnonzero((parents < -1) | (parents >= limits))
+    if len(wrong):
+        instance = int(np.searchsorted(np.cumsum(lengths), wrong[0], side="right"))
+        raise ValueError(
+            f"parents: row {wrong[0]} has {parents[wrong[0]]}, and its instance, {instance}, has "
+            f"{limits[wrong[0]]} rows: -1 at a root, else 0 or more"
+        )

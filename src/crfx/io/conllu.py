@@ -1,0 +1,170 @@
+"""CoNLL-U, version 2: treebanks of Universal Dependencies.
+
+::
+
+    # text = They didn't.
+    1     They    they  PRON  PRP  Case=Nom  2  nsubj  _  _
+    2-3   didn't  _     _     _    _         _  _      _  _
+    2     did     do    AUX   VBD  _         0  root   _  _
+    3     n't     not   PART  RB   _         2  advmod _  SpaceAfter=No
+
+Ten columns by tabs.  Comments, words written as one (2-3) and words left out (5.1) are no tokens;
+they are written back as they were.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from crfx.io.lines import mistake
+from crfx.io.sentences import Line, Sentence
+
+FIELDS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
+LABELS = ("upos", "xpos", "feats", "deprel")
+_USABLE = ("form", "lemma", "upos", "xpos", "feats", "deprel")
+_NO_TOKEN = re.compile(r"[1-9][0-9]*-[1-9][0-9]*|[0-9]+\.[1-9][0-9]*")
+_NUMBER = re.compile("[0-9]{1,9}")
+_HEAD = FIELDS.index("head")
+
+
+@dataclass(frozen=True)
+class Conllu:
+    """Treebanks, with one field as the ``label`` and others as ``columns``.
+
+    Only the form is known in a text that is to be tagged; lemma and the rest are there where
+    someone, or a program, has been before.  With ``trees`` sentences have ``parents``, from HEAD.
+    """
+
+    label: str = "upos"
+    columns: tuple[str, ...] = ("form",)
+    trees: bool = False
+    name: ClassVar[str] = "conllu"
+
+    def __post_init__(self) -> None:
+        if self.label not in LABELS:
+            raise ValueError(f"label is {self.label!r}: it must be one of {', '.join(LABELS)}")
+        if not self.columns:
+            raise ValueError(f"there are no columns: name some of {', '.join(_USABLE)}")
+        for column in self.columns:
+            if column not in _USABLE:
+                raise ValueError(f"column {column!r}: there are {', '.join(_USABLE)}")
+            if column == self.label:
+                raise ValueError(f"{column} is the label: it cannot be a column too")
+        if len(set(self.columns)) < len(self.columns):
+            raise ValueError(f"columns are {', '.join(self.columns)}: one is there twice")
+
+    def read(self, lines: Iterable[Line], *, labelled: bool = True) -> Iterator[Sentence]:
+        """Sentences.  An underscore is a label that is not known, but for feats: there are none."""
+        lines = iter(lines)
+        block: list[Line] = []
+        for line in lines:
+            if line.text.strip():
+                block.append(line)
+            elif block:
+                yield self._sentence(lines, block, labelled)
+                block = []
+        if block:
+            yield self._sentence(lines, block, labelled)
+
+    def _sentence(self, source: Iterable[Line], block: list[Line], labelled: bool) -> Sentence:
+        words: list[list[str]] = []
+        rows: list[int] = []
+        for row, line in enumerate(block):
+            if line.text.startswith("#"):
+                continue
+            try:
+                fields = _fields(line, len(words))
+                if fields is None:
+                    continue
+                if labelled and self._label_of(fields) is None:
+                    raise ValueError(f"there is no {self.label}: it is '_'")
+            except ValueError as error:
+                raise mistake(source, line.number, str(error)) from None
+            words.append(fields)
+            rows.append(row)
+        places = [FIELDS.index(column) for column in self.columns]
+        labels = [self._label_of(fields) for fields in words]
+        return Sentence(
+            [tuple(fields[place] for place in places) for fields in words],
+            labels if any(label is not None for label in labels) or not words else None,
+            block,
+            rows,
+            self._parents(source, block, rows, words) if self.trees else None,
+        )
+
+    def _label_of(self, fields: list[str]) -> str | None:
+        label = fields[FIELDS.index(self.label)]
+        return None if label == "_" and self.label != "feats" else label
+
+    @staticmethod
+    def _parents(
+        source: Iterable[Line], block: list[Line], rows: list[int], words: list[list[str]]
+    ) -> list[int]:
+        parents = []
+        for number, fields in enumerate(words, 1):
+            head = fields[_HEAD]
+            found = int(head) if _NUMBER.fullmatch(head) else -1
+            if not 0 <= found <= len(words) or found == number:
+                raise mistake(
+                    source,
+                    block[rows[number - 1]].number,
+                    f"HEAD is {head!r}: it must be 0, or the number of another word, up to "
+                    f"{len(words)}",
+                )
+            parents.append(found - 1)
+        if (lost := _in_a_circle(parents)) is not None:
+            text = "its heads lead in a circle, and to no root"
+            raise mistake(source, block[rows[lost]].number, text)
+        return parents
+
+    def written(self, sentence: Sentence, labels: Sequence[str]) -> list[str]:
+        """The lines with other labels in their field."""
+        texts = [line.text for line in sentence.lines]
+        place = FIELDS.index(self.label)
+        for row, label in zip(sentence.rows, labels, strict=True):
+            fields = texts[row].split("\t")
+            fields[place] = label
+            texts[row] = "\t".join(fields)
+        return texts
+
+    def to_plain(self) -> dict[str, Any]:
+        """Itself in plain values."""
+        return {
+            "name": self.name,
+            "label": self.label,
+            "columns": list(self.columns),
+            "trees": self.trees,
+        }
+
+
+def _fields(line: Line, n_words: int) -> list[str] | None:
+    """The ten fields of a word; None where the line is none.  The word must be next in number."""
+    fields = line.text.split("\t")
+    if len(fields) != len(FIELDS):
+        raise ValueError(f"it has {len(fields)} fields by tabs, and should have {len(FIELDS)}")
+    if _NO_TOKEN.fullmatch(fields[0]):
+        return None
+    if not _NUMBER.fullmatch(fields[0]) or int(fields[0]) != n_words + 1:
+        raise ValueError(f"ID is {fields[0]!r}: the next word is {n_words + 1}")
+    if "" in fields:
+        raise ValueError(f"{FIELDS[fields.index('')].upper()} is empty: write '_'")
+    return fields
+
+
+def _in_a_circle(parents: list[int]) -> int | None:
+    """A node that no root is reached from; each node is passed once."""
+    state = [0] * len(parents)  # 0: not seen, 1: on the way, 2: leads to a root
+    for begin in range(len(parents)):
+        path, node = [], begin
+        while node >= 0 and state[node] == 0:
+            state[node] = 1
+            path.append(node)
+            node = parents[node]
+        if node >= 0 and state[node] == 1:
+            return begin
+        for passed in path:
+            state[passed] = 2
+    return None

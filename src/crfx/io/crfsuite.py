@@ -1,0 +1,156 @@
+"""CRFsuite's text files: a label, then attributes, parted by tabs; an empty line after a sequence.
+
+::
+
+    B-NP<TAB>w[0]=An<TAB>w[1]=A.P.<TAB>scale:0.5
+
+An attribute is a name, or a name, a colon and a value; in names ``\\:`` is a colon and ``\\\\`` a
+backslash.  As in CRFsuite, more than one tab is one, ``#`` begins no comment, and an attribute that
+comes again adds up.  Unlike CRFsuite a line may begin with a tab: its label is not known.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from crfx.io.lines import mistake
+from crfx.io.sentences import Line, Sentence
+
+_FIELD = re.compile(r"((?:[^:\\]|\\[:\\]|\\(?![:\\]))*)(?::([^:]*))?")
+_ESCAPED = re.compile(r"\\([:\\])")
+_LARGEST = 3.4e38  # features are kept in 32 bits
+
+
+@dataclass(frozen=True)
+class Crfsuite:
+    """Files whose tokens are features already: lists of names, or dicts where values are not 1."""
+
+    name: ClassVar[str] = "crfsuite"
+    columns: ClassVar[tuple[str, ...] | None] = None
+
+    def read(self, lines: Iterable[Line], *, labelled: bool = True) -> Iterator[Sentence]:
+        """Sentences; empty lines before one are its own, and written back."""
+        lines = iter(lines)
+        found = _empty()
+        for line in lines:
+            if line.text.strip():
+                try:
+                    _add(found, line, labelled)
+                except ValueError as error:
+                    raise mistake(lines, line.number, str(error)) from None
+            elif found.rows:
+                yield _finished(found)
+                found = _empty()
+            else:
+                found.lines.append(line)
+        if found.rows:
+            yield _finished(found)
+
+    def written(self, sentence: Sentence, labels: Sequence[str]) -> list[str]:
+        """The lines with other labels."""
+        texts = [line.text for line in sentence.lines]
+        for row, label in zip(sentence.rows, labels, strict=True):
+            _, tab, attributes = texts[row].partition("\t")
+            texts[row] = escaped(label) + tab + attributes
+        return texts
+
+    def to_plain(self) -> dict[str, Any]:
+        """Itself in plain values."""
+        return {"name": self.name}
+
+
+def line_of(label: str, features: Iterable[str] | Mapping[str, float]) -> str:
+    """A line of a file: a label and features, as a list of names or a dict of values.
+
+    >>> line_of("O", {"w=:": 1, "scale": 0.5})
+    'O\\tw=\\\\:\\tscale:0.5'
+    """
+    if isinstance(features, Mapping):
+        attributes = [
+            escaped(name) + ("" if value == 1 else f":{value!r}")
+            for name, value in features.items()
+        ]
+    else:
+        attributes = list(map(escaped, features))
+    if label.startswith("@"):
+        raise ValueError(f"the label {label!r} cannot be written: to CRFsuite @ is a declaration")
+    return "\t".join([escaped(label), *attributes])
+
+
+def escaped(name: str) -> str:
+    """A name as it is written."""
+    if not name or any(sign in name for sign in "\t\n\r"):
+        raise ValueError(f"{name!r} cannot be written: names hold no tabs, and are not empty")
+    return name.replace("\\", "\\\\").replace(":", "\\:")
+
+
+def _empty() -> Sentence:
+    return Sentence([], [], [], [])
+
+
+def _finished(found: Sentence) -> Sentence:
+    """Labels are left out where the file has none."""
+    assert found.labels is not None
+    if any(label is not None for label in found.labels):
+        return found
+    return Sentence(found.tokens, None, found.lines, found.rows)
+
+
+def _add(found: Sentence, line: Line, labelled: bool) -> None:
+    label, *attributes = line.text.split("\t")
+    if labelled and not label:
+        raise ValueError("there is no label before the first tab")
+    assert found.labels is not None
+    found.labels.append(_label(label) if label else None)
+    found.tokens.append(_features([text for text in attributes if text]))
+    found.rows.append(len(found.lines))
+    found.lines.append(line)
+
+
+def _label(text: str) -> str:
+    if text.startswith("@"):
+        raise ValueError(
+            f"{text!r} is a declaration, as @weight: weights of sequences are not read; take it out"
+        )
+    name, value = _parted(text)
+    if value is not None:
+        raise ValueError(f"the label {text!r} has a colon: write it as \\:")
+    return name
+
+
+def _features(attributes: list[str]) -> list[str] | dict[str, float]:
+    """Names alone where all values are 1."""
+    if not any(":" in text or "\\" in text for text in attributes):
+        return attributes
+    pairs = [_parted(text) for text in attributes]
+    if all(value is None for _, value in pairs):
+        return [name for name, _ in pairs]
+    found: dict[str, float] = {}
+    for name, value in pairs:
+        found[name] = found.get(name, 0.0) + (1.0 if value is None else value)
+    return found
+
+
+def _parted(text: str) -> tuple[str, float | None]:
+    """A name, and its value where it has one."""
+    match = _FIELD.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} has more than one colon: in a name, write \\:")
+    name, value = _ESCAPED.sub(r"\1", match[1]), match[2]
+    if not name:
+        raise ValueError(f"{text!r} has no name before the colon: in a name, write \\:")
+    if not value:  # a colon without a value is a value of 1, as in CRFsuite
+        return name, None
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not abs(number) <= _LARGEST:
+        raise ValueError(
+            f"the value of {name!r} is {value!r}: it must be a number (in a name, write \\:)"
+        )
+    return name, number

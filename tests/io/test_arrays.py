@@ -1,0 +1,173 @@
+"""Archives of arrays: what is written is read back, dense and sparse, with all that goes along."""
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from crfx.io import arrays
+from crfx.io.arrays import Arrays
+
+DENSE = np.arange(12, dtype=np.float32).reshape(4, 3)
+LENGTHS = np.array([3, 0, 1])
+
+
+def whole(X):
+    return Arrays(
+        X, LENGTHS, np.array(["a", "ä", "b", "a"]), np.array([-1, 0, 0, -1]), np.array([0, 1, 0, 0])
+    )
+
+
+@pytest.mark.parametrize("X", [DENSE, np.asfortranarray(DENSE), sparse.csr_matrix(DENSE)])
+def test_what_is_written_is_read_back(tmp_path, X):
+    given = whole(X)
+    arrays.write(tmp_path / "a.npz", given)
+    found = arrays.read(tmp_path / "a.npz", labelled=True)
+    assert sparse.issparse(found.X) == sparse.issparse(X)
+    dense = found.X.toarray() if sparse.issparse(found.X) else found.X
+    assert dense.dtype == np.float32
+    np.testing.assert_array_equal(dense, DENSE)
+    for name in ("lengths", "y", "parents", "edge_types"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(given, name))
+
+
+def test_files_of_numpy_and_scipy_are_read(tmp_path):
+    np.savez(tmp_path / "a.npz", X=DENSE, lengths=LENGTHS)
+    found = arrays.read(tmp_path / "a.npz")
+    np.testing.assert_array_equal(found.X, DENSE)
+    assert (found.y, found.parents, found.edge_types) == (None, None, None)
+    sparse.save_npz(tmp_path / "b.npz", sparse.csr_matrix(DENSE))
+    packed = io.BytesIO()
+    np.save(packed, LENGTHS)
+    with zipfile.ZipFile(tmp_path / "b.npz", "a") as archive:
+        archive.writestr("lengths.npy", packed.getvalue())
+    np.testing.assert_array_equal(arrays.read(tmp_path / "b.npz").X.toarray(), DENSE)
+
+
+CSR = {"data": [1.0, 2.0], "indices": [0, 2], "indptr": [0, 1, 1, 1, 2], "shape": [4, 3]}
+GOOD = {"X": DENSE, "lengths": [3, 0, 1]}
+OBJECT = np.array([{}, 1, 2, 3], dtype=object)
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ({"X": DENSE}, "a.npz: there are no lengths"),
+        ({"lengths": [4]}, "a.npz: there must be X, or data, indices, indptr, shape of a CSR"),
+        ({**GOOD, **CSR}, "one of the two"),
+        ({**GOOD, "Z": [1]}, "it holds 'Z.npy': there may be X,"),
+        ({**GOOD, "y": OBJECT}, "y: it holds object, not numbers or texts"),
+        ({**GOOD, "y": np.zeros(4, "c16")}, "y: it holds complex128"),
+        ({**GOOD, "y": np.zeros(4, "M8[D]")}, "y: it holds datetime64"),
+        ({**GOOD, "y": [1, 2, 3]}, r"y has shape \(3,\): 4 rows need one each"),
+        ({**GOOD, "y": np.zeros((4, 1))}, r"y has shape \(4, 1\)"),
+        ({**GOOD, "lengths": [3, 2]}, "lengths add up to 5, and X has 4 rows"),
+        ({**GOOD, "lengths": [5, -1]}, "lengths: instance 1 has -1 rows"),
+        ({**GOOD, "lengths": [3.0, 1.0]}, "lengths has shape .* it must be a row of whole"),
+        ({**GOOD, "lengths": [[3, 1]]}, r"lengths has shape \(1, 2\)"),
+        (
+            {**GOOD, "lengths": np.array([2**63], "u8")},
+            "lengths has the number 9223372036854775808",
+        ),
+        ({**GOOD, "X": [1.0, 2.0]}, r"X has shape \(2,\) of float64: it must be rows of numbers"),
+        ({**GOOD, "X": [["a"]] * 4}, "X has shape .* it must be rows of numbers"),
+        (
+            {**GOOD, "parents": [-1, 0, 3, -1]},
+            "parents: row 2 has 3, and its instance, 0, has 3 rows",
+        ),
+        (
+            {**GOOD, "parents": [-1, 0, 0, 1]},
+            "parents: row 3 has 1, and its instance, 2, has 1 rows",
+        ),
+        ({**GOOD, "parents": [-2, 0, 0, -1]}, "parents: row 0 has -2"),
+        ({**GOOD, "edge_types": [0.5] * 4}, "edge_types has shape .* whole numbers"),
+        ({**CSR, "lengths": [4], "indptr": [0, 1, 2]}, "indptr has 3 entries: 4 rows need 5"),
+        ({**CSR, "lengths": [4], "indptr": [0, 2, 1, 1, 2]}, "indptr must rise from 0 to 2"),
+        ({**CSR, "lengths": [4], "indptr": [0, 1, 1, 1, 9]}, "indptr must rise from 0 to 2"),
+        ({**CSR, "lengths": [4], "indices": [0, 3]}, "indices must lie from 0 to 2"),
+        ({**CSR, "lengths": [4], "indices": [0, -1]}, "indices must lie from 0 to 2"),
+        ({**CSR, "lengths": [4], "data": [1.0]}, "there are 1 data and 2 indices"),
+        ({**CSR, "lengths": [4], "data": [["a"]]}, "data has shape"),
+        ({**CSR, "lengths": [4], "shape": [4]}, r"shape is \[4\]: it must be rows and columns"),
+        ({**CSR, "lengths": [4], "shape": [4, 2**40]}, "it must be rows and columns"),
+        ({**CSR, "lengths": [4], "format": np.array(b"csc")}, "no CSR matrix"),
+        ({"data": [1.0], "lengths": [1]}, "there is no indices: a CSR matrix has"),
+    ],
+)
+def test_bad_archives_are_refused(tmp_path, members, message):
+    np.savez(tmp_path / "a.npz", **members)
+    with pytest.raises(ValueError, match=message):
+        arrays.read(tmp_path / "a.npz")
+
+
+def test_labels_may_be_asked_for(tmp_path):
+    np.savez(tmp_path / "a.npz", **GOOD)
+    with pytest.raises(ValueError, match=r"a\.npz: there is no y: a label for every row"):
+        arrays.read(tmp_path / "a.npz", labelled=True)
+
+
+def test_what_would_be_refused_is_not_written(tmp_path):
+    with pytest.raises(ValueError, match="lengths add up to 3"):
+        arrays.write(tmp_path / "a.npz", Arrays(DENSE, np.array([3])))
+    assert list(tmp_path.iterdir()) == []
+
+
+def archive_of(path, name, data):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, data)
+    return path
+
+
+def header(shape, kind="<f8"):
+    text = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}"
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode()
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (header("(1000000000000, 8)"), "X: its header says .* which is not its size"),
+        (header("(2, 2)") + bytes(31), "which is not its size"),
+        (header("(-1, -4)") + bytes(32), "which is not its size"),
+        (header("(4, 1)", "|O") + bytes(32), "it holds object"),
+        (b"\x93NUMPY\x03\x00" + bytes(20), "format .* of an array is not known"),
+        (b"nothing", "no archive of arrays"),
+        (b"", "no archive of arrays"),
+    ],
+)
+def test_sizes_are_checked_before_memory_is_taken(tmp_path, data, message):
+    with pytest.raises(ValueError, match=message):
+        arrays.read(archive_of(tmp_path / "a.npz", "X.npy", data))
+
+
+def test_damaged_archives_are_told(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, **GOOD)
+    good = path.read_bytes()
+    for cut in range(0, len(good) - 1, 7):
+        path.write_bytes(good[:cut])
+        with pytest.raises(ValueError, match=r"a\.npz: no archive of arrays"):
+            arrays.read(path)
+
+
+def test_no_byte_changed_crashes(tmp_path):
+    path = tmp_path / "a.npz"
+    arrays.write(path, whole(sparse.csr_matrix(DENSE)))
+    good = bytearray(path.read_bytes())
+    refused = 0
+    for place in range(len(good)):
+        changed = good.copy()
+        changed[place] ^= 0x55
+        path.write_bytes(changed)
+        try:
+            arrays.read(path)
+        except ValueError:
+            refused += 1
+    assert refused > len(good) // 2
+
+
+def test_a_missing_file_is_told(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"a\.npz"):
+        arrays.read(tmp_path / "a.npz")

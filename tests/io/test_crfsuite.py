@@ -1,0 +1,92 @@
+"""CRFsuite's text: escapes, values, labels; what is written is read back."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from crfx.features import Vocabulary
+from crfx.io.crfsuite import Crfsuite, escaped, line_of
+from crfx.io.sentences import Line
+
+TEXT = "B-NP\tw[0]=An\t__BOS__\nI-NP\tscale:0.5\tw\\:\\\\\n\nO"
+
+
+def read(text, **options):
+    lines = [Line(number, part) for number, part in enumerate(text.split("\n"), 1)]
+    return list(Crfsuite().read(lines, **options))
+
+
+def test_sentences():
+    first, second = read(TEXT)
+    assert first.tokens == [["w[0]=An", "__BOS__"], {"scale": 0.5, "w:\\": 1.0}]
+    assert first.labels == ["B-NP", "I-NP"]
+    assert second.tokens == [[]]
+    assert second.labels == ["O"]
+
+
+def test_a_file_written_back_is_the_same():
+    parts = [Crfsuite().written(s, s.labels) for s in read(TEXT)]
+    assert "\n\n".join("\n".join(part) for part in parts) == TEXT
+
+
+@pytest.mark.parametrize(
+    ("field", "expected"),
+    [
+        ("a", ["a"]),
+        ("a:1", {"a": 1.0}),
+        ("a:", ["a"]),  # as in CRFsuite
+        ("a:-2e3", {"a": -2000.0}),
+        ("a\\:1", ["a:1"]),
+        ("a\\\\:2", {"a\\": 2.0}),
+        ("a\\\\\\:2", ["a\\:2"]),
+        ("a\\b\\", ["a\\b\\"]),  # a backslash before another sign is itself
+        ("a:1\ta:2", {"a": 3.0}),
+        ("a\ta:2", {"a": 3.0}),
+        ("\t\ta\t\tb\t", ["a", "b"]),
+        ("#b", ["#b"]),
+        ("a b", ["a b"]),
+    ],
+)
+def test_attributes(field, expected):
+    (found,) = read(f"O\t{field}")
+    assert found.tokens == [expected]
+
+
+def test_estimators_read_tokens_of_both_kinds():
+    (first, _) = read(TEXT)
+    vocabulary = Vocabulary()
+    X, _ = vocabulary.encode([first.tokens], learn=True)
+    assert vocabulary.names() == ["w[0]=An", "__BOS__", "scale", "w:\\"]
+    assert X.toarray().tolist() == [[1, 1, 0, 0], [0, 0, 0.5, 1]]
+
+
+def test_a_line_that_begins_with_a_tab_has_no_label():
+    (found,) = read("\ta\tb\nX\tc", labelled=False)
+    assert found.labels == [None, "X"]
+    (found,) = read("\ta\tb\n\tc", labelled=False)
+    assert found.labels is None
+    assert Crfsuite().written(found, ["M", "N:"]) == ["M\ta\tb", "N\\:\tc"]
+
+
+names = st.text(
+    st.characters(blacklist_categories=["Cs"], blacklist_characters="\t\n\r\0"), min_size=1
+).filter(str.strip)
+
+
+@given(names.filter(lambda name: name[0] != "@"), st.dictionaries(names, st.floats(-1e30, 1e30)))
+def test_what_is_written_is_read_back(label, features):
+    (found,) = read(line_of(label, features))
+    assert found.labels == [label]
+    (token,) = found.tokens
+    assert (token if isinstance(token, dict) else dict.fromkeys(token, 1.0)) == features
+
+
+@pytest.mark.parametrize("name", ["", "a\tb", "a\nb"])
+def test_names_that_cannot_be_written_are_refused(name):
+    with pytest.raises(ValueError, match="cannot be written"):
+        escaped(name)
+
+
+def test_a_label_that_would_be_a_declaration_is_refused():
+    with pytest.raises(ValueError, match="'@a' cannot be written: to CRFsuite @ is a declaration"):
+        line_of("@a", [])

@@ -1,0 +1,118 @@
+"""Formats: guessed from a file, named by the user, kept in a model file."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from crfx.io import formats
+from crfx.io.conll import Conll
+from crfx.io.conllu import Conllu
+from crfx.io.crfsuite import Crfsuite
+from crfx.io.lines import open_lines
+from crfx.io.sentences import Line
+
+CONLLU = "1\tThey\tthey\tPRON\tPRP\tCase=Nom\t2\tnsubj\t_\t_"
+
+
+def lines(text):
+    return [Line(number, part) for number, part in enumerate(text.split("\n"), 1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "expected"),
+    [
+        ("EU NNP B-NP B-ORG\nsays VBZ B-VP O", "", Conll(("word", "c1", "c2"), separator=" ")),
+        ("EU\tB-ORG", "", Conll(("word",))),
+        ("-DOCSTART- O\n\nEU B-ORG\n", "", Conll(("word",), separator=" ")),
+        ("# the word\tO\nEU\tB-ORG", "", Conll(("word",))),
+        ("x=1\tO\nEU\tB-ORG", "", Conll(("word",))),  # a word may look like an attribute
+        ("New York\tB-LOC", "a.txt", Conll(("word",))),
+        (CONLLU, "", Conllu()),
+        (f"# text = They\n{CONLLU}", "train.txt", Conllu()),
+        ("1-2\tdidn't" + 8 * "\t_", "", Conllu()),
+        ("10\ta\tb\tc\td\te\tf\tg\th", "", Conll(("word", *(f"c{n}" for n in range(1, 8))))),
+        ("B-NP\tw[0]=An\tpos[0]=DT\nI-NP\tw[0]=old", "", Crfsuite()),
+        ("B-NP\tBOS\tscale:0.5\tw=a", "", Crfsuite()),
+        ("X\ta\tb\tc", "a.crfsuite", Crfsuite()),
+        ("X\ta\tb\tc", "a.crfsuite.gz", Crfsuite()),
+        ("a\tX", "en-ud-dev.conllu.gz", Conllu()),
+    ],
+)
+def test_guess(text, name, expected):
+    assert formats.guess(lines(text), name) == expected
+
+
+def test_a_guess_hears_what_the_user_says():
+    text = lines("% all\nB-ORG EU NNP\nO rejects VBZ")
+    found = formats.guess(text, columns=("form", "pos"), label="0", comments="%")
+    assert found == Conll(("form", "pos"), 0, "%", " ")
+    assert next(found.read(text)).tokens == [("EU", "NNP"), ("rejects", "VBZ")]
+    found = formats.guess(lines(CONLLU), label="xpos", columns=["form", "lemma"])
+    assert found == Conllu("xpos", ("form", "lemma"))
+
+
+def test_a_name_overrules_the_guess():
+    text = "B-NP\tw=An\tpos=DT"
+    assert formats.by_name("conll", lines(text)) == Conll(("word", "c1"))
+    assert formats.by_name("crfsuite", lines("a b")) == Crfsuite()
+    assert formats.by_name("conllu", []) == Conllu()
+
+
+@pytest.mark.parametrize(
+    "format",
+    [
+        Conll(("word",)),
+        Conll(("form", "pos"), 0, "#", " "),
+        Conllu(),
+        Conllu("deprel", ("form", "upos"), trees=True),
+        Crfsuite(),
+    ],
+)
+def test_plain_values_give_the_same_format(format):
+    assert formats.from_plain(format.to_plain()) == format
+    assert format.to_plain()["name"] == format.name
+
+
+@pytest.mark.parametrize(
+    ("plain", "message"),
+    [
+        (None, "there is no format of text in None"),
+        ({}, "its name is unknown"),
+        ({"name": "npz"}, "its name is unknown"),
+        ({"name": ["conll"]}, "its name is unknown"),
+        ({"name": "crfsuite", "x": 1}, r"a format crfsuite has \[\], not \['x'\]"),
+        ({"name": "conll"}, "a format conll has"),
+        ({"columns": "word"}, "the columns of the format conll cannot be 'word'"),
+        ({"columns": [1]}, "columns of the format conll must be texts"),
+        ({"columns": []}, "there is no column beside the label"),
+        ({"label": "0"}, "the label of the format conll cannot be '0'"),
+        ({"label": True}, "the label of the format conll cannot be True"),
+        ({"label": 7}, "the label is column 7: there are 2"),
+        ({"comments": 1}, "the comments of the format conll cannot be 1"),
+        ({"comments": " "}, "comments must begin with some sign"),
+        ({"separator": ";"}, "separator is ';'"),
+    ],
+)
+def test_plain_values_are_checked(plain, message):
+    if isinstance(plain, dict) and plain and "name" not in plain:
+        plain = Conll(("word",)).to_plain() | plain
+    with pytest.raises(ValueError, match=message):
+        formats.from_plain(plain)
+
+
+def test_arrays_are_known_by_their_first_bytes(tmp_path):
+    np.savez(tmp_path / "a.txt", X=[[1.0]])
+    assert formats.is_arrays(tmp_path / "a.txt.npz")
+    (tmp_path / "b.npz").write_text("EU B-ORG\n")
+    assert not formats.is_arrays(tmp_path / "b.npz")
+    assert not formats.is_arrays(tmp_path)
+    assert not formats.is_arrays("-")
+
+
+def test_from_file_to_sentences(tmp_path):
+    path = tmp_path / "a.gz"
+    path.write_bytes(gzip.compress(b"EU NNP B-ORG\n\nPeter NNP B-PER\n"))
+    with open_lines(path) as opened:
+        format = formats.guess(opened.peek_block(), path)
+        assert [s.tokens for s in format.read(opened)] == [[("EU", "NNP")], [("Peter", "NNP")]]
