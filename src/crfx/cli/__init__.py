@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from typing import NoReturn
 
-from crfx.cli import demo, rank, reproduce
+from crfx.cli import convert, demo, rank, reproduce
 
-_COMMANDS = {"demo": demo, "rank": rank, "reproduce": reproduce}
+_COMMANDS = {"demo": demo, "rank": rank, "convert": convert, "reproduce": reproduce}
 
 
 class _Parser(argparse.ArgumentParser):

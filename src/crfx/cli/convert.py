@@ -1,0 +1,186 @@
+"""`crfx convert`: from one format of labelled sequences to another.
+
+Columns (conll, conllu) become features (crfsuite, npz) by a template.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from crfx.features import Template
+    from crfx.io.sentences import Format, Sentence
+
+SUMMARY = "convert files of labelled sequences"
+_EXAMPLE = """\
+From conll and conllu to conll, crfsuite and npz; from crfsuite to npz. Columns become features by
+a template. In npz, features are numbered by a hash, so that files of one kind fit together.
+
+example:
+  crfx convert eng.train -o train.crfsuite.gz
+  crfx convert en-ud-dev.conllu -o dev.txt --to conll --label xpos
+"""
+_FROM = ("conll", "crfsuite", "conllu")
+_TO = ("conll", "crfsuite", "npz")
+_ENDINGS = {".conll": "conll", ".crfsuite": "crfsuite", ".npz": "npz"}
+_HASHED = 1 << 20
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = _EXAMPLE
+    parser.add_argument("file", metavar="IN", help="what to convert, .gz too; - is standard input")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="OUT", help="write there; .gz is packed"
+    )
+    parser.add_argument(
+        "--from", dest="source", choices=_FROM, help="format of IN (guessed from the file)"
+    )
+    parser.add_argument(
+        "--to", dest="target", choices=_TO, help="format of OUT (by the ending of its name)"
+    )
+    parser.add_argument(
+        "--columns",
+        type=lambda text: text.split(","),
+        metavar="A,B,...",
+        help="names of the columns of IN, the label's left out; of conllu, those to use (form)",
+    )
+    parser.add_argument(
+        "--label",
+        metavar="WHICH",
+        help="column of the label, 0 for the first (the last); of conllu: upos, xpos, ... (upos)",
+    )
+    parser.add_argument("--comments", metavar="SIGN", help="lines of conll that are no tokens")
+    parser.add_argument(
+        "--template", type=Path, metavar="FILE", help="how columns become features (one for text)"
+    )
+    parser.add_argument(
+        "--hashed", type=int, metavar="N", help=f"columns of X in npz ({_HASHED}, 2 to the 20th)"
+    )
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Read, convert and write; OUT appears whole or not at all."""
+    from crfx.io.formats import by_name, guess
+    from crfx.io.lines import open_lines
+
+    target = arguments.target or _target(arguments.output)
+    told = {name: getattr(arguments, name) for name in ("columns", "label", "comments")}
+    with open_lines(arguments.file) as lines:
+        first = lines.peek_block()
+        if arguments.source is None:
+            format = guess(first, lines.name, **told)
+        else:
+            format = by_name(arguments.source, first, lines.name, **told)
+        _check_options(arguments, format, target)
+        sentences = (s for s in format.read(lines) if s.tokens)
+        _WRITERS[target](arguments, format, sentences)
+
+
+def _target(path: Path) -> str:
+    name = path.with_suffix("") if path.suffix == ".gz" else path
+    if name.suffix not in _ENDINGS:
+        endings = ", ".join(_ENDINGS)
+        raise ValueError(f"{path} has none of the endings {endings}: pass --to, the format of it")
+    return _ENDINGS[name.suffix]
+
+
+def _check_options(arguments: argparse.Namespace, format: Format, target: str) -> None:
+    if format.columns is None and target != "npz":
+        raise ValueError(f"{arguments.file} has features, not columns: it can become npz only")
+    if arguments.template is not None and (format.columns is None or target == "conll"):
+        raise ValueError("--template turns columns into features, and there is nothing to turn")
+    if arguments.hashed is not None and target != "npz":
+        raise ValueError("--hashed is the number of columns in npz, and OUT is not one")
+    if arguments.hashed is not None and not 1 <= arguments.hashed < 1 << 31:
+        raise ValueError(f"--hashed is {arguments.hashed}: it must be from 1 to {(1 << 31) - 1}")
+
+
+def _template(arguments: argparse.Namespace, columns: tuple[str, ...]) -> Template:
+    from crfx.features import Template
+    from crfx.features.text_template import text_template
+
+    if arguments.template is None:
+        return Template(text_template(columns), columns)
+    return Template(arguments.template.read_text(encoding="utf-8"), columns)
+
+
+def _write_conll(
+    arguments: argparse.Namespace, format: Format, sentences: Iterator[Sentence]
+) -> None:
+    """Columns by tabs, the label last."""
+
+    def texts() -> Iterator[str]:
+        for sentence in sentences:
+            for token, label in zip(sentence.tokens, sentence.labels or (), strict=True):
+                yield "\t".join([*token, str(label)]) + "\n"
+            yield "\n"
+
+    _write_text(arguments.output, texts())
+
+
+def _write_crfsuite(
+    arguments: argparse.Namespace, format: Format, sentences: Iterator[Sentence]
+) -> None:
+    from crfx.io.crfsuite import line_of
+
+    assert format.columns is not None
+    template = _template(arguments, format.columns)
+
+    def texts() -> Iterator[str]:
+        for sentence in sentences:
+            features = template.features(sentence.tokens)
+            for names, label in zip(features, sentence.labels or (), strict=True):
+                yield line_of(str(label), names) + "\n"
+            yield "\n"
+
+    _write_text(arguments.output, texts())
+
+
+def _write_arrays(
+    arguments: argparse.Namespace, format: Format, sentences: Iterator[Sentence]
+) -> None:
+    """X in CSR, of all sentences together: memory grows with the file."""
+    import numpy as np
+
+    from crfx.features import HashedVocabulary
+    from crfx.io import arrays
+
+    labels: list[str | None] = []
+
+    def tokens() -> Iterator[list[Any]]:
+        for sentence in sentences:
+            labels.extend(sentence.labels or ())
+            yield sentence.tokens
+
+    vocabulary = HashedVocabulary(_HASHED if arguments.hashed is None else arguments.hashed)
+    if format.columns is None:
+        X, lengths = vocabulary.encode(tokens())
+    else:
+        X, lengths = _template(arguments, format.columns).encode(tokens(), vocabulary)
+    X.sum_duplicates()
+    arrays.write(arguments.output, arrays.Arrays(X, np.array(lengths, np.int64), np.array(labels)))
+
+
+def _write_text(path: Path, texts: Iterator[str]) -> None:
+    import gzip
+
+    from crfx.io.whole_file import whole_file
+
+    with whole_file(path) as file:
+        if path.suffix == ".gz":
+            with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) as packed:
+                packed.writelines(text.encode() for text in texts)
+        else:
+            file.writelines(text.encode() for text in texts)
+
+
+_WRITERS: dict[str, Callable[[argparse.Namespace, Format, Iterator[Sentence]], None]] = {
+    "conll": _write_conll,
+    "crfsuite": _write_crfsuite,
+    "npz": _write_arrays,
+}
