@@ -202,15 +202,15 @@ class Template:
 
     def _columns_of(self, instances: Iterable[Sequence[Any]]) -> Iterator[list[list[str | None]]]:
         """Per instance the values that the lines look at, a list over positions each."""
-        known = {value: _remembered(value) for value in self._values}
+        known = [(value.column, _remembered(value)) for value in self._values]
         for number, instance in enumerate(instances):
             columns = self._read(instance, number)
-            found: list[list[str | None]] = []
-            for value, function in known.items():
-                found.append([function(text) for text in columns[value.column]])
-            yield found or [[""] * len(instance)]
+            yield [
+                columns[column] if function is None else list(map(function, columns[column]))
+                for column, function in known
+            ] or [[""] * len(instance)]
 
-    def _read(self, instance: Sequence[Any], number: int) -> list[list[str]]:
+    def _read(self, instance: Sequence[Any], number: int) -> list[list[str | None]]:
         if isinstance(instance, str):
             raise ValueError(f"instance {number} is one text: it must be a list of positions")
         rows = []
@@ -268,10 +268,10 @@ def _numbers(text: str) -> list[int]:
     return found
 
 
-def _remembered(value: Value) -> Callable[[str], str | None]:
-    """The function of a value; words come again and again, so results are kept."""
+def _remembered(value: Value) -> Callable[[Any], str | None] | None:
+    """The function of a value, if any; words come again and again, so results are kept."""
     if value.function is None:
-        return lambda text: text
+        return None
     function = FUNCTIONS[value.function]
     if value.size is None:
         return lru_cache(_MOST_VALUES)(function)
