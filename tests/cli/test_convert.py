@@ -63,7 +63,7 @@ def test_conllu_to_conll(folder):
 
 
 def test_conll_to_conll_puts_the_label_last(folder):
-    (folder / "c.txt").write_text("% x\nX a b\nY c d\n")
+    (folder / "c.txt").write_text("% x\nX a b\nY c d\n\n% the end\n")  # belongs to no sentence
     told = ["--label", "0", "--comments", "%", "--columns", "word,pos"]
     assert convert("c.txt", "-o", "o.conll", *told) == 0
     assert (folder / "o.conll").read_text() == "a\tb\tX\nc\td\tY\n\n"
@@ -78,6 +78,7 @@ def test_conll_to_npz(folder, hashed):
     X, lengths = template.encode(TOKENS, HashedVocabulary(hashed or 1 << 20))
     assert found.X.shape == (3, hashed or 1 << 20)
     assert abs(found.X - X).nnz == 0
+    assert found.X.has_canonical_format  # features that share a column are added up
     assert found.lengths.tolist() == lengths == [2, 1]
     assert found.y.tolist() == ["B-ORG", "O", "B-PER"]
     crf = LinearCRF().fit(found.X, found.y, lengths=found.lengths)

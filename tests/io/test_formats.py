@@ -28,6 +28,8 @@ def lines(text):
         ("# the word\tO\nEU\tB-ORG", "", Conll(("word",))),
         ("x=1\tO\nEU\tB-ORG", "", Conll(("word",))),  # a word may look like an attribute
         ("New York\tB-LOC", "a.txt", Conll(("word",))),
+        ("EU\tCase=Nom\tNNP\tB-ORG", "", Conll(("word", "c1", "c2"))),
+        ("--\t:\n;\t:", "", Conll(("word",))),  # tags of the Penn treebank
         (CONLLU, "", Conllu()),
         (f"# text = They\n{CONLLU}", "train.txt", Conllu()),
         ("1-2\tdidn't" + 8 * "\t_", "", Conllu()),

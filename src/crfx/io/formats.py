@@ -22,7 +22,7 @@ from crfx.io.sentences import Format, Line
 NAMES = ("conll", "crfsuite", "conllu")
 """Formats of text; arrays (`crfx.io.arrays`) are no text."""
 WORD = "word"
-_ATTRIBUTE = re.compile(r".*(?<!\\)[=\[:].*")
+_ATTRIBUTE = re.compile(r".+(?<!\\)[=\[:].*")
 _WORD_LINE = re.compile(r"[0-9]+(?:[-.][0-9]+)?")
 _ENDINGS = {".conllu": "conllu", ".crfsuite": "crfsuite"}
 
