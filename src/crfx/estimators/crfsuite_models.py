@@ -1,0 +1,60 @@
+"""Models of CRFsuite as a LinearCRF: the same labels, the same probabilities."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+from scipy import sparse
+
+from crfx.estimators.assembly import check_table_size
+from crfx.estimators.linear import LinearCRF
+from crfx.features import Columns, Vocabulary
+from crfx.io import crfsuite_model
+from crfx.model import Model
+from crfx.potentials.linear import LinearFunction, WeightPattern
+from crfx.potentials.transitions import Tables
+
+
+def from_crfsuite(path: str | os.PathLike[str]) -> LinearCRF:
+    """A fitted LinearCRF that tags as CRFsuite's model file does; CRFsuite is not needed.
+
+    It takes X as CRFsuite does: lists of feature dicts or of texts.  It has no start and end
+    scores, and can be trained on (``init_model``) and saved as any other.  How the model was
+    trained is not in the file: arguments of training are those of LinearCRF.
+    """
+    found = crfsuite_model.read(path)
+    crf = LinearCRF(features="observed", start_end=False)
+    try:
+        crf.columns_ = Columns.of_words(Vocabulary(found.attributes))
+        crf.classes_ = np.array(sorted(found.labels), dtype=np.str_)
+        crf.model_ = _model(crf, found)
+    except ValueError as error:
+        raise ValueError(f"{os.fspath(path)} cannot be taken over: {error}") from None
+    crf.n_iter_, crf.best_iteration_ = 0, 0
+    crf.history_ = {"objective": [], "seconds": []}
+    return crf
+
+
+def _model(crf: LinearCRF, found: crfsuite_model.CRFsuiteModel) -> Model:
+    """Labels are sorted here, and in the order of their first use there."""
+    n_labels = len(found.labels)
+    if not n_labels:
+        raise ValueError("it has no labels")
+    check_table_size(crf, n_labels, None)
+    code_of = {label: code for code, label in enumerate(crf.classes_.tolist())}
+    codes = np.array([code_of[label] for label in found.labels])
+    attributes, labels, weights = found.states
+    shape = len(found.attributes), n_labels
+    matrix = sparse.csr_matrix((weights, (attributes, codes[labels])), shape=shape)
+    matrix.sum_duplicates()
+    before, after, scores = found.transitions
+    table = np.zeros((n_labels, n_labels))
+    np.add.at(table, (codes[before], codes[after]), scores)
+    return Model(
+        order=1,
+        n_labels=n_labels,
+        node=LinearFunction(*WeightPattern.of_matrix(matrix)),
+        edge_family="table",
+        edge=Tables({"edge": table}, 0.0),
+    )
