@@ -505,10 +505,10 @@ def rewritten(path, change):
 
 
 INCONSISTENT = {
-    "order": (lambda m, z: m["model"].update(order=300_000_000), "it has order 300000000"),
+    "order": (lambda m, z: m["model"].update(order=300_000_000), "its order is 300000000"),
     "table": (lambda m, z: m["model"].update(order=90), "tables that are too large"),
-    "types": (lambda m, z: m["model"].update(n_types=3_000_000), "it has 3000000 edge types"),
-    "no types": (lambda m, z: m["model"].update(n_types=0), "it has 0 edge types"),
+    "types": (lambda m, z: m["model"].update(n_types=3_000_000), "its n_types is 3000000"),
+    "no types": (lambda m, z: m["model"].update(n_types=0), "its n_types is 0"),
     "trees gone": (lambda m, z: z.pop("node.ubj"), "the trees node are not those of 3 rounds"),
     "edges gone": (lambda m, z: z.pop("edge0.ubj"), "the trees edge0 are not those of 3 rounds"),
     "labels": (lambda m, z: m.update(labels=["L0", "L1", "L1"]), "a label is there twice"),

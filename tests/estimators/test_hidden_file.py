@@ -112,7 +112,7 @@ def part(*names, value):
         (part("arguments", "n_units", value=3), NOT_A_MODEL),
         (part("training", "trainer", value="adam"), "in a way that this crfx does not know"),
         (part("training", "trainer", value="lbfgs"), NOT_A_MODEL),
-        (part("training", "n_done", value=-1), "in a way that this crfx does not know"),
+        (part("training", "n_done", value=-1), "its n_done is -1: it must be a whole number"),
         (part("training", "n_done", value="x"), NOT_A_MODEL),
         (part("training", "n_done", value=None), "n_done"),
         (part("training", "arrays", value=["values"]), "lacks what it takes to go on"),

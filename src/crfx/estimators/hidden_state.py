@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from crfx.estimators.file_values import number, whole
 from crfx.estimators.herding import Votes
 from crfx.estimators.model_parameters import parameter_arrays
 from crfx.io.model_file import Contents
@@ -70,6 +71,7 @@ def pack_training(crf: HiddenUnitCRF, contents: Contents) -> None:
             contents.arrays[_PREFIX + name] = array
     if crf._votes is not None:
         size = sum(part.size for part in parameter_arrays(crf.model_))
+        contents.values["n_votes"] = len(crf._votes.sweeps)
         contents.arrays[_VOTES] = np.array(crf._votes.sweeps, np.float32).reshape(-1, size)
 
 
@@ -80,15 +82,18 @@ def unpack_training(crf: HiddenUnitCRF, contents: Contents) -> None:
     if "training" in contents.values:
         packed = contents.values["training"]
         arrays = {name: contents.arrays[_PREFIX + name] for name in packed["arrays"]}
-        numbers = {str(name): float(value) for name, value in packed["numbers"].items()}
-        n_done = packed["n_done"]
-        if packed["trainer"] not in _TRAINERS or not isinstance(n_done, int) or n_done < 0:
+        told = packed["numbers"]
+        numbers = {name: float(number(value, f"its {name}")) for name, value in told.items()}
+        n_done = whole(packed, "n_done")
+        if packed["trainer"] not in _TRAINERS:
             raise ValueError("its training is told in a way that this crfx does not know")
         crf._state = TrainingState(packed["trainer"], n_done, numbers, arrays)
         _check(crf._state, size)
-    if _VOTES in contents.arrays:
+    # Files of the first days do not say how many votes they hold.
+    if "n_votes" in contents.values or _VOTES in contents.arrays:
         votes = contents.arrays[_VOTES]
-        if votes.ndim != 2 or votes.shape[1] != size or votes.dtype != np.float32:
+        n_votes = whole({"n_votes": len(votes)} | contents.values, "n_votes")
+        if votes.shape != (n_votes, size) or votes.dtype != np.float32:
             raise ValueError("its votes do not fit")
         if not np.isfinite(votes).all():
             raise ValueError("its votes are not all finite")

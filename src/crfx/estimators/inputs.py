@@ -225,11 +225,21 @@ def find_classes(labels: Sequence[Any]) -> npt.NDArray[Any]:
         raise ValueError(
             "y mixes labels that cannot be compared, such as text and numbers: use one kind"
         ) from None
-    if len({type(label) for label in ordered}) == 1 and isinstance(ordered[0], str | int | float):
-        return np.array(ordered)
-    classes = np.empty(len(ordered), dtype=object)
-    classes[:] = ordered
-    return classes
+    return label_array(ordered)
+
+
+def label_array(labels: Sequence[Any]) -> npt.NDArray[Any]:
+    """Labels in an array that gives each of them back as it was.
+
+    NumPy's own kinds where they do: its text loses zeros at the end, 2**63 and -1 become floats.
+    """
+    if len({type(label) for label in labels}) == 1 and isinstance(labels[0], str | int | float):
+        found: npt.NDArray[Any] = np.array(labels)
+        if found.tolist() == list(labels):
+            return found
+    found = np.empty(len(labels), dtype=object)
+    found[:] = labels
+    return found
 
 
 def encode(

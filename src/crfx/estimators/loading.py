@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from crfx.estimators import file_values
 from crfx.estimators.gbcrf import GBCRF
 from crfx.estimators.hidden_state import pack_training, unpack_training
 from crfx.estimators.hidden_unit import HiddenUnitCRF
 from crfx.estimators.linear import LinearCRF
-from crfx.estimators.objective_choice import check_objective
 from crfx.estimators.packing import pack_model, unpack_model
 from crfx.estimators.ranking import RankingCRF
 from crfx.estimators.ranking_file import pack_ranking, unpack_ranking
@@ -50,6 +50,8 @@ FUNCTIONS = {
     "TreeCRF": "context",
 }
 """What scores its nodes."""
+MOST_FEATURES = 2**31 - 1
+"""Columns are numbered in 32 bits."""
 
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
@@ -92,9 +94,12 @@ def load(path: str | os.PathLike[str]) -> Any:
     """Read an estimator that ``save`` wrote.  Executes nothing that the file brings."""
     contents = read(path)
     try:
-        return _unpack(contents)
+        estimator = _unpack(contents)
+        contents.check_all_taken()
     except (KeyError, TypeError, IndexError, AttributeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{os.fspath(path)} is not a model file of crfx: {error}") from None
+        told = " ".join(str(error).split())
+        raise ValueError(f"{os.fspath(path)} is not a model file of crfx: {told}") from None
+    return estimator
 
 
 def _unpack(contents: Contents) -> Any:
@@ -114,23 +119,23 @@ def _unpack(contents: Contents) -> Any:
         arguments["window"] = tuple(arguments["window"])
     estimator = CLASSES[values["class"]](**arguments)
     if not isinstance(estimator, RankingCRF):
-        estimator.classes_ = _classes(values)
+        n_labels = file_values.whole(values["model"], "n_labels", 1)
+        estimator.classes_ = file_values.classes(values["labels"], n_labels)
     estimator.columns_ = _columns(values)
     count = COUNTS[values["class"]]
-    n_done = int(values[count])
+    n_done = file_values.whole(values, count)
     setattr(estimator, f"{count}_", n_done)
+    estimator.history_ = file_values.history(values)
+    if n_done > len(estimator.history_.get("seconds", ())):
+        raise ValueError(f"its {count} is {n_done}, but its history is shorter")
     # Files of the first days do not say: it was the last.
-    estimator.best_iteration_ = int(values.get("best_iteration", max(n_done - 1, 0)))
-    estimator.history_ = {
-        name: [np.nan if entry is None else float(entry) for entry in entries]
-        for name, entries in values["history"].items()
-    }
+    last = max(n_done - 1, 0)
+    told = {"best_iteration": last} | values
+    estimator.best_iteration_ = file_values.whole(told, "best_iteration", 0, last)
     if isinstance(estimator, RankingCRF):
         unpack_ranking(estimator, contents)
         return estimator
-    check_objective(estimator)
-    if isinstance(estimator, HiddenUnitCRF | LinearCRF | TreeCRF):
-        estimator._check_parameters()
+    estimator._check_parameters()
     if values["model"].get("functions", "trees") != FUNCTIONS[values["class"]]:
         raise ValueError(f"its scores are not those of a {values['class']}")
     estimator.model_ = unpack_model(values["model"], "", contents, estimator.columns_.n)
@@ -139,15 +144,6 @@ def _unpack(contents: Contents) -> Any:
     if count == "n_rounds" and estimator.model_.n_rounds != n_done:
         raise ValueError("its rounds are not as many as it says")
     return estimator
-
-
-def _classes(values: dict[str, Any]) -> Any:
-    classes = np.array(values["labels"])
-    if classes.shape != (int(values["model"]["n_labels"]),):
-        raise ValueError("its labels are not as many as its scores")
-    if len(set(values["labels"])) < len(values["labels"]):
-        raise ValueError("a label is there twice")
-    return classes
 
 
 def _plain_arguments(estimator: Any) -> dict[str, Any]:
@@ -181,8 +177,10 @@ def _plain(value: Any) -> Any:
 
 def _plain_labels(classes: Any) -> list[Any]:
     labels: list[Any] = classes.tolist()
-    if not all(isinstance(label, str | int | float) for label in labels):
+    if not all(type(label) in (str, int, float, bool) for label in labels):
         raise ValueError("a model can be saved if its labels are text or numbers")
+    if not all(np.isfinite(label) for label in labels if type(label) is float):
+        raise ValueError("a model can be saved if its labels are finite")
     return labels
 
 
@@ -197,16 +195,21 @@ def _plain_categories(columns: Columns) -> dict[str, list[Any]]:
 
 
 def _columns(values: dict[str, Any]) -> Columns:
-    names, categories = values["feature_names"], values.get("categories", {})
+    names = None if values["feature_names"] is None else file_values.texts(values["feature_names"])
+    categories = {
+        name: file_values.plain_entries(known)
+        for name, known in values.get("categories", {}).items()
+    }
+    n_features = file_values.whole(values, "n_features", 1, MOST_FEATURES)
     if values.get("hashed", False):
-        return Columns.of_words(HashedVocabulary(int(values["n_features"])))
+        return Columns.of_words(HashedVocabulary(n_features))
     if values.get("from_words", False):
-        vocabulary = Vocabulary(names)
-        if not len(names) == len(vocabulary) == int(values["n_features"]):
+        vocabulary = Vocabulary(names or [])
+        if not len(names or []) == len(vocabulary) == n_features:
             raise ValueError("its features have names that do not fit")
         return Columns.of_words(vocabulary)
-    found = Columns(int(values["n_features"]), names, categories)
-    if found.n < 1 or (names is not None and len(names) != found.n):
+    found = Columns(n_features, names, categories)
+    if names is not None and len(names) != found.n:
         raise ValueError("its features are told in different ways")
     if not set(categories) <= set(names or ()):
         raise ValueError("it has categories of a feature that it has not")

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from crfx.estimators.assembly import MOST_ENTRIES
+from crfx.estimators.file_values import number, whole
 from crfx.features.conjunctions import Conjunctions
 from crfx.io.model_file import Contents
 from crfx.model import Model
@@ -21,7 +22,7 @@ from crfx.potentials.tree_arrays import NAMES, TreeArrays
 from crfx.potentials.trees import BoostedTrees
 from crfx.potentials.xgboost_learner import XGBoostLearner
 
-MOST_ORDER, MOST_TYPES, MOST_NEIGHBOURS = 100, 100_000, 100_000
+MOST_ORDER, MOST_TYPES, MOST_NEIGHBOURS, MOST_BELOW = 100, 100_000, 100_000, 100
 """What a file may say; beyond them it is broken."""
 
 
@@ -75,17 +76,18 @@ def pack_model(model: Model, prefix: str, contents: Contents) -> dict[str, Any]:
     return packed
 
 
-def unpack_model(packed: dict[str, Any], prefix: str, contents: Contents, n_features: int) -> Model:
-    n_labels, order, n_types = int(packed["n_labels"]), int(packed["order"]), packed["n_types"]
-    n_rounds = int(packed["n_rounds"])
-    family = packed["edges"]
+def unpack_model(
+    packed: dict[str, Any], prefix: str, contents: Contents, n_features: int, depth: int = 0
+) -> Model:
+    """The model that ``pack_model`` packed, checked."""
+    # Before anything grows with them: a small file must not ask for much memory or time.
+    n_labels, order = whole(packed, "n_labels", 1), whole(packed, "order", 1, MOST_ORDER)
+    n_types = None if packed["n_types"] is None else whole(packed, "n_types", 1, MOST_TYPES)
+    n_rounds, family = whole(packed, "n_rounds"), packed["edges"]
     if family not in ("table", "linear", "trees", "context", None):
         raise ValueError(f"unknown edges {family!r}")
-    # Before anything grows with them: a small file must not ask for much memory or time.
-    if not (1 <= order <= MOST_ORDER and n_labels >= 1 and n_rounds >= 0):
-        raise ValueError(f"it has order {order}, {n_labels} labels and {n_rounds} rounds")
-    if n_types is not None and not 1 <= n_types <= MOST_TYPES:
-        raise ValueError(f"it has {n_types} edge types")
+    if depth > MOST_BELOW:
+        raise ValueError("too many models stand below one another")
     size = n_labels ** (order + 1)
     if family is not None and size > MOST_ENTRIES:
         raise ValueError(f"order {order} with {n_labels} labels needs tables that are too large")
@@ -132,7 +134,10 @@ def unpack_model(packed: dict[str, Any], prefix: str, contents: Contents, n_feat
     if (model.edge is None) != no_table:
         raise ValueError("its edge tables are missing")
     if "base" in packed:
-        model.base = unpack_model(packed["base"], f"{prefix}base.", contents, n_features)
+        base = unpack_model(packed["base"], f"{prefix}base.", contents, n_features, depth + 1)
+        if base.n_labels != n_labels:
+            raise ValueError("the model below has other labels")
+        model.set_base(base)
     return model
 
 
@@ -157,15 +162,13 @@ def _context(
     contents: Contents, name: str, packed: dict[str, Any], n_features: int
 ) -> ContextTrees:
     left, right = packed["context"]["window"]
-    n_labels, order = int(packed["n_labels"]), int(packed["order"])
-    if not (0 <= left <= MOST_NEIGHBOURS and 0 <= right <= MOST_NEIGHBOURS):
+    n_labels, order = packed["n_labels"], packed["order"]
+    if not all(type(side) is int and 0 <= side <= MOST_NEIGHBOURS for side in (left, right)):
         raise ValueError(f"it has a window of {left} and {right} neighbours")
-    shape = ContextShape(
-        n_labels, order, (int(left), int(right)), bool(packed["context"]["is_sparse"])
-    )
+    shape = ContextShape(n_labels, order, (left, right), bool(packed["context"]["is_sparse"]))
     trees = TreeArrays(*(contents.arrays[f"{name}.{part}"] for part in NAMES))
     trees.check(shape.n_columns(n_features), n_labels, order)
-    if trees.n_trees != int(packed["n_rounds"]) * n_labels:
+    if trees.n_trees != packed["n_rounds"] * n_labels:
         raise ValueError(f"its trees are not those of {packed['n_rounds']} rounds")
     return ContextTrees(shape, _rounds=[trees])
 
@@ -241,7 +244,7 @@ def _hidden(
     n_hidden, activation, skip = (packed[part] for part in ("n_hidden", "activation", "skip"))
     if activation not in ("softplus", "relu", "tanh", "sigmoid"):
         raise ValueError(f"unknown activation {activation!r}")
-    if not isinstance(n_hidden, int) or n_hidden < 0 or not isinstance(skip, bool):
+    if type(n_hidden) is not int or n_hidden < 0 or not isinstance(skip, bool):
         raise ValueError(f"it has {n_hidden!r} hidden units")
     shape = HiddenShape(n_features, n_hidden, n_outputs, activation, skip)
     weights = contents.arrays[f"{name}.weights"]
@@ -271,10 +274,13 @@ def _tables(
         shape = array.shape[1:] if packed["by_round"] else array.shape
         if shape != shapes[name] or array.dtype != np.float32:
             raise ValueError(f"the table {name} has shape {shape}, not {shapes[name]}")
+        if not np.isfinite(array).all():
+            raise ValueError(f"the table {name} is not all finite")
     if not arrays:
         raise ValueError("it has tables without names")
+    l2 = float(number(packed["l2"], "its l2"))
     if packed["by_round"]:
         if any(len(array) != n_rounds + 1 for array in arrays.values()):
             raise ValueError(f"its tables are not those of {n_rounds} rounds")
-        return Tables.from_rounds(arrays, float(packed["l2"]))
-    return Tables.from_sum(arrays, float(packed["l2"]), n_rounds)
+        return Tables.from_rounds(arrays, l2)
+    return Tables.from_sum(arrays, l2, n_rounds)

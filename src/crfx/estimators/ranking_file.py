@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from crfx.estimators.file_values import number, whole
 from crfx.estimators.ranking import RankingCRF
 from crfx.estimators.ranking_model import RankingModel, linear_function
 from crfx.estimators.ranking_parameters import check_ranking_parameters
@@ -40,7 +41,7 @@ def unpack_ranking(crf: RankingCRF, contents: Contents) -> None:
     """Take them out again, and check them."""
     check_ranking_parameters(crf)
     values = contents.values
-    crf.n_skipped_ = int(values["n_skipped"])
+    crf.n_skipped_ = whole(values, "n_skipped")
     crf.model_ = _unpack(values["model"], "", contents, crf.columns_.n)
     if crf.model_.scorer != crf.scorer:
         raise ValueError(f"its scores are not those of scorer={crf.scorer!r}")
@@ -84,7 +85,8 @@ def _unpack(
 
 
 def _state(contents: Contents, n_features: int) -> SweepState:
-    numbers = {str(name): float(value) for name, value in contents.values["training"].items()}
+    told = contents.values["training"]
+    numbers = {name: float(number(value, f"its {name}")) for name, value in told.items()}
     if set(numbers) != _NUMBERS or not np.isfinite(list(numbers.values())).all():
         raise ValueError("its training is told in a way that this crfx does not know")
     if not (0 < numbers["product"] <= 1 and numbers["step"] > 0):

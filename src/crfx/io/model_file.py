@@ -1,32 +1,40 @@
 """The model file: a zip of model.json, .npy arrays and XGBoost's trees.  Loading runs no code.
 
-Version 1.  Members are written uncompressed where that saves little; every member is checked
-against its declared size before it is used.
+Version 1; docs/model-file.md describes it.  Nothing is unpacked to disk.  Every member is checked
+against its declared size before it is used, and what members may expand to is limited: so a small
+file cannot ask for much memory or time.
 """
 
 from __future__ import annotations
 
-import ast
-import io
 import json
 import math
 import os
 import re
+import stat
 import struct
 import zipfile
 import zlib
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, NoReturn, TypeVar
 
-import numpy as np
 import numpy.typing as npt
 
+from crfx.io import npy
 from crfx.io.whole_file import whole_file
 
 FORMAT_VERSION = 1
+MOST_TIMES = {".json": 20, ".npy": 100, ".ubj": 20}
+FREE_BYTES = {".json": 1 << 24, ".npy": 1 << 28, ".ubj": 1 << 24}
+"""Members of a kind may expand to so many times their size in the file, and so much more."""
 _MANIFEST = "model.json"
-_LARGEST_HEADER = 4096
+_NAME = re.compile(r"model\.json|[A-Za-z0-9_.]{1,500}\.(?:npy|ubj)")
+_LOCAL_HEADER = 30
+_IMPOSSIBLE = 1100
+"""Deflate reaches a ratio of 1032."""
+_LEVEL = 1
 _DAMAGED = (
     zipfile.BadZipFile,
     zipfile.LargeZipFile,
@@ -44,6 +52,29 @@ _DAMAGED = (
 )
 """What damaged files make zipfile, zlib and the reading of values raise."""
 
+T = TypeVar("T")
+
+
+class Members(dict[str, T]):
+    """Members by name, and which of them have been asked for."""
+
+    def __init__(self, members: dict[str, T]) -> None:
+        super().__init__(members)
+        self.taken: set[str] = set()
+
+    def __getitem__(self, name: str) -> T:
+        self.taken.add(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The member, or the default."""
+        self.taken.add(name)
+        return super().get(name, default)
+
+    def left(self) -> list[str]:
+        """Those that nobody asked for."""
+        return [name for name in self if name not in self.taken]
+
 
 @dataclass(eq=False)
 class Contents:
@@ -53,23 +84,45 @@ class Contents:
     arrays: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
     blobs: dict[str, bytes] = field(default_factory=dict)
 
+    def check_all_taken(self) -> None:
+        """Raise where a file that was read has members which no part of its model asked for."""
+        for members, suffix in ((self.arrays, ".npy"), (self.blobs, ".ubj")):
+            left = members.left() if isinstance(members, Members) else []
+            if left:
+                raise ValueError(f"no part of the model asks for its member {left[0]}{suffix}")
+
 
 def write(path: str | os.PathLike[str], contents: Contents) -> None:
-    """Write a model file, whole or not at all."""
+    """Write a model file, whole or not at all; the same contents give the same bytes."""
     with whole_file(path) as file:
         _write(file, contents)
 
 
 def _write(file: Any, contents: Contents) -> None:
     manifest = {"format_version": FORMAT_VERSION, **contents.values}
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        archive.writestr(_MANIFEST, json.dumps(manifest, indent=1, allow_nan=False))
+    expanded: Counter[str] = Counter()
+    with zipfile.ZipFile(file, "w") as archive:
+        text = json.dumps(manifest, indent=1, allow_nan=False)
+        _add(archive, _MANIFEST, text.encode(), expanded)
         for name, array in contents.arrays.items():
-            buffer = io.BytesIO()
-            np.save(buffer, array, allow_pickle=False)
-            archive.writestr(f"{name}.npy", buffer.getvalue())
+            _add(archive, f"{name}.npy", npy.encode(array), expanded)
         for name, blob in contents.blobs.items():
-            archive.writestr(f"{name}.ubj", blob)
+            _add(archive, f"{name}.ubj", blob, expanded)
+
+
+def _add(archive: zipfile.ZipFile, name: str, raw: bytes, expanded: Counter[str]) -> None:
+    """Compress a member, unless it would shrink more than a reader believes."""
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"a model file can have no member {name!r}")
+    suffix = _suffix(name)
+    expanded[suffix] += len(raw)
+    kind = zipfile.ZIP_DEFLATED
+    if expanded[suffix] > FREE_BYTES[suffix]:
+        size = len(zlib.compress(raw, _LEVEL))
+        kind = zipfile.ZIP_STORED if size * MOST_TIMES[suffix] < len(raw) else kind
+    member = zipfile.ZipInfo(name)  # without the time
+    member.external_attr = 0o644 << 16
+    archive.writestr(member, raw, kind, _LEVEL)
 
 
 def read(path: str | os.PathLike[str]) -> Contents:
@@ -79,62 +132,102 @@ def read(path: str | os.PathLike[str]) -> Contents:
             with zipfile.ZipFile(file) as archive:
                 return _read(archive)
         except _DAMAGED as error:
-            raise ValueError(f"{os.fspath(path)} is not a model file of crfx: {error}") from None
+            told = " ".join(str(error).split())
+            raise ValueError(f"{os.fspath(path)} is not a model file of crfx: {told}") from None
 
 
 def _read(archive: zipfile.ZipFile) -> Contents:
     _check_members(archive)
-    values = json.loads(archive.read(_MANIFEST))
+    values = _values(_bytes(archive, _MANIFEST))
     version = values.pop("format_version")
-    if not isinstance(version, int) or not 1 <= version <= FORMAT_VERSION:
+    if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
         raise ValueError(
             f"its format is version {version}, this crfx reads up to {FORMAT_VERSION}: upgrade crfx"
         )
     names = archive.namelist()
-    arrays = {n[:-4]: _array(archive.read(n)) for n in names if n.endswith(".npy")}
-    blobs = {n[:-4]: archive.read(n) for n in names if n.endswith(".ubj")}
-    return Contents(values, arrays, blobs)
+    arrays = {n[:-4]: npy.decode(_bytes(archive, n)) for n in names if n.endswith(".npy")}
+    blobs = {n[:-4]: _bytes(archive, n) for n in names if n.endswith(".ubj")}
+    return Contents(values, Members(arrays), Members(blobs))
 
 
 def _check_members(archive: zipfile.ZipFile) -> None:
-    """Refuse doubled names, overlap, foreign compression, sizes beyond what deflate can reach."""
+    """Refuse what `write` does not write, before anything is read; O(members)."""
     members = archive.infolist()
     if len({member.filename for member in members}) != len(members):
         raise ValueError("a member is there twice")
-    taken = sorted((m.header_offset, m.header_offset + m.compress_size) for m in members)
+    taken = sorted(map(_extent, members))
     if any(end > begin for (_, end), (begin, _) in pairwise(taken)):
         raise ValueError("members overlap")
+    expanded: Counter[str] = Counter()
+    packed: Counter[str] = Counter()
     for member in members:
-        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise ValueError(f"member {member.filename} is compressed in an unknown way")
-        if member.file_size > 1100 * max(member.compress_size, 1):
-            raise ValueError(f"member {member.filename} claims an impossible size")
+        _check_member(member)
+        suffix = _suffix(member.filename)
+        expanded[suffix] += member.file_size
+        packed[suffix] += member.compress_size
+    for suffix, size in expanded.items():
+        if size > FREE_BYTES[suffix] + MOST_TIMES[suffix] * packed[suffix]:
+            raise ValueError(
+                f"its {suffix} members claim to expand from {packed[suffix]} to {size} bytes: more "
+                f"than {MOST_TIMES[suffix]} times, and {FREE_BYTES[suffix]}, are not believed"
+            )
 
 
-def _array(raw: bytes) -> npt.NDArray[Any]:
-    """An .npy array of plain numbers or text whose header agrees with its size.
+def _extent(member: zipfile.ZipInfo) -> tuple[int, int]:
+    """Where a member begins and where it ends at the earliest."""
+    size = _LOCAL_HEADER + len(member.orig_filename) + member.compress_size
+    return member.header_offset, member.header_offset + size
 
-    Read here and not by NumPy, which would unpickle if asked, and whose parser of old headers warns
-    and raises in its own ways.
-    """
-    if raw[:8] not in (b"\x93NUMPY\x01\x00", b"\x93NUMPY\x02\x00"):
-        raise ValueError("an array has an unknown format")
-    begin = 10 if raw[6] == 1 else 12
-    end = begin + int.from_bytes(raw[8:begin], "little")
-    if end > min(len(raw), _LARGEST_HEADER):
-        raise ValueError("an array's header is cut off")
-    try:
-        header = ast.literal_eval(raw[begin:end].decode("latin1"))
-        kind, shape = header["descr"], header["shape"]
-    except (SyntaxError, MemoryError) as error:
-        raise ValueError(f"an array's header cannot be read: {error}") from None
-    if not isinstance(kind, str) or not re.fullmatch("[<>|][biufcSU][0-9]{1,6}", kind):
-        raise ValueError(f"an array holds {kind!r}, not numbers or text")
-    dtype = np.dtype(kind)
-    if not all(isinstance(length, int) and length >= 0 for length in shape):
-        raise ValueError(f"an array has the impossible shape {shape}")
-    if math.prod(shape) * dtype.itemsize != len(raw) - end:
-        raise ValueError("an array's header does not agree with its size")
-    order: Literal["C", "F"] = "F" if header["fortran_order"] else "C"
-    flat = np.frombuffer(raw, dtype, offset=end) if end < len(raw) else np.zeros(0, dtype)
-    return flat.reshape(shape, order=order).astype(dtype.newbyteorder("="))
+
+def _check_member(member: zipfile.ZipInfo) -> None:
+    name = member.filename
+    if not _NAME.fullmatch(name) or name != member.orig_filename:
+        raise ValueError(f"it has a member {name!r}, which no model has")
+    if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG):
+        raise ValueError(f"member {name} is no plain file")
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"member {name} is compressed in an unknown way")
+    if member.file_size > _IMPOSSIBLE * max(member.compress_size, 1):
+        raise ValueError(f"member {name} claims an impossible size")
+
+
+def _bytes(archive: zipfile.ZipFile, name: str) -> bytes:
+    """A member whole; one that holds more than it says is not expanded beyond that."""
+    size = archive.getinfo(name).file_size
+    with archive.open(name) as member:
+        raw = member.read(size)
+    if len(raw) != size:
+        raise ValueError(f"member {name} is cut off")
+    return raw
+
+
+def _values(raw: bytes) -> dict[str, Any]:
+    """What model.json says: strict JSON, no name twice."""
+    values = json.loads(
+        raw.decode("utf-8"), parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_once
+    )
+    if not isinstance(values, dict):
+        raise ValueError(f"{_MANIFEST} holds no object")
+    return values
+
+
+def _refuse(text: str) -> NoReturn:
+    raise ValueError(f"{_MANIFEST} has {text}, which is no JSON")
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{_MANIFEST} has the number {text[:40]}, which is too large")
+    return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError(f"{_MANIFEST} says something twice")
+    return found
+
+
+def _suffix(name: str) -> str:
+    return name[name.rindex(".") :]
