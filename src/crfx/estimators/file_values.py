@@ -12,7 +12,6 @@ from crfx.estimators.inputs import label_array
 
 _MOST = 2**62
 """Counts beyond it would not fit into the arrays they are compared with."""
-_LARGEST = np.finfo(np.float64).max
 
 
 def whole(values: Mapping[str, Any], name: str, least: int = 0, most: int = _MOST) -> int:
@@ -25,9 +24,17 @@ def whole(values: Mapping[str, Any], name: str, least: int = 0, most: int = _MOS
     return value
 
 
+def truth(values: Mapping[str, Any], name: str, default: bool | None = None) -> bool:
+    """True or False of a name; ``default`` is for files of the first days, which do not say."""
+    value = values[name] if default is None else values.get(name, default)
+    if not isinstance(value, bool):
+        raise ValueError(f"its {name} is {repr(value)[:60]}: it must be true or false")
+    return value
+
+
 def number(value: Any, what: str) -> float:
     """A number, as it is written; text that reads like one is none."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > _LARGEST:
+    if type(value) is not float and not (type(value) is int and abs(value) <= _MOST):
         raise ValueError(f"{what} is {repr(value)[:60]}: it must be a number")
     return value
 
@@ -59,6 +66,15 @@ def plain_entries(value: Any) -> list[Any]:
     if not all(isinstance(entry, str | int | float) for entry in listed(value)):
         raise ValueError("it has labels or categories that are no text and no numbers")
     return listed(value)
+
+
+def categories(values: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Those of each column: distinct, all text or all numbers."""
+    found = {name: plain_entries(known) for name, known in values.get("categories", {}).items()}
+    for name, known in found.items():
+        if len(set(known)) < len(known) or len({isinstance(own, str) for own in known}) > 1:
+            raise ValueError(f"the categories of {name!r} are of two kinds, or one is there twice")
+    return found
 
 
 def classes(value: Any, n_labels: int) -> npt.NDArray[Any]:

@@ -235,7 +235,8 @@ def label_array(labels: Sequence[Any]) -> npt.NDArray[Any]:
     """
     if len({type(label) for label in labels}) == 1 and isinstance(labels[0], str | int | float):
         found: npt.NDArray[Any] = np.array(labels)
-        if found.tolist() == list(labels):
+        kind = "U" if isinstance(labels[0], str) else "f" if isinstance(labels[0], float) else "biu"
+        if found.dtype.kind in kind and found.tolist() == list(labels):
             return found
     found = np.empty(len(labels), dtype=object)
     found[:] = labels

@@ -24,6 +24,7 @@ from crfx.estimators.ranking import RankingCRF
 from crfx.estimators.ranking_file import pack_ranking, unpack_ranking
 from crfx.estimators.treecrf import TreeCRF
 from crfx.features import Columns, HashedVocabulary, Vocabulary
+from crfx.inference.native import thread_count
 from crfx.io.model_file import Contents, read, write
 from crfx.objectives import options, task_loss
 from crfx.trainers.induction import FeatureInduction
@@ -117,7 +118,10 @@ def _unpack(contents: Contents) -> Any:
             arguments[name] = read_plain(arguments[name])
     if isinstance(arguments.get("window"), list):  # JSON has no tuples
         arguments["window"] = tuple(arguments["window"])
+    if arguments.get("base_learner") is not None:
+        raise ValueError("it has a base_learner, which no file can hold")
     estimator = CLASSES[values["class"]](**arguments)
+    thread_count(estimator.n_jobs)  # which raises where that is no number of threads
     if not isinstance(estimator, RankingCRF):
         n_labels = file_values.whole(values["model"], "n_labels", 1)
         estimator.classes_ = file_values.classes(values["labels"], n_labels)
@@ -196,14 +200,14 @@ def _plain_categories(columns: Columns) -> dict[str, list[Any]]:
 
 def _columns(values: dict[str, Any]) -> Columns:
     names = None if values["feature_names"] is None else file_values.texts(values["feature_names"])
-    categories = {
-        name: file_values.plain_entries(known)
-        for name, known in values.get("categories", {}).items()
-    }
+    categories = file_values.categories(values)
     n_features = file_values.whole(values, "n_features", 1, MOST_FEATURES)
-    if values.get("hashed", False):
+    from_words = file_values.truth(values, "from_words", False)
+    if file_values.truth(values, "hashed", False):
+        if names is not None or not from_words:
+            raise ValueError("its features are hashed, but have names")
         return Columns.of_words(HashedVocabulary(n_features))
-    if values.get("from_words", False):
+    if from_words:
         vocabulary = Vocabulary(names or [])
         if not len(names or []) == len(vocabulary) == n_features:
             raise ValueError("its features have names that do not fit")

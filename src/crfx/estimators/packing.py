@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from crfx.estimators.assembly import MOST_ENTRIES
-from crfx.estimators.file_values import number, whole
+from crfx.estimators.file_values import number, texts, truth, whole
 from crfx.features.conjunctions import Conjunctions
 from crfx.io.model_file import Contents
 from crfx.model import Model
@@ -24,6 +24,8 @@ from crfx.potentials.xgboost_learner import XGBoostLearner
 
 MOST_ORDER, MOST_TYPES, MOST_NEIGHBOURS, MOST_BELOW = 100, 100_000, 100_000, 100
 """What a file may say; beyond them it is broken."""
+_EDGE_TABLES = {"table": "edge", "linear": "weights"}
+"""Of edges that are no functions."""
 
 
 def pack_model(model: Model, prefix: str, contents: Contents) -> dict[str, Any]:
@@ -126,8 +128,8 @@ def unpack_model(
         "start": (n_labels,),
         "end": (n_labels,),
     }
-    model.edge = _tables(packed["tables"].get("edge"), f"{prefix}edge", contents, shapes, n_rounds)
-    model.ends = _tables(packed["tables"].get("ends"), f"{prefix}ends", contents, shapes, n_rounds)
+    model.edge = _tables(packed, "edge", prefix, contents, shapes, n_rounds)
+    model.ends = _tables(packed, "ends", prefix, contents, shapes, n_rounds)
     no_table = family in (None, "context") or model.edge_functions is not None
     if (family == "context") != (kind == "context"):
         raise ValueError(f"edges {family!r} do not go with {kind}")
@@ -144,7 +146,7 @@ def unpack_model(
 def _is_forest(packed: dict[str, Any]) -> bool:
     """Files of the first days do not say; a forest has start scores, and none at the end."""
     ends = packed["tables"].get("ends")
-    return bool(packed.get("is_forest", ends is not None and "end" not in ends["names"]))
+    return truth(packed, "is_forest", ends is not None and "end" not in ends["names"])
 
 
 def _trees(
@@ -165,7 +167,7 @@ def _context(
     n_labels, order = packed["n_labels"], packed["order"]
     if not all(type(side) is int and 0 <= side <= MOST_NEIGHBOURS for side in (left, right)):
         raise ValueError(f"it has a window of {left} and {right} neighbours")
-    shape = ContextShape(n_labels, order, (left, right), bool(packed["context"]["is_sparse"]))
+    shape = ContextShape(n_labels, order, (left, right), truth(packed["context"], "is_sparse"))
     trees = TreeArrays(*(contents.arrays[f"{name}.{part}"] for part in NAMES))
     trees.check(shape.n_columns(n_features), n_labels, order)
     if trees.n_trees != packed["n_rounds"] * n_labels:
@@ -222,8 +224,10 @@ def _linear(contents: Contents, name: str, n_outputs: int, n_columns: int) -> Li
         raise ValueError(f"the weights {name} are for scores that there are not")
     if not np.isfinite(weights).all():
         raise ValueError(f"the weights {name} are not all finite")
-    if has_all:
+    if has_all and np.array_equal(np.diff(starts), np.full(n_features, n_outputs)):
         return LinearFunction(WeightPattern.all(n_features, n_outputs), weights, conjunctions)
+    if weights.shape != outputs.shape:
+        raise ValueError(f"the weights {name} are for all scores, but begin in wrong places")
     matrix = sparse.csr_matrix((weights, outputs, starts), shape=(n_features, n_outputs))
     if not matrix.has_canonical_format:
         raise ValueError(f"the weights {name} are not in order")
@@ -261,25 +265,31 @@ def _named_functions(model: Model) -> list[tuple[str, Function | ContextTrees]]:
 
 
 def _tables(
-    packed: Any,
+    model: dict[str, Any],
+    part: str,
     prefix: str,
     contents: Contents,
     shapes: dict[str, tuple[int, ...]],
     n_rounds: int,
 ) -> Tables | None:
+    packed = model["tables"].get(part)
     if packed is None:
         return None
-    arrays = {name: contents.arrays[f"{prefix}.{name}"] for name in packed["names"]}
+    names, by_round = texts(packed["names"]), truth(packed, "by_round")
+    arrays = {name: contents.arrays[f"{prefix}{part}.{name}"] for name in names}
+    if not arrays:
+        raise ValueError("it has tables without names")
+    ends = [["start", "end"], ["start"], ["end"]]
+    if names not in (ends if part == "ends" else [[_EDGE_TABLES[model["edges"]]]]):
+        raise ValueError(f"it has the tables {', '.join(names)}, which do not belong together")
     for name, array in arrays.items():
-        shape = array.shape[1:] if packed["by_round"] else array.shape
+        shape = array.shape[1:] if by_round else array.shape
         if shape != shapes[name] or array.dtype != np.float32:
             raise ValueError(f"the table {name} has shape {shape}, not {shapes[name]}")
         if not np.isfinite(array).all():
             raise ValueError(f"the table {name} is not all finite")
-    if not arrays:
-        raise ValueError("it has tables without names")
     l2 = float(number(packed["l2"], "its l2"))
-    if packed["by_round"]:
+    if by_round:
         if any(len(array) != n_rounds + 1 for array in arrays.values()):
             raise ValueError(f"its tables are not those of {n_rounds} rounds")
         return Tables.from_rounds(arrays, l2)

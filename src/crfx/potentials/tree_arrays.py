@@ -81,6 +81,8 @@ class TreeArrays:
             raise ValueError("its trees ask for features or labels that there are not")
         if not np.isfinite(self.values).all():
             raise ValueError("the leaves of its trees are not all finite")
+        if not (np.isfinite(self.gains).all() and np.isfinite(self.weights).all()):
+            raise ValueError("the gains or weights of its trees are not all finite")
         self._check_sets(inner)
 
     def _check_sets(self, inner: npt.NDArray[np.bool_]) -> None:

@@ -17,7 +17,8 @@ from crfx.potentials import ubjson
 IntArray = npt.NDArray[np.int64]
 
 _INTEGERS = ("left_children", "right_children", "parents", "split_indices", "split_type")
-_PER_NODE = (*_INTEGERS, "base_weights", "default_left", "split_conditions")
+_FLOATS = ("base_weights", "loss_changes", "split_conditions", "sum_hessian")
+_PER_NODE = (*_INTEGERS, *_FLOATS, "default_left")
 _ONE_OUTPUT = "reg:squarederror"
 _NO_NODE = -1
 _ROOT_PARENT = 2**31 - 1
@@ -110,6 +111,10 @@ def _check_learner(learner: dict[str, Any], n_features: int, n_outputs: int) -> 
     base = [float(number) for number in param["base_score"].strip("[]").split(",")]
     if any(base) or len(base) not in (1, n_outputs):
         raise ValueError(f"base_score is {param['base_score']}, not 0")
+    for name in ("feature_names", "feature_types"):
+        told = learner.get(name, [])
+        if len(told) not in (0, n_features) or not all(isinstance(own, str) for own in told):
+            raise ValueError(f"its {name} are not those of {n_features} features")
     objective, booster = learner["objective"]["name"], learner["gradient_booster"]["name"]
     if booster != "gbtree" or objective != ("multi:softprob" if n_outputs > 1 else _ONE_OUTPUT):
         raise ValueError(f"it is a {booster} for {objective}, which crfx does not grow")
@@ -146,6 +151,22 @@ def _check_tree(number: int, tree: dict[str, Any], n_features: int) -> None:
     if len(used) and (used.min() < 0 or used.max() >= n_features):
         raise ValueError(f"tree {number}: a split uses a feature that does not exist")
     _check_categories(number, tree, categorical)
+    _check_floats(number, tree, inner, categorical)
+
+
+def _check_floats(
+    number: int, tree: dict[str, Any], inner: npt.NDArray[np.bool_], categorical: IntArray
+) -> None:
+    weights, gains, conditions, covers = (np.asarray(tree[name]) for name in _FLOATS)
+    if any(part.dtype.kind != "f" for part in (weights, gains, conditions, covers)):
+        raise ValueError(f"tree {number}: it has whole numbers where others belong")
+    if not np.isfinite(conditions[~inner]).all() or not np.isfinite(weights).all():
+        raise ValueError(f"tree {number}: its leaves are not all finite")
+    # Where a node asks for a category its threshold says nothing, and is no number.
+    if np.isnan(conditions[inner & (categorical == 0)]).any():
+        raise ValueError(f"tree {number}: a node has no threshold")
+    if np.isnan(gains).any() or not np.isfinite(covers).all():
+        raise ValueError(f"tree {number}: its gains or covers are no numbers")
 
 
 def _check_categories(number: int, tree: dict[str, Any], categorical: IntArray) -> None:

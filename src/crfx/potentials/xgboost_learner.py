@@ -172,7 +172,8 @@ class TreeEnsemble:
 
         self.raw, self.n_outputs = raw, n_outputs
         self._booster = xgboost.Booster({"nthread": n_jobs})
-        self._booster.load_model(bytearray(raw))
+        with plain_errors():
+            self._booster.load_model(bytearray(raw))
 
     def scores(self, matrix: xgboost.DMatrix, n_rounds: int | None = None) -> Array32:
         """(rows, outputs): the sum of the trees of the first ``n_rounds`` rounds."""

@@ -1,0 +1,264 @@
+"""Files of every kind of estimator, damaged in every part: refused, or the same as before.
+
+Checksums are right, as one who means harm would write them.
+"""
+
+import copy
+import io
+import json
+import runpy
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crfx import load
+
+SAVED = Path(__file__).parents[1] / "saved_models"
+KINDS = runpy.run_path(str(SAVED / "kinds.py"))["KINDS"]
+ODD = (None, "x", -1, 0, 1, 10**30, 1e300, 0.5, True, [], {}, [1], {"a": 1}, "linear", 2**40)
+CHANGES = 40
+"""Of the manifest of each kind, drawn from all of them."""
+FLIPS = 60
+REFUSED = r"bad\.crfx is not a model file of crfx: [^\n]+$"
+MOST_SECONDS = 5.0
+"""To refuse a file of some kilobytes, on a busy machine."""
+
+
+@pytest.fixture(params=KINDS)
+def name(request):
+    return request.param
+
+
+def members(name):
+    with zipfile.ZipFile(SAVED / f"{name}-1.crfx") as archive:
+        return {member: archive.read(member) for member in archive.namelist()}
+
+
+def write(path, parts):
+    with zipfile.ZipFile(path, "w") as archive:
+        for member, raw in parts.items():
+            archive.writestr(member, raw)
+
+
+def answer(name, crf):
+    X, _, more = KINDS[name].data(1)
+    return crf.predict(X) if KINDS[name].ranks else crf.predict_marginals(X, **more)
+
+
+def places(value, path=()):
+    """Where a manifest says something: the first two entries of lists stand for all."""
+    if path:
+        yield path
+    if isinstance(value, dict | list):
+        keys = value if isinstance(value, dict) else range(min(len(value), 2))
+        for key in keys:
+            yield from places(value[key], (*path, key))
+
+
+def changed(values, path, odd):
+    values = copy.deepcopy(values)
+    at = values
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = odd
+    return values
+
+
+def test_manifests(name, tmp_path):
+    """An odd value anywhere: refused in one line, or the model answers, or says why it cannot."""
+    parts, random, bad = members(name), np.random.default_rng(0), tmp_path / "bad.crfx"
+    values = json.loads(parts["model.json"])
+    known = list(places(values))
+    outcomes = set()
+    for _ in range(CHANGES):
+        path, odd = known[random.integers(len(known))], ODD[random.integers(len(ODD))]
+        write(bad, parts | {"model.json": json.dumps(changed(values, path, odd))})
+        start = time.perf_counter()
+        try:
+            answer(name, load(bad))
+            outcomes.add("answered")
+        except ValueError as error:
+            outcomes.add("refused")
+            told = str(error)
+            assert "\n" not in told, (path, odd)
+        assert time.perf_counter() - start < MOST_SECONDS, (path, odd)
+    assert outcomes == {"answered", "refused"}
+
+
+def first(value):
+    def change(array):
+        array = array.copy()
+        array.reshape(-1)[:1] = value
+        return array
+
+    return change
+
+
+SHAPES = {
+    "an axis more": lambda a: a[None],
+    "empty": lambda a: a[:0] if len(a) else np.zeros(1, a.dtype),
+    "no axis": lambda a: np.zeros((), a.dtype),
+    "float16": lambda a: a.astype(np.float16),
+    "complex": lambda a: a.astype(complex),
+    "text": lambda a: a.astype(str),
+    "big-endian int8": lambda a: np.zeros(a.shape, "i1"),
+}
+NUMBERS = {"nan": first(np.nan), "inf": first(np.inf), "-inf": first(-np.inf)}
+UNREAD = ("node.thresholds", "last_values")
+"""Thresholds of leaves are not looked at; of the last values of L-BFGS there may be any number."""
+
+
+def test_arrays(name, tmp_path):
+    """Of another shape, of another kind, or not finite: refused."""
+    parts, bad = members(name), tmp_path / "bad.crfx"
+    for member in [member for member in parts if member.endswith(".npy")]:
+        array = np.load(io.BytesIO(parts[member]))
+        damage = SHAPES | (NUMBERS if array.dtype.kind == "f" else {})
+        for what, change in damage.items():
+            if array.size == 0 and what != "an axis more":
+                continue
+            if any(own in member for own in UNREAD) and what in (*NUMBERS, "empty"):
+                continue
+            if member.endswith("outputs.npy") and what == "empty":
+                continue  # where there are all pairs, they need not be listed
+            buffer = io.BytesIO()
+            with np.errstate(over="ignore", invalid="ignore"):
+                np.save(buffer, change(array))
+            write(bad, parts | {member: buffer.getvalue()})
+            print(member, what)  # shown where it fails
+            with pytest.raises(ValueError, match=REFUSED):
+                load(bad)
+
+
+def test_trees(name, tmp_path):
+    """Bytes of XGBoost's trees changed: whatever is loaded can be asked without harm."""
+    parts, random, bad = members(name), np.random.default_rng(0), tmp_path / "bad.crfx"
+    blobs = [member for member in parts if member.endswith(".ubj")]
+    for _ in range(FLIPS if blobs else 0):
+        member = blobs[random.integers(len(blobs))]
+        raw = bytearray(parts[member])
+        for _ in range(random.integers(1, 4)):
+            raw[random.integers(len(raw))] = random.choice([0, 1, 127, 128, 255, ord("L")])
+        write(bad, parts | {member: bytes(raw)})
+        try:
+            answer(name, load(bad))
+        except ValueError as error:
+            assert "\n" not in str(error)  # noqa: PT017
+
+
+def test_bytes(name, tmp_path):
+    """Bytes of the file itself changed."""
+    whole, random = (SAVED / f"{name}-1.crfx").read_bytes(), np.random.default_rng(0)
+    bad = tmp_path / "bad.crfx"
+    for _ in range(FLIPS):
+        raw = bytearray(whole)
+        for _ in range(random.integers(1, 4)):
+            raw[random.integers(len(raw))] = random.integers(256)
+        bad.write_bytes(raw)
+        try:
+            answer(name, load(bad))
+        except ValueError as error:
+            assert "\n" not in str(error)  # noqa: PT017
+
+
+@pytest.mark.parametrize("name", ["linear-independent", "ranking-linear"])
+def test_cut_off_anywhere(name, tmp_path):
+    """The smallest files; `tests/io/test_model_file.py` has the zip itself."""
+    whole, bad = (SAVED / f"{name}-1.crfx").read_bytes(), tmp_path / "bad.crfx"
+    for length in range(len(whole)):
+        bad.write_bytes(whole[:length])
+        with pytest.raises(ValueError, match=REFUSED):
+            load(bad)
+
+
+@pytest.mark.parametrize("depth", [101, 900])
+@pytest.mark.parametrize("name", ["gbcrf-on-linear", "ranking-trees-on-linear"])
+def test_models_below_models(name, tmp_path, depth):
+    """A base of a base of a base: a file of some kilobytes must not exhaust the stack."""
+    parts, bad = members(name), tmp_path / "bad.crfx"
+    values = json.loads(parts["model.json"])
+    own = {key: entry for key, entry in values["model"].items() if key != "base"}
+    if "functions" in own:
+        own |= {"functions": "trees", "n_rounds": 0, "edges": None, "tables": {}}
+    inner = None
+    for _ in range(depth):
+        inner = own if inner is None else own | {"base": inner}
+    values["model"]["base"] = inner
+    write(bad, parts | {"model.json": json.dumps(values)})
+    with pytest.raises(ValueError, match=REFUSED):
+        load(bad)
+
+
+def labelled(tmp_path, labels):
+    parts = members("linear-independent")
+    values = json.loads(parts["model.json"])
+    write(
+        tmp_path / "bad.crfx",
+        parts | {"model.json": json.dumps(values | {"labels": labels})},
+    )
+    return tmp_path / "bad.crfx"
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ([1, "1", "x"], "mix text and numbers"),
+        (["1", "1", "x"], "there twice"),
+        ([1, 1.0, 2], "there twice"),
+        ([0, False, 2], "there twice"),
+        (["b", "a", "c"], "not in order"),
+        (["a", "b"], "not as many as its scores"),
+        (["a", "b", None], "no text and no numbers"),
+        (["a", "b", ["c"]], "no text and no numbers"),
+        ("abc", "where a list belongs"),
+        ({"a": 1}, "where a list belongs"),
+    ],
+)
+def test_labels_that_no_training_finds(tmp_path, labels, message):
+    with pytest.raises(ValueError, match=message):
+        load(labelled(tmp_path, labels))
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["a", "b", "c"],
+        ["", " ", "\n"],
+        ["a", "a\0", "a\0\0"],
+        ["ä", "日本", "\U0001f600"],
+        ["\ud800", "\ud801", "\udfff"],
+        [1, 2, 3],
+        [-(2**63), -1, 2**63],
+        [2**70, 2**80, 2**90],
+        [0.1, 0.5, 2.0],
+        [-1, 0.5, 2],
+        [False, 0.5, True],
+        [False, True, 2],
+    ],
+    ids=repr,
+)
+def test_labels_come_back_as_they_were(tmp_path, labels):
+    """Through fit, file and prediction: the same values of the same types."""
+    from crfx import LinearCRF
+
+    X = [np.eye(3, dtype=np.float32)]
+    crf = LinearCRF(l2=0.01).fit(X, [sorted(labels)])
+    crf.save(tmp_path / "model.crfx")
+    found = load(tmp_path / "model.crfx")
+    for own in (crf, found):
+        predicted = own.predict(X)[0].tolist()
+        assert predicted == sorted(labels)
+        assert [type(label) for label in predicted] == [type(label) for label in sorted(labels)]
+
+
+@pytest.mark.parametrize("labels", [[1.0, np.inf], [(1, 2), (3, 4)], [b"a", b"b"]], ids=repr)
+def test_labels_that_no_file_can_hold(tmp_path, labels):
+    from crfx import LinearCRF
+
+    crf = LinearCRF(max_iter=1).fit([np.eye(2, dtype=np.float32)], [labels])
+    with pytest.raises(ValueError, match="a model can be saved if its labels are"):
+        crf.save(tmp_path / "model.crfx")
+    assert not (tmp_path / "model.crfx").exists()
