@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -20,6 +21,7 @@ from crfx.estimators.linear_assembly import (
     linear_functions,
     new_linear_model,
 )
+from crfx.estimators.linear_json import write_json
 from crfx.estimators.mini_batches import MiniBatches
 from crfx.estimators.model_parameters import base_scores, get_weights, set_weights
 from crfx.estimators.parameters import check_linear_parameters
@@ -229,6 +231,14 @@ class LinearCRF(ParametricEstimator):
         self._check_fitted()
         found = linear_functions(self.model_)[0].conjunctions
         return [] if found is None else readable(found.sets(), self.columns_.known_names())
+
+    def to_json(self, path: str | os.PathLike[str]) -> None:
+        """Write the model as JSON for other languages, whole or not at all.
+
+        ``load`` does not read it, and it says nothing of training: use ``save`` for that.  The
+        format is told in docs/model-file.md, with a reader of forty lines.
+        """
+        write_json(self, path)
 
     def _check_parameters(self) -> None:
         check_linear_parameters(self)

@@ -1,0 +1,141 @@
+"""Linear models as JSON: a plain reader of every field scores as the model does."""
+
+import json
+import re
+import runpy
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from crfx import LinearCRF
+
+ROOT = Path(__file__).parents[2]
+KINDS = runpy.run_path(str(ROOT / "tests" / "saved_models" / "kinds.py"))["KINDS"]
+LINEAR = [
+    name for name, kind in KINDS.items() if isinstance(kind.make(), LinearCRF) and kind.base is None
+]
+CLOSE = {"rtol": 1e-4, "atol": 1e-4}
+"""The model's scores are float32."""
+
+
+def fnv(name, size):
+    state = 0xCBF29CE484222325
+    for byte in name.encode():
+        state = (state ^ byte) * 0x100000001B3 % 2**64
+    return (state ^ state >> 29) % size
+
+
+def numbers_of(model, position):
+    """Values by number of feature; of conjunctions too."""
+    found = {}
+    names = None if model["feature_names"] is None else model["feature_names"]
+    if isinstance(position, np.ndarray):
+        found = {k: float(v) for k, v in enumerate(position) if not np.isnan(v)}
+    else:
+        pairs = position.items() if isinstance(position, dict) else ((text, 1) for text in position)
+        for key, value in pairs:
+            name = f"{key}:{value}" if isinstance(value, str) else key
+            value = 1.0 if isinstance(value, str) else float(value)
+            if model["hashed"]:
+                number = fnv(name, model["n_features"])
+            elif name not in names:
+                continue
+            else:
+                number = names.index(name)
+            found[number] = found.get(number, 0.0) + value
+    for k, columns in enumerate(model["conjunctions"]):
+        values = [found.get(column, 0.0) for column in columns]
+        found[model["n_features"] + k] = float(np.prod(values))
+    return found
+
+
+def score(model, rows, labels, parents=None, types=None):
+    """Of one labelling, straight from the page's words."""
+    order, total = model["order"], 0.0
+    values = [numbers_of(model, row) for row in rows]
+    for t, label in enumerate(labels):
+        total += sum(
+            values[t].get(f, 0.0) * w for f, own, w in model["node_weights"] if own == label
+        )
+        before = range(t - order, t) if parents is None else [parents[t]]
+        is_first = t == 0 if parents is None else parents[t] < 0
+        if is_first and model["start"]:
+            total += model["start"][label]
+        if before[0] < 0:
+            continue
+        edge = [*(labels[s] for s in before), label]
+        if model["transitions"]:
+            table = model["transitions"]
+            for index in [*([] if model["n_types"] is None else [types[t]]), *edge]:
+                table = table[index]
+            total += table
+        if model["edge_weights"]:
+            own = values[t] | {model["n_features"]: 1.0}
+            for feature, *entry, weight in model["edge_weights"][0 if types is None else types[t]]:
+                total += own.get(feature, 0.0) * weight if entry == edge else 0.0
+    return total + (model["end"][labels[-1]] if model["end"] and parents is None else 0.0)
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_scores_from_the_json_alone(tmp_path, name):
+    """Differences between labellings are those of the model's log-likelihoods."""
+    kind = KINDS[name]
+    crf = kind.fitted()
+    crf.to_json(tmp_path / "model.json")
+    model = json.loads((tmp_path / "model.json").read_text(encoding="utf-8"))
+    assert model["labels"] == crf.classes_.tolist()
+    X, _, more = kind.data(1)
+    listed = list(X)
+    picked = [k for k, rows in enumerate(listed) if 2 <= len(rows) <= 4][:2]
+    for k in picked:
+        own = {key: [value[k]] for key, value in more.items()}
+        parents, types = (own.get(key, [None])[0] for key in ("parents", "edge_types"))
+        labellings = list(product(range(len(model["labels"])), repeat=len(listed[k])))[::2]
+        expected, found = [], []
+        for labels in labellings:
+            y = [[model["labels"][label] for label in labels]]
+            instances = type(X)(X.template, [X.instances[k]]) if hasattr(X, "template") else [X[k]]
+            expected.append(crf.log_likelihood(instances, y, **own)[0])
+            found.append(score(model, listed[k], labels, parents, types))
+        np.testing.assert_allclose(
+            np.array(found) - found[0], np.array(expected) - expected[0], **CLOSE
+        )
+
+
+def test_the_reader_of_the_page(tmp_path, monkeypatch, capsys):
+    """On data of its own, words that the model has not seen among them."""
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "model-file.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)
+    namespace = {}
+    for block in blocks:
+        exec(compile(block, "model-file.md", "exec"), namespace)
+    assert max(len(block.splitlines()) for block in blocks) <= 55
+    kind = KINDS["linear-words"]
+    for arguments in ({}, {"start_end": False}):
+        crf = kind.fitted(max_iter=30, **arguments)
+        crf.to_json("words.json")
+        X, _, _ = kind.data(3)
+        model = namespace["read"]("words.json")
+        found = [namespace["viterbi"](*model, rows) for rows in X]
+        assert found == [labels.tolist() for labels in crf.predict(X)]
+        assert len({label for own in found for label in own}) == 3
+
+
+def test_a_wrong_weight_is_seen(tmp_path):
+    """The companion: the JSON of another model decodes otherwise."""
+    kind = KINDS["linear-words"]
+    kind.fitted(max_iter=0).to_json(tmp_path / "model.json")
+    model = json.loads((tmp_path / "model.json").read_text(encoding="utf-8"))
+    assert model["node_weights"] == []
+    assert not np.any(model["transitions"])
+
+
+def test_what_has_no_json(tmp_path):
+    with pytest.raises(ValueError, match="stands on another"):
+        KINDS["linear-on-gbcrf"].fitted().to_json(tmp_path / "model.json")
+    with pytest.raises(ValueError, match="not fitted"):
+        LinearCRF().to_json(tmp_path / "model.json")
+    assert not list(tmp_path.iterdir())
