@@ -21,6 +21,9 @@ _NUMBERS = {
     b"d": ">f4",
     b"D": ">f8",
 }
+_DTYPES = {marker: np.dtype(kind) for marker, kind in _NUMBERS.items()}
+_NATIVE = {marker: dtype.newbyteorder("=") for marker, dtype in _DTYPES.items()}
+_ONE = {marker: struct.Struct(f">{kind}") for marker, kind in zip(_NUMBERS, "Bbhiqfd", strict=True)}
 _MARKERS = {np.dtype(kind).newbyteorder("="): marker for marker, kind in _NUMBERS.items()}
 _MAX_DEPTH = 32
 
@@ -73,8 +76,8 @@ class _Reader:
         raise ValueError(f"unknown marker {marker!r} at byte {self.at - 1}")
 
     def number(self, marker: bytes) -> int | float:
-        dtype = np.dtype(_NUMBERS[marker])
-        found: int | float = np.frombuffer(self.take(dtype.itemsize), dtype)[0].item()
+        form = _ONE[marker]
+        found: int | float = form.unpack(self.take(form.size))[0]
         return found
 
     def length(self) -> int:
@@ -102,10 +105,8 @@ class _Reader:
             marker = self.take(1)
             if marker not in _NUMBERS or self.take(1) != b"#":
                 raise ValueError(f"an array of unknown type ends at byte {self.at}")
-            dtype, count = np.dtype(_NUMBERS[marker]), self.length()
-            return np.frombuffer(self.take(count * dtype.itemsize), dtype).astype(
-                dtype.newbyteorder("=")
-            )
+            dtype, count = _DTYPES[marker], self.length()
+            return np.frombuffer(self.take(count * dtype.itemsize), dtype).astype(_NATIVE[marker])
         if self.peek() == b"#":
             self.take(1)
             return [self.value(depth + 1) for _ in range(self._bounded(self.length()))]
