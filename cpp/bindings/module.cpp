@@ -310,6 +310,7 @@ void bind(nb::module_& m, const char* problem_name) {
 
 }  // namespace
 
+void bind_boosted_trees(nb::module_& m);  // boosted_trees.cpp
 void bind_context_trees(nb::module_& m);  // context_trees.cpp
 void bind_features(nb::module_& m);       // features.cpp
 void bind_hidden(nb::module_& m);         // hidden.cpp
@@ -322,6 +323,7 @@ NB_MODULE(_native, m) {
   bind<float>(m, "Problem32");
   bind<double>(m, "Problem64");
   bind_context_trees(m);
+  bind_boosted_trees(m);
   bind_features(m);
   bind_hidden(m);
   bind_permutations(m);

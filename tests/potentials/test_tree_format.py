@@ -403,16 +403,22 @@ def test_a_doubled_key():
 
 LOADER = """
 import pathlib, pickle, sys
+import numpy as np
+from crfx.potentials.tree_scorer import TreeScorer
 from crfx.potentials.xgboost_learner import TreeEnsemble, XGBoostLearner
 
 folder = pathlib.Path(sys.argv[1])
-matrix = XGBoostLearner().matrix(pickle.loads((folder / "X.pickle").read_bytes()))
+X = pickle.loads((folder / "X.pickle").read_bytes())
+matrix = XGBoostLearner().matrix(X)
 for path in sorted(folder.glob("*.ubj")):
     print(path.name, flush=True)
     try:
         ensemble = TreeEnsemble(path.read_bytes(), 3)
-        ensemble.scores(matrix)
+        scores = ensemble.scores(matrix)
         ensemble.contributions(matrix)
+        ours = TreeScorer(path.read_bytes(), 3).scores(X, 1)
+        if isinstance(X, np.ndarray):  # XGBoost would number categories anew, by broken names
+            np.testing.assert_array_equal(ours, scores)
     except ValueError:  # XGBoost refuses in its turn
         continue
 print("done", flush=True)

@@ -26,14 +26,15 @@ inline int available_threads() {
 #endif
 }
 
-// Numbers too small to matter become zero while this lives: on some processors they cost a hundred
-// cycles each. Undone on leaving, since the setting belongs to the calling thread.
-class FlushDenormals {
+// Whether numbers too small to matter become zero while this lives: on some processors they cost a
+// hundred cycles each. Undone on leaving, since the setting belongs to the calling thread.
+template <bool flush>
+class Denormals {
  public:
-  FlushDenormals() : saved_(control()) { set_control(saved_ | kFlush); }
-  ~FlushDenormals() { set_control(saved_); }
-  FlushDenormals(const FlushDenormals&) = delete;
-  FlushDenormals& operator=(const FlushDenormals&) = delete;
+  Denormals() : saved_(control()) { set_control(flush ? saved_ | kFlush : saved_ & ~kFlush); }
+  ~Denormals() { set_control(saved_); }
+  Denormals(const Denormals&) = delete;
+  Denormals& operator=(const Denormals&) = delete;
 
  private:
 #if defined(__SSE2__)
@@ -55,6 +56,8 @@ class FlushDenormals {
 #endif
   uint64_t saved_;
 };
+using FlushDenormals = Denormals<true>;
+using KeepDenormals = Denormals<false>;
 
 // Whether this process was forked from one that had started threads. They do not exist here, and
 // OpenMP would wait for them for ever; see parallel.cpp.

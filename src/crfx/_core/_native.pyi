@@ -141,6 +141,17 @@ def grow_context_trees(bins: Bins, *, n_labels: int, order: int, has_context: ND
     Grows a tree per label; returns the arrays that ContextTrees takes, gains and weights.
     """
 
+class BoostedTrees:
+    """Trees of features alone, ready to be walked."""
+
+    def __init__(self, *, starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], outputs: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)], left: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)], right: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)], features: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)], missing_left: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', writable=False)], sets: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)], set_starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], categories: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)], n_features: int, n_outputs: int) -> None: ...
+
+    @property
+    def n_trees(self) -> int: ...
+
+    def score(self, rows: FeatureRows, n_trees: int, scores: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C')], n_threads: int) -> None:
+        """Writes the sum of the first trees to scores (rows x outputs), flat."""
+
 class FeatureNames:
     """Numbers the names of features; by their hash, where n_hashed is not 0."""
 

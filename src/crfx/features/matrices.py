@@ -54,6 +54,17 @@ def is_categorical(column: Any) -> bool:
     return hasattr(column, "cat") and hasattr(column.cat, "categories")
 
 
+def single_entries(X: Any) -> Any:
+    """CSR with every entry once, added up in float32 where it is there twice."""
+    if X.has_canonical_format:
+        return X
+    # Not X.astype: it adds doubles up first, and they may be of int8.
+    arrays = (X.data.astype(np.float32), X.indices.copy(), X.indptr.copy())
+    single = sparse.csr_matrix(arrays, shape=X.shape)
+    single.sum_duplicates()
+    return single
+
+
 def first_infinite(X: Any) -> tuple[int, int] | None:
     """(row, column) of the first number that is infinite, or too large for float32; or None.
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx import _core
-from crfx.features.matrices import is_categorical, is_frame
+from crfx.features.matrices import is_categorical, is_frame, single_entries
 
 IntArray = npt.NDArray[np.integer[Any]]
 
@@ -36,17 +36,7 @@ def tree_rows(X: Any, lengths: IntArray, left: int = 0, right: int = 0) -> _core
     O(rows * features) in time and, where rows overlap or a data frame is read, in memory.
     """
     if sparse.issparse(X):
-        wide = _sparse_window(X, lengths, left, right) if left or right else X
-        matrix = sparse.csr_matrix(wide, dtype=np.float32)
-        if not matrix.has_canonical_format:
-            matrix = matrix.copy()  # it may share its arrays with what the user passed
-            matrix.sum_duplicates()
-        return _core.FeatureRows(
-            matrix.indptr.astype(np.int64),
-            matrix.indices.astype(np.int32, copy=False),
-            matrix.data,
-            matrix.shape[1],
-        )
+        return _sparse_rows(_sparse_window(X, lengths, left, right) if left or right else X)
     numbers, outside = as_numbers(X)
     n_base, gap = numbers.shape[1], max(left, right)
     n_rows, n_instances = len(numbers), len(lengths)
@@ -58,6 +48,26 @@ def tree_rows(X: Any, lengths: IntArray, left: int = 0, right: int = 0) -> _core
         numbers = padded
     n_features = (left + 1 + right) * n_base
     return _core.FeatureRows(numbers.reshape(-1), (places - left) * n_base, n_features, n_base)
+
+
+def plain_rows(X: Any) -> _core.FeatureRows:
+    """The rows of X as they stand, without neighbours.  Copies what is not float32 already."""
+    if sparse.issparse(X):
+        return _sparse_rows(X)
+    numbers = as_numbers(X)[0]
+    n_rows, n_columns = numbers.shape
+    first = np.arange(0, n_rows * n_columns, n_columns) if n_columns else np.zeros(n_rows, np.int64)
+    return _core.FeatureRows(numbers.reshape(-1), first, n_columns, n_columns)
+
+
+def _sparse_rows(X: Any) -> _core.FeatureRows:
+    matrix = single_entries(X)
+    return _core.FeatureRows(
+        matrix.indptr.astype(np.int64),
+        matrix.indices.astype(np.int32, copy=False),
+        matrix.data.astype(np.float32, copy=False),
+        matrix.shape[1],
+    )
 
 
 def as_numbers(X: Any) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -10,23 +11,28 @@ import numpy.typing as npt
 
 from crfx.potentials import tree_format
 from crfx.potentials.additive import Addition
+from crfx.potentials.tree_scorer import TreeScorer
 from crfx.potentials.xgboost_learner import GrownTrees, TreeEnsemble, XGBoostLearner
 
 Array32 = npt.NDArray[np.float32]
+
+_JOINING = Lock()
+"""Held while rounds are joined or laid out: the first of many threads that predict does so."""
 
 
 class BoostedTrees:
     """A sum of rounds, each with one tree per output.
 
     ``bind`` gives it the rows to learn from, and others to follow; ``propose`` grows a round,
-    ``accept`` keeps it with the step that was taken in the end.
+    ``accept`` keeps it with the step that was taken in the end.  XGBoost grows trees and explains
+    them; scores come from our own core.  Many threads may ask for scores at the same time.
     """
 
     def __init__(self, learner: XGBoostLearner, n_outputs: int, raw: bytes | None = None) -> None:
         self.learner, self.n_outputs = learner, n_outputs
         self._rounds: list[bytes] = [] if raw is None else [raw]
         self._steps: list[float] = [] if raw is None else [1.0]
-        self._ensemble: TreeEnsemble | None = None
+        self._forget()
         self._matrix: Any = None
         self._followed: list[Any] = []
 
@@ -51,11 +57,23 @@ class BoostedTrees:
     def _accept(self, grown: GrownTrees, step: float) -> None:
         self._rounds.append(grown.raw())
         self._steps.append(step)
-        self._ensemble = None
+        self._forget()
+
+    def _forget(self) -> None:
+        """What was made of the rounds that there were."""
+        self._scorer: TreeScorer | None = None
+        self._ensemble: TreeEnsemble | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_scorer": None}  # it is of the core, and quickly made anew
 
     @property
     def raw(self) -> bytes | None:
         """The joined model in XGBoost's format; None before the first round."""
+        with _JOINING:
+            return self._joined()
+
+    def _joined(self) -> bytes | None:
         if len(self._rounds) > 1 or self._steps not in ([], [1.0]):
             self._rounds, self._steps = [tree_format.join(self._rounds, self._steps)], [1.0]
         return self._rounds[0] if self._rounds else None
@@ -72,13 +90,22 @@ class BoostedTrees:
         raw = self.raw
         self._rounds = [] if raw is None or not n_rounds else [_first(raw, n_rounds)]
         self._steps = [1.0] * len(self._rounds)
-        self._ensemble = None
+        self._forget()
 
     def ensemble(self) -> TreeEnsemble | None:
-        """Ready to predict; None before the first round."""
-        if self._ensemble is None and self.raw is not None:
-            self._ensemble = TreeEnsemble(self.raw, self.n_outputs, self.learner.n_jobs)
-        return self._ensemble
+        """Ready to be explained; None before the first round."""
+        with _JOINING:
+            if self._ensemble is None and (raw := self._joined()) is not None:
+                self._ensemble = TreeEnsemble(raw, self.n_outputs, self.learner.n_jobs)
+            return self._ensemble
+
+    def _ready(self) -> TreeScorer | None:
+        """Ready to score; None before the first round."""
+        if self._scorer is None:
+            with _JOINING:
+                if self._scorer is None and (raw := self._joined()) is not None:
+                    self._scorer = TreeScorer(raw, self.n_outputs)
+        return self._scorer
 
     def use_threads(self, n_jobs: int) -> None:
         """Predict on so many threads from now on."""
@@ -89,10 +116,10 @@ class BoostedTrees:
 
     def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> Array32:
         """(rows, outputs) of the first ``n_rounds`` rounds, by default all."""
-        ensemble = self.ensemble()
-        if ensemble is None or not n_rows or n_rounds == 0:
+        scorer = self._ready()
+        if scorer is None or not n_rows or n_rounds == 0:
             return np.zeros((n_rows, self.n_outputs), dtype=np.float32)
-        return ensemble.scores(self.learner.matrix(X), n_rounds)
+        return scorer.scores(X, self.learner.n_jobs, n_rounds)
 
 
 def _first(raw: bytes, n_rounds: int) -> bytes:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from crfx.features.matrices import is_categorical, is_frame
+from crfx.features.matrices import is_categorical, is_frame, single_entries
 
 if TYPE_CHECKING:
     import xgboost
@@ -112,7 +112,9 @@ def _tuple(value: Any) -> Any:
 
 def _accepted(X: Any) -> Any:
     """X as XGBoost takes it."""
-    return _with_categories(X) if is_frame(X) else _single(X)
+    if is_frame(X):
+        return _with_categories(X)
+    return single_entries(X) if sparse.issparse(X) else X
 
 
 def _with_categories(X: Any) -> Any:
@@ -123,17 +125,6 @@ def _with_categories(X: Any) -> Any:
         if is_categorical(X[name]) and not len(X[name].cat.categories)
     }
     return X.assign(**empty) if empty else X
-
-
-def _single(X: Any) -> Any:
-    """CSR with every entry once, added up where it is there twice; XGBoost takes no others."""
-    if not sparse.issparse(X) or X.has_canonical_format:
-        return X
-    # Not X.astype: it adds doubles up first, and they may be of int8.
-    arrays = (X.data.astype(np.float32), X.indices.copy(), X.indptr.copy())
-    single = sparse.csr_matrix(arrays, shape=X.shape)
-    single.sum_duplicates()
-    return single
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +156,10 @@ class GrownTrees:
 
 
 class TreeEnsemble:
-    """All rounds as one model, ready to predict.  ``raw`` is XGBoost's binary format."""
+    """All rounds as XGBoost's own model, to be explained.  ``raw`` is XGBoost's binary format.
+
+    Scores come from `crfx.potentials.tree_scorer`, which must give the bits that are given here.
+    """
 
     def __init__(self, raw: bytes, n_outputs: int, n_jobs: int = 1) -> None:
         import xgboost

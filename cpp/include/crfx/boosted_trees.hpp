@@ -1,0 +1,75 @@
+// Boosted trees that ask for features alone, laid out to be walked quickly. Their sum is formed as
+// XGBoost forms it, tree by tree in float: the same bits.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "crfx/feature_block.hpp"
+
+namespace crfx {
+
+// Trees as XGBoost tells of them, one after the other; nodes are counted from the first of a tree.
+struct BoostedTreesView {
+  const int64_t* starts;  // trees + 1
+  int64_t n_trees;
+  const int32_t* outputs;       // trees: the score that a tree is added to
+  const int32_t *left, *right;  // nodes; -1 at leaves
+  const int32_t* features;      // nodes
+  const float* values;          // nodes: numbers below go left; at leaves the score
+  const uint8_t* missing_left;  // nodes
+  const int32_t* sets;          // nodes: the set that decides instead, or -1
+  const int64_t* set_starts;    // sets + 1
+  int64_t n_sets;
+  const int32_t* categories;  // of all sets: those that go right
+};
+
+class BoostedTrees {
+ public:
+  // Throws InputError unless every walk ends and stays inside.
+  BoostedTrees(const BoostedTreesView& trees, int64_t n_features, int64_t n_outputs);
+
+  int64_t n_trees() const { return static_cast<int64_t>(trees_.size()); }
+  int64_t n_features() const { return static_cast<int64_t>(slots_.slot_of.size()); }
+  int64_t n_outputs() const { return n_outputs_; }
+
+  // scores (rows x outputs) = sum of the first trees. Many threads may call it at the same time,
+  // and each call may use many: sums of rows do not depend on each other. O(rows x trees x depth).
+  void score(const FeatureRows& rows, int64_t n_trees, float* scores, int n_threads) const;
+
+ private:
+  // The children of a node stand side by side. A leaf asks for a slot that is always missing, and
+  // then stays where it is: all walks through a tree take equally many steps, without a branch.
+  struct Node {
+    float value;    // threshold or score; the number of a set, as bits, where one decides
+    uint32_t asks;  // the slot, and the flags below
+    int32_t left;   // counted from the first of the tree
+  };
+  static constexpr uint32_t kMissingLeft = 1u << 31, kIsSet = 1u << 30, kSlot = kIsSet - 1;
+  struct Tree {
+    int64_t first;
+    int32_t depth, output;
+    bool has_sets;
+  };
+  struct Set {
+    int64_t first, n_words;
+  };
+
+  void lay_out(const BoostedTreesView& trees, int64_t tree);
+  void read_sets(const BoostedTreesView& trees);
+  bool goes_right(const Node& node, float x) const;
+  template <bool has_sets>
+  void add(const Tree& tree, const float* x, float* sums) const;
+  void score_rows(const FeatureRows& rows, int64_t begin, int64_t end, int64_t n_trees,
+                  float* scores) const;
+
+  int64_t n_outputs_;
+  FeatureSlots slots_;
+  std::vector<Tree> trees_;
+  std::vector<Node> nodes_;
+  std::vector<Set> sets_;
+  std::vector<uint64_t> words_;  // categories that go right, 64 to a word
+  mutable FeatureBlocks blocks_;
+};
+
+}  // namespace crfx
