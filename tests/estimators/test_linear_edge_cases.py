@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from crfx import GBCRF, LinearCRF, load
 from crfx.estimators import sweeping
@@ -181,3 +182,17 @@ def test_features_of_any_size_are_learned_from():
     assert LinearCRF().fit(pixels, Y).score(pixels, Y) > 0.8
     crf = LinearCRF("sgd", sweeps=20, random_state=0).fit(pixels, Y)
     assert crf.history_["objective"][-1] < 0.9 * sum(map(len, Y)) * np.log(3)
+
+
+@pytest.mark.parametrize("scale", [0.01, 100.0])
+def test_descent_learns_from_features_of_any_size(scale):
+    """Where nothing else shares the step, and no penalty stands in the way."""
+    settings = {"edges": None, "l2": 0.0, "sweeps": 30, "random_state": 0}
+    ones = LinearCRF("sgd", **settings).fit(X, Y).history_["objective"][-1]
+    scaled = LinearCRF("sgd", **settings).fit([scale * x for x in X], Y).history_["objective"][-1]
+    assert scaled == pytest.approx(ones, rel=0.02)
+
+
+def test_tiny_features_beside_transitions_are_told_of():
+    with pytest.warns(ConvergenceWarning, match="than 0.0.* one step .*: scale the features"):
+        LinearCRF("sgd", sweeps=1, random_state=0).fit([0.005 * x for x in X], Y)

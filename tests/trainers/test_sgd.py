@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from crfx.trainers import sgd
 from crfx.trainers.sgd import (
@@ -136,3 +137,33 @@ def test_steps_that_are_alike_do_not_become_ever_smaller():
     """A share of wrong labels may be the same for all: the smallest would learn nothing."""
     assert best_step(lambda step: 0.5) >= min(TRIAL_STEPS) / 2
     assert best_step(lambda step: abs(np.log(step / 1e-7))) == pytest.approx(1e-7, rel=1)
+
+
+def test_larger_steps_are_tried_while_the_largest_wins():
+    assert best_step(lambda step: abs(np.log(step / 3e6))) == pytest.approx(3e6, rel=1)
+    assert best_step(lambda step: 0.0 if step >= 4 else 1.0) == 4.0  # alike: no larger ones
+
+
+def test_steps_that_run_away_or_lead_nowhere_are_told_of():
+    with pytest.warns(ConvergenceWarning, match="step of 1e.12 is too small: scale the features"):
+        assert best_step(lambda step: -step) >= 1e12
+    with pytest.raises(ValueError, match="no step leads to scores that are finite: scale the feat"):
+        best_step(lambda step: np.inf)
+
+
+@pytest.mark.parametrize("scale", [0.01, 100.0])
+def test_a_good_step_is_found_for_features_of_any_size(scale):
+    """Weights of features of size s are 1 / s of what they were, and steps 1 / s^2."""
+    targets = np.random.default_rng(1).normal(3.0, 1.0, 40)
+
+    def mini_batch(instances, step):
+        at, loss = squares(targets)(instances, step)
+
+        def scaled(w):
+            value, gradient = loss(scale * w)
+            return value, scale * gradient
+
+        return at, scaled
+
+    found = with_good_step(descent(), mini_batch, np.zeros(1))
+    assert 0.01 < found.step * scale**2 < 0.5

@@ -28,7 +28,7 @@ from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.potentials.hidden_unit import HiddenUnitFunction
 from crfx.potentials.linear import as_numbers
 from crfx.scores import IntArray
-from crfx.trainers.sgd import AveragedParameters, Descent, best_step
+from crfx.trainers.sgd import AveragedParameters, Descent, best_step, warn_of_small_features
 
 if TYPE_CHECKING:
     from crfx.estimators.fitting import Training
@@ -106,6 +106,7 @@ class Sweeps:
 
     def good_step(self) -> float:
         """From the step that is best after a few sweeps over a part of the instances."""
+        warn_of_small_features(as_numbers(self.truth.batch.X))
         learned, judged = self._trial_instances()
         start = get_weights(self.model)
         truth, rows = self.truth.take(judged)
@@ -122,11 +123,8 @@ class Sweeps:
             burn_in=n_sweeps // 2,
         )
 
-        found = {}
-
         def trial(step: float) -> float:
             parameters = self._new_parameters(start)
-            found[step] = np.inf
             with np.errstate(over="ignore", invalid="ignore"):
                 try:
                     for number in range(n_sweeps):
@@ -137,19 +135,12 @@ class Sweeps:
                 if not -LARGEST_PARAMETER < values.min() <= values.max() < LARGEST_PARAMETER:
                     return np.inf
             set_weights(self.model, values)
-            found[step] = self._judged(truth)
-            return found[step]
+            return self._judged(truth)
 
         try:
-            best = best_step(trial)
+            return SHARE_OF_BEST * best_step(trial)
         finally:
             set_weights(self.model, start)
-        if not np.isfinite(found[best]):
-            raise ValueError(
-                "no step leads to scores that are finite: bring the features to about the same "
-                "size, or pass a step"
-            )
-        return SHARE_OF_BEST * best
 
     def _trial_instances(self) -> tuple[IntArray, IntArray]:
         """Some to learn from, some to judge by; all for both where there is but one.

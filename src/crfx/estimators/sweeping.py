@@ -14,9 +14,10 @@ from crfx.estimators.iterations import WatchIterations
 from crfx.estimators.mini_batches import MiniBatches
 from crfx.estimators.model_parameters import get_weights, set_weights
 from crfx.inference.native import thread_count
+from crfx.potentials.linear import as_numbers
 from crfx.trainers.lbfgs import warn_nothing_learned
 from crfx.trainers.parametric import ParametricObjective
-from crfx.trainers.sgd import AveragedParameters, Descent, with_good_step
+from crfx.trainers.sgd import AveragedParameters, Descent, warn_of_small_features, with_good_step
 
 if TYPE_CHECKING:
     from crfx.estimators.fitting import Training
@@ -62,7 +63,7 @@ def sweep_to_the_end(
     parameters = AveragedParameters(start)
     descent = descent_of(crf, whole.batch.n_instances)
     if seeks_step(crf):
-        descent = with_good_step(descent, parts, parameters.values)
+        descent = replace(descent, step=_found_step(crf, descent, parts, parameters.values))
     value = before = whole.value(start)
     for number in range(crf.sweeps):
         descent.sweep(number, parameters, parts)
@@ -74,6 +75,13 @@ def sweep_to_the_end(
     if seeks_step(crf) and crf.sweeps and not whole.base and hardly and not start.any():
         warn_nothing_learned()
     return parameters.average()
+
+
+def _found_step(crf: LinearCRF, descent: Descent, parts: MiniBatches, start: Array64) -> float:
+    """The first step, by trials."""
+    if crf.edges is not None:
+        warn_of_small_features(as_numbers(parts.truth.batch.X))
+    return with_good_step(descent, parts, start).step
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +112,7 @@ def sweep_once(crf: LinearCRF, given: Training, start: LabellingEstimator | None
     found = before.found.get(crf.trainer)
     if seeks_step(crf):
         if found is None:
-            found = with_good_step(descent, parts, parameters.values).step
+            found = _found_step(crf, descent, parts, parameters.values)
         descent = replace(descent, step=found)
     descent.sweep(n_done, parameters, parts)
     weights = parameters.average()

@@ -30,7 +30,7 @@ PERIOD = 10
 MOST_TRIALS = 60
 NOTHING_LOWERS = (
     "no step lowers the objective, so nothing was learned: features of very different or very "
-    "large size are the usual cause; bring them to about the same size"
+    "large size are the usual cause; scale the features to about -1 to 1"
 )
 ENOUGH_DECREASE = 1e-4
 NEAR = 1e-3

@@ -17,7 +17,7 @@ from crfx.objectives.ranking import LARGEST_SCORE
 from crfx.potentials.linear import LinearFunction, WeightPattern, as_numbers
 from crfx.scores import IntArray
 from crfx.trainers.ranking_task import OfSubsets, RankingTask
-from crfx.trainers.sgd import AveragedParameters, Descent, Positions, with_good_step
+from crfx.trainers.sgd import SCALE, AveragedParameters, Descent, Positions, with_good_step
 from crfx.trainers.subsets import Drawn
 
 Array64 = npt.NDArray[np.float64]
@@ -135,7 +135,7 @@ class RankingDescent:
         if not _can_be_ordered(scores):
             raise ValueError(
                 f"step is {self.descent.step:g}: weights grew beyond all measure; take a smaller "
-                "one"
+                f"one, or {SCALE}"
             )
         return weights
 

@@ -5,12 +5,15 @@ With the loss of the perceptron and mini-batches of one instance it is the avera
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 
 from crfx.scores import IntArray
 
@@ -27,7 +30,10 @@ SMALLEST_SHRINKAGE = 1e-3
 """Of all steps together, then counting begins anew: sums of much smaller numbers would be lost."""
 TRIAL_INSTANCES = 500
 """On so many a first step is sought; on all where there are fewer."""
-SMALLEST_STEP = 1e-12
+SMALLEST_STEP, LARGEST_STEP = 1e-12, 1e12
+"""Beyond them no better step is sought."""
+SMALL_FEATURES = 0.05
+SCALE = "scale the features to about -1 to 1"
 TRIAL_STEPS = tuple(4.0**power for power in range(1, -7, -1))
 
 
@@ -233,23 +239,48 @@ def with_good_step(descent: Descent, mini_batch: MiniBatch, start: Array64) -> D
     return replace(descent, step=best_step(after_a_sweep))
 
 
+def warn_of_small_features(X: Any) -> None:
+    """Tell where features are so small that a step which suits them suits no other parameter."""
+    values = X.data if sparse.issparse(X) else X
+    largest = float(np.abs(values).max(initial=0.0))
+    if 0 < largest < SMALL_FEATURES:
+        warnings.warn(
+            f"no feature is larger than {largest:.2g}, and descent has one step for their weights "
+            f"and for those of transitions: {SCALE}, or little is learned from them",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+
+
 def best_step(trial: Callable[[float], float]) -> float:
     """The step for which ``trial`` gives the least.
 
     All of ``TRIAL_STEPS`` are tried, smaller ones as long as the smallest is better than all
-    others or none is finite, then the half and the double of the best.
+    others or none is finite, larger ones as long as the largest is better than all others, then
+    the half and the double of the best.  Features of size s want steps of about 1 / s^2.
     """
     tried = {step: trial(step) for step in TRIAL_STEPS}
 
     def best() -> float:
         return min(tried, key=lambda step: (tried[step], step))
 
-    def smallest_wins() -> bool:
+    def is_ahead() -> bool:
         ahead = sorted(tried.values())[:2]
-        return best() == min(tried) and (ahead[0] < ahead[1] or ahead[0] == np.inf)
+        return ahead[0] < ahead[1]
 
-    while min(tried) > SMALLEST_STEP and smallest_wins():
+    def none_is_finite() -> bool:
+        return tried[best()] == np.inf
+
+    while min(tried) > SMALLEST_STEP and best() == min(tried) and (is_ahead() or none_is_finite()):
         tried[min(tried) / 4] = trial(min(tried) / 4)
+    while max(tried) < LARGEST_STEP and best() == max(tried) and is_ahead():
+        tried[max(tried) * 4] = trial(max(tried) * 4)
+    if none_is_finite():
+        raise ValueError(f"no step leads to scores that are finite: {SCALE}, or pass a step")
+    if max(tried) >= LARGEST_STEP and best() == max(tried):
+        warnings.warn(
+            f"even a step of {best():.0e} is too small: {SCALE}", ConvergenceWarning, stacklevel=2
+        )
     for step in (best() / 2, best() * 2):
         tried[step] = trial(step)
     return best()
