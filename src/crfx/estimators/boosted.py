@@ -12,6 +12,7 @@ from typing import Any, Self
 from crfx.batch import Batch
 from crfx.estimators.assembly import working_scores
 from crfx.estimators.base import fitted
+from crfx.estimators.class_weight import ClassWeight
 from crfx.estimators.evaluation import EvalMetric, Evaluator, make_evaluator
 from crfx.estimators.fitting import (
     Training,
@@ -44,6 +45,7 @@ class BoostedEstimator(LabellingEstimator):
     curvature: curvatures.CurvatureOption
     objective: Any
     task_loss: Any
+    class_weight: ClassWeight
     early_stopping_rounds: int | None
     order: int
     eval_metric: EvalMetric
@@ -95,7 +97,15 @@ class BoostedEstimator(LabellingEstimator):
         self._check_parameters()
         start = None if init_model is None else fitted(init_model, LabellingEstimator)
         given = read_training(
-            self.order, X, y, lengths, parents, edge_types, sample_weight, start=start
+            self.order,
+            X,
+            y,
+            lengths,
+            parents,
+            edge_types,
+            sample_weight,
+            start=start,
+            class_weight=self.class_weight,
         )
         weights, filled = given.truth.weights, given.data.batch.lengths > 0
         if weights is not None and not weights[filled].any():
@@ -142,7 +152,7 @@ class BoostedEstimator(LabellingEstimator):
     ) -> None:
         evaluator = None
         if watched is not None:
-            evaluator = make_evaluator(self.eval_metric, *watched, self)
+            evaluator = make_evaluator(self.eval_metric, *watched, self, truth.class_weights)
         trainer = self._trainer(truth, plan, evaluator, callbacks)
         if trainer.metric is not None and plan.history.get("eval_metric"):
             forget_other_sets(plan.history, plan.first_round, trainer.metric())

@@ -15,7 +15,11 @@ from crfx.trainers.sgd import SMALLEST_SHRINKAGE, Steps
 
 
 def core_chains(model: Model, truth: Truth) -> Any:
-    """The chains of a batch with their labels, and which tables there are."""
+    """The chains of a batch with their labels, and which tables there are.
+
+    The core knows weights of instances, not of labels: objectives with these are of other types.
+    """
+    assert truth.class_weights is None
     ends = {} if model.ends is None else model.ends.tables
     types: Any = truth.batch.edge_types if model.n_types is not None else None
     offsets: Any = truth.batch.offsets

@@ -81,12 +81,18 @@ def _is_pair(value: Any) -> bool:
     return isinstance(value, tuple) and len(value) == 2
 
 
-def make_evaluator(metric: EvalMetric, data: Input, codes: IntArray, estimator: Any) -> Evaluator:
-    """What the metric gives for an estimator in training."""
+def make_evaluator(
+    metric: EvalMetric,
+    data: Input,
+    codes: IntArray,
+    estimator: Any,
+    class_weights: npt.NDArray[np.float64] | None = None,
+) -> Evaluator:
+    """What the metric gives for an estimator in training; the loss has its weights of labels."""
     batch = data.batch
     if metric == "loss":
         structure = estimator.model_.structure(batch)
-        truth = Truth(batch, structure, codes, classes=estimator.classes_)
+        truth = Truth(batch, structure, codes, None, estimator.classes_, class_weights)
         # Perceptrons have "likelihood" here: their own loss grows with the scale of scores.
         try:
             objective = bound_objective(estimator, truth)

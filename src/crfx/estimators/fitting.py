@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy.typing as npt
 
 from crfx import features
+from crfx.estimators.class_weight import ClassWeight, class_weights
 from crfx.estimators.evaluation import read_eval_set
 from crfx.estimators.inputs import (
     Input,
@@ -52,6 +53,7 @@ def read_training(
     grows: bool = False,
     classes: Any = None,
     numbering: features.Numbering | None = None,
+    class_weight: ClassWeight = None,
 ) -> Training:
     """Read and check the arguments of ``fit``.
 
@@ -92,6 +94,7 @@ def read_training(
         distinct,
     )
     truth.structure.check(data.batch)
+    truth = replace(truth, class_weights=class_weights(class_weight, distinct, truth))
     if start is not None and not grows:
         start.model_.check_structure(data.batch)
     return Training(data, data.columns, distinct, truth, start)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from crfx.batch import Batch
 from crfx.estimators.assembly import make_blocks, new_model
 from crfx.estimators.boosted import BoostedEstimator
+from crfx.estimators.class_weight import ClassWeight
 from crfx.estimators.continuing import continued
 from crfx.estimators.evaluation import EvalMetric
 from crfx.estimators.explaining import ExplainedTrees
@@ -62,6 +63,10 @@ class GBCRF(ExplainedTrees, BoostedEstimator):
         knows the task's loss: "loss_augmented", "loss_scaled", "expected_loss" or "kl".
     task_loss : "hamming", "span_f1", "zero_one", or one of `crfx.objectives`, optional
         The loss of these; None: the number of wrong positions.
+    class_weight : dict or "balanced", optional
+        Weights of labels: every position counts with that of its true label; labels that are not
+        named have 1.  "balanced" is inversely proportional to how often labels occur.  For
+        structured objectives see docs/decisions/0017.
     decode : "viterbi" or "marginal"
         The best labelling, or the best label of each position.
     eval_metric : "loss", "token_accuracy", "span_f1" or callable
@@ -105,6 +110,7 @@ class GBCRF(ExplainedTrees, BoostedEstimator):
         start_end: bool = True,
         objective: Any = "likelihood",
         task_loss: Any = None,
+        class_weight: ClassWeight = None,
         decode: Literal["viterbi", "marginal"] = "viterbi",
         eval_metric: EvalMetric = "loss",
         n_jobs: int | None = None,
@@ -131,6 +137,7 @@ class GBCRF(ExplainedTrees, BoostedEstimator):
         self.start_end = start_end
         self.objective = objective
         self.task_loss = task_loss
+        self.class_weight = class_weight
         self.decode = decode
         self.eval_metric = eval_metric
         self.n_jobs = n_jobs

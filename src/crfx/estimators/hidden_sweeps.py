@@ -166,7 +166,11 @@ class Sweeps:
         if not isinstance(loss, PerceptronLoss):
             return float(loss.evaluate(problem, ()).value)
         known = truth.labels != UNKNOWN
-        return float(np.mean(self.crf._best(problem)[known] != truth.labels[known]))
+        wrong = self.crf._best(problem)[known] != truth.labels[known]
+        weights = truth.position_weights
+        if weights is None or not weights[known].any():
+            return float(np.mean(wrong))
+        return float(np.average(wrong, weights=weights[known]))
 
     def _new_parameters(self, values: npt.NDArray[Any]) -> Any:
         if self._quick is not None:

@@ -16,7 +16,7 @@ from crfx.estimators.iterations import WatchIterations
 from crfx.estimators.model_parameters import get_weights, set_weights
 from crfx.model import Model
 from crfx.objectives.base import Objective
-from crfx.objectives.likelihood import Likelihood
+from crfx.objectives.class_weights import likelihood_of
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.potentials.hidden_unit import HiddenUnitFunction
 from crfx.potentials.linear import as_numbers
@@ -113,7 +113,7 @@ class HiddenTraining:
         n_jobs = self.crf.n_jobs
 
         def loss(truth: Truth) -> Objective:
-            return Likelihood(truth, n_jobs)
+            return likelihood_of(truth, n_jobs)
 
         n_sweeps = self.crf.pretrain_sweeps
         sweeps = Sweeps(alone, self.given.truth, loss, np.ones(7), self.crf, n_sweeps // 2)
@@ -128,7 +128,7 @@ class HiddenTraining:
             raise ValueError(
                 'pretrain="contrastive" draws all features anew in every step: X must be dense'
             )
-        given = self.given.truth.row_weights
+        given = self.given.truth.position_weights
         weights = np.ones(len(X), np.float32) if given is None else given.astype(np.float32)
         used = (self.given.truth.labels != UNKNOWN) & (weights > 0)
         contrastive_divergence(

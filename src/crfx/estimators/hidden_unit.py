@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
+from crfx.estimators import class_weight
+from crfx.estimators.class_weight import ClassWeight
 from crfx.estimators.evaluation import EvalMetric
 from crfx.estimators.fitting import Training
 from crfx.estimators.growing import has_parts
@@ -103,6 +105,10 @@ class HiddenUnitCRF(ParametricEstimator):
         knows the task's loss: "loss_augmented", "loss_scaled", "expected_loss" or "kl".
     task_loss : "hamming", "span_f1", "zero_one", or one of `crfx.objectives`, optional
         The loss of these; None: the number of wrong positions.
+    class_weight : dict or "balanced", optional
+        Weights of labels: every position counts with that of its true label; labels that are not
+        named have 1.  "balanced" is inversely proportional to how often labels occur.  For
+        structured objectives see docs/decisions/0017.
     decode : "viterbi", "marginal", "joint" or None
         The best labelling, units summed out; the best label of each position; the best labelling
         together with the best states of the units; None: "joint" for perceptrons, which then learn
@@ -159,6 +165,7 @@ class HiddenUnitCRF(ParametricEstimator):
         start_end: bool = True,
         objective: Any = "likelihood",
         task_loss: Any = None,
+        class_weight: ClassWeight = None,
         decode: Literal["viterbi", "marginal", "joint"] | None = None,
         eval_metric: EvalMetric = "loss",
         n_jobs: int | None = None,
@@ -190,6 +197,7 @@ class HiddenUnitCRF(ParametricEstimator):
         self.start_end = start_end
         self.objective = objective
         self.task_loss = task_loss
+        self.class_weight = class_weight
         self.decode = decode
         self.eval_metric = eval_metric
         self.n_jobs = n_jobs
@@ -244,7 +252,8 @@ class HiddenUnitCRF(ParametricEstimator):
     def _lowers(self) -> tuple[Any, ...]:
         """What is lowered: steps towards something else are no guide."""
         loss = task_loss.to_plain(self.task_loss)
-        return options.to_plain(self.objective), loss, self._penalty
+        weights = class_weight.to_plain(self.class_weight)
+        return options.to_plain(self.objective), loss, self._penalty, weights
 
     def _left(self) -> Any:
         """What a training leaves to the one that goes on."""

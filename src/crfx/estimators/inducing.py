@@ -81,11 +81,11 @@ class Inducer:
         """New conjunctions, by the marginals of the model as it is."""
         crf, truth = self.crf, self.given.truth
         p = summed(whole.problem(get_weights(crf.model_)), None, None, n_jobs=crf.n_jobs).node
-        weights = truth.row_weights
+        weights = truth.position_weights
         at = Positions(
             np.clip(p[self._rows].astype(np.float64), 0.0, 1.0),
             truth.labels[self._rows],
-            np.ones(len(self._rows)) if weights is None else weights[self._rows].astype(np.float64),
+            np.ones(len(self._rows)) if weights is None else weights[self._rows],
             crf.l1,
             crf._penalty,
             is_observed(crf, self._X),
@@ -99,7 +99,7 @@ class Inducer:
         if node.pattern.outputs is None:
             pattern = WeightPattern.all(len(more), node.n_outputs)
         else:
-            codes = truth.labels[self._rows]
+            codes = truth.taught_labels[self._rows]
             pattern = WeightPattern.observed(more.of_matrix(self._X), codes, node.n_outputs)
         conjunctions = more if node.conjunctions is None else node.conjunctions.joined(more)
         model.node = LinearFunction(

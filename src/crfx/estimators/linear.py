@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from crfx.estimators.class_weight import BALANCED, ClassWeight
 from crfx.estimators.evaluation import EvalMetric
 from crfx.estimators.fitting import Training
 from crfx.estimators.growing import can_go_on, check_goes_on, grow
@@ -100,6 +101,10 @@ class LinearCRF(ParametricEstimator):
         knows the task's loss: "loss_augmented", "loss_scaled", "expected_loss" or "kl".
     task_loss : "hamming", "span_f1", "zero_one", or one of `crfx.objectives`, optional
         The loss of these; None: the number of wrong positions.
+    class_weight : dict or "balanced", optional
+        Weights of labels: every position counts with that of its true label; labels that are not
+        named have 1.  "balanced" is inversely proportional to how often labels occur.  For
+        structured objectives see docs/decisions/0017.
     decode : "viterbi" or "marginal"
         The best labelling, or the best label of each position.
     eval_metric : "loss", "token_accuracy", "span_f1" or callable
@@ -149,6 +154,7 @@ class LinearCRF(ParametricEstimator):
         start_end: bool = True,
         objective: Any = "likelihood",
         task_loss: Any = None,
+        class_weight: ClassWeight = None,
         decode: Literal["viterbi", "marginal"] = "viterbi",
         eval_metric: EvalMetric = "loss",
         n_jobs: int | None = None,
@@ -175,6 +181,7 @@ class LinearCRF(ParametricEstimator):
         self.start_end = start_end
         self.objective = objective
         self.task_loss = task_loss
+        self.class_weight = class_weight
         self.decode = decode
         self.eval_metric = eval_metric
         self.n_jobs = n_jobs
@@ -202,6 +209,11 @@ class LinearCRF(ParametricEstimator):
         check_linear_parameters(self)
         if self.trainer == "lbfgs":
             raise ValueError('partial_fit needs a trainer that sweeps: "sgd", "perceptron", ...')
+        if self.class_weight == BALANCED:
+            raise ValueError(
+                'class_weight is "balanced", but partial_fit sees a part of the labels at a time: '
+                "pass a dict"
+            )
         start = self if hasattr(self, "model_") else None
         if start is not None:
             check_goes_on(start, self)

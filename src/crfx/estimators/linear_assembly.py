@@ -51,7 +51,7 @@ def _node_pattern(
         n_more = 0 if conjunctions is None else len(conjunctions)
         return WeightPattern.all(X.shape[1] + n_more, n_labels)
     X = sparse.csr_matrix(with_conjunctions(X, conjunctions))
-    return WeightPattern.observed(X, truth.labels, n_labels)
+    return WeightPattern.observed(X, truth.taught_labels, n_labels)
 
 
 def _edge_patterns(crf: LinearCRF, truth: Truth, model: Model) -> list[WeightPattern]:
@@ -72,8 +72,9 @@ def _edge_patterns(crf: LinearCRF, truth: Truth, model: Model) -> list[WeightPat
 def _known_edges(truth: Truth) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Rows at which an edge ends, and the labels of all its positions, where all are known."""
     rows = truth.structure.edge_rows(truth.batch)
-    before = truth.labels[truth.structure.contexts(truth.batch)]
-    labels = np.column_stack([before, truth.labels[rows]])
+    own = truth.taught_labels
+    before = own[truth.structure.contexts(truth.batch)]
+    labels = np.column_stack([before, own[rows]])
     known = (labels >= 0).all(axis=1)
     return rows[known], labels[known]
 
@@ -88,7 +89,7 @@ def free_entries(model: Model, truth: Truth) -> dict[str, npt.NDArray[np.bool_]]
         free["edge"][(*table_index(model.own_sharing, rows, batch.edge_types), *labels.T)] = True
     names: Any = {} if model.ends is None else model.ends.tables
     for name in names:
-        codes = truth.labels[truth.rows_with(name, batch)]
+        codes = truth.taught_labels[truth.rows_with(name, batch)]
         free[name] = np.isin(np.arange(model.n_labels), codes) | (names[name] != 0)
     return free
 

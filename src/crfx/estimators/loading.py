@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from crfx.estimators import file_values
+from crfx.estimators import class_weight, file_values
 from crfx.estimators.gbcrf import GBCRF
 from crfx.estimators.hidden_state import pack_training, unpack_training
 from crfx.estimators.hidden_unit import HiddenUnitCRF
@@ -113,8 +113,9 @@ def _unpack(contents: Contents) -> Any:
     for name, read_plain in (
         ("objective", options.from_plain),
         ("task_loss", task_loss.from_plain),
+        ("class_weight", class_weight.from_plain),
     ):
-        if name in arguments:  # files of the first days have neither
+        if name in arguments:  # files of the first days have none
             arguments[name] = read_plain(arguments[name])
     if isinstance(arguments.get("window"), list):  # JSON has no tuples
         arguments["window"] = tuple(arguments["window"])
@@ -160,7 +161,11 @@ def _plain_arguments(estimator: Any) -> dict[str, Any]:
         arguments["eval_metric"] = "loss"  # a function; needed in training only
     if isinstance(arguments.get("feature_induction"), FeatureInduction):
         arguments["feature_induction"] = asdict(arguments["feature_induction"])
-    for name, plain in (("objective", options.to_plain), ("task_loss", task_loss.to_plain)):
+    for name, plain in (
+        ("objective", options.to_plain),
+        ("task_loss", task_loss.to_plain),
+        ("class_weight", class_weight.to_plain),
+    ):
         if name in arguments:
             arguments[name] = plain(arguments[name])
     if arguments.get("objective") == "likelihood":  # so it is where it was a user's own

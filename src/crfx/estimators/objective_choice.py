@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from crfx.estimators.class_weight import check_class_weight
 from crfx.objectives import curvature as curvatures
 from crfx.objectives import options, task_loss
 from crfx.objectives.base import Objective
@@ -27,8 +28,23 @@ def check_objective(crf: Any) -> None:
             f"objective is {crf.objective!r}, but trainer {trainer!r} has a loss of its own: use "
             '"lbfgs" or "sgd"'
         )
+    check_class_weight(crf.class_weight)
+    if crf.class_weight is not None:
+        _check_weighs_classes(crf, option)
     if hasattr(crf, "curvature"):
         curvature_of(crf)
+
+
+def _check_weighs_classes(crf: Any, option: options.ObjectiveOption) -> None:
+    """Raise ValueError where the objective knows no weights of labels."""
+    whole = option.uses_loss and isinstance(task_loss.parse(crf.task_loss), task_loss.WholeLoss)
+    if whole or not getattr(option, "weighs_classes", False):
+        name = f"{option.name!r} with task_loss {crf.task_loss!r}" if whole else f"{option.name!r}"
+        raise ValueError(
+            f"class_weight is given, but objective {name} is no sum that labels could be weighed "
+            "in: leave it out, take another objective, or say with task_loss=Hamming(weights="
+            "{label: cost}) what mistakes cost"
+        )
 
 
 def curvature_of(crf: Any) -> curvatures.Curvature:

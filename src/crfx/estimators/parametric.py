@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.estimators.base import fitted
+from crfx.estimators.class_weight import ClassWeight
 from crfx.estimators.evaluation import EvalMetric, Evaluator, make_evaluator
 from crfx.estimators.fitting import (
     Training,
@@ -27,7 +28,7 @@ from crfx.features import Numbering
 from crfx.inference.native import thread_count
 from crfx.model import Model
 from crfx.objectives.base import Objective
-from crfx.objectives.perceptron import PerceptronLoss
+from crfx.objectives.class_weights import perceptron_loss_of
 from crfx.objectives.truth import Truth
 from crfx.potentials.linear import one_blas_thread
 from crfx.trainers.callbacks import Callback, History
@@ -50,6 +51,7 @@ class ParametricEstimator(LabellingEstimator):
     n_hashed: int | None
     objective: Any
     task_loss: Any
+    class_weight: ClassWeight
     eval_metric: EvalMetric
     n_iter_: int
 
@@ -91,7 +93,8 @@ class ParametricEstimator(LabellingEstimator):
             n_before = len(self.history_["seconds"])
             evaluator = None
             if watched is not None:
-                evaluator = make_evaluator(self.eval_metric, *watched, self)
+                weights = given.truth.class_weights
+                evaluator = make_evaluator(self.eval_metric, *watched, self, weights)
             with one_blas_thread():
                 self._train(given, evaluator, callbacks)
         return self
@@ -143,7 +146,13 @@ class ParametricEstimator(LabellingEstimator):
         """The arguments of ``fit``, from X to sample_weight, read and checked."""
         numbering = Numbering(self.min_count, self.n_hashed)
         return read_training(
-            self.order, *arguments, start=start, grows=grows, classes=classes, numbering=numbering
+            self.order,
+            *arguments,
+            start=start,
+            grows=grows,
+            classes=classes,
+            numbering=numbering,
+            class_weight=self.class_weight,
         )
 
     def _train(
@@ -176,5 +185,5 @@ class ParametricEstimator(LabellingEstimator):
     def _loss(self, truth: Truth) -> Objective:
         if self.trainer in PERCEPTRONS:
             margin = self.margin if self.trainer == "large_margin" else 0.0
-            return PerceptronLoss(truth, margin, self.n_jobs)
+            return perceptron_loss_of(truth, margin, self.n_jobs)
         return bound_objective(self, truth)

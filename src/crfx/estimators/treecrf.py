@@ -8,6 +8,7 @@ import numpy as np
 
 from crfx.batch import Batch
 from crfx.estimators.boosted import BoostedEstimator
+from crfx.estimators.class_weight import ClassWeight
 from crfx.estimators.context_assembly import (
     check_memory,
     continued_context,
@@ -84,6 +85,10 @@ class TreeCRF(BoostedEstimator):
         knows the task's loss: "loss_augmented", "loss_scaled", "expected_loss" or "kl".
     task_loss : "hamming", "span_f1", "zero_one", or one of `crfx.objectives`, optional
         The loss of these; None: the number of wrong positions.
+    class_weight : dict or "balanced", optional
+        Weights of labels: every position counts with that of its true label; labels that are not
+        named have 1.  "balanced" is inversely proportional to how often labels occur.  For
+        structured objectives see docs/decisions/0017.
     decode : "viterbi" or "marginal"
         The best labelling, or the best label of each position.
     eval_metric : "loss", "token_accuracy", "span_f1" or callable
@@ -126,6 +131,7 @@ class TreeCRF(BoostedEstimator):
         start_end: bool = True,
         objective: Any = "likelihood",
         task_loss: Any = None,
+        class_weight: ClassWeight = None,
         decode: Literal["viterbi", "marginal"] = "viterbi",
         eval_metric: EvalMetric = "loss",
         n_jobs: int | None = None,
@@ -148,6 +154,7 @@ class TreeCRF(BoostedEstimator):
         self.start_end = start_end
         self.objective = objective
         self.task_loss = task_loss
+        self.class_weight = class_weight
         self.decode = decode
         self.eval_metric = eval_metric
         self.n_jobs = n_jobs

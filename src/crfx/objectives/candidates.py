@@ -95,6 +95,7 @@ class ListedExpectedLoss:
     def __init__(
         self, losses: WholeLosses, source: Source, n: int, seed: int, n_jobs: int | None = None
     ) -> None:
+        losses.truth.check_no_class_weights('"expected_loss" with a loss of whole labellings')
         self.losses, self.truth, self.n_jobs = losses, losses.truth, n_jobs
         self.source, self.n, self.seed = source, n, seed
         # A mistake is worth some share of the whole.
@@ -147,6 +148,7 @@ class ListedDivergence(Likelihood):
     ) -> None:
         super().__init__(losses.truth, n_jobs)
         losses.truth.check_all_known("kl")
+        losses.truth.check_no_class_weights('"kl"')
         self.losses, self.temperature = losses, temperature
         self.source: Source = source
         self.n, self.seed = n, seed

@@ -26,6 +26,8 @@ Array64 = npt.NDArray[np.float64]
 class ExpectedCost:
     """sum_i w_i E_p[loss_i(y)], by one first-order expectation pass.
 
+    What a position costs is multiplied by the weight of its true label, where labels have weights.
+
     Not convex, so no curvature bounds it, see `BorrowedCurvature`.  Where labels are unknown they
     cost nothing.  Cost: about twice the likelihood.
     """
@@ -34,13 +36,13 @@ class ExpectedCost:
 
     def __init__(self, costs: PositionCosts, n_jobs: int | None = None) -> None:
         self.costs, self.truth, self.n_jobs = costs, costs.truth, n_jobs
-        self._borrowed = BorrowedCurvature(costs.truth, costs.scale, n_jobs)
+        self._borrowed = BorrowedCurvature(costs.truth.by_instance(), costs.scale, n_jobs)
 
     def evaluate(
         self, problem: Problem, parts: Sequence[PartName], curvature: Curvature | None = None
     ) -> Evaluation:
         """Evaluate at a problem's scores."""
-        cost, weights = self.costs.kept_by_row(problem.scores.dtype), self.truth.row_weights
+        cost, weights = self.costs.kept_by_row(problem.scores.dtype), self.truth.position_weights
         if weights is not None:
             cost = cost * weights[:, None].astype(cost.dtype)
         found = expected(problem, cost, edges_of(parts), self.n_jobs)

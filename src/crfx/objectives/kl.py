@@ -31,6 +31,7 @@ class Divergence(Likelihood):
         truth = costs.truth
         super().__init__(truth, n_jobs)
         truth.check_all_known("kl")
+        truth.check_no_class_weights('"kl"')
         exponents = costs.by_row() / -temperature
         exponents -= exponents.max(axis=1, keepdims=True)
         q = np.exp(exponents)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from crfx.inference.expectation import expected
 from crfx.inference.problem import Problem
@@ -25,7 +26,9 @@ COPIES_AT_ONCE = 1000
 
 
 class LabelwiseLikelihood:
-    """-sum_t w log p(y_t | x) over the positions whose label is known.
+    """-sum_t w_t log p(y_t | x) over the positions whose label is known.
+
+    w_t is the weight of the instance times that of the true label.
 
     A smooth function of node marginals: its gradient is that of an expected cost, with the cost of
     a label the derivative in its marginal, -1 / p(y_t) at the true one.  Not convex, see
@@ -37,7 +40,7 @@ class LabelwiseLikelihood:
     def __init__(self, truth: Truth, n_jobs: int | None = None) -> None:
         self.truth, self.n_jobs = truth, n_jobs
         self._rows = np.flatnonzero(truth.labels != UNKNOWN)
-        self._borrowed = BorrowedCurvature(truth, None, n_jobs)
+        self._borrowed = BorrowedCurvature(truth.by_instance(), None, n_jobs)
 
     def evaluate(
         self, problem: Problem, parts: Sequence[PartName], curvature: Curvature | None = None
@@ -64,9 +67,9 @@ class LabelwiseLikelihood:
                     gradient[name] = gradient[name] + slope
         return Evaluation(value, gradient, self._borrowed(problem, parts, curvature))
 
-    def _weights_of(self, rows: IntArray) -> FloatArray | None:
-        weights = self.truth.row_weights
-        return None if weights is None else weights[rows].astype(np.float64)
+    def _weights_of(self, rows: IntArray) -> npt.NDArray[np.float64] | None:
+        weights = self.truth.position_weights
+        return None if weights is None else weights[rows]
 
     def _one_by_one(
         self, problem: Problem, parts: Sequence[PartName], rows: IntArray
@@ -80,6 +83,6 @@ class LabelwiseLikelihood:
             labels = np.full(part.batch.n_rows, UNKNOWN, truth.labels.dtype)
             within = chosen - truth.batch.offsets[:-1][instances]
             labels[part.batch.offsets[:-1] + within] = truth.labels[chosen]
-            weights = None if truth.weights is None else truth.weights[instances]
+            weights = self._weights_of(chosen)
             alone = Likelihood(Truth(part.batch, truth.structure, labels, weights), self.n_jobs)
             yield part, alone.evaluate(problem.cut(part.batch, part.rows), parts)

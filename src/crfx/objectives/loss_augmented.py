@@ -11,8 +11,8 @@ import numpy as np
 from crfx.inference.problem import Problem
 from crfx.objectives.base import Evaluation, PartName
 from crfx.objectives.bound_losses import PositionCosts
+from crfx.objectives.class_weights import likelihood_of
 from crfx.objectives.curvature import Curvature
-from crfx.objectives.likelihood import Likelihood
 from crfx.scores import FloatArray
 
 
@@ -28,7 +28,7 @@ class AugmentedLikelihood:
 
     def __init__(self, costs: PositionCosts, weight: float, n_jobs: int | None = None) -> None:
         self.costs, self.weight, self.n_jobs = costs, weight, n_jobs
-        self._likelihood = Likelihood(costs.truth, n_jobs)
+        self._likelihood = likelihood_of(costs.truth, n_jobs)
         self._shifted: FloatArray | None = None
 
     def evaluate(

@@ -40,6 +40,7 @@ def loss_scaled(
     """
     truth = costs.truth
     truth.check_all_known("loss_scaled")
+    truth.check_no_class_weights('"loss_scaled"')
     unit = unit_of(costs.table)
     lengths = truth.batch.lengths
     short = lengths == 0

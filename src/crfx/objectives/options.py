@@ -14,10 +14,10 @@ from crfx.inference.sampling import SEED_RANGE
 from crfx.objectives.base import Objective
 from crfx.objectives.bound_losses import PositionCosts, WholeLosses, bound
 from crfx.objectives.candidates import ListedDivergence, ListedExpectedLoss, Source
+from crfx.objectives.class_weights import likelihood_of
 from crfx.objectives.expected_loss import ExpectedCost
 from crfx.objectives.kl import Divergence
 from crfx.objectives.labelwise import LabelwiseLikelihood
-from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.loss_augmented import AugmentedLikelihood
 from crfx.objectives.loss_scaled import loss_scaled
 from crfx.objectives.pseudo_likelihood import PseudoLikelihood
@@ -32,7 +32,8 @@ class ObjectiveOption(Protocol):
     """An objective that is not tied to data yet.
 
     ``uses_loss`` tells whether a task loss is asked for.  ``curvatures`` are the settings of
-    `curvature` that it allows, None for all.
+    `curvature` that it allows, None for all.  ``weighs_classes`` tells whether it knows weights of
+    labels; one that does not say so does not.
     """
 
     name: ClassVar[str]
@@ -49,12 +50,13 @@ class Likely:
     """The likelihood: "likelihood"."""
 
     name: ClassVar[str] = "likelihood"
+    weighs_classes: ClassVar[bool] = True
     uses_loss: ClassVar[bool] = False
     curvatures: ClassVar[tuple[str | None, ...] | None] = None
 
     def bind(self, truth: Truth, loss: TaskLoss, n_jobs: int | None) -> Objective:
         """Of labellings."""
-        return Likelihood(truth, n_jobs)
+        return likelihood_of(truth, n_jobs)
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class Pseudo:
     """Every label given the true ones around it: "pseudo_likelihood"."""
 
     name: ClassVar[str] = "pseudo_likelihood"
+    weighs_classes: ClassVar[bool] = True
     uses_loss: ClassVar[bool] = False
     curvatures: ClassVar[tuple[str | None, ...] | None] = None
 
@@ -75,6 +78,7 @@ class Labelwise:
     """The marginal likelihood of every label (Kakade et al. 2002): "labelwise_likelihood"."""
 
     name: ClassVar[str] = "labelwise_likelihood"
+    weighs_classes: ClassVar[bool] = True
     uses_loss: ClassVar[bool] = False
     curvatures: ClassVar[tuple[str | None, ...] | None] = None
 
@@ -92,6 +96,7 @@ class LossAugmented:
 
     weight: float = 1.0
     name: ClassVar[str] = "loss_augmented"
+    weighs_classes: ClassVar[bool] = True
     uses_loss: ClassVar[bool] = True
     curvatures: ClassVar[tuple[str | None, ...] | None] = None
 
@@ -159,6 +164,7 @@ class ExpectedLoss:
     n_candidates: int = 20
     seed: int = 0
     name: ClassVar[str] = "expected_loss"
+    weighs_classes: ClassVar[bool] = True
     uses_loss: ClassVar[bool] = True
     curvatures: ClassVar[tuple[str | None, ...] | None] = None
 

@@ -22,7 +22,9 @@ Array64 = npt.NDArray[np.float64]
 
 
 class PseudoLikelihood:
-    """-sum_t w log p(y_t | all other labels, x): every label given the true ones around it.
+    """-sum_t w_t log p(y_t | all other labels, x): every label given the true ones around it.
+
+    w_t is the weight of the instance times that of the true label.
 
     Only the positions count whose own label and whose neighbours' labels are all known.  No sum
     over labellings is needed: O(rows * K) beside the reading of the scores.
@@ -83,14 +85,14 @@ class PseudoLikelihood:
 
     @cached_property
     def _weights(self) -> Array64:
-        counts, weights = self._counts.astype(np.float64), self.truth.row_weights
+        counts, weights = self._counts.astype(np.float64), self.truth.position_weights
         return counts if weights is None else counts * weights
 
     def _curvature(
         self, problem: Problem, parts: Sequence[PartName], curvature: Curvature, variance: Array64
     ) -> dict[str, FloatArray]:
         if curvature.first_order:
-            return unit_curvature(self.truth, problem, parts)
+            return unit_curvature(self.truth.by_instance(), problem, parts)
         n_parts = np.ones(len(variance))
         for axis in range(self._edges.n_axes):
             np.add.at(n_parts, self._edges.rows_at(axis), 1.0)

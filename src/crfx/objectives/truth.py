@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, Protocol
 
@@ -56,7 +56,8 @@ class Target(Protocol):
 class Truth:
     """Label codes (rows,), ``UNKNOWN`` where not known, and a weight per instance or None for 1.
 
-    ``classes`` (K,) are the labels behind the codes, for losses that ask.
+    ``classes`` (K,) are the labels behind the codes, for losses that ask.  ``class_weights`` (K,)
+    are weights of the labels, or None for 1: what they mean, `crfx.objectives.class_weights` says.
     """
 
     batch: Batch
@@ -64,6 +65,7 @@ class Truth:
     labels: IntArray
     weights: Array64 | None = None
     classes: npt.NDArray[Any] | None = None
+    class_weights: Array64 | None = None
     _uses: dict[tuple[ScoreName, tuple[int, ...], Sharing], Uses] = field(
         default_factory=dict, init=False, repr=False
     )
@@ -74,6 +76,39 @@ class Truth:
         if self.weights is None:
             return None
         return np.repeat(self.weights, self.batch.lengths).astype(np.float32)
+
+    @cached_property
+    def position_weights(self) -> Array64 | None:
+        """(rows,) the weight of each row's instance times that of its label; None for 1.
+
+        0 where the label is unknown and labels have weights.
+        """
+        if self.class_weights is None:
+            return None if self.weights is None else np.repeat(self.weights, self.batch.lengths)
+        own = np.where(self.labels == UNKNOWN, 0.0, self.class_weights[self.labels])
+        return own if self.weights is None else own * np.repeat(self.weights, self.batch.lengths)
+
+    @property
+    def taught_labels(self) -> IntArray:
+        """Label codes, ``UNKNOWN`` also where nothing is learned from them: of weight 0."""
+        weights = self.position_weights
+        return self.labels if weights is None else np.where(weights > 0, self.labels, UNKNOWN)
+
+    def by_instance(self) -> Truth:
+        """The same where every instance has the weight of its heaviest label, which bounds all."""
+        if self.class_weights is None:
+            return self
+        weights, by_position = np.zeros(self.batch.n_instances), self.position_weights
+        assert by_position is not None
+        np.maximum.at(weights, self.batch.instance_of_row, by_position)
+        return replace(self, weights=weights, class_weights=None)
+
+    def check_no_class_weights(self, objective: str) -> None:
+        """Raise ValueError where labels have weights, for objectives that know none."""
+        if self.class_weights is not None:
+            raise ValueError(
+                f"objective {objective} has no weights of labels: leave out class_weight"
+            )
 
     @cached_property
     def is_partial(self) -> npt.NDArray[np.bool_]:
@@ -168,7 +203,8 @@ class Truth:
         part = Part.of(self.batch, instances)
         weights = None if self.weights is None else self.weights[instances]
         labels = self.labels[part.rows]
-        return Truth(part.batch, self.structure, labels, weights, self.classes), part.rows
+        kept = self.classes, self.class_weights
+        return Truth(part.batch, self.structure, labels, weights, *kept), part.rows
 
     @cached_property
     def partial(self) -> Part | None:

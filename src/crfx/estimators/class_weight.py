@@ -1,0 +1,84 @@
+"""The argument ``class_weight`` of labelling estimators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx.objectives.truth import UNKNOWN, Truth
+
+Array64 = npt.NDArray[np.float64]
+ClassWeight: TypeAlias = Mapping[Any, float] | Literal["balanced"] | None
+
+BALANCED = "balanced"
+
+
+def check_class_weight(option: Any) -> None:
+    """Raise ValueError unless it is a dict of weights, "balanced" or None."""
+    if option is None or (isinstance(option, str) and option == BALANCED):
+        return
+    if not isinstance(option, Mapping):
+        raise ValueError(
+            f'class_weight is {option!r}: pass a dict from labels to weights, "balanced" or None'
+        )
+    for label, weight in option.items():
+        is_number = isinstance(weight, int | float | np.number) and not isinstance(weight, bool)
+        if not is_number or not 0 <= weight < np.inf:
+            raise ValueError(f"class_weight of {label!r} is {weight!r}: it must be 0 or more")
+
+
+def class_weights(option: ClassWeight, classes: npt.NDArray[Any], truth: Truth) -> Array64 | None:
+    """(K,) the weight of every label; None where all are 1.
+
+    "balanced" is n / (labels that occur * count), over positions whose label is known, each with
+    the weight of its instance; 1 for a label that does not occur.  A dict has 1 for labels that it
+    does not name.
+    """
+    if option is None:
+        return None
+    check_class_weight(option)
+    if isinstance(option, str):
+        return _balanced(len(classes), truth)
+    code_of = {label: code for code, label in enumerate(classes.tolist())}
+    found = np.ones(len(classes))
+    for label, weight in option.items():
+        if label not in code_of:
+            raise ValueError(
+                f"class_weight has the label {label!r}, which y has not: its labels are "
+                f"{_some(list(code_of))}"
+            )
+        found[code_of[label]] = weight
+    known = truth.labels[truth.labels != UNKNOWN]
+    if not found[known].any():
+        raise ValueError("class_weight is 0 for every label of y: there is nothing to learn from")
+    return None if (found == 1).all() else found
+
+
+def _balanced(n_labels: int, truth: Truth) -> Array64:
+    rows = np.flatnonzero(truth.labels != UNKNOWN)
+    weights = None if truth.weights is None else np.repeat(truth.weights, truth.batch.lengths)[rows]
+    counts = np.bincount(truth.labels[rows], weights, n_labels).astype(np.float64)
+    occurs = counts > 0
+    found = np.ones(n_labels)
+    found[occurs] = counts.sum() / (occurs.sum() * counts[occurs])
+    return found
+
+
+def _some(labels: list[Any], most: int = 10) -> str:
+    told = ", ".join(map(repr, labels[:most]))
+    return told if len(labels) <= most else f"{told}, ..."
+
+
+def to_plain(option: Any) -> Any:
+    """As JSON has it, where the keys of a dict are text: pairs."""
+    if not isinstance(option, Mapping):
+        return option
+    return [[label, float(weight)] for label, weight in option.items()]
+
+
+def from_plain(value: Any) -> Any:
+    """What `to_plain` wrote."""
+    return dict(value) if isinstance(value, list) else value
