@@ -23,6 +23,7 @@ DIFFERENCES = {"rtol": 1e-5, "atol": 1e-7}
 WEIGHTS = np.array([0.5, 3.0, 1.0])
 CLASSES = np.array(["A", "B", "C"])
 WEIGHING = [name for name, kind in OPTIONS.items() if getattr(kind, "weighs_classes", False)]
+PAIR = ("node", "edge")
 PARTS = {"node": ("node",), "edge": ("edge",), "ends": ("start", "end")}
 STRUCTURES = [
     pytest.param({"lengths": (4, 3, 1)}, id="chain"),
@@ -57,18 +58,23 @@ def bound(name, truth, **settings):
 
 
 def enumerated_value(raw, truth):
-    """sum_l (v_l - v_{l-1}) sum_i w_i -log p(labels of weight v_l or more), by listing."""
+    """sum_l (v_l - v_{l-1}) sum_i w_i -log p(labels of weight v_l or more | others), by listing."""
     value = 0.0
     steps = np.diff([0.0, *np.sort(WEIGHTS)])
     for number, instance in enumerate(enumerate_instances(**raw.arguments())):
         rows = slice(instance.first_row, instance.first_row + instance.labels.shape[1])
         own = truth.labels[rows]
         for level, step in zip(np.sort(WEIGHTS), steps, strict=True):
-            known = (own != UNKNOWN) & (WEIGHTS[own] >= level)
-            agrees = (instance.labels[:, known] == own[known]).all(axis=1)
-            clamped = np.logaddexp.reduce(instance.scores[agrees])
+            known = own != UNKNOWN
+            given = known & (WEIGHTS[own] < level)
+            log_sums = [
+                np.logaddexp.reduce(
+                    instance.scores[(instance.labels[:, which] == own[which]).all(axis=1)]
+                )
+                for which in (given, known)
+            ]
             weight = 1.0 if truth.weights is None else truth.weights[number]
-            value += step * weight * (instance.log_z - clamped)
+            value += step * weight * (log_sums[0] - log_sums[1])
     return value
 
 
@@ -174,20 +180,43 @@ def test_a_smaller_curvature_would_be_no_bound():
     np.testing.assert_allclose(at.curvature["node"], weight * same.curvature["node"], **EXACT)
 
 
-def test_labels_of_weight_0_are_as_if_unknown():
+def test_labels_of_weight_0_are_given_and_not_learned():
+    """The others as if only labellings existed that agree with them."""
     _, problem, truth = case({"lengths": (4, 3, 2)}, class_weights=np.array([1.0, 0.0, 1.0]))
-    unknown = np.where(truth.labels == 1, UNKNOWN, truth.labels)
-    for found, plain in (
-        (likelihood_of(truth), Likelihood(replace(truth, labels=unknown, class_weights=None))),
-        (
-            perceptron_loss_of(truth, 1.0),
-            PerceptronLoss(replace(truth, labels=unknown, class_weights=None), 1.0),
-        ),
+    given = np.flatnonzero(truth.labels == 1)
+    node = problem.scores.node.copy()
+    node[given] = -np.inf
+    node[given, 1] = 0.0
+    fewer = moved(problem, "node", node)
+    plain = replace(truth, class_weights=None)
+    for found, expected in (
+        (likelihood_of(truth), Likelihood(plain)),
+        (perceptron_loss_of(truth, 1.0), PerceptronLoss(plain, 1.0)),
     ):
-        one, other = (own.evaluate(problem, ("node", "edge")) for own in (found, plain))
+        one, other = found.evaluate(problem, PAIR), expected.evaluate(fewer, PAIR)
         np.testing.assert_allclose(one.value, other.value, **EXACT)
         for name, slope in other.gradient.items():
             np.testing.assert_allclose(one.gradient[name], slope, **EXACT)
+        np.testing.assert_allclose(one.gradient["node"][given], 0, **EXACT)
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_the_likelihood_stays_convex(structure):
+    """Along lines through all scores: the middle is no higher than the mean of the ends."""
+    for seed in range(5):
+        _, problem, truth = case(structure, seed=seed)
+        own, random = likelihood_of(truth), np.random.default_rng(seed)
+        steps = {
+            name: random.normal(size=scores.shape)
+            for name in ("node", "edge", "start", "end")
+            if (scores := getattr(problem.scores, name)) is not None
+        }
+        values = []
+        for size in (-1.0, 0.0, 1.0):
+            at = {k: getattr(problem.scores, k) + size * step for k, step in steps.items()}
+            there = replace(problem, scores=replace(problem.scores, **at))
+            values.append(own.evaluate(there, ()).value)
+        assert values[1] <= (values[0] + values[2]) / 2
 
 
 def test_levels_hold_only_instances_that_have_such_labels():

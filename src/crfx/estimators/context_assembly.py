@@ -133,7 +133,7 @@ def make_context_blocks(
     assert isinstance(node, ContextTrees)
     node.bind(truth.batch, truth.structure, followed)
     sampler, first_order = _row_sampler(crf, truth.batch), is_first_order(crf)
-    trees = ContextBlock(node, truth.by_instance(), sampler, first_order=first_order)
+    trees = ContextBlock(node, truth, sampler, first_order=first_order)
     if model.ends is None:
         return [trees]
     return [JointBlock(trees, TableBlock("ends", model.ends, len(followed)))]

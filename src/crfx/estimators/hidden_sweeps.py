@@ -23,6 +23,7 @@ from crfx.estimators.model_parameters import (
 from crfx.features import take_rows
 from crfx.model import Model
 from crfx.objectives.base import Objective
+from crfx.objectives.class_weights import WeightedPerceptronLoss
 from crfx.objectives.perceptron import PerceptronLoss
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.potentials.hidden_unit import HiddenUnitFunction
@@ -163,7 +164,7 @@ class Sweeps:
         """The loss; of perceptrons, whose loss grows with the scale of scores, the errors."""
         problem = self.model.problem(truth.batch)
         loss = self.loss(truth)
-        if not isinstance(loss, PerceptronLoss):
+        if not isinstance(loss, PerceptronLoss | WeightedPerceptronLoss):
             return float(loss.evaluate(problem, ()).value)
         known = truth.labels != UNKNOWN
         wrong = self.crf._best(problem)[known] != truth.labels[known]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from crfx.inference.problem import Problem
 from crfx.objectives.base import PartName
@@ -18,13 +19,16 @@ END_NAMES: tuple[Literal["start", "end"], ...] = ("start", "end")
 def unit_curvature(
     truth: Truth, problem: Problem, parts: Sequence[PartName]
 ) -> dict[str, FloatArray]:
-    """The weight of each part's instance, summed where a table is shared; by name of the scores."""
+    """The weight of each part, summed where a table is shared; by name of the scores.
+
+    It is that of its instance; where labels have weights, times the largest of its true labels'.
+    """
     found: dict[str, FloatArray] = {}
     scores = problem.scores
     if "node" in parts:
         found["node"] = np.ones_like(scores.node)
-        if truth.row_weights is not None:
-            found["node"] *= truth.row_weights[:, None]
+        if truth.position_weights is not None:
+            found["node"] *= truth.position_weights[:, None].astype(scores.dtype)
     if scores.edge is not None and "each_edge" in parts:
         found["edge"] = truth.edge_weights(scores.edge.shape)
     if scores.edge is not None and "edge" in parts:
@@ -34,7 +38,7 @@ def unit_curvature(
     if "ends" in parts:
         for name in END_NAMES:
             if getattr(scores, name) is not None:
-                total = _weights_of(truth, truth.end_rows(name)).sum()
+                total = _at(truth.position_weights, truth.end_rows(name)).sum()
                 found[name] = np.full(scores.n_labels, total)
     return found
 
@@ -42,7 +46,7 @@ def unit_curvature(
 def _table_weights(truth: Truth, problem: Problem) -> FloatArray:
     """Total weight of the edges that share a table: one number, or (types, 1, ...)."""
     rows = truth.rows_with("edge", truth.batch)
-    weights = _weights_of(truth, rows)
+    weights = _at(truth.edge_row_weights, rows)
     if problem.sharing != "typed" or truth.batch.edge_types is None:
         return np.asarray(weights.sum())
     assert problem.scores.edge is not None
@@ -51,6 +55,5 @@ def _table_weights(truth: Truth, problem: Problem) -> FloatArray:
     return totals.astype(np.float64).reshape(-1, *(1,) * n_axes)
 
 
-def _weights_of(truth: Truth, rows: IntArray) -> FloatArray:
-    weights = truth.row_weights
-    return np.ones(len(rows)) if weights is None else weights[rows].astype(np.float64)
+def _at(weights: npt.NDArray[np.float64] | None, rows: IntArray) -> FloatArray:
+    return np.ones(len(rows)) if weights is None else weights[rows]

@@ -92,7 +92,7 @@ class PseudoLikelihood:
         self, problem: Problem, parts: Sequence[PartName], curvature: Curvature, variance: Array64
     ) -> dict[str, FloatArray]:
         if curvature.first_order:
-            return unit_curvature(self.truth.by_instance(), problem, parts)
+            return unit_curvature(self.truth, problem, parts)
         n_parts = np.ones(len(variance))
         for axis in range(self._edges.n_axes):
             np.add.at(n_parts, self._edges.rows_at(axis), 1.0)

@@ -81,12 +81,27 @@ class Truth:
     def position_weights(self) -> Array64 | None:
         """(rows,) the weight of each row's instance times that of its label; None for 1.
 
-        0 where the label is unknown and labels have weights.
+        Of a row whose label is unknown, that of the heaviest label of its instance.
         """
         if self.class_weights is None:
             return None if self.weights is None else np.repeat(self.weights, self.batch.lengths)
-        own = np.where(self.labels == UNKNOWN, 0.0, self.class_weights[self.labels])
-        return own if self.weights is None else own * np.repeat(self.weights, self.batch.lengths)
+        known, owner = self.labels != UNKNOWN, self.batch.instance_of_row
+        own = np.where(known, self.class_weights[self.labels], 0.0)
+        heaviest = np.zeros(self.batch.n_instances)
+        np.maximum.at(heaviest, owner, own)
+        own = np.where(known, own, heaviest[owner])
+        return own if self.weights is None else own * self.weights[owner]
+
+    @cached_property
+    def edge_row_weights(self) -> Array64 | None:
+        """(rows,) the largest weight of the positions that the edge which ends there joins."""
+        weights = self.position_weights
+        if weights is None or self.class_weights is None:
+            return weights
+        rows, found = self.structure.edge_rows(self.batch), weights.copy()
+        before = weights[self.structure.contexts(self.batch)].max(axis=1, initial=0.0)
+        found[rows] = np.maximum(found[rows], before)
+        return found
 
     @property
     def taught_labels(self) -> IntArray:
@@ -95,13 +110,13 @@ class Truth:
         return self.labels if weights is None else np.where(weights > 0, self.labels, UNKNOWN)
 
     def by_instance(self) -> Truth:
-        """The same where every instance has the weight of its heaviest label, which bounds all."""
+        """The same where an instance has the mean weight of its positions, and labels have none."""
         if self.class_weights is None:
             return self
-        weights, by_position = np.zeros(self.batch.n_instances), self.position_weights
-        assert by_position is not None
-        np.maximum.at(weights, self.batch.instance_of_row, by_position)
-        return replace(self, weights=weights, class_weights=None)
+        weights, owner = self.position_weights, self.batch.instance_of_row
+        totals = np.bincount(owner, weights, self.batch.n_instances).astype(np.float64)
+        means = totals / np.maximum(self.batch.lengths, 1)
+        return replace(self, weights=means, class_weights=None)
 
     def check_no_class_weights(self, objective: str) -> None:
         """Raise ValueError where labels have weights, for objectives that know none."""
@@ -194,8 +209,8 @@ class Truth:
         A view of one number per row: not to be written to.
         """
         rows = self.rows_with("edge", self.batch)
-        weights = np.zeros(self.batch.n_rows, np.float32)
-        weights[rows] = 1.0 if self.row_weights is None else self.row_weights[rows]
+        weights, by_row = np.zeros(self.batch.n_rows, np.float32), self.edge_row_weights
+        weights[rows] = 1.0 if by_row is None else by_row[rows]
         return np.broadcast_to(weights.reshape((-1,) + (1,) * (len(shape) - 1)), shape)
 
     def take(self, instances: IntArray) -> tuple[Truth, IntArray]:

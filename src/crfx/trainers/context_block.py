@@ -40,7 +40,9 @@ class ContextBlock(Block):
     def _slopes(self, at: Evaluation) -> Slopes:
         edge, node = at.gradient["edge"], at.gradient["node"]
         if self.first_order:
-            return Slopes(edge, node, weights=self.truth.row_weights)
+            weights = self.truth.edge_row_weights
+            own = None if weights is None else weights.astype(np.float32)
+            return Slopes(edge, node, weights=own)
         return Slopes(edge, node, at.curvature["edge"], at.curvature["node"])
 
     def mark(self, n_rounds: int) -> None:
