@@ -36,7 +36,8 @@ struct BoundTrees {
              Vector1<const int32_t> left, Vector1<const int32_t> right,
              Vector1<const float> thresholds, Vector1<const uint8_t> missing_left,
              Vector1<const int64_t> sets, Vector1<const uint64_t> words,
-             Vector1<const int32_t> set_sizes, Vector1<const float> values)
+             Vector1<const int32_t> set_sizes, Vector1<const float> values, int64_t n_labels,
+             int order)
       : starts(starts),
         features(features),
         left(left),
@@ -46,7 +47,9 @@ struct BoundTrees {
         sets(sets),
         words(words),
         set_sizes(set_sizes),
-        values(values) {}
+        values(values),
+        shape{n_labels, order},
+        leaves(view(static_cast<int64_t>(starts.shape(0)) - 1), shape) {}
 
   crfx::ContextTreesView view(int64_t n_trees) const {
     return {starts.data(), n_trees,           features.data(),     left.data(),
@@ -54,7 +57,7 @@ struct BoundTrees {
             words.data(),  set_sizes.data(),  values.data()};
   }
   void add_scores(int64_t n_trees, const BoundRows& rows, Vector1<const uint8_t> has_context,
-                  int64_t n_labels, int order, float step, std::optional<Vector1<float>> edge,
+                  float step, std::optional<Vector1<float>> edge,
                   std::optional<Vector1<float>> node, int n_threads) const {
     nb::gil_scoped_release released;
     const int32_t* end = features.data() + starts.data()[n_trees];
@@ -62,7 +65,7 @@ struct BoundTrees {
           return feature >= rows.view.n_features;
         }))
       throw crfx::InputError("the trees ask for features that the rows have not");
-    crfx::add_context_scores(view(n_trees), rows.view, {n_labels, order}, has_context.data(), step,
+    crfx::add_context_scores(view(n_trees), leaves, rows.view, shape, has_context.data(), step,
                              edge ? edge->data() : nullptr, node ? node->data() : nullptr,
                              n_threads);
   }
@@ -75,6 +78,8 @@ struct BoundTrees {
   Vector1<const uint64_t> words;
   Vector1<const int32_t> set_sizes;
   Vector1<const float> values;
+  crfx::ContextShape shape;
+  crfx::LeafContexts leaves;
 };
 
 nb::tuple grow(const BoundBins& bins, int64_t n_labels, int order,
@@ -119,14 +124,15 @@ void bind_context_trees(nb::module_& m) {
       .def(nb::init<Vector1<const int64_t>, Vector1<const int32_t>, Vector1<const int32_t>,
                     Vector1<const int32_t>, Vector1<const float>, Vector1<const uint8_t>,
                     Vector1<const int64_t>, Vector1<const uint64_t>, Vector1<const int32_t>,
-                    Vector1<const float>>(),
+                    Vector1<const float>, int64_t, int>(),
            "starts"_a.noconvert(), "features"_a.noconvert(), "left"_a.noconvert(),
            "right"_a.noconvert(), "thresholds"_a.noconvert(), "missing_left"_a.noconvert(),
            "sets"_a.noconvert(), "words"_a.noconvert(), "set_sizes"_a.noconvert(),
-           "values"_a.noconvert())
+           "values"_a.noconvert(), nb::kw_only(), "n_labels"_a, "order"_a,
+           nb::call_guard<nb::gil_scoped_release>())
       .def("add_scores", &BoundTrees::add_scores, "n_trees"_a, "rows"_a,
-           "has_context"_a.noconvert(), nb::kw_only(), "n_labels"_a, "order"_a, "step"_a,
-           "edge"_a.noconvert().none(), "node"_a.noconvert().none(), "n_threads"_a,
+           "has_context"_a.noconvert(), nb::kw_only(), "step"_a, "edge"_a.noconvert().none(),
+           "node"_a.noconvert().none(), "n_threads"_a,
            "Adds step times the scores of the first trees to edge (rows x contexts x labels) and "
            "node (rows x labels), both flat.");
   m.def("grow_context_trees", &grow, "bins"_a, nb::kw_only(), "n_labels"_a, "order"_a,

@@ -10,64 +10,6 @@ namespace {
 constexpr int64_t kRowsPerChunk = 64;
 constexpr int64_t kSparseRowsPerChunk = 2048;  // each chunk spreads out its own row
 
-// The contexts that reach each leaf of each tree; they do not depend on the row.
-class LeafContexts {
- public:
-  LeafContexts(const ContextTreesView& trees, const ContextShape& shape) {
-    const int64_t n_nodes = trees.starts[trees.n_trees];
-    begin_.assign(static_cast<size_t>(n_nodes), 0);
-    count_.assign(static_cast<size_t>(n_nodes), 0);
-    asks_.assign(static_cast<size_t>(trees.n_trees), 0);
-    std::vector<int32_t> all(static_cast<size_t>(shape.n_contexts()));
-    for (size_t c = 0; c < all.size(); ++c) all[c] = static_cast<int32_t>(c);
-    for (int64_t tree = 0; tree < trees.n_trees; ++tree) {
-      const int64_t first = trees.starts[tree], end = trees.starts[tree + 1];
-      for (int64_t node = first; node < end && !asks_[static_cast<size_t>(tree)]; ++node)
-        asks_[static_cast<size_t>(tree)] = trees.asks_label(node);
-      if (asks_[static_cast<size_t>(tree)]) descend(trees, shape, first, all);
-    }
-  }
-  // Whether a tree asks for a label at all; else all contexts reach the same leaf.
-  bool asks(int64_t tree) const { return asks_[static_cast<size_t>(tree)] != 0; }
-  const int32_t* begin(int64_t node) const {
-    return contexts_.data() + begin_[static_cast<size_t>(node)];
-  }
-  const int32_t* end(int64_t node) const { return begin(node) + count_[static_cast<size_t>(node)]; }
-  bool any(int64_t node) const { return count_[static_cast<size_t>(node)] > 0; }
-
- private:
-  // Not by recursion: a tree may be as deep as it has leaves.
-  void descend(const ContextTreesView& trees, const ContextShape& shape, int64_t first,
-               const std::vector<int32_t>& all) {
-    std::vector<std::pair<int64_t, std::vector<int32_t>>> waiting;
-    waiting.emplace_back(first, all);
-    while (!waiting.empty()) {
-      const auto [node, reach] = std::move(waiting.back());
-      waiting.pop_back();
-      const int32_t feature = trees.features[node];
-      begin_[static_cast<size_t>(node)] = static_cast<int64_t>(contexts_.size());
-      count_[static_cast<size_t>(node)] = static_cast<int64_t>(reach.size());
-      if (feature == ContextTrees::kLeaf) {
-        contexts_.insert(contexts_.end(), reach.begin(), reach.end());
-        continue;
-      }
-      std::vector<int32_t> sides[2];
-      if (feature >= 0) {
-        sides[0] = sides[1] = reach;
-      } else {
-        for (const int32_t c : reach)
-          sides[trees.has(node, shape.label_at(c, trees.place_of(feature))) ? 0 : 1].push_back(c);
-      }
-      waiting.emplace_back(first + trees.left[node], std::move(sides[0]));
-      waiting.emplace_back(first + trees.right[node], std::move(sides[1]));
-    }
-  }
-
-  std::vector<int32_t> contexts_;
-  std::vector<int64_t> begin_, count_;
-  std::vector<uint8_t> asks_;
-};
-
 // Walks the trees of one row.
 class Walk {
  public:
@@ -129,11 +71,53 @@ class Walk {
 
 }  // namespace
 
-void add_context_scores(const ContextTreesView& trees, const FeatureRows& rows,
-                        const ContextShape& shape, const uint8_t* has_context, float step,
-                        float* edge, float* node, int n_threads) {
+LeafContexts::LeafContexts(const ContextTreesView& trees, const ContextShape& shape) {
+  const int64_t n_nodes = trees.starts[trees.n_trees];
+  begin_.assign(static_cast<size_t>(n_nodes), 0);
+  count_.assign(static_cast<size_t>(n_nodes), 0);
+  asks_.assign(static_cast<size_t>(trees.n_trees), 0);
+  std::vector<int32_t> all(static_cast<size_t>(shape.n_contexts()));
+  for (size_t c = 0; c < all.size(); ++c) all[c] = static_cast<int32_t>(c);
+  for (int64_t tree = 0; tree < trees.n_trees; ++tree) {
+    const int64_t first = trees.starts[tree], end = trees.starts[tree + 1];
+    for (int64_t node = first; node < end && !asks_[static_cast<size_t>(tree)]; ++node)
+      asks_[static_cast<size_t>(tree)] = trees.asks_label(node);
+    if (asks_[static_cast<size_t>(tree)]) descend(trees, shape, first, all);
+  }
+}
+
+// Not by recursion: a tree may be as deep as it has leaves.
+void LeafContexts::descend(const ContextTreesView& trees, const ContextShape& shape, int64_t first,
+                           const std::vector<int32_t>& all) {
+  std::vector<std::pair<int64_t, std::vector<int32_t>>> waiting;
+  waiting.emplace_back(first, all);
+  while (!waiting.empty()) {
+    const auto [node, reach] = std::move(waiting.back());
+    waiting.pop_back();
+    const int32_t feature = trees.features[node];
+    begin_[static_cast<size_t>(node)] = static_cast<int64_t>(contexts_.size());
+    count_[static_cast<size_t>(node)] = static_cast<int64_t>(reach.size());
+    if (feature == ContextTrees::kLeaf) {
+      contexts_.insert(contexts_.end(), reach.begin(), reach.end());
+      continue;
+    }
+    std::vector<int32_t> sides[2];
+    if (feature >= 0) {
+      sides[0] = sides[1] = reach;
+    } else {
+      for (const int32_t c : reach)
+        sides[trees.has(node, shape.label_at(c, trees.place_of(feature))) ? 0 : 1].push_back(c);
+    }
+    waiting.emplace_back(first + trees.left[node], std::move(sides[0]));
+    waiting.emplace_back(first + trees.right[node], std::move(sides[1]));
+  }
+}
+
+void add_context_scores(const ContextTreesView& trees, const LeafContexts& leaves,
+                        const FeatureRows& rows, const ContextShape& shape,
+                        const uint8_t* has_context, float step, float* edge, float* node,
+                        int n_threads) {
   const int64_t K = shape.n_labels, C = shape.n_contexts();
-  const LeafContexts leaves(trees, shape);
   const int64_t n_at_once = rows.is_sparse() ? kSparseRowsPerChunk : kRowsPerChunk;
   const int64_t n_chunks = (rows.n_rows + n_at_once - 1) / n_at_once;
   for_chunks(n_chunks, n_threads, [&](int64_t chunk, Workspace&) {

@@ -300,11 +300,13 @@ TEST(context_trees_score_as_walks_do) {
       std::vector<float> edge(static_cast<size_t>(own.n_rows * C * K)),
           node(static_cast<size_t>(own.n_rows * K));
       const crfx::FeatureRows rows = own.rows();
-      crfx::add_context_scores(crfx::ContextTreesView::of(trees), rows, own.shape,
-                               own.has_context.data(), 0.5f, edge.data(), nullptr, 2);
+      const crfx::ContextTreesView view = crfx::ContextTreesView::of(trees);
+      const crfx::LeafContexts leaves(view, own.shape);
+      crfx::add_context_scores(view, leaves, rows, own.shape, own.has_context.data(), 0.5f,
+                               edge.data(), nullptr, 2);
       CHECK(std::all_of(node.begin(), node.end(), [](float x) { return x == 0; }));
-      crfx::add_context_scores(crfx::ContextTreesView::of(trees), rows, own.shape,
-                               own.has_context.data(), 0.5f, nullptr, node.data(), 1);
+      crfx::add_context_scores(view, leaves, rows, own.shape, own.has_context.data(), 0.5f, nullptr,
+                               node.data(), 1);
       for (int64_t row = 0; row < own.n_rows; ++row)
         for (int64_t k = 0; k < K; ++k) {
           const bool any = own.has_context[static_cast<size_t>(row)] != 0;

@@ -197,6 +197,8 @@ def _label_vector(
 
 def _cast(name: str, value: npt.ArrayLike, dtype: np.dtype[Any]) -> FloatArray:
     array = _as_array(f"{name} scores", value)
+    if array.dtype == dtype and array.flags.c_contiguous:
+        return array
     if array.dtype.kind not in "fiu":
         raise ValueError(f"{name} scores have dtype {array.dtype}: pass real numbers")
     # A finite score must not turn into a constraint (-inf) on the way to a narrower dtype.

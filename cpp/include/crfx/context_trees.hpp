@@ -75,6 +75,28 @@ struct ContextTreesView {
   }
 };
 
+// The contexts that reach each leaf of each tree; they do not depend on the row.
+// O(leaves x contexts) of the trees that ask for labels.
+class LeafContexts {
+ public:
+  LeafContexts(const ContextTreesView& trees, const ContextShape& shape);
+  // Whether a tree asks for a label at all; else all contexts reach the same leaf.
+  bool asks(int64_t tree) const { return asks_[static_cast<size_t>(tree)] != 0; }
+  const int32_t* begin(int64_t node) const {
+    return contexts_.data() + begin_[static_cast<size_t>(node)];
+  }
+  const int32_t* end(int64_t node) const { return begin(node) + count_[static_cast<size_t>(node)]; }
+  bool any(int64_t node) const { return count_[static_cast<size_t>(node)] > 0; }
+
+ private:
+  void descend(const ContextTreesView& trees, const ContextShape& shape, int64_t first,
+               const std::vector<int32_t>& all);
+
+  std::vector<int32_t> contexts_;
+  std::vector<int64_t> begin_, count_;
+  std::vector<uint8_t> asks_;
+};
+
 // What a round is fitted to: gradient and curvature of every F^k(context, x).
 struct ContextSlopes {
   const uint8_t* has_context;   // rows: whether there are so many labels before
@@ -103,9 +125,11 @@ ContextTrees grow_context_trees(const Bins& bins, const FeatureRows& rows,
 
 // Adds `step` times the scores of trees [0, n_trees), which are one per label in turn, to edge
 // (rows x contexts x labels) and node (rows x labels), in the order of the trees. Either may be
-// null. A tree is walked once per row, whatever the number of contexts.
-void add_context_scores(const ContextTreesView& trees, const FeatureRows& rows,
-                        const ContextShape& shape, const uint8_t* has_context, float step,
-                        float* edge, float* node, int n_threads);
+// null. A tree is walked once per row, whatever the number of contexts. `leaves` are those of the
+// same trees, or of more.
+void add_context_scores(const ContextTreesView& trees, const LeafContexts& leaves,
+                        const FeatureRows& rows, const ContextShape& shape,
+                        const uint8_t* has_context, float step, float* edge, float* node,
+                        int n_threads);
 
 }  // namespace crfx

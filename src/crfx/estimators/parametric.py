@@ -30,7 +30,7 @@ from crfx.model import Model
 from crfx.objectives.base import Objective
 from crfx.objectives.class_weights import perceptron_loss_of
 from crfx.objectives.truth import Truth
-from crfx.potentials.linear import one_blas_thread
+from crfx.potentials.blas import one_blas_thread
 from crfx.trainers.callbacks import Callback, History
 from crfx.trainers.parametric import ParametricObjective
 

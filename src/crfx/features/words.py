@@ -88,7 +88,8 @@ class Vocabulary:
 
     def compact(self, instances: Iterable[Any], *, learn: bool = False) -> tuple[Any, list[int]]:
         """As `encode`, but ones are of int8 where all are: not to be added up or multiplied."""
-        if isinstance(instances, EncodesItself):
+        # Lists are told apart first: asking for a protocol takes longer than a short sentence.
+        if not isinstance(instances, list | tuple) and isinstance(instances, EncodesItself):
             return instances.encode_into(self, learn=learn)
         return self._matrix(self._table.encode(instances, learn))
 
@@ -175,7 +176,7 @@ def peek(instances: Iterable[Any]) -> tuple[bool, Iterable[Any]]:
 
     Known from the first position that has a feature.
     """
-    if isinstance(instances, EncodesItself):
+    if not isinstance(instances, list | tuple) and isinstance(instances, EncodesItself):
         return True, instances
     if isinstance(instances, Sequence):
         return _is_text(instances), instances

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,9 @@ from crfx.structures import Chain, Forest
 Array32 = npt.NDArray[np.float32]
 MOST_LEAVES = 2**31 - 1
 """What the core counts up to; no tree has as many."""
+
+_JOINING = Lock()
+"""Held while rounds are joined: the first of many threads that predict does so."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,10 @@ class ContextTrees:
     _bound: BoundBatch | None = None
     _bins: _core.Bins | None = None
     _followed: list[BoundBatch] = field(default_factory=list)
+    _ready: tuple[TreeArrays, _core.ContextTrees] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_ready": None}  # it is of the core, and quickly made anew
 
     @property
     def n_outputs(self) -> int:
@@ -120,9 +128,25 @@ class ContextTrees:
     @property
     def trees(self) -> TreeArrays:
         """All trees, those of the first round first."""
+        with _JOINING:
+            return self._joined()
+
+    def _joined(self) -> TreeArrays:
         if len(self._rounds) != 1:
             self._rounds = [join(self._rounds)]
         return self._rounds[0]
+
+    def _native(self) -> _core.ContextTrees:
+        """All trees, ready to be walked; found once, until others come."""
+        with _JOINING:
+            trees = self._joined()
+            if self._ready is None or self._ready[0] is not trees:
+                self._ready = trees, self._bound_trees(trees)
+            return self._ready[1]
+
+    def _bound_trees(self, trees: TreeArrays) -> _core.ContextTrees:
+        asked = {name: getattr(trees, name) for name in NAMES if name not in ("gains", "weights")}
+        return _core.ContextTrees(**asked, n_labels=self.shape.n_labels, order=self.shape.order)
 
     def use_threads(self, n_jobs: int) -> None:
         """Grow and score on so many threads from now on."""
@@ -182,14 +206,14 @@ class ContextTrees:
     ) -> tuple[Array32, Array32]:
         """(rows, K) where no labels come before, and (rows, K, ..., K) where they do; else 0.
 
-        O(rows * trees * (depth + contexts)), and trees * leaves * contexts to begin with.
+        O(rows * trees * (depth + contexts)), and trees * leaves * contexts the first time.
         """
         n_labels, order = self.shape.n_labels, self.shape.order
         node = np.zeros((batch.n_rows, n_labels), np.float32)
         edge = np.zeros((batch.n_rows, *(n_labels,) * (order + 1)), np.float32)
         bound = BoundBatch.of(batch, structure, self.shape)
         n_rounds = self.n_rounds if n_rounds is None else min(n_rounds, self.n_rounds)
-        self.add(self.trees, bound, 1.0, node=node, edge=edge, n_trees=n_rounds * n_labels)
+        self._add(self._native(), n_rounds * n_labels, bound, 1.0, node, edge)
         return node, edge
 
     def add(
@@ -200,17 +224,23 @@ class ContextTrees:
         *,
         node: FloatArray | None = None,
         edge: FloatArray | None = None,
-        n_trees: int | None = None,
     ) -> None:
         """Add ``step`` times the scores of trees, in place."""
-        asked = {name: getattr(trees, name) for name in NAMES if name not in ("gains", "weights")}
-        native = _core.ContextTrees(**asked)
+        self._add(self._bound_trees(trees), trees.n_trees, bound, step, node, edge)
+
+    def _add(
+        self,
+        native: _core.ContextTrees,
+        n_trees: int,
+        bound: BoundBatch,
+        step: float,
+        node: FloatArray | None,
+        edge: FloatArray | None,
+    ) -> None:
         native.add_scores(
-            trees.n_trees if n_trees is None else n_trees,
+            n_trees,
             bound.rows,
             bound.has_context,
-            n_labels=self.shape.n_labels,
-            order=self.shape.order,
             step=step,
             edge=None if edge is None else _flat(edge),
             node=None if node is None else _flat(node),

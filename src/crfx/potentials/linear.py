@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from threadpoolctl import ThreadpoolController
 
 from crfx import _core
 from crfx.features.conjunctions import Conjunctions
+from crfx.potentials.blas import one_blas_thread
 from crfx.scores import IntArray
 
 Array32 = npt.NDArray[np.float32]
@@ -272,17 +272,6 @@ class DenseFeatures:
                 return [work(rows) for rows in self._blocks]
             with ThreadPoolExecutor(self._n_jobs) as pool:
                 return list(pool.map(work, self._blocks))
-
-
-def one_blas_thread() -> Any:
-    """A context in which BLAS uses one thread: its idle ones spin in the way of ours."""
-    return _thread_pools().limit(limits=1, user_api="blas")
-
-
-@cache
-def _thread_pools() -> Any:
-    """Looked for once: that takes milliseconds."""
-    return ThreadpoolController()
 
 
 PreparedFeatures = SparseFeatures | DenseFeatures

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,8 @@ Array32 = npt.NDArray[np.float32]
 
 _PLACE = re.compile(r"^\[[0-9:]+\] [^ ]+: ")
 """Time and line of C++ with which XGBoost begins a complaint."""
+_EXPLAINING = Lock()
+"""Boosters are asked one at a time: XGBoost lets none be set while it is in use."""
 _NEEDED = {"booster": "gbtree", "multi_strategy": "one_output_per_tree", "process_type": "default"}
 
 
@@ -184,7 +187,7 @@ class TreeEnsemble:
         shape = matrix.num_row(), self.n_outputs, self._booster.num_features() + 1
         if n_rounds == 0 or not matrix.num_row():
             return np.zeros(shape, dtype=np.float32)
-        with plain_errors():
+        with _EXPLAINING, plain_errors():
             values = self._booster.predict(
                 matrix, pred_contribs=True, iteration_range=(0, n_rounds or 0)
             )
@@ -192,11 +195,12 @@ class TreeEnsemble:
 
     def use_threads(self, n_jobs: int) -> None:
         """Predict on so many threads from now on."""
-        self._booster.set_param({"nthread": n_jobs})
+        with _EXPLAINING:
+            self._booster.set_param({"nthread": n_jobs})
 
     def importance(self, kind: str) -> dict[str, float]:
         """Total or mean gain, cover or number of splits of every feature that is used."""
-        with plain_errors():
+        with _EXPLAINING, plain_errors():
             found: dict[str, Any] = self._booster.get_score(importance_type=kind)
         return {name: float(np.sum(value)) for name, value in found.items()}
 

@@ -1,0 +1,172 @@
+"""Many threads predict with one fitted estimator at the same time: the bits of one thread."""
+
+import functools
+import threading
+
+import numpy as np
+import pytest
+from scipy import sparse
+from threadpoolctl import threadpool_info
+
+from crfx import GBCRF, HiddenUnitCRF, LinearCRF, RankingCRF, TreeCRF
+from crfx.estimators import loading
+
+N_THREADS, TURNS = 8, 3
+N_INSTANCES, N_FEATURES = 24, 6
+
+
+def sequences(seed=0):
+    """Labels that follow the first features and the label before, in noise."""
+    random = np.random.default_rng(seed)
+    X, y = [], []
+    for _ in range(N_INSTANCES):
+        x = random.normal(size=(random.integers(1, 40), N_FEATURES)).astype(np.float32)
+        X.append(x)
+        y.append((x[:, :3] + random.gumbel(size=(len(x), 3))).argmax(axis=1).tolist())
+    return X, y
+
+
+def words(X):
+    return [[[f"{f}={v > 0}" for f, v in enumerate(row)] for row in x] for x in X]
+
+
+def csr(X):
+    return [sparse.csr_matrix(np.where(np.abs(x) > 0.5, x, 0)) for x in X]
+
+
+def same(X):
+    return X
+
+
+MODELS = {
+    "GBCRF": (same, lambda: GBCRF(n_estimators=8)),
+    "GBCRF, sparse": (csr, lambda: GBCRF(n_estimators=8)),
+    "GBCRF, words": (words, lambda: GBCRF(n_estimators=8)),
+    "GBCRF, tree edges": (same, lambda: GBCRF(n_estimators=4, edges="trees")),
+    "GBCRF, linear edges": (same, lambda: GBCRF(n_estimators=4, edges="linear")),
+    "TreeCRF": (same, lambda: TreeCRF(n_estimators=5, window=1)),
+    "TreeCRF, sparse": (csr, lambda: TreeCRF(n_estimators=5)),
+    "LinearCRF": (same, lambda: LinearCRF(max_iter=10)),
+    "LinearCRF, words": (words, lambda: LinearCRF(max_iter=10)),
+    "LinearCRF, linear edges": (same, lambda: LinearCRF(max_iter=10, edges="linear")),
+    "HiddenUnitCRF": (same, lambda: HiddenUnitCRF(n_hidden=4, max_iter=5)),
+    "HiddenUnitCRF, perceptron": (
+        same,
+        lambda: HiddenUnitCRF(n_hidden=4, trainer="perceptron", sweeps=2, random_state=0),
+    ),
+    "HiddenUnitCRF, votes": (
+        same,
+        lambda: HiddenUnitCRF(
+            n_hidden=4, trainer="perceptron", sweeps=3, herding=True, random_state=0
+        ),
+    ),
+}
+
+
+@functools.cache
+def model_file(kind, folder):
+    """Saved, so that every test has one that has not predicted yet."""
+    convert, make = MODELS[kind]
+    X, y = sequences()
+    path = folder / f"{kind}.crfx"
+    make().fit(convert(X), y).save(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("models")
+
+
+def answers(crf, X, y):
+    """All that an estimator tells of one instance, as bytes."""
+    found = [crf.predict([X])[0], crf.predict_marginals([X])[0]]
+    if hasattr(crf, "n_rounds_"):
+        found += [crf.predict([X], n_rounds=2)[0], crf.predict_marginals([X], n_rounds=1)[0]]
+    if getattr(crf, "_votes", None) is None:
+        found += [crf.sample([X], 3, random_state=1)[0], crf.log_likelihood([X], [y])]
+        for labels, p in crf.predict_kbest([X], 3)[0]:
+            found += [labels, np.float64(p)]
+        if crf.model_.has_edges:
+            found.append(crf.predict_edge_marginals([X])[0])
+    if isinstance(crf, GBCRF) and not isinstance(X, list):
+        found.append(crf.predict_contributions([X])[0])
+    return b"".join(np.asarray(part).tobytes() for part in found)
+
+
+def at_once(work, n_tasks):
+    """What ``work`` gives for every number, by threads that begin together and take turns."""
+    found, errors, gate = {}, [], threading.Barrier(N_THREADS)
+
+    def run(thread):
+        try:
+            gate.wait()
+            for turn in range(TURNS):
+                for k in range(n_tasks):
+                    number = (k * (thread + 1) + thread) % n_tasks
+                    found[thread, turn, number] = work(number)
+        except BaseException as error:  # shown by the test, not lost with the thread
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=[number]) for number in range(N_THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return found
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_threads_that_predict_at_the_same_time(kind, n_jobs, folder):
+    """Other bits would be found here with n_jobs=2, too: what is expected is told by one thread."""
+    convert, _ = MODELS[kind]
+    X, y = sequences(seed=1)
+    X, y = convert(X)[:8], y[:8]
+    alone = loading.load(model_file(kind, folder)).set_params(n_jobs=1)
+    expected = [answers(alone, *pair) for pair in zip(X, y, strict=True)]
+    crf = loading.load(model_file(kind, folder)).set_params(n_jobs=n_jobs)
+    for (_, _, number), found in at_once(lambda k: answers(crf, X[k], y[k]), len(X)).items():
+        assert found == expected[number]
+    assert len(set(expected)) == len(expected)
+
+
+@pytest.mark.parametrize("kind", ["GBCRF", "TreeCRF"])
+def test_an_estimator_that_was_just_fitted(kind):
+    """Its rounds are joined by whoever predicts first, while others wait."""
+    convert, make = MODELS[kind]
+    X, y = sequences()
+    for _ in range(3):
+        crf = make().fit(convert(X), y)
+        found = at_once(lambda k, crf=crf: crf.predict_marginals([X[k]])[0].tobytes(), 4)
+        for (_, _, number), bits in found.items():
+            assert bits == crf.predict_marginals([X[number]])[0].tobytes()
+
+
+@pytest.mark.parametrize("scorer", ["linear", "trees"])
+def test_rankers(scorer, make_queries, tmp_path):
+    X, relevance, group = make_queries()
+    trees = {"n_estimators": 10} if scorer == "trees" else {"sweeps": 3}
+    path = tmp_path / "ranker.crfx"
+    RankingCRF(scorer=scorer, random_state=0, **trees).fit(X, relevance, group=group).save(path)
+    parts = np.split(X, np.cumsum(group)[:-1])[:8]
+    alone, crf = loading.load(path), loading.load(path)
+    expected = [alone.predict(part).tobytes() for part in parts]
+    for (_, _, number), found in at_once(lambda k: crf.predict(parts[k]).tobytes(), 8).items():
+        assert found == expected[number]
+
+
+def blas_threads():
+    return {pool["filepath"]: pool["num_threads"] for pool in threadpool_info()}
+
+
+def test_blas_keeps_its_threads():
+    """Each product asks for one thread of BLAS, and the last to end gives the others back."""
+    X, y = sequences()
+    crf = LinearCRF(max_iter=3).fit(X, y)
+    before = blas_threads()
+    for _ in range(10):
+        at_once(lambda k: crf.predict([X[k]]), len(X))
+        assert blas_threads() == before
