@@ -2,6 +2,7 @@
 
 import functools
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from threadpoolctl import threadpool_info
 
 from crfx import GBCRF, HiddenUnitCRF, LinearCRF, RankingCRF, TreeCRF
 from crfx.estimators import loading
+from crfx.potentials import tree_format
 
 N_THREADS, TURNS = 8, 3
 N_INSTANCES, N_FEATURES = 24, 6
@@ -143,6 +145,22 @@ def test_an_estimator_that_was_just_fitted(kind):
         found = at_once(lambda k, crf=crf: crf.predict_marginals([X[k]])[0].tobytes(), 4)
         for (_, _, number), bits in found.items():
             assert bits == crf.predict_marginals([X[number]])[0].tobytes()
+
+
+def test_rounds_are_joined_once(monkeypatch):
+    """By the first of many threads; a second one would join half of what the first has done."""
+    X, y = sequences()
+    crf = GBCRF(n_estimators=4).fit(X, y)
+    joined, calls = tree_format.join, []
+
+    def slowly(*arguments):
+        calls.append(1)
+        time.sleep(0.05)
+        return joined(*arguments)
+
+    monkeypatch.setattr(tree_format, "join", slowly)
+    at_once(lambda k: crf.predict([X[k]]), 2)
+    assert len(calls) == 1
 
 
 @pytest.mark.parametrize("scorer", ["linear", "trees"])
