@@ -214,5 +214,8 @@ def test_edges_of_another_order_are_not_added(low, high):
 
 def test_a_label_that_the_base_does_not_know_is_told():
     old = GBCRF(2, **ONE).fit(X, Y)
-    with pytest.raises(ValueError, match="'new', which was not seen in the training of init_model"):
+    with pytest.raises(
+        ValueError,
+        match="'new', which was not seen in training before; if it is",
+    ):
         GBCRF(2, **ONE).fit(X, [["new"] * len(y) for y in Y], init_model=old)

@@ -381,7 +381,10 @@ REFUSED = {
     "mixed labels": ({"y": [[1] * len(Y[0]), *Y[1:]]}, "cannot be compared"),
     "weights": ({"sample_weight": [1.0]}, "one weight per instance"),
     "negative weight": ({"sample_weight": [-1.0] * 30}, "instance 0: its weight"),
-    "new label": ({"eval_set": ([X[0]], [["??"] * len(Y[0])])}, "eval_set has the label '??'"),
+    "new label": (
+        {"eval_set": ([X[0]], [["??"] * len(Y[0])])},
+        "eval_set has no label that the model",
+    ),
 }
 
 
@@ -484,8 +487,6 @@ def test_what_does_not_go_together_is_refused():
         crf.predict([own[:, :3] for own in X])
     with pytest.raises(ValueError, match="edge_types"):
         crf.predict(X, edge_types=[np.zeros(len(own), int) for own in X])
-    with pytest.raises(ValueError, match="label 'new'"):
-        crf.log_likelihood([X[0]], [["new"] * len(X[0])])
 
 
 def rewritten(path, change):

@@ -306,11 +306,6 @@ def test_a_step_is_judged_by_instances_that_tell(trainer, case, telling):
     assert found._state.numbers["step"] > 1e-6
 
 
-def test_where_nothing_tells_it_ends_all_the_same():
-    found = crf(step=None, sweeps=1).fit(X[:3], Y[:3], sample_weight=np.zeros(3))
-    assert np.isfinite(get_weights(found.model_)).all()
-
-
 # Arguments.
 
 

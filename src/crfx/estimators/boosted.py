@@ -13,7 +13,7 @@ from crfx.batch import Batch
 from crfx.estimators.assembly import working_scores
 from crfx.estimators.base import fitted
 from crfx.estimators.class_weight import ClassWeight
-from crfx.estimators.evaluation import EvalMetric, Evaluator, make_evaluator
+from crfx.estimators.evaluation import EvalMetric, Evaluator, Watched, make_evaluator
 from crfx.estimators.fitting import (
     Training,
     as_before_unless,
@@ -21,15 +21,14 @@ from crfx.estimators.fitting import (
     read_training,
     read_watched,
 )
-from crfx.estimators.inputs import Input
 from crfx.estimators.labelling import LabellingEstimator
+from crfx.estimators.more_labels import with_classes
 from crfx.estimators.objective_choice import bound_objective, curvature_of
 from crfx.estimators.watching import CountRounds, RestoreBest, forget_other_sets
 from crfx.inference.native import thread_count
 from crfx.model import Model
 from crfx.objectives import curvature as curvatures
 from crfx.objectives.truth import Truth
-from crfx.scores import IntArray
 from crfx.structures import Chain, Forest
 from crfx.trainers.blocks import Block
 from crfx.trainers.boosting import Boosting
@@ -62,6 +61,7 @@ class BoostedEstimator(LabellingEstimator):
         sample_weight: Any = None,
         eval_set: Any = None,
         init_model: LabellingEstimator | str | os.PathLike[str] | None = None,
+        classes: Any = None,
         callbacks: Sequence[Callback] | None = None,
     ) -> Self:
         """Train.
@@ -90,12 +90,18 @@ class BoostedEstimator(LabellingEstimator):
             Its scores are the start.  One of the same class and with the same parts (edges, order,
             window, start and end) is trained further, as if it had been one longer run (to the bit,
             unless another model lies underneath); any other stays fixed underneath.
+        classes : list of labels, optional
+            Labels to know beside those of ``y``; with ``init_model``, labels that it does not know
+            yet.  Their scores start at 0, those of old labels stay.  A label of ``y`` that is new
+            to ``init_model`` and not named here is refused, as it may be a slip.
         callbacks : list of callables, optional
             Each is called after every round with a `crfx.trainers.callbacks.Progress`; True stops.
             `crfx.Checkpoint` is one.
         """
         self._check_parameters()
-        start = None if init_model is None else fitted(init_model, LabellingEstimator)
+        start = None
+        if init_model is not None:
+            start = with_classes(fitted(init_model, LabellingEstimator), classes)
         given = read_training(
             self.order,
             X,
@@ -105,14 +111,9 @@ class BoostedEstimator(LabellingEstimator):
             edge_types,
             sample_weight,
             start=start,
+            classes=classes,
             class_weight=self.class_weight,
         )
-        weights, filled = given.truth.weights, given.data.batch.lengths > 0
-        if weights is not None and not weights[filled].any():
-            raise ValueError(
-                "sample_weight is 0 for every instance that has positions: there is nothing to "
-                "learn from"
-            )
         plan = self._plan(given)
         watched = read_watched(self, eval_set, given, plan.model)
         callbacks = self._checked_callbacks(callbacks)
@@ -147,12 +148,12 @@ class BoostedEstimator(LabellingEstimator):
         self,
         truth: Truth,
         plan: _Plan,
-        watched: tuple[Input, IntArray] | None,
+        watched: Watched | None,
         callbacks: list[Callback],
     ) -> None:
         evaluator = None
         if watched is not None:
-            evaluator = make_evaluator(self.eval_metric, *watched, self, truth.class_weights)
+            evaluator = make_evaluator(self.eval_metric, watched, self, truth.class_weights)
         trainer = self._trainer(truth, plan, evaluator, callbacks)
         if trainer.metric is not None and plan.history.get("eval_metric"):
             forget_other_sets(plan.history, plan.first_round, trainer.metric())

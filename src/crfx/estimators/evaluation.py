@@ -9,8 +9,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from crfx.estimators.inputs import Input, encode, flat_labels, read_input
+from crfx.estimators.inputs import Input, flat_labels, read_input
 from crfx.estimators.objective_choice import bound_objective
+from crfx.estimators.unknown_labels import known_codes, warn_of_unknown
 from crfx.features import Columns
 from crfx.inference.problem import Problem
 from crfx.metrics import span_f1, token_accuracy
@@ -43,21 +44,50 @@ def check_metric(metric: Any) -> None:
         raise ValueError(f"eval_metric is {metric!r}: choose one of {choices}, or a function")
 
 
+@dataclass(frozen=True, eq=False)
+class Watched:
+    """The argument ``eval_set``: its batch, its labels and their codes, `UNKNOWN` where there are
+    none, also of labels that the model does not know.
+    """
+
+    data: Input
+    labels: list[Any]
+    codes: IntArray
+
+    def true_labels(self, classes: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
+        """Of every instance."""
+        found = classes[self.codes]
+        strange = np.flatnonzero(self.codes == UNKNOWN)
+        if strange.size:
+            found = found.astype(object)
+            for row in strange:
+                found[row] = self.labels[row]
+        return np.split(found, self.data.batch.offsets[1:-1])
+
+
 def read_eval_set(
     eval_set: Any, columns: Columns, classes: npt.NDArray[Any], metric: EvalMetric
-) -> tuple[Input, IntArray]:
-    """The argument ``eval_set``, a pair (X, y) or a dict, and the codes of its labels."""
+) -> Watched:
+    """Read it, a pair (X, y) or a dict."""
     given = _named(eval_set)
     y = given.pop("y")
     data = read_input(**given, columns=columns)
-    codes = encode(flat_labels(y, data), classes, data, "y of eval_set")
+    labels = flat_labels(y, data)
+    codes, is_strange = known_codes(labels, classes)
+    if is_strange.any() and (codes == UNKNOWN).all():
+        label = labels[int(is_strange.argmax())]
+        raise ValueError(f"eval_set has no label that the model knows, but {label!r} for one")
     if not (codes != UNKNOWN).any():
         raise ValueError("eval_set has no position whose label is known: there is nothing to judge")
-    if metric != "loss" and (codes == UNKNOWN).any():
+    if metric != "loss" and None in labels:
         raise ValueError(
             'eval_set has unknown labels (None): only eval_metric="loss" sums over them'
         )
-    return data, codes
+    effect = "the loss sums over them, as over unknown ones"
+    if metric != "loss":
+        effect = "eval_metric sees them, and no prediction is one of them"
+    warn_of_unknown(labels, is_strange, "eval_set", effect)
+    return Watched(data, labels, codes)
 
 
 def _named(eval_set: Any) -> dict[str, Any]:
@@ -83,16 +113,15 @@ def _is_pair(value: Any) -> bool:
 
 def make_evaluator(
     metric: EvalMetric,
-    data: Input,
-    codes: IntArray,
+    watched: Watched,
     estimator: Any,
     class_weights: npt.NDArray[np.float64] | None = None,
 ) -> Evaluator:
     """What the metric gives for an estimator in training; the loss has its weights of labels."""
-    batch = data.batch
+    data, batch = watched.data, watched.data.batch
     if metric == "loss":
         structure = estimator.model_.structure(batch)
-        truth = Truth(batch, structure, codes, None, estimator.classes_, class_weights)
+        truth = Truth(batch, structure, watched.codes, None, estimator.classes_, class_weights)
         # Perceptrons have "likelihood" here: their own loss grows with the scale of scores.
         try:
             objective = bound_objective(estimator, truth)
@@ -100,7 +129,7 @@ def make_evaluator(
             raise ValueError(f"eval_set: {error}") from None
         return Evaluator(data, lambda p: objective.evaluate(p, ()).value / batch.n_rows, False)
     scorer: Any = metric if callable(metric) else SCORERS[metric]
-    true = np.split(estimator.classes_[codes], batch.offsets[1:-1])
+    true = watched.true_labels(estimator.classes_)
 
     def value(problem: Problem) -> float:
         predicted = estimator.classes_[estimator._decode(problem)]

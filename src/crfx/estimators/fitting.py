@@ -7,24 +7,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from crfx import features
 from crfx.estimators.class_weight import ClassWeight, class_weights
-from crfx.estimators.evaluation import read_eval_set
+from crfx.estimators.evaluation import Watched, read_eval_set
 from crfx.estimators.inputs import (
     Input,
     encode,
     find_classes,
     flat_labels,
     instance_weights,
-    plain_labels,
     read_input,
 )
 from crfx.estimators.labelling import LabellingEstimator
+from crfx.estimators.more_labels import read_classes
 from crfx.model import Model
 from crfx.objectives.truth import Truth
-from crfx.scores import IntArray
 from crfx.structures import Chain, Forest
 from crfx.trainers.callbacks import Callback
 
@@ -57,8 +57,9 @@ def read_training(
 ) -> Training:
     """Read and check the arguments of ``fit``.
 
-    ``start`` is the model to begin with.  Where it ``grows``, features may be new, and the labels
-    named in ``classes``.  ``numbering`` says how dicts and texts become columns.
+    ``start`` is the model to begin with.  Where it ``grows``, features may be new.  ``classes`` are
+    labels beside those of y, or of ``start``.  ``numbering`` says how dicts and texts become
+    columns.
     """
     columns = None if start is None else start.columns_
     data = read_input(
@@ -81,11 +82,11 @@ def read_training(
     labels = flat_labels(y, data)
     known = labels if start is None else start.classes_.tolist()
     if classes is not None:
-        known = [*known, *_read_classes(classes)]
+        known = [*known, *read_classes(classes)]
     distinct = find_classes(known) if start is None or classes is not None else start.classes_
-    seen_in = "training" if start is None else "the training of init_model"
-    if grows:
-        seen_in = "training before (new labels are for partial_fit, named in classes)"
+    seen_in = "training"
+    if start is not None:
+        seen_in = "training before; if it is a new label, name it in classes"
     truth = Truth(
         data.batch,
         Chain(order) if data.batch.parents is None else Forest(),
@@ -97,29 +98,34 @@ def read_training(
     truth = replace(truth, class_weights=class_weights(class_weight, distinct, truth))
     if start is not None and not grows:
         start.model_.check_structure(data.batch)
+    if truth.weights is not None and not truth.weights.all():
+        data, truth = _without_weightless(data, truth)
     return Training(data, data.columns, distinct, truth, start)
 
 
-def _read_classes(classes: Any) -> list[Any]:
-    if isinstance(classes, str) or not hasattr(classes, "__iter__"):
-        raise ValueError(f"classes is {classes!r}: pass a list of labels")
-    labels = plain_labels(classes)
-    if None in labels:
-        raise ValueError("classes hold an unknown label (None or NaN)")
-    return labels
+def _without_weightless(data: Input, truth: Truth) -> tuple[Input, Truth]:
+    """Leave out the instances of weight 0: nothing is to be learned from them, bins included."""
+    assert truth.weights is not None
+    kept = np.flatnonzero(truth.weights > 0)
+    if not truth.batch.lengths[kept].any():
+        raise ValueError(
+            "sample_weight is 0 for every instance that has positions: there is nothing to learn "
+            "from"
+        )
+    part, rows = truth.take(kept)
+    batch = replace(part.batch, X=features.take_rows(data.batch.X, rows))
+    return replace(data, batch=batch), replace(part, batch=batch)
 
 
-def read_watched(
-    estimator: Any, eval_set: Any, given: Training, model: Model
-) -> tuple[Input, IntArray] | None:
-    """The argument ``eval_set``, which early stopping needs, and the codes of its labels."""
+def read_watched(estimator: Any, eval_set: Any, given: Training, model: Model) -> Watched | None:
+    """The argument ``eval_set``, which early stopping needs."""
     if eval_set is None:
         if estimator.early_stopping_rounds is not None:
             raise ValueError("early_stopping_rounds needs an eval_set to watch")
         return None
-    data, codes = read_eval_set(eval_set, given.columns, given.classes, estimator.eval_metric)
-    model.check_structure(data.batch)
-    return data, codes
+    found = read_eval_set(eval_set, given.columns, given.classes, estimator.eval_metric)
+    model.check_structure(found.data.batch)
+    return found
 
 
 def listed_callbacks(callbacks: Sequence[Callback] | None) -> list[Callback]:

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from crfx.estimators.linear_assembly import linear_functions
 from crfx.estimators.model_parameters import parameter_arrays
+from crfx.estimators.more_labels import table_codes
 from crfx.model import Model
 from crfx.potentials.linear import LinearFunction, WeightPattern
 from crfx.scores import IntArray
@@ -57,7 +58,7 @@ def grow(old: Model, new: Model, codes: IntArray) -> IntArray:
     if old.edge is not None and new.edge is not None:
         tables = old.edge.tables["edge"], new.edge.tables["edge"]
         origins.append(_grow_table(*tables, codes, next(places), typed=new.n_types is not None))
-    outputs = _table_codes(old.table, codes, new.n_labels) if edges else codes
+    outputs = table_codes(old.table, codes, new.n_labels) if edges else codes
     for one, other in zip_longest(edges, new_edges):
         if one is None:  # of an edge type that is new
             origins.append(np.full(len(other.weights), -1))
@@ -75,12 +76,6 @@ def _numbered(model: Model) -> tuple[IntArray, IntArray]:
     """The places of all parameters, and where to split them by part."""
     sizes = [part.size for part in parameter_arrays(model)]
     return np.arange(sum(sizes)), np.cumsum(sizes)[:-1]
-
-
-def _table_codes(table: tuple[int, ...], codes: IntArray, n_labels: int) -> IntArray:
-    """(old entries,) the places of the entries of an old table in one of the new labels."""
-    index = np.unravel_index(np.arange(int(np.prod(table))), table)
-    return np.ravel_multi_index(tuple(codes[axis] for axis in index), (n_labels,) * len(table))
 
 
 def _grow_function(

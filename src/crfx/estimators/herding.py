@@ -13,6 +13,12 @@ from crfx.batch import Batch
 from crfx.estimators.model_parameters import copied, get_weights, set_weights
 from crfx.inference.problem import Problem
 from crfx.model import Model
+from crfx.scores import IntArray
+
+
+def grown(values: npt.NDArray[Any], origin: IntArray) -> npt.NDArray[Any]:
+    """Parameters in another order, ``origin`` being where they were; 0 where it is -1."""
+    return np.where(origin >= 0, values[origin], values.dtype.type(0))
 
 
 @dataclass(eq=False)
@@ -20,6 +26,10 @@ class Votes:
     """The parameters at the end of each sweep, flat."""
 
     sweeps: list[npt.NDArray[np.float32]] = field(default_factory=list)
+
+    def grown(self, origin: IntArray) -> Votes:
+        """With more parameters, 0 so far."""
+        return Votes([grown(values, origin) for values in self.sweeps])
 
     def shares(
         self, model: Model, batch: Batch, decode: Callable[[Problem], npt.NDArray[Any]]

@@ -9,9 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.estimators.file_values import number, whole
-from crfx.estimators.herding import Votes
+from crfx.estimators.herding import Votes, grown
 from crfx.estimators.model_parameters import parameter_arrays
+from crfx.estimators.more_labels import widened
 from crfx.io.model_file import Contents
+from crfx.model import Model
+from crfx.potentials.hidden_unit import HiddenUnitFunction
+from crfx.scores import IntArray
 from crfx.trainers import lbfgs
 
 if TYPE_CHECKING:
@@ -35,6 +39,36 @@ class TrainingState:
     def copied(self) -> TrainingState:
         """As it is now: the arrays may be moved on."""
         return replace(self, arrays={name: array.copy() for name, array in self.arrays.items()})
+
+    def grown(self, origin: IntArray) -> TrainingState:
+        """With more parameters, 0 so far: ``origin`` is where each was, -1 for new ones.
+
+        The course of L-BFGS is forgotten, and so is what sweeps are averaged over: they are no
+        guide to parameters that were not there.
+        """
+        if self.trainer == "lbfgs":
+            return lbfgs_state(lbfgs.Course(), self.n_done)
+        numbers = self.numbers | {"product": 1.0, "steps": 0.0, "n_counted": 0.0}
+        values = grown(self.arrays["values"], origin)
+        return replace(
+            self, numbers=numbers, arrays={"values": values, "sum": np.zeros(len(values))}
+        )
+
+
+def places_in(model: Model, old: Model, codes: IntArray) -> IntArray:
+    """(parameters,) where those of a model with hidden units are in one with fewer labels, of which
+    k is label ``codes[k]`` now; -1 for new ones.
+    """
+    node, before = model.node, old.node
+    assert isinstance(node, HiddenUnitFunction)
+    assert isinstance(before, HiddenUnitFunction)
+    found, begin = [node.shape.places_in(before.shape, codes)], before.shape.size
+    for table in parameter_arrays(old)[1:]:
+        n_axes = table.ndim if table.ndim == 1 else old.order + 1
+        numbers = 1 + begin + np.arange(table.size).reshape(table.shape)
+        found.append(widened(numbers, n_axes, codes, model.n_labels).reshape(-1) - 1)
+        begin += table.size
+    return np.concatenate(found)
 
 
 def lbfgs_state(course: lbfgs.Course, n_done: int) -> TrainingState:

@@ -16,7 +16,7 @@ from crfx.estimators.evaluation import EvalMetric
 from crfx.estimators.fitting import Training
 from crfx.estimators.growing import has_parts
 from crfx.estimators.herding import Votes
-from crfx.estimators.hidden_state import TrainingState
+from crfx.estimators.hidden_state import TrainingState, places_in
 from crfx.estimators.hidden_training import HiddenTraining
 from crfx.estimators.iterations import WatchIterations
 from crfx.estimators.labelling import LabellingEstimator
@@ -28,6 +28,7 @@ from crfx.inference.problem import Problem
 from crfx.model import Model
 from crfx.objectives import options, task_loss
 from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
+from crfx.scores import IntArray
 
 FIRST_WEIGHTS = 0.01
 """Standard deviation of the weights at the start, as in the paper."""
@@ -264,6 +265,13 @@ class HiddenUnitCRF(ParametricEstimator):
             "n_iter": self.n_iter_,
             "history": {name: list(entries) for name, entries in self.history_.items()},
         }
+
+    def _take_labels(self, start: Any, codes: IntArray) -> None:
+        origin = places_in(self.model_, start.model_, codes)
+        state, votes = start._training_state(), start._votes
+        self._live = None
+        self._state = None if state is None else state.grown(origin)
+        self._votes = None if votes is None else votes.grown(origin)
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies and pickles, also of one that is in training."""

@@ -10,14 +10,15 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from crfx.estimators.base import Estimator
-from crfx.estimators.inputs import Input, encode, flat_labels, read_input
+from crfx.estimators.inputs import Input, flat_labels, read_input
+from crfx.estimators.unknown_labels import known_codes, warn_of_unknown
 from crfx.inference import max_product, sample, sum_product
 from crfx.inference.native import thread_count
 from crfx.inference.problem import Problem
 from crfx.metrics import token_accuracy
 from crfx.model import Model
 from crfx.objectives.truth import UNKNOWN
-from crfx.scores import Scores
+from crfx.scores import IntArray, Scores
 
 MOST_SCORES = 2**26
 """Scores of edges that prediction holds at a time, unless one instance has more: 256 MiB."""
@@ -66,6 +67,11 @@ class LabellingEstimator(Estimator):
 
     def _left(self) -> Any:
         """What a training leaves to the one that goes on, where that can."""
+
+    def _take_labels(self, start: LabellingEstimator, codes: IntArray) -> None:
+        """Where the model has got labels that ``start`` has not, bring the rest after it: label k
+        of ``start`` is ``codes[k]`` here.
+        """
 
     @property
     def _decoder(self) -> str | None:
@@ -184,9 +190,15 @@ class LabellingEstimator(Estimator):
         edge_types: Any = None,
         n_rounds: int | None = None,
     ) -> npt.NDArray[np.float64]:
-        """(instances,) log p(y | X); unknown labels (None) are summed over."""
+        """(instances,) log p(y | X); unknown labels (None) are summed over.
+
+        -inf where y has a label that the model was not trained on, with a warning that names it.
+        """
         data, problem = self._problem(X, lengths, parents, edge_types, n_rounds)
-        codes = encode(flat_labels(y, data), self.classes_, data, "y")
+        labels = flat_labels(y, data)
+        codes, is_strange = known_codes(labels, self.classes_)
+        effect = "the log-likelihood of their instances is -inf"
+        warn_of_unknown(labels, is_strange, "y", effect)
         arguments = _arguments(problem)
         log_z = sum_product(**arguments, edge_marginals=None, n_jobs=self.n_jobs).log_z
         node = arguments["node"].copy()
@@ -196,20 +208,24 @@ class LabellingEstimator(Estimator):
         node[known, codes[known]] = kept
         clamped = {**arguments, "node": node}
         agreed = sum_product(**clamped, edge_marginals=None, n_jobs=self.n_jobs).log_z
-        return np.asarray(agreed - log_z, dtype=np.float64)
+        found = np.asarray(agreed - log_z, dtype=np.float64)
+        found[data.batch.instance_of_row[is_strange]] = -np.inf
+        return found
 
     def score(
         self, X: Any, y: Any, *, lengths: Any = None, parents: Any = None, edge_types: Any = None
     ) -> float:
-        """Token accuracy over the positions whose label is known."""
+        """Token accuracy over the positions whose label is given.
+
+        A label that the model was not trained on is never right; a warning names it.
+        """
         data = self._input(X, lengths, parents, edge_types, None)
         found = self._by_parts(data, self._decoding_model, None, self._decode)
-        code_of = {label: code for code, label in enumerate(self.classes_.tolist())}
         true = flat_labels(y, data)
-        known = np.array([label is not None for label in true], dtype=bool)
-        # A label that the model does not know is never right.
-        codes = np.array([code_of.get(label, len(code_of)) for label in true])
-        return token_accuracy([codes[known]], [found[known]])
+        codes, is_strange = known_codes(true, self.classes_)
+        warn_of_unknown(true, is_strange, "y", "they count as wrong")
+        counts = (codes != UNKNOWN) | is_strange
+        return token_accuracy([codes[counts]], [found[counts]])
 
     @property
     def transitions_(self) -> npt.NDArray[np.float32] | None:

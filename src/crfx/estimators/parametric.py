@@ -23,6 +23,7 @@ from crfx.estimators.fitting import (
 from crfx.estimators.iterations import WatchIterations
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.model_parameters import base_scores, parameter_blocks, set_weights
+from crfx.estimators.more_labels import with_classes
 from crfx.estimators.objective_choice import PERCEPTRONS, bound_objective
 from crfx.features import Numbering
 from crfx.inference.native import thread_count
@@ -66,6 +67,7 @@ class ParametricEstimator(LabellingEstimator):
         sample_weight: Any = None,
         eval_set: Any = None,
         init_model: LabellingEstimator | str | os.PathLike[str] | None = None,
+        classes: Any = None,
         callbacks: Sequence[Callback] | None = None,
     ) -> Any:
         """Train.
@@ -75,10 +77,13 @@ class ParametricEstimator(LabellingEstimator):
         any other stays fixed underneath.
         """
         self._check_parameters()
-        start = None if init_model is None else fitted(init_model, LabellingEstimator)
+        start = None
+        if init_model is not None:
+            start = with_classes(fitted(init_model, LabellingEstimator), classes)
         goes_on = start is not None and self._can_go_on(start)
         grows = goes_on and self._grows(start)
-        given = self._read((X, y, lengths, parents, edge_types, sample_weight), start, grows)
+        arguments = (X, y, lengths, parents, edge_types, sample_weight)
+        given = self._read(arguments, start, grows, classes)
         self._check_training(given)
         callbacks = listed_callbacks(callbacks)
         model = self._begin(given, goes_on)
@@ -94,7 +99,7 @@ class ParametricEstimator(LabellingEstimator):
             evaluator = None
             if watched is not None:
                 weights = given.truth.class_weights
-                evaluator = make_evaluator(self.eval_metric, *watched, self, weights)
+                evaluator = make_evaluator(self.eval_metric, watched, self, weights)
             with one_blas_thread():
                 self._train(given, evaluator, callbacks)
         return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
@@ -200,6 +200,15 @@ class ContextTrees:
     def copy(self, learner: ContextLearner) -> ContextTrees:
         """The same rounds, to be trained on by another learner."""
         return ContextTrees(self.shape, learner, self.n_jobs, [self.trees])
+
+    def with_labels(self, places: npt.NDArray[np.int64], n_labels: int) -> ContextTrees:
+        """The same rounds with more labels: old label k becomes ``places[k]``.
+
+        A new label scores 0, and as the label before it is what "none" is.
+        """
+        shape = replace(self.shape, n_labels=n_labels)
+        trees = self.trees.with_labels(places, n_labels)
+        return ContextTrees(shape, self.learner, self.n_jobs, [trees])
 
     def part_scores(
         self, batch: Batch, structure: Chain | Forest, n_rounds: int | None = None

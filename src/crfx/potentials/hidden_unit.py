@@ -63,6 +63,17 @@ class HiddenShape:
         """How many parameters there are."""
         return sum(int(np.prod(shape)) for shape in self.parts.values())
 
+    def places_in(self, old: HiddenShape, places: IntArray) -> IntArray:
+        """(size,) where parameters are among those of a shape with fewer labels, of which k is
+        label ``places[k]`` here; -1 where they are not.
+        """
+        found = np.full(self.size, -1)
+        before = old.split(np.arange(old.size))
+        for name, part in self.split(found).items():
+            by_label = name in ("to_label", "constant", "skip")
+            part[(..., places) if by_label else ...] = before[name]
+        return found
+
     def split(self, values: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
         """The parameters by name, as views of a flat vector."""
         found, begin = {}, 0
@@ -112,6 +123,16 @@ class HiddenUnitFunction:
         found = HiddenUnitFunction(replace(self.shape, activation="relu"), self.weights)
         found.n_jobs = self.n_jobs
         return found
+
+    def with_outputs(self, places: IntArray, n_outputs: int) -> HiddenUnitFunction:
+        """The same units with more labels: old label k becomes ``places[k]``.
+
+        New ones have weights of 0: they score what the units alone say.
+        """
+        shape = replace(self.shape, n_labels=n_outputs)
+        origin = shape.places_in(self.shape, places)
+        weights = np.where(origin >= 0, self.weights[origin], np.float32(0))
+        return HiddenUnitFunction(shape, weights)
 
     def prepare(self, X: Any) -> HiddenFeatures:
         """Features in the form that training needs again and again."""

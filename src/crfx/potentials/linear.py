@@ -183,6 +183,18 @@ class LinearFunction:
         """(rows, outputs)."""
         return self.prepare(X).scores(self.weights)
 
+    def with_outputs(self, places: IntArray, n_outputs: int) -> LinearFunction:
+        """The same weights with more outputs: output k becomes ``places[k]``, new ones are 0."""
+        pairs = sparse.coo_matrix(self.pattern.matrix(self.weights))
+        n_features = self.pattern.n_features
+        matrix = sparse.csr_matrix(
+            (pairs.data, (pairs.row, places[pairs.col])), shape=(n_features, n_outputs)
+        )
+        if self.pattern.outputs is not None:
+            return LinearFunction(*WeightPattern.of_matrix(matrix), self.conjunctions)
+        weights = np.asarray(matrix.todense(), np.float64).reshape(-1)
+        return LinearFunction(WeightPattern.all(n_features, n_outputs), weights, self.conjunctions)
+
     def use_threads(self, n_jobs: int) -> None:
         """Score on so many threads from now on."""
         self.n_jobs = n_jobs

@@ -39,6 +39,16 @@ class BoostedRegressors:
         copied._rounds = list(self._rounds)
         return copied
 
+    def with_outputs(self, places: npt.NDArray[np.int64], n_outputs: int) -> BoostedRegressors:
+        """The same rounds with more outputs: old output k becomes ``places[k]``, new ones are 0."""
+        found = BoostedRegressors(self.regressor, n_outputs, self.seed)
+        for fitted, step in self._rounds:
+            wider: list[Any] = [_Zero() for _ in range(n_outputs)]
+            for place, regressor in zip(places, fitted, strict=True):
+                wider[place] = regressor
+            found._rounds.append((wider, step))
+        return found
+
     def propose(self, gradient: Array32, curvature: Array32, number: int) -> Addition:
         """Fit one regressor per column of (rows, outputs) gradient and curvature."""
         fitted = [

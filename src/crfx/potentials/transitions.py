@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -96,6 +98,22 @@ class Tables:
             self._kept = len(self._rounds) * sum(table.size for table in self._first.values())
         self._marked = None
         self._n_rounds = min(self._n_rounds, n_rounds)
+
+    def changed(self, change: Callable[[str, Array32], Array32]) -> Tables:
+        """Tables of which each, and what every round added to it, is changed in the same way.
+
+        ``change`` (name, table) -> table.
+        """
+
+        def all_of(tables: dict[str, Array32]) -> dict[str, FloatArray]:
+            return {name: change(name, table) for name, table in tables.items()}
+
+        if self._rounds is None:
+            return Tables.from_sum(all_of(self.tables), self.l2, self._n_rounds)
+        found = Tables(all_of(self._first), self.l2)
+        for added in self._rounds:
+            found.accept(all_of(added), 1.0)
+        return found
 
     @property
     def by_round(self) -> bool:

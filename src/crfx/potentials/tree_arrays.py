@@ -52,6 +52,43 @@ class TreeArrays:
         }
         return replace(self, starts=self.starts[: n_trees + 1], **cut)
 
+    def with_labels(self, places: npt.NDArray[np.int64], n_labels: int) -> TreeArrays:
+        """The trees of more labels, in every round one per label: label k becomes ``places[k]``.
+
+        A new label has trees of one leaf, 0; as a label before it goes where "none" goes.
+        """
+        old = len(places)
+        sizes = np.diff(self.starts).reshape(-1, old)
+        wider = np.ones((len(sizes), n_labels), np.int64)
+        wider[:, places] = sizes
+        starts = np.concatenate([[0], np.cumsum(wider)]).astype(np.int64)
+        source = np.full(int(starts[-1]), LEAF)
+        trees = (np.arange(len(sizes))[:, None] * n_labels + places).reshape(-1)
+        within = np.arange(int(self.starts[-1])) - np.repeat(self.starts[:-1], sizes.reshape(-1))
+        source[np.repeat(starts[trees], sizes.reshape(-1)) + within] = np.arange(len(within))
+        arrays = {
+            name: np.where(source >= 0, np.append(getattr(self, name), nothing)[source], nothing)
+            for name, nothing in _OF_LEAF.items()
+        }
+        found = {name: array.astype(DTYPES[name]) for name, array in arrays.items()}
+        return TreeArrays(starts=starts, words=self.words, **found)._recoded(places, n_labels)
+
+    def _recoded(self, places: npt.NDArray[np.int64], n_labels: int) -> TreeArrays:
+        """With the sets of labels told by their new numbers."""
+        old, n_words = len(places), n_labels // WORD + 1
+        sets, set_sizes, words = self.sets.copy(), self.set_sizes.copy(), [self.words]
+        for number, node in enumerate(np.flatnonzero(self.features < LEAF)):
+            begin = self.sets[node]
+            packed = self.words[begin : begin + self.set_sizes[node]]
+            bits = np.unpackbits(packed.view(np.uint8), bitorder="little")
+            bits = np.append(bits, np.zeros(old + 1, np.uint8))
+            wider = np.full(n_words * WORD, bits[old])
+            wider[n_labels + 1 :] = 0
+            wider[places] = bits[:old]
+            words.append(np.packbits(wider, bitorder="little").view(np.uint64))
+            sets[node], set_sizes[node] = len(self.words) + number * n_words, n_words
+        return replace(self, sets=sets, set_sizes=set_sizes, words=np.concatenate(words))
+
     def check(self, n_features: int, n_labels: int, order: int) -> None:
         """Raise ValueError unless walks end and stay inside; for what comes from a file."""
         for name, dtype in DTYPES.items():
@@ -110,6 +147,20 @@ DTYPES: dict[str, type[np.generic]] = {
     "gains": np.float32,
     "weights": np.float32,
 }
+WORD = 64
+_OF_LEAF: dict[str, float] = {
+    "features": LEAF,
+    "left": 0,
+    "right": 0,
+    "thresholds": np.nan,
+    "missing_left": 0,
+    "sets": -1,
+    "set_sizes": 0,
+    "values": 0.0,
+    "gains": 0.0,
+    "weights": 0.0,
+}
+"""What the arrays of nodes hold for a leaf of 0."""
 NAMES = tuple(field.name for field in fields(TreeArrays))
 UNEQUAL = ("starts", "words")
 """All others have an entry per node."""

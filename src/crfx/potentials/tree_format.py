@@ -7,6 +7,7 @@ the step that was taken in the end is known one inference later.  Joining scales
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,65 @@ def first_rounds(raw: bytes, n_rounds: int) -> bytes:
     part["iteration_indptr"] = part["iteration_indptr"][: n_rounds + 1]
     part["gbtree_model_param"]["num_trees"] = str(n_trees)
     return ubjson.encode(model)
+
+
+def with_outputs(raw: bytes, places: IntArray, n_outputs: int) -> bytes:
+    """Return the model with ``n_outputs`` outputs: old output k becomes ``places[k]``.
+
+    New outputs have trees of one leaf, 0, in every round, so that rounds stay whole.
+    """
+    model = ubjson.decode(raw)
+    part = _trees(model)
+    bounds, info = _numbers(part["iteration_indptr"]), _numbers(part["tree_info"])
+    trees: list[dict[str, Any]] = []
+    outputs: list[int] = []
+    for begin, end in pairwise(bounds.tolist()):
+        own: dict[int, list[dict[str, Any]]] = {}
+        for number in range(begin, end):
+            own.setdefault(int(places[info[number]]), []).append(part["trees"][number])
+        each = max(len(found) for found in own.values())
+        for output in range(n_outputs):
+            for tree in own.get(output) or [_leaf(part["trees"][begin])] * each:
+                trees.append(tree | {"id": len(trees)})
+                outputs.append(output)
+    per_round = len(trees) // max(len(bounds) - 1, 1)
+    part["trees"] = trees
+    part["tree_info"] = _like(part["tree_info"], np.array(outputs))
+    rounds = np.arange(len(bounds)) * per_round
+    part["iteration_indptr"] = _like(part["iteration_indptr"], rounds)
+    part["gbtree_model_param"]["num_trees"] = str(len(trees))
+    _set_outputs(model["learner"], n_outputs)
+    return ubjson.encode(model)
+
+
+def _set_outputs(learner: dict[str, Any], n_outputs: int) -> None:
+    """Let the model be of the kind that XGBoost writes for so many outputs."""
+    if n_outputs < 2:
+        return
+    param = learner["learner_model_param"]
+    param["num_class"] = str(n_outputs)
+    if param["base_score"].startswith("["):  # XGBoost 3.1 and later
+        param["base_score"] = f"[{','.join(['0E0'] * n_outputs)}]"
+    learner["objective"] = {
+        "name": "multi:softprob",
+        "softmax_multiclass_param": {"num_class": str(n_outputs)},
+    }
+
+
+def _leaf(tree: dict[str, Any]) -> dict[str, Any]:
+    """A tree of one leaf, 0, told as another one is."""
+    size = _count(tree["tree_param"]["num_nodes"])
+    found = dict(tree)
+    for name, values in tree.items():
+        if name.startswith("categories"):
+            found[name] = values[:0]
+        elif hasattr(values, "__len__") and name != "tree_param" and len(values) == size:
+            found[name] = _like(values, np.zeros(1))
+    for name in ("left_children", "right_children"):
+        found[name] = _like(tree[name], np.array([_NO_NODE]))
+    found["parents"] = _like(tree["parents"], np.array([_ROOT_PARENT]))
+    found["tree_param"] = tree["tree_param"] | {"num_nodes": "1"}
+    return found
 
 
 def n_rounds(raw: bytes) -> int:

@@ -92,6 +92,13 @@ class BoostedTrees:
         self._steps = [1.0] * len(self._rounds)
         self._forget()
 
+    def with_outputs(self, places: npt.NDArray[np.int64], n_outputs: int) -> BoostedTrees:
+        """The same rounds with more outputs: old output k becomes ``places[k]``, new ones are 0."""
+        raw = self.raw
+        if raw is not None:
+            raw = tree_format.with_outputs(raw, places, n_outputs)
+        return BoostedTrees(self.learner, n_outputs, raw)
+
     def ensemble(self) -> TreeEnsemble | None:
         """Ready to be explained; None before the first round."""
         with _JOINING:

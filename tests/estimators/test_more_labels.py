@@ -1,0 +1,203 @@
+"""Labels added to a fitted model: old scores stay, the new label is learned, files keep it all."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.tree import DecisionTreeRegressor
+
+from crfx import GBCRF, HiddenUnitCRF, LinearCRF, TreeCRF, load
+from crfx.batch import Batch
+from crfx.estimators.more_labels import with_classes
+from crfx.testing import make_task
+
+X, Y = make_task(n_instances=40)
+NEW = "L1x"
+MORE = [[NEW if label == "L1" and t % 2 else label for t, label in enumerate(own)] for own in Y]
+"""Some of L1 are called L1x: the new label lands between old ones, not behind them."""
+AWAY = np.array([6.0, -6.0, 0.0, 0.0])
+X_MORE = [
+    (x + np.array([[label == NEW] for label in own]) * AWAY).astype(np.float32)
+    for x, own in zip(X, MORE, strict=True)
+]
+SPARSE = [sparse.csr_matrix(np.where(np.abs(x) < 0.8, 0, x)) for x in X_MORE]
+SEED = {"random_state": 0, "n_jobs": 1}
+HIDDEN = {"n_hidden": 5, "dropout": 0.0, "step": 0.1, "sweeps": 30, **SEED}
+SAME = {"rtol": 1e-6, "atol": 1e-6}
+"""To the bit but for sparse weights, which are added in another order."""
+OLD = [0, 1, 3]
+"""Codes of the old labels among the new."""
+TYPES = {"edge_types": [np.arange(len(x)) % 2 for x in X]}
+PARENTS = {"parents": [np.maximum(np.arange(len(x)) - 2, -1) for x in X]}
+
+ESTIMATORS = {
+    "table": (GBCRF(6, max_depth=3, **SEED), {}),
+    "order 2": (GBCRF(6, max_depth=3, order=2, **SEED), {}),
+    "types": (GBCRF(6, max_depth=3, **SEED), TYPES),
+    "forest": (GBCRF(6, max_depth=3, **SEED), PARENTS),
+    "linear edges": (GBCRF(6, max_depth=3, edges="linear", **SEED), TYPES),
+    "tree edges": (GBCRF(6, max_depth=2, edges="trees", **SEED), {}),
+    "no edges": (GBCRF(6, max_depth=3, edges=None, **SEED), {}),
+    "regressors": (GBCRF(6, base_learner=DecisionTreeRegressor(max_depth=3), **SEED), {}),
+    "context": (TreeCRF(6, max_leaves=6, **SEED), {}),
+    "context, order 2": (TreeCRF(6, max_leaves=6, order=2, window=3, **SEED), {}),
+    "context, forest": (TreeCRF(6, max_leaves=6, **SEED), PARENTS),
+    "linear": (LinearCRF(**SEED), {}),
+    "linear, types": (LinearCRF(**SEED), TYPES),
+    "linear, edges": (LinearCRF(edges="linear", **SEED), TYPES),
+    "linear, OWL-QN": (LinearCRF(l1=0.1, **SEED), {}),
+    "linear, SGD": (LinearCRF("sgd", **SEED), {}),
+    "linear, perceptron": (LinearCRF("perceptron", **SEED), {}),
+    "hidden": (HiddenUnitCRF(**HIDDEN), {}),
+    "hidden, skip": (HiddenUnitCRF(skip=True, order=2, **HIDDEN), {}),
+    "hidden, L-BFGS": (HiddenUnitCRF(**{**HIDDEN, "trainer": "lbfgs", "l2": 0.1}), {}),
+    "hidden, perceptron": (HiddenUnitCRF(trainer="perceptron", **HIDDEN), {}),
+}
+
+
+def scores(crf, X, structure, n_rounds=None):
+    """All scores as (name, array, number of label axes)."""
+    data = crf._input(X, None, structure.get("parents"), structure.get("edge_types"), None)
+    problem = crf.model_.problem(data.batch, n_rounds)
+    found = problem.scores
+    axes = {"node": 1, "edge": crf.model_.order + 1, "start": 1, "end": 1}
+    return {name: (getattr(found, name), n) for name, n in axes.items()}
+
+
+def check_same_among_old(new, old, X, structure, n_rounds=None):
+    before, after = (scores(crf, X, structure, n_rounds) for crf in (old, new))
+    for name, (expected, n_axes) in before.items():
+        found = after[name][0]
+        if expected is None:
+            assert found is None
+            continue
+        np.testing.assert_allclose(found[(..., *np.ix_(*[OLD] * n_axes))], expected, **SAME)
+
+
+@pytest.fixture(params=ESTIMATORS, scope="module")
+def case(request):
+    crf, structure = ESTIMATORS[request.param]
+    data = SPARSE if request.param in ("linear", "linear, SGD") else X_MORE
+    return crf, structure, data, clone(crf).fit(data, Y, **structure)
+
+
+def test_old_labels_score_what_they_did(case):
+    _, structure, data, old = case
+    new = with_classes(old, [NEW])
+    assert new.classes_.tolist() == ["L0", "L1", "L1x", "L2"]
+    check_same_among_old(new, old, data, structure)
+    assert old.classes_.tolist() == ["L0", "L1", "L2"]
+    if hasattr(old, "n_rounds_"):
+        for n in (0, 2):
+            check_same_among_old(new, old, data, structure, n)
+
+
+def test_a_new_label_is_learned_and_the_old_model_stays(case):
+    crf, structure, data, old = case
+    before = old.predict(data, **structure)
+    more = clone(crf).fit(data, MORE, **structure, init_model=old, classes=[NEW])
+    assert more.classes_.tolist() == ["L0", "L1", "L1x", "L2"]
+    truth = np.concatenate(MORE)
+    found = np.concatenate(more.predict(data, **structure))
+    assert np.mean(found[truth == NEW] == NEW) > 0.8
+    assert more.score(data, MORE, **structure) > 0.8
+    assert more.model_.base is None
+    if hasattr(more, "n_rounds_"):
+        assert more.n_rounds_ == 2 * old.n_rounds_
+    for one, other in zip(before, old.predict(data, **structure), strict=True):
+        assert one.tolist() == other.tolist()
+
+
+def test_the_file_keeps_it_and_training_goes_on(case, tmp_path):
+    crf, structure, data, old = case
+    if getattr(crf, "base_learner", None) is not None:
+        pytest.skip("a base_learner cannot be saved")
+    more = clone(crf).fit(data, MORE, **structure, init_model=old, classes=[NEW])
+    more.save(tmp_path / "m.crfx")
+    same = load(tmp_path / "m.crfx")
+    both = [np.concatenate(own.predict_marginals(data, **structure)) for own in (more, same)]
+    np.testing.assert_array_equal(*both)
+    further = [clone(crf).fit(data, MORE, **structure, init_model=own) for own in (more, same)]
+    found = [np.concatenate(own.predict_marginals(data, **structure)) for own in further]
+    np.testing.assert_array_equal(*found)
+
+
+def test_a_label_that_is_not_named_is_refused(case):
+    crf, structure, data, old = case
+    with pytest.raises(ValueError, match="'L1x', which was not seen in training before; if"):
+        clone(crf).fit(data, MORE, **structure, init_model=old)
+
+
+@pytest.mark.parametrize("above", [GBCRF(3, **SEED), TreeCRF(3, **SEED), LinearCRF(max_iter=5)])
+@pytest.mark.parametrize("below", ["table", "context", "linear", "hidden"])
+def test_models_underneath_get_the_labels_too(above, below):
+    """Of another kind, and in two layers."""
+    crf, structure = ESTIMATORS[below]
+    middle = LinearCRF(edges=None, max_iter=3).fit(X_MORE, Y, init_model=clone(crf).fit(X_MORE, Y))
+    new = clone(above).fit(X_MORE, MORE, init_model=middle, classes=[NEW])
+    assert new.model_.base.n_labels == 4
+    check_same_among_old(with_classes(middle, [NEW]), middle, X_MORE, structure)
+    assert middle.model_.n_labels == 3
+
+
+def test_one_label_becomes_three():
+    """XGBoost tells one output in another way than many."""
+    ones = [["L1"] * len(own) for own in Y]
+    for crf in (GBCRF(4, **SEED), TreeCRF(4, **SEED), LinearCRF(max_iter=20)):
+        old = clone(crf).fit(X, ones)
+        more = clone(crf).fit(X, Y, init_model=old, classes=["L0", "L2"])
+        assert more.score(X, Y) > 0.8
+
+
+def test_many_labels_need_more_than_one_word():
+    """Sets of labels are told by the bit; 64 to a word."""
+    old = TreeCRF(3, max_leaves=6, **SEED).fit(X, Y)
+    new = with_classes(old, [f"A{k:03}" for k in range(130)])
+    batch = Batch.from_lengths([len(x) for x in X], X=np.concatenate(X))
+    one, other = (own.model_.problem(batch).scores.edge for own in (new, old))
+    np.testing.assert_array_equal(one[:, 130:, 130:], other)
+    before = one[:, :130, 130:]  # a new label before is as none
+    np.testing.assert_array_equal(before, np.broadcast_to(before[:, :1], before.shape))
+    assert not one[:, :, :130].any()
+
+
+def test_labels_may_be_named_from_the_start():
+    for crf in (GBCRF(2), TreeCRF(2), LinearCRF(max_iter=3), HiddenUnitCRF(2, sweeps=2)):
+        assert crf.fit(X, Y, classes=["L9"]).classes_.tolist() == ["L0", "L1", "L2", "L9"]
+        again = clone(crf).fit(X, Y, init_model=crf, classes=["L0"])  # known already
+        assert again.classes_.tolist() == ["L0", "L1", "L2", "L9"]
+
+
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [
+        ("L9", "classes is 'L9': pass a list of labels"),
+        (9, "classes is 9: pass a list of labels"),
+        (["L9", None], "classes hold an unknown label"),
+        ([9], "labels that cannot be compared"),
+    ],
+)
+def test_classes_that_make_no_sense_are_refused(classes, message):
+    old = LinearCRF(max_iter=3).fit(X, Y)
+    for start in (None, old):
+        with pytest.raises(ValueError, match=message):
+            LinearCRF(max_iter=3).fit(X, Y, init_model=start, classes=classes)
+
+
+def test_votes_are_kept():
+    settings = {"trainer": "perceptron", "herding": True, "burn_in": 0, **HIDDEN, "sweeps": 4}
+    old = HiddenUnitCRF(**settings).fit(X_MORE, Y)
+    new = with_classes(old, [NEW])
+    assert len(new._votes.sweeps) == 4
+    found, expected = (np.concatenate(own.predict_marginals(X_MORE)) for own in (new, old))
+    assert found.shape[1] == 4
+    more = HiddenUnitCRF(**settings).fit(X_MORE, MORE, init_model=old, classes=[NEW])
+    assert len(more._votes.sweeps) == 8
+    assert expected.shape[1] == 3
+
+
+def test_class_weights_may_name_a_new_label():
+    old = LinearCRF(max_iter=30).fit(X_MORE, Y)
+    more = LinearCRF(max_iter=30, class_weight={NEW: 5.0})
+    more.fit(X_MORE, MORE, init_model=old, classes=[NEW])
+    assert more.score(X_MORE, MORE) > 0.7

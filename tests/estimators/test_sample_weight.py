@@ -1,0 +1,107 @@
+"""``sample_weight`` in every estimator and trainer: 2 is the instance twice, 0 is without it.
+
+Trainers that sweep take all instances in one step here: else the order of instances, which is
+drawn for so many, would be another one.
+"""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.tree import DecisionTreeRegressor
+
+from crfx import GBCRF, HiddenUnitCRF, LinearCRF, TreeCRF
+from crfx.testing import make_task
+
+X, Y = make_task(n_instances=24)
+X = [np.round(x) for x in X]  # few values: quantiles of many are not those of weights
+SPARSE = [sparse.csr_matrix(np.where(np.abs(x) < 1, 0, x)) for x in X]
+SEED = {"random_state": 0, "n_jobs": 1}
+HIDDEN = {"n_hidden": 4, "dropout": 0.0, "step": 0.01, "sweeps": 5, **SEED}
+CLOSE = {"rtol": 1e-3, "atol": 1e-4}
+"""Of marginals: sums are formed in another order."""
+SWEEPING = ("sgd", "perceptron", "large_margin")
+OBJECTIVES = (
+    "pseudo_likelihood",
+    "labelwise_likelihood",
+    "loss_augmented",
+    "loss_scaled",
+    "expected_loss",
+    "kl",
+)
+
+ESTIMATORS = {
+    "GBCRF": GBCRF(5, max_depth=3, **SEED),
+    "GBCRF, trees": GBCRF(4, max_depth=2, edges="trees", **SEED),
+    "GBCRF, linear edges": GBCRF(5, max_depth=3, edges="linear", **SEED),
+    "GBCRF, no edges": GBCRF(5, max_depth=3, edges=None, **SEED),
+    "GBCRF, first order": GBCRF(5, max_depth=3, curvature=None, **SEED),
+    "GBCRF, regressors": GBCRF(3, base_learner=DecisionTreeRegressor(max_depth=2), **SEED),
+    "TreeCRF": TreeCRF(5, max_leaves=4, **SEED),
+    "TreeCRF, second order": TreeCRF(5, max_leaves=4, curvature="auto", **SEED),
+    "L-BFGS": LinearCRF(tol=1e-9, **SEED),
+    "OWL-QN": LinearCRF(l1=0.5, tol=1e-9, **SEED),
+    "hidden, L-BFGS": HiddenUnitCRF(**{**HIDDEN, "trainer": "lbfgs", "max_iter": 8}),
+    **{f"linear, {own}": LinearCRF(own, step=0.01, sweeps=5, **SEED) for own in SWEEPING},
+    **{f"hidden, {own}": HiddenUnitCRF(trainer=own, **HIDDEN) for own in SWEEPING},
+    **{f"GBCRF, {own}": GBCRF(3, max_depth=2, objective=own, **SEED) for own in OBJECTIVES},
+    **{f"TreeCRF, {own}": TreeCRF(3, max_leaves=3, objective=own, **SEED) for own in OBJECTIVES},
+    "balanced": LinearCRF(class_weight="balanced", tol=1e-9, **SEED),
+    "balanced, GBCRF": GBCRF(4, max_depth=3, class_weight="balanced", **SEED),
+}
+
+
+def fitted(crf, X, Y, **fit):
+    """All instances in one step, where there are steps."""
+    crf = clone(crf)
+    if getattr(crf, "trainer", None) in SWEEPING:
+        crf.set_params(batch_size=len(X))
+    return crf.fit(X, Y, **fit)
+
+
+def marginals(crf, X):
+    return np.concatenate(crf.predict_marginals(X))
+
+
+@pytest.mark.parametrize("data", [X, SPARSE], ids=["dense", "sparse"])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_weight_of_two_is_the_instance_twice(name, data):
+    crf = ESTIMATORS[name]
+    if "regressors" in name or (data is SPARSE and "GBCRF" in name and name != "GBCRF"):
+        data = X
+    heavy = np.where(np.arange(len(X)) < 8, 2.0, 1.0)
+    weighted = fitted(crf, data, Y, sample_weight=heavy)
+    twice = fitted(crf, data + data[:8], Y + Y[:8])
+    plain = fitted(crf, data, Y)
+    np.testing.assert_allclose(marginals(weighted, data), marginals(twice, data), **CLOSE)
+    assert np.abs(marginals(weighted, data) - marginals(plain, data)).max() > 1e-3
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_weight_of_zero_is_without_the_instance(name):
+    """To the bit: bins, patterns of weights and the order of instances included."""
+    crf = ESTIMATORS[name]
+    far = [*X, 50 + X[0], X[1] - 50]  # would move any quantile
+    labels = [*Y, Y[0][::-1], Y[1][::-1]]
+    weights = [1.0] * len(X) + [0.0, 0.0]
+    without = fitted(crf, X, Y)
+    weighted = clone(crf)
+    if getattr(crf, "trainer", None) in SWEEPING:
+        weighted.set_params(batch_size=len(X))
+    weighted.fit(far, labels, sample_weight=weights)
+    np.testing.assert_array_equal(marginals(weighted, X), marginals(without, X))
+
+
+def test_patterns_of_pairs_leave_out_what_has_no_weight():
+    words, tags = [[["a"], ["b"]], [["b"], ["a"]]], [["A", "B"], ["A", "B"]]
+    whole = LinearCRF().fit(words, tags)
+    weighted = LinearCRF().fit(words, tags, sample_weight=[1.0, 0.0])
+    assert (whole.coef_.nnz, weighted.coef_.nnz) == (4, 2)
+    light = LinearCRF(class_weight={"A": 0.0}).fit(words, tags)
+    assert light.coef_.nnz == 2
+
+
+def test_nothing_to_learn_from_is_refused():
+    for crf in (GBCRF(1), TreeCRF(1), LinearCRF(), HiddenUnitCRF(2)):
+        with pytest.raises(ValueError, match="sample_weight is 0 for every instance that has pos"):
+            crf.fit(X, Y, sample_weight=np.zeros(len(X)))

@@ -1,0 +1,102 @@
+"""Labels in evaluation data that no training has seen: told of, never right, never possible."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from crfx import GBCRF, HiddenUnitCRF, LinearCRF, TreeCRF
+from crfx.metrics import token_accuracy
+from crfx.testing import make_task
+
+X, Y = make_task()
+STRANGE = [list(own) for own in Y]
+STRANGE[1][0], STRANGE[1][1], STRANGE[4][0] = "Q", "Q", "R"
+N = sum(map(len, Y))
+NAMED = r"has labels that the model was not trained on, so often: 'Q' \(2\), 'R' \(1\); "
+ESTIMATORS = [
+    GBCRF(3, random_state=0),
+    TreeCRF(3, random_state=0),
+    LinearCRF(max_iter=5),
+    HiddenUnitCRF(3, trainer="lbfgs", max_iter=5, random_state=0),
+]
+
+
+@pytest.fixture(params=ESTIMATORS, ids=lambda crf: type(crf).__name__, scope="module")
+def crf(request):
+    return request.param.fit(X, Y)
+
+
+def test_score_counts_them_as_wrong(crf):
+    with pytest.warns(UserWarning, match="y " + NAMED + "they count as wrong"):
+        found = crf.score(X, STRANGE)
+    predicted = crf.predict(X)
+    assert found == token_accuracy(STRANGE, predicted)
+    lost = sum(predicted[i][t] == Y[i][t] for i, t in ((1, 0), (1, 1), (4, 0)))
+    assert found == pytest.approx(crf.score(X, Y) - lost / N)
+
+
+def test_log_likelihood_is_minus_infinity_where_they_are(crf):
+    with pytest.warns(UserWarning, match="y " + NAMED + "the log-likelihood of their instances"):
+        found = crf.log_likelihood(X, STRANGE)
+    assert np.flatnonzero(np.isneginf(found)).tolist() == [1, 4]
+    others = np.isfinite(found)
+    np.testing.assert_array_equal(found[others], crf.log_likelihood(X, Y)[others])
+
+
+def test_nothing_is_said_of_labels_that_are_known_or_missing(crf):
+    missing = [[None, *own[1:]] for own in Y]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        crf.score(X, missing)
+        assert np.isfinite(crf.log_likelihood(X, missing)).all()
+
+
+@pytest.mark.parametrize("crf", ESTIMATORS, ids=lambda crf: type(crf).__name__)
+def test_eval_set_counts_them_as_wrong(crf):
+    seen = {}
+
+    def own(true, predicted):
+        seen["true"] = [list(labels) for labels in true]
+        return token_accuracy(true, predicted)
+
+    for metric in ("token_accuracy", own):
+        crf.set_params(eval_metric=metric)
+        with pytest.warns(UserWarning, match="eval_set " + NAMED + "eval_metric sees") as told:
+            crf.fit(X, Y, eval_set=(X, STRANGE))
+        assert len(told) == 1
+        with pytest.warns(UserWarning, match="they count as wrong"):
+            assert crf.history_["eval_metric"][-1] == pytest.approx(crf.score(X, STRANGE))
+    assert seen["true"] == STRANGE
+    crf.set_params(eval_metric="loss")
+
+
+@pytest.mark.parametrize("crf", ESTIMATORS, ids=lambda crf: type(crf).__name__)
+def test_the_loss_of_an_eval_set_sums_over_them(crf):
+    crf.set_params(eval_metric="loss")
+    with pytest.warns(UserWarning, match="eval_set " + NAMED + "the loss sums over them"):
+        crf.fit(X, Y, eval_set=(X, STRANGE))
+    found = crf.history_["eval_metric"][-1]
+    unknown = [[None if label in "QR" else label for label in own] for own in STRANGE]
+    assert found * N == pytest.approx(-crf.log_likelihood(X, unknown).sum(), rel=1e-4)
+
+
+def test_spans_of_types_that_are_not_known_are_missed():
+    tags = [["B-A" if k % 2 else "O" for k in range(len(own))] for own in Y]
+    other = [[*own[:-1], "B-NEW"] for own in tags]
+    crf = LinearCRF(max_iter=3, eval_metric="span_f1")
+    with pytest.warns(UserWarning, match="'B-NEW' \\(30\\); eval_metric sees them"):
+        crf.fit(X, tags, eval_set=(X, other))
+    assert crf.history_["eval_metric"][-1] < 1
+
+
+def test_many_labels_are_told_in_short():
+    crf = LinearCRF(max_iter=3).fit(X, Y)
+    many = [[f"{label}-{t}" for t, label in enumerate(own)] for own in Y]
+    with pytest.warns(UserWarning, match=r"so often: .*, and \d+ more; they count as wrong"):
+        assert crf.score(X, many) == 0
+
+
+def test_nothing_to_judge_is_refused():
+    with pytest.raises(ValueError, match="eval_set has no label that the model knows, but 'Q'"):
+        LinearCRF().fit(X, Y, eval_set=(X, [["Q"] * len(own) for own in Y]))
