@@ -95,6 +95,7 @@ def ways(weights: dict[str, float], y: list[Any]) -> dict[str, tuple[dict[str, A
 
 def main() -> None:
     """Measure and write."""
+    measured_on = machine()  # as it is now: files may change while this runs
     X, y, X_judged, y_judged = parts()
     weights = balanced(y)
     rows: dict[str, Any] = {}
@@ -114,7 +115,7 @@ def main() -> None:
         TARGET,
         {
             "command": command_line(),
-            "machine": machine(),
+            "machine": measured_on,
             "instances": {"learned": len(X), "judged": len(X_judged)},
             "weights": weights,
             "rows": rows,
