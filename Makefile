@@ -94,6 +94,7 @@ bench: $(BENCH_DONE) ## measure the core against its peers
 	$(PY) benchmarks/objectives.py
 	$(PY) benchmarks/ranking.py
 	$(PY) benchmarks/tagging.py
+	$(PY) benchmarks/class_weights.py
 
 demo: $(BUILD_DONE) ## read handwritten digit strings, without and with their structure
 	@$(BIN)/crfx demo

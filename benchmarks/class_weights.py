@@ -7,17 +7,30 @@ labels, and the loss-augmented likelihood whose mistakes cost the log of the wei
 labelling and the best label of each position are judged.
 
     python benchmarks/class_weights.py
+    python benchmarks/class_weights.py --render   # only write the page anew
 
-Needs CB513 in $CRFX_DATA. Writes reports/results/class-weights.json.
+Needs CB513 in $CRFX_DATA. Writes reports/results/class-weights.json and from it
+reports/class-weights.md.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import sys
 import time
 from typing import Any
 
 import numpy as np
-from measuring import RESULTS, command_line, machine, write_json
+from measuring import (
+    RESULTS,
+    ROOT,
+    command_line,
+    host_line,
+    machine,
+    write_json,
+    write_whole,
+)
 
 from crfx import GBCRF, LinearCRF
 from crfx.datasets import load_cb513
@@ -25,6 +38,7 @@ from crfx.features import windowed
 from crfx.objectives import Hamming
 
 TARGET = RESULTS / "class-weights.json"
+PAGE = ROOT / "reports" / "class-weights.md"
 WINDOW = 3
 SEED = 0
 POWERS = (0.5, 1.0)
@@ -78,49 +92,94 @@ def ways(weights: dict[str, float], y: list[Any]) -> dict[str, tuple[dict[str, A
     found: dict[str, tuple[dict[str, Any], Any]] = {"none": ({}, None)}
     for power in POWERS:
         own = {label: weight**power for label, weight in weights.items()}
-        found[f"class_weight, power {power:g}"] = ({"class_weight": own}, None)
-    found["class_weight, labelwise"] = (
+        found[f"balanced, to the power {power:g}"] = ({"class_weight": own}, None)
+    found["balanced, label-wise likelihood"] = (
         {"class_weight": "balanced", "objective": "labelwise_likelihood"},
         None,
     )
-    found["of sequences"] = ({}, [np.mean([weights[label] for label in own]) for own in y])
+    found["of whole sequences"] = ({}, [np.mean([weights[label] for label in own]) for own in y])
     least = min(weights.values())
     costs = {label: float(np.log(weight / least)) for label, weight in weights.items()}
-    found["augmented by logs"] = (
+    found["loss-augmented by logs"] = (
         {"objective": "loss_augmented", "task_loss": Hamming(weights=costs)},
         None,
     )
     return found
 
 
-def main() -> None:
-    """Measure and write."""
-    measured_on = machine()  # as it is now: files may change while this runs
+def measure() -> dict[str, Any]:
+    """All models, all ways."""
+    measured_on, first = machine(), time.perf_counter()  # files may change while this runs
     X, y, X_judged, y_judged = parts()
     weights = balanced(y)
-    rows: dict[str, Any] = {}
+    rows: list[dict[str, Any]] = []
     for name, model in MODELS.items():
         for way, (arguments, sample_weight) in ways(weights, y).items():
             crf = type(model)(**{**model.get_params(), **arguments})
             begin = time.perf_counter()
             crf.fit(X, y, sample_weight=sample_weight)
             row = figures(crf, X_judged, y_judged, time.perf_counter() - begin)
-            rows[f"{name}, {way}"] = row
-            for decode in ("viterbi", "marginal"):
-                own = row[decode]
-                print(f"{name:8} {way:24} {decode:8}", end=" ")
-                print(f"{own['accuracy']:6.2f} {own['mean_recall']:6.2f}", end=" ")
-                print({label: round(value) for label, value in own["recall"].items()}, flush=True)
-    write_json(
-        TARGET,
-        {
-            "command": command_line(),
-            "machine": measured_on,
-            "instances": {"learned": len(X), "judged": len(X_judged)},
-            "weights": weights,
-            "rows": rows,
-        },
-    )
+            rows.append({"model": name, "way": way, **row})
+            print(f"{name}, {way}: {row['seconds']:.0f} s", file=sys.stderr, flush=True)
+    return {
+        "command": command_line(),
+        "machine": measured_on,
+        "took": time.perf_counter() - first,
+        "proteins": {"learned": len(X), "judged": len(X_judged)},
+        "weights": weights,
+        "rows": rows,
+    }
+
+
+def page(result: dict[str, Any]) -> str:
+    """The report, rendered from what was measured."""
+    labels = list(result["rows"][0]["viterbi"]["recall"])
+    counts, weights = result["proteins"], result["weights"]
+    told = ", ".join(f"{label} {weights[label]:.2g}" for label in weights)
+    lines = [
+        "# Weights of labels: what they do to rare labels, and to all",
+        "",
+        "Rendered by `benchmarks/class_weights.py` from "
+        "[results/class-weights.json](results/class-weights.json).",
+        "",
+        host_line(result, ("crfx", "numpy", "xgboost")),
+        "",
+        f"CB513, eight classes, windows of {2 * WINDOW + 1} positions; {counts['learned']} proteins "
+        f"to learn from, {counts['judged']} others to judge on, fold 0 left alone. Balanced weights: "
+        f"{told}. Accuracy, mean of the recalls, and the recall of each class that the judged "
+        "proteins have, in percent. What the rows are: "
+        "[decision 0017](../docs/decisions/0017-class-weights.md).",
+    ]
+    for decode, words in (
+        ("viterbi", "The best labelling"),
+        ("marginal", "The best label of each"),
+    ):
+        lines += [
+            "",
+            f'## {words} (`decode="{decode}"`)',
+            "",
+            f"| model | weights | accuracy | mean recall | {' | '.join(labels)} |",
+            "|---" * (4 + len(labels)) + "|",
+        ]
+        for row in result["rows"]:
+            own = row[decode]
+            cells = " | ".join(f"{own['recall'][label]:.0f}" for label in labels)
+            lines.append(
+                f"| {row['model']} | {row['way']} | {own['accuracy']:.1f} | "
+                f"{own['mean_recall']:.1f} | {cells} |"
+            )
+    return "\n".join([*lines, ""])
+
+
+def main() -> None:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--render", action="store_true", help="only write the page anew")
+    if not parser.parse_args().render:
+        write_json(TARGET, measure())
+    text = page(json.loads(TARGET.read_text(encoding="utf-8")))
+    write_whole(PAGE, text)
+    print(text)
 
 
 if __name__ == "__main__":

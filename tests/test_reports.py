@@ -40,11 +40,25 @@ def result():
 
 
 @pytest.mark.parametrize(
-    "name", ["inference", "boosting", "linear", "hidden_units", "treecrf", "objectives", "ranking"]
+    "name",
+    [
+        "inference",
+        "boosting",
+        "linear",
+        "hidden_units",
+        "treecrf",
+        "objectives",
+        "ranking",
+        "class_weights",
+    ],
 )
 def test_the_page_is_rendered_from_the_results(load_benchmark, name):
     module = load_benchmark(name)
-    others = {"treecrf": "treecrf-scale.json", "objectives": "objectives-speed.json"}
+    others = {
+        "treecrf": "treecrf-scale.json",
+        "objectives": "objectives-speed.json",
+        "class_weights": "class-weights.json",
+    }
     target = RESULTS / others.get(name, f"{name}.json")
     recorded = json.loads(target.read_text(encoding="utf-8"))
     assert module.PAGE.read_text(encoding="utf-8") == module.page(recorded)
