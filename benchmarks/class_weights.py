@@ -135,7 +135,7 @@ def page(result: dict[str, Any]) -> str:
     """The report, rendered from what was measured."""
     labels = list(result["rows"][0]["viterbi"]["recall"])
     counts, weights = result["proteins"], result["weights"]
-    told = ", ".join(f"{label} {weights[label]:.2g}" for label in weights)
+    told = ", ".join(f"{label} {weights[label]:.3g}" for label in weights)
     lines = [
         "# Weights of labels: what they do to rare labels, and to all",
         "",
@@ -144,10 +144,10 @@ def page(result: dict[str, Any]) -> str:
         "",
         host_line(result, ("crfx", "numpy", "xgboost")),
         "",
-        f"CB513, eight classes, windows of {2 * WINDOW + 1} positions; {counts['learned']} proteins "
-        f"to learn from, {counts['judged']} others to judge on, fold 0 left alone. Balanced weights: "
-        f"{told}. Accuracy, mean of the recalls, and the recall of each class that the judged "
-        "proteins have, in percent. What the rows are: "
+        f"CB513, eight classes, windows of {2 * WINDOW + 1} positions; {counts['learned']} "
+        f"proteins to learn from, {counts['judged']} others to judge on, fold 0 left alone. "
+        f"Balanced weights: {told}. Accuracy, mean of the recalls, and the recall of each class "
+        "that the judged proteins have, in percent. What the rows are: "
         "[decision 0017](../docs/decisions/0017-class-weights.md).",
     ]
     for decode, words in (

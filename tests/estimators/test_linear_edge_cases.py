@@ -32,8 +32,17 @@ def test_new_words_are_left_out_where_a_base_does_not_know_them():
     sweeping = LinearCRF("perceptron").fit(WORDS, TAGS, init_model=base)
     with pytest.warns(UserWarning, match="none of the 2000 features"):
         assert sweeping.partial_fit(many, [["D"] * 2000]).n_features_in_ == 3
-    with pytest.raises(ValueError, match="its labels stay"):
-        sweeping.partial_fit(WORDS, TAGS, classes=["Q"])
+    before = sweeping.model_.base.n_labels
+    sweeping.partial_fit(WORDS, [["D", "N", "Q"], ["D", "Q"]], classes=["Q"])
+    assert sweeping.model_.base.n_labels == before + 1
+    assert base.model_.n_labels == before
+    np.testing.assert_allclose(
+        sweeping.model_.base.problem(
+            sweeping._input(WORDS, None, None, None, None).batch
+        ).scores.node[:, [0, 1, 3]],
+        base.model_.problem(base._input(WORDS, None, None, None, None).batch).scores.node,
+        rtol=1e-6,
+    )
 
 
 def test_the_constant_feature_of_edges_stays_the_constant():

@@ -149,9 +149,10 @@ def test_independent_positions_count_with_the_weight_of_their_label(objective):
         np.testing.assert_allclose(found.gradient["node"], expected.gradient["node"], **EXACT)
 
 
+@pytest.mark.parametrize("curvature", ["auto", "dobrushin", "exact", "length"])
 @pytest.mark.parametrize("objective", ["likelihood", "loss_augmented", "pseudo_likelihood"])
 @pytest.mark.parametrize("structure", STRUCTURES)
-def test_bounds_stay_bounds(structure, objective):
+def test_bounds_stay_bounds(structure, objective, curvature):
     """value(s + d) <= value + g d + d H d / 2 for any step of one part."""
     for seed in range(4):
         _, problem, truth = case(structure, 0.3, weighted=True, seed=seed)
@@ -160,7 +161,7 @@ def test_bounds_stay_bounds(structure, objective):
         names = [n for n in ("node", "edge") if getattr(problem.scores, n) is not None]
         for name in names:
             asked = "each_edge" if name == "edge" and problem.sharing == "each" else name
-            at = own.evaluate(problem, (asked,), parse("auto"))
+            at = own.evaluate(problem, (asked,), parse(curvature))
             scores = getattr(problem.scores, name)
             for size in (0.1, 1.0):
                 step = size * random.normal(size=scores.shape)

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from crfx.estimators.linear_assembly import linear_functions
 from crfx.estimators.model_parameters import parameter_arrays
-from crfx.estimators.more_labels import table_codes
+from crfx.estimators.more_labels import table_codes, with_labels
 from crfx.model import Model
 from crfx.potentials.linear import LinearFunction, WeightPattern
 from crfx.scores import IntArray
@@ -69,6 +69,8 @@ def grow(old: Model, new: Model, codes: IntArray) -> IntArray:
         for name, table in new.ends.tables.items():
             origins.append(_grow_table(old.ends.tables[name], table, codes, next(places)))
     new.base = old.base
+    if old.base is not None and new.n_labels != old.n_labels:
+        new.base = with_labels(old.base, codes, new.n_labels)
     return np.concatenate(origins)
 
 

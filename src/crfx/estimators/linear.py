@@ -218,8 +218,6 @@ class LinearCRF(ParametricEstimator):
         if start is not None:
             check_goes_on(start, self)
         grows = start is not None and start.model_.base is None
-        if classes is not None and start is not None and not grows:
-            raise ValueError("classes are given, but the model stands on another: its labels stay")
         arguments = (X, y, lengths, parents, edge_types, sample_weight)
         given = self._read(arguments, start, grows, classes)
         sweep_once(self, given, start)
