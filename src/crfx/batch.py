@@ -29,6 +29,8 @@ class Batch:
         The type of the edge that ends at the row; ignored where none does.
     X : object
         Whatever potentials read; carried, never looked at.
+    allowed : None or (rows, K) bool
+        The labels that a row may have; None: all.
 
     Integer arrays of any width are accepted and normalised; floats, booleans and objects are not.
     O(instances), and O(rows) where ``parents`` or ``edge_types`` need conversion.
@@ -38,6 +40,7 @@ class Batch:
     parents: IntArray | None = None
     edge_types: IntArray | None = None
     X: object = None
+    allowed: npt.NDArray[np.bool_] | None = None
 
     def __post_init__(self) -> None:
         offsets = _integers("offsets", self.offsets, np.int64)
@@ -48,6 +51,8 @@ class Batch:
         if self.edge_types is not None:
             types = self._per_row("edge_types", self.edge_types, np.int32)
             object.__setattr__(self, "edge_types", types)
+        if self.allowed is not None and len(self.allowed) != self.n_rows:
+            raise ValueError(f"allowed has {len(self.allowed)} rows, not {self.n_rows}")
 
     @classmethod
     def from_lengths(
@@ -57,6 +62,7 @@ class Batch:
         parents: IntArray | None = None,
         edge_types: IntArray | None = None,
         X: object = None,
+        allowed: npt.NDArray[np.bool_] | None = None,
     ) -> Batch:
         """Make a batch from the length of each instance."""
         counts = _integers("lengths", lengths, np.int64)
@@ -65,7 +71,7 @@ class Batch:
             first = int(negative[0])
             raise ValueError(f"instance {first}: length {counts[first]} is negative")
         offsets = np.concatenate([[0], np.cumsum(counts)])
-        return cls(offsets, parents=parents, edge_types=edge_types, X=X)
+        return cls(offsets, parents=parents, edge_types=edge_types, X=X, allowed=allowed)
 
     def parts(self, n_rows: int) -> list[Batch]:
         """The same instances in batches of at most so many rows, or of one instance that has more.
@@ -84,6 +90,7 @@ class Batch:
                     parents=None if self.parents is None else self.parents[rows],
                     edge_types=None if self.edge_types is None else self.edge_types[rows],
                     X=_rows_of(self.X, rows),
+                    allowed=None if self.allowed is None else self.allowed[rows],
                 )
             )
             first = last

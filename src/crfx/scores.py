@@ -45,6 +45,9 @@ class Scores:
         ``order + 1`` label axes; how the first axis is to be read is settled by :meth:`sharing`.
     start, end : None or (K,)
         Added at the first and last position of a chain; ``start`` at every root of a forest.
+    pairs : None or (K, K)
+        Of neighbours in chains of 2 to ``order`` positions, which have no edge of that order:
+        constraints alone, 0 or -inf.
 
     All tables are C-contiguous and of the dtype of ``node``: arrays that are not are copied once,
     here.  Construction makes no pass over ``node`` otherwise.
@@ -54,6 +57,7 @@ class Scores:
     edge: FloatArray | None = None
     start: FloatArray | None = None
     end: FloatArray | None = None
+    pairs: FloatArray | None = None
 
     def __post_init__(self) -> None:
         node = _node_table(self.node)
@@ -65,6 +69,8 @@ class Scores:
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, _label_vector(name, value, n_labels, node.dtype))
+        if self.pairs is not None:
+            object.__setattr__(self, "pairs", _pair_table(self.pairs, n_labels, node.dtype))
 
     @property
     def n_rows(self) -> int:
@@ -184,6 +190,13 @@ def _edge_table(value: npt.ArrayLike, n_labels: int, dtype: np.dtype[Any]) -> Fl
             f"{n_labels} entries each, as many as node has labels"
         )
     return edge
+
+
+def _pair_table(value: npt.ArrayLike, n_labels: int, dtype: np.dtype[Any]) -> FloatArray:
+    pairs = _cast("pairs", value, dtype)
+    if pairs.shape != (n_labels, n_labels) or not ((pairs == 0) | np.isneginf(pairs)).all():
+        raise ValueError(f"pairs must be ({n_labels}, {n_labels}), of 0 and -inf alone")
+    return pairs
 
 
 def _label_vector(

@@ -6,6 +6,8 @@ edge, which labels come before each edge row, and what a labelling scores.
 
 from crfx.structures.base import Structure
 from crfx.structures.chain import Chain
+from crfx.structures.constraints import Constraints
 from crfx.structures.forest import Forest
+from crfx.structures.mask import Mask
 
-__all__ = ["Chain", "Forest", "Structure"]
+__all__ = ["Chain", "Constraints", "Forest", "Mask", "Structure"]

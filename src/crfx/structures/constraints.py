@@ -1,0 +1,145 @@
+"""Which labels may follow each other: the settings, and the mask that they become."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx.structures.label_schemes import TAGS, allowed_pairs
+from crfx.structures.mask import Mask
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """Pairs of labels that may, or may not, follow each other; in a forest (parent, child).
+
+    Parameters
+    ----------
+    allowed : list of pairs of labels, optional
+        The only ones; None: all.
+    forbidden : list of pairs of labels
+        Not these, even if they are among the allowed.
+    start_forbidden, end_forbidden : lists of labels
+        May not be first (in a forest: at a root), or last (of chains only).
+
+    >>> Constraints(forbidden=[("O", "I")], start_forbidden=["I"]).start_forbidden
+    ['I']
+    """
+
+    allowed: Any = None
+    forbidden: Any = ()
+    start_forbidden: Any = ()
+    end_forbidden: Any = ()
+
+    def __post_init__(self) -> None:
+        for name in ("allowed", "forbidden"):
+            if name == "forbidden" or self.allowed is not None:
+                _pairs(name, getattr(self, name))
+        for name in ("start_forbidden", "end_forbidden"):
+            _listed(name, getattr(self, name), "labels")
+
+
+def parse(constraints: Any) -> str | Constraints | None:
+    """Read the estimators' argument ``constraints``: a plain list is of allowed pairs."""
+    if constraints is None or isinstance(constraints, Constraints):
+        return constraints
+    if isinstance(constraints, str):
+        if constraints in TAGS:
+            return constraints
+        raise ValueError(
+            f'constraints is {constraints!r}: choose "bio", "bioes", a list of allowed pairs, or '
+            "crfx.Constraints(...)"
+        )
+    return Constraints(allowed=constraints)
+
+
+def scheme_of(constraints: Any) -> str | None:
+    """The scheme by its name, where constraints are one."""
+    found = parse(constraints)
+    return found if isinstance(found, str) else None
+
+
+def mask_of(constraints: Any, classes: npt.NDArray[Any], *, is_forest: bool) -> Mask | None:
+    """What constraints forbid, for labels in the order of ``classes``; the one place it is made."""
+    found = parse(constraints)
+    if found is None:
+        return None
+    if isinstance(found, str):
+        if is_forest:
+            raise ValueError(
+                f'constraints="{found}" is for chains, but parents are given: pass pairs (parent, '
+                "child) of labels"
+            )
+        return Mask(*allowed_pairs(found, classes.tolist()))
+    if is_forest and len(found.end_forbidden):
+        raise ValueError("end_forbidden is given, but a forest has no last position")
+    return _mask_of_pairs(found, classes.tolist())
+
+
+def _mask_of_pairs(constraints: Constraints, classes: list[Any]) -> Mask:
+    code_of = {label: code for code, label in enumerate(classes)}
+
+    def codes(labels: Sequence[Any]) -> list[int]:
+        for label in labels:
+            if _plain(label) not in code_of:
+                raise ValueError(f"constraints name the label {label!r}, which y does not have")
+        return [code_of[_plain(label)] for label in labels]
+
+    n = len(classes)
+    pair = np.full((n, n), constraints.allowed is None)
+    for name, value in (("allowed", True), ("forbidden", False)):
+        for one, other in getattr(constraints, name) or ():
+            pair[tuple(codes([one, other]))] = value
+    first, last = np.ones(n, bool), np.ones(n, bool)
+    first[codes(constraints.start_forbidden)] = False
+    last[codes(constraints.end_forbidden)] = False
+    return Mask(*(None if table.all() else table for table in (pair, first, last)))
+
+
+def to_plain(constraints: Any) -> Any:
+    """As JSON has it: a name, a list of pairs, or a dict of settings."""
+    found = parse(constraints)
+    if found is None or isinstance(found, str):
+        return found
+    names = ("allowed", "forbidden", "start_forbidden", "end_forbidden")
+    settings = {name: _as_lists(getattr(found, name)) for name in names}
+    return settings if isinstance(constraints, Constraints) else settings["allowed"]
+
+
+def from_plain(value: Any) -> Any:
+    """What `to_plain` wrote."""
+    if isinstance(value, dict):
+        pairs = {name: value[name] for name in ("allowed", "forbidden")}
+        tuples = {name: None if own is None else _tuples(own) for name, own in pairs.items()}
+        return Constraints(**{**value, **tuples})
+    return _tuples(value) if isinstance(value, list) else value
+
+
+def _tuples(pairs: Any) -> list[tuple[Any, ...]]:
+    return [tuple(pair) for pair in pairs]
+
+
+def _as_lists(value: Any) -> Any:
+    if isinstance(value, list | tuple | set | frozenset | np.ndarray):
+        return [_as_lists(entry) for entry in value]
+    return _plain(value)
+
+
+def _plain(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _listed(name: str, value: Any, what: str) -> list[Any]:
+    if isinstance(value, str) or not hasattr(value, "__iter__") or not hasattr(value, "__len__"):
+        raise ValueError(f"constraints: {name} is {value!r}: pass a list of {what}")
+    return list(value)
+
+
+def _pairs(name: str, value: Any) -> None:
+    for pair in _listed(name, value, "pairs of labels"):
+        if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
+            raise ValueError(f"constraints: {name} holds {pair!r}, which is no pair of labels")

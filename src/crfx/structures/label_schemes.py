@@ -1,0 +1,149 @@
+"""BIO and BIOES: labels that mark spans, what may follow them, and one scheme from another.
+
+A label is "O", or a tag (B, I, E, S), alone or followed by a hyphen and a type: "B-PER".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx.batch import Batch
+
+BoolArray = npt.NDArray[np.bool_]
+
+TAGS = {"bio": "BI", "bioes": "BIES"}
+OUTSIDE = "O"
+MOST_REMEMBERED = 4096
+"""Labels and pairs of them that have been read: the same come again and again."""
+
+
+@lru_cache(maxsize=MOST_REMEMBERED)
+def tag_and_type(label: Any) -> tuple[str, str] | None:
+    """The two parts of a label; None where it marks no span and is not "O".
+
+    >>> tag_and_type("B-PER"), tag_and_type("O"), tag_and_type("NN")
+    (('B', 'PER'), ('O', ''), None)
+    """
+    if not isinstance(label, str):
+        return None
+    if label == OUTSIDE:
+        return OUTSIDE, ""
+    tag, hyphen, kind = label.partition("-")
+    if tag not in ("B", "I", "E", "S") or (hyphen and not kind):
+        return None
+    return tag, kind
+
+
+@lru_cache(maxsize=MOST_REMEMBERED)
+def goes_on(before: Any, label: Any) -> bool:
+    """Whether a label continues the span that the label before it has open (conlleval's rule).
+
+    >>> goes_on("I-PER", "I-PER"), goes_on("I-PER", "B-PER"), goes_on("E-PER", "I-PER")
+    (True, False, False)
+    """
+    one, other = tag_and_type(before), tag_and_type(label)
+    if one is None or other is None:
+        return False
+    return one[0] in "BI" and other[0] in "IE" and one[1] == other[1]
+
+
+def check_labels(scheme: str, labels: Sequence[Any], batch: Batch) -> None:
+    """Raise ValueError at the first known label that no variant of the scheme has."""
+    for row, label in enumerate(labels):
+        found = (OUTSIDE, "") if label is None else tag_and_type(label)
+        if found is None or found[0] not in OUTSIDE + TAGS[scheme]:
+            instance, position = batch.locate(row)
+            forms = ", ".join(f"'{tag}-TYPE'" for tag in TAGS[scheme])
+            raise ValueError(
+                f"instance {instance}, position {position}: label {label!r} does not fit "
+                f'constraints="{scheme}": labels are {OUTSIDE!r}, {forms}'
+            )
+
+
+def converted(scheme: str, labels: Sequence[Any], batch: Batch) -> list[Any]:
+    """The labels of all rows in the scheme: IOB1 becomes IOB2, and both become BIOES.
+
+    Labels among which there is an E or an S are BIOES already.  None is unknown: an I after it is
+    taken to go on with what is unknown.  Labels of no scheme are left as they are.
+    """
+    tags = {found[0] for label in set(labels) if (found := tag_and_type(label)) is not None}
+    if tags & {"E", "S"}:
+        return list(labels)
+    result: list[Any] = []
+    for instance in range(batch.n_instances):
+        own = _to_iob2(labels[batch.slice_of(instance)])
+        result += own if scheme == "bio" else _to_bioes(own, instance)
+    return result
+
+
+def _to_iob2(labels: Sequence[Any]) -> list[Any]:
+    """Spans begin with B: an I that begins one becomes a B."""
+    found: list[Any] = []
+    for before, label in zip([OUTSIDE, *labels], labels, strict=False):
+        begins = before is not None and not goes_on(before, label)
+        is_inside = label is not None and (tag_and_type(label) or " ")[0] == "I"
+        found.append("B" + label[1:] if begins and is_inside else label)
+    return found
+
+
+def _to_bioes(labels: list[Any], instance: int) -> list[Any]:
+    """From IOB2: the last label of a span becomes E, the only one S."""
+    found: list[Any] = []
+    for position, (label, after) in enumerate(zip(labels, [*labels[1:], OUTSIDE], strict=True)):
+        parts = tag_and_type(label)
+        if parts is None or parts[0] == OUTSIDE:
+            found.append(label)
+            continue
+        if after is None:
+            raise ValueError(
+                f"instance {instance}, position {position}: the label after {label!r} is unknown, "
+                'so that it cannot be told whether the span ends here, as constraints="bioes" '
+                "asks: pass labels in BIOES"
+            )
+        last = {"B": "S", "I": "E"}[parts[0]]
+        found.append(label if goes_on(label, after) else last + label[1:])
+    return found
+
+
+def completed(scheme: str, labels: Iterable[Any]) -> set[Any]:
+    """The labels that must exist beside those given, or none of these could ever be reached.
+
+    >>> completed("bio", ["O", "I-PER"])
+    {'B-PER'}
+    """
+    found = set()
+    for label in set(labels):
+        parts = tag_and_type(label)
+        if parts is not None and parts[0] in "BIE":
+            found |= {tag + label[1:] for tag in ("B" if scheme == "bio" else "BE")}
+    return found - set(labels)
+
+
+def allowed_pairs(scheme: str, classes: Sequence[Any]) -> tuple[BoolArray, BoolArray, BoolArray]:
+    """(K, K) which label may follow which, (K,) which may be first, (K,) and last."""
+    ahead = np.array([_needs_before(label) for label in classes], dtype=bool)
+    first, last = ~ahead, np.ones(len(classes), bool)
+    on = continuing(classes)
+    # What needs a span before it must go on with one; in BIOES an open span must go on too.
+    pair = ~ahead[None, :] | on
+    if scheme == "bioes":
+        is_open = np.array([str(label)[0] in "BI" for label in classes], dtype=bool)
+        pair &= ~is_open[:, None] | on
+        last = ~is_open
+    return pair, first, last
+
+
+def _needs_before(label: Any) -> bool:
+    parts = tag_and_type(label)
+    return parts is not None and parts[0] in "IE"
+
+
+def continuing(classes: Sequence[Any]) -> BoolArray:
+    """(K, K) whether the second label continues the span that the first has open."""
+    found = [[goes_on(before, label) for label in classes] for before in classes]
+    return np.array(found, dtype=bool).reshape(len(classes), len(classes))
