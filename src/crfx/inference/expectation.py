@@ -11,6 +11,7 @@ from crfx import _core
 from crfx.inference.native import EdgeOutput, native_problem, thread_count
 from crfx.inference.problem import Problem, checked_cost, prepare
 from crfx.inference.results import Expectation
+from crfx.inference.short_chains import pieces
 from crfx.scores import FloatArray
 
 
@@ -63,6 +64,17 @@ def expected(
     value = np.empty(problem.batch.n_instances)
     gradient = np.empty_like(problem.scores.node)
     edges = EdgeOutput(problem, edge_marginals)
+    parts = pieces(problem)
+    if parts is not None:
+        for part in parts:
+            how = None if part.is_short else edge_marginals
+            found = expected(part.problem, np.ascontiguousarray(cost[part.rows]), how, n_jobs)
+            value[part.instances], gradient[part.rows] = found.value, found.node
+            if edges.each is not None and not part.is_short:
+                edges.each[part.rows] = found.edge
+            elif edges.sum is not None and found.edge is not None:
+                edges.sum += found.edge
+        return Expectation(value, gradient, edges.result)
     _core.expectation(
         native_problem(problem),
         cost,

@@ -9,6 +9,7 @@ from crfx import _core
 from crfx.inference.native import native_problem, thread_count
 from crfx.inference.problem import Problem, prepare
 from crfx.inference.results import KBest, MaxProduct
+from crfx.inference.short_chains import pieces
 from crfx.scores import IntArray
 
 
@@ -53,13 +54,18 @@ def max_product(
         end=end,
         order=order,
     )
-    whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
-    if not whole or not 1 <= k < 2**31:
-        raise ValueError(f"k is {k!r}: pass how many labellings you want, 1 or more")
-    if k > 1:
+    if checked_k(k) > 1:
         lists = best_lists(problem, int(k), n_jobs)
         return MaxProduct(lists, np.array([found[0][1] for found in lists]))
     return MaxProduct(*best_labels(problem, n_jobs))
+
+
+def checked_k(k: int) -> int:
+    """How many labellings are asked for, or ValueError."""
+    whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
+    if not whole or not 1 <= k < 2**31:
+        raise ValueError(f"k is {k!r}: pass how many labellings you want, 1 or more")
+    return int(k)
 
 
 def best_labels(
@@ -68,12 +74,26 @@ def best_labels(
     """The best labelling (rows,) and its score (instances,), of a prepared problem."""
     labels = np.empty(problem.batch.n_rows, np.int32)
     scores = np.empty(problem.batch.n_instances)
+    parts = pieces(problem)
+    if parts is not None:
+        for part in parts:
+            labels[part.rows], scores[part.instances] = best_labels(part.problem, n_jobs)
+        return labels, scores
     _core.max_product(native_problem(problem), labels, scores, thread_count(n_jobs))
     return labels, scores
 
 
 def best_lists(problem: Problem, k: int, n_jobs: int | None = None) -> KBest:
     """Up to ``k`` best labellings of each instance, of a prepared problem."""
+    parts = pieces(problem)
+    if parts is not None:
+        whole: KBest = [[] for _ in range(problem.batch.n_instances)]
+        for part in parts:
+            for instance, own in zip(
+                part.instances, best_lists(part.problem, k, n_jobs), strict=True
+            ):
+                whole[instance] = own
+        return whole
     counts, scores, labels = _core.k_best(native_problem(problem), k, thread_count(n_jobs))
     lists: KBest = []
     next_score = next_label = 0

@@ -38,7 +38,7 @@ class Problem:
             edge = edge[rows]
         return Problem(
             batch,
-            Scores(scores.node[rows], edge, scores.start, scores.end),
+            Scores(scores.node[rows], edge, scores.start, scores.end, scores.pairs),
             self.structure,
             self.sharing,
         )

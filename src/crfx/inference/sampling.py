@@ -8,8 +8,11 @@ import numpy.typing as npt
 from crfx import _core
 from crfx.inference.native import native_problem, thread_count
 from crfx.inference.problem import Problem, prepare
+from crfx.inference.short_chains import pieces
 
 SEED_RANGE = 2**64
+SHORT_CHAINS = 0x9E3779B97F4A7C15
+"""Turns a seed into that of chains too short for an edge."""
 
 
 def sample(
@@ -48,16 +51,27 @@ def sample(
         end=end,
         order=order,
     )
+    return drawn(problem, *checked_draws(n, seed), n_jobs)
+
+
+def checked_draws(n: int, seed: int) -> tuple[int, int]:
+    """How many labellings are asked for, and by which seed; or ValueError."""
     for name, value, limit in (("n", n, 2**31), ("seed", seed, SEED_RANGE)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
             raise ValueError(f"{name} is {value!r}: pass a whole number")
         if not 0 <= value < limit:
             raise ValueError(f"{name} is {value}: it must lie between 0 and {limit - 1}")
-    return drawn(problem, int(n), int(seed), n_jobs)
+    return int(n), int(seed)
 
 
 def drawn(problem: Problem, n: int, seed: int, n_jobs: int | None = None) -> npt.NDArray[np.int32]:
     """(n, rows) labellings of a prepared problem."""
     labels = np.empty((n, problem.batch.n_rows), np.int32)
+    parts = pieces(problem)
+    if parts is not None:
+        for part in parts:  # rows are numbered anew: short chains must not share others' chances
+            own = seed if not part.is_short else seed ^ SHORT_CHAINS
+            labels[:, part.rows] = drawn(part.problem, n, own, n_jobs)
+        return labels
     _core.sample(native_problem(problem), labels, seed, thread_count(n_jobs))
     return labels

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ from crfx import _core
 from crfx.inference.native import EdgeOutput, check_option, native_problem, thread_count
 from crfx.inference.problem import Problem, prepare
 from crfx.inference.results import SumProduct
+from crfx.inference.short_chains import Piece, pieces
 from crfx.scores import LARGEST_SCORE, FloatArray
 
 CURVATURES = ("mixing", "dobrushin", "exact", "length", None)
@@ -111,6 +112,10 @@ def summed(
     goes with; gamma is 1 where ``curvature`` is None.  ``weights`` (instances,) multiply both sums
     (and nothing else).  Costs a few operations more per table entry.
     """
+    parts = pieces(problem)
+    if parts is not None:
+        asked = {"nodes": nodes, "edge_curvature": edge_curvature, "n_jobs": n_jobs}
+        return _joined(problem, parts, edge_marginals, curvature, weights, asked)
     if curvature != "length" and _has_nodes_only(problem):
         found = _independent(problem, curvature, thread_count(n_jobs))
         if found is not None:
@@ -138,6 +143,38 @@ def summed(
     if marginals is None:
         marginals = np.empty((0, problem.scores.n_labels), problem.scores.dtype)
     return SumProduct(log_z, marginals, edges.result, node_gamma, edge_gamma, curved)
+
+
+def _joined(
+    problem: Problem,
+    parts: list[Piece],
+    edge_marginals: str | None,
+    curvature: str | None,
+    weights: npt.NDArray[np.float64] | None,
+    asked: dict[str, Any],
+) -> SumProduct:
+    """Sums over chains with edges and over those too short for them, put together."""
+    found = []
+    for part in parts:
+        own = None if weights is None else weights[part.instances]
+        edges = None if part.is_short else edge_marginals
+        found.append(summed(part.problem, edges, curvature, weights=own, **asked))
+    scores, edge = problem.scores, found[0].edge
+    log_z = np.empty(problem.batch.n_instances)
+    node = np.empty_like(scores.node) if asked["nodes"] else found[0].node
+    node_gamma, edge_gamma = _gamma_arrays(problem, curvature)
+    if edge_marginals == "each" and edge is not None:
+        edge = np.zeros((len(scores.node), *edge.shape[1:]), edge.dtype)
+        edge[parts[0].rows] = found[0].edge
+    for part, own_sums in zip(parts, found, strict=True):
+        log_z[part.instances] = own_sums.log_z
+        if asked["nodes"]:
+            node[part.rows] = own_sums.node
+        if node_gamma is not None:
+            node_gamma[part.rows] = own_sums.node_gamma
+    if edge_gamma is not None:
+        edge_gamma[parts[0].rows] = found[0].edge_gamma
+    return SumProduct(log_z, node, edge, node_gamma, edge_gamma, found[0].edge_curvature)
 
 
 def _has_nodes_only(problem: Problem) -> bool:

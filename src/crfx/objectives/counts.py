@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from crfx.inference.problem import Problem
+from crfx.inference.short_chains import pieces
 from crfx.objectives.base import PartName
 from crfx.objectives.first_order import END_NAMES
 from crfx.objectives.truth import ScoreName, Truth
@@ -117,6 +118,11 @@ def labelling_scores(problem: Problem, labels: IntArray) -> FloatArray:
         place = table_index(problem.sharing, rows, batch.edge_types)
         before = labels[problem.structure.contexts(batch)]
         add(rows, scores.edge[(*place, *before.T, labels[rows])])
+    for part in pieces(problem) or ():
+        if part.is_short and (table := part.problem.scores.edge) is not None:
+            rows = part.problem.structure.edge_rows(part.problem.batch)
+            own = labels[part.rows]
+            add(part.rows[rows], table[own[rows - 1], own[rows]])
     if scores.start is not None:
         rows = problem.structure.root_rows(batch)
         add(rows, scores.start[labels[rows]])

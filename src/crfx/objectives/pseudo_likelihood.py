@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.inference.problem import Problem
+from crfx.inference.short_chains import pieces
 from crfx.objectives.base import Evaluation, PartName
 from crfx.objectives.curvature import Curvature
 from crfx.objectives.first_order import END_NAMES, unit_curvature
@@ -49,6 +50,7 @@ class PseudoLikelihood:
                 np.add.at(
                     scores, edges.rows_at(axis), problem.scores.edge[edges.cells(problem, axis)]
                 )
+        self._add_pairs(problem, scores)
         scores[~self._counts] = 0.0  # or what is forbidden there would give 0 times infinity
         top = scores.max(axis=1, keepdims=True)
         p = np.exp(scores - top)
@@ -64,6 +66,18 @@ class PseudoLikelihood:
         gradient = self._spread(problem, parts, slope)
         curved = {} if curvature is None else self._curvature(problem, parts, curvature, variance)
         return Evaluation(value, gradient, curved)
+
+    def _add_pairs(self, problem: Problem, scores: Array64) -> None:
+        """What constraints say of neighbours in chains that are too short for an edge."""
+        for part in pieces(problem) or ():
+            table = part.problem.scores.edge
+            if not part.is_short or table is None:
+                continue
+            labels = self.truth.labels[part.rows]
+            rows = part.problem.structure.edge_rows(part.problem.batch)
+            known = rows[(labels[rows - 1] != UNKNOWN) & (labels[rows] != UNKNOWN)]
+            np.add.at(scores, part.rows[known], table[labels[known - 1]])
+            np.add.at(scores, part.rows[known - 1], table[:, labels[known]].T)
 
     @property
     def is_empty(self) -> bool:

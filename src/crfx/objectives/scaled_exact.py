@@ -11,6 +11,7 @@ import numpy as np
 from crfx import _core
 from crfx.inference.native import EdgeOutput, native_problem, thread_count
 from crfx.inference.problem import Problem
+from crfx.inference.short_chains import Piece, pieces
 from crfx.objectives.base import Evaluation, PartName
 from crfx.objectives.bound_losses import PositionCosts
 from crfx.objectives.counts import edges_of, named_slopes
@@ -38,15 +39,50 @@ class ExactLossScaled:
     ) -> Evaluation:
         """Evaluate at a problem's scores."""
         bounded = curvature is not None and not curvature.first_order
+        value, node, curved, edges, curved_edges = self._sums(problem, parts, bounded)
+        gradient = named_slopes(self.truth, problem, parts, node, edges, weigh=True)
+        bounds: dict[str, FloatArray] = {}
+        if bounded:
+            found = curved, curved_edges
+            bounds = positive(named_slopes(self.truth, problem, parts, *found, weigh=True))
+        elif curvature is not None:
+            bounds = unit_curvature(self.truth, problem, parts)
+        return Evaluation(float(weighted_sum(self.truth.weights, value)), gradient, bounds)
+
+    def _sums(
+        self, problem: Problem, parts: Sequence[PartName], bounded: bool
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray | None, FloatArray | None]:
+        """Values (instances,), then gradient and curvature of nodes, and of edges."""
         value = np.empty(problem.batch.n_instances)
         edges, curved_edges = (EdgeOutput(problem, edges_of(parts)) for _ in range(2))
         node, curved = np.zeros_like(problem.scores.node), np.zeros_like(problem.scores.node)
+        everything = np.arange(problem.batch.n_instances), np.arange(problem.batch.n_rows)
+        for part in pieces(problem) or [Piece(problem, *everything, False)]:
+            own = self._of_piece(part, parts, bounded)
+            value[part.instances], node[part.rows], curved[part.rows] = own[:3]
+            if part.is_short:
+                continue
+            for total, found in ((edges, own[3]), (curved_edges, own[4])):
+                if total.each is not None:
+                    total.each[part.rows] = found.each
+                elif total.sum is not None and found.sum is not None:
+                    total.sum += found.sum
+        return value, node, curved, edges.result, curved_edges.result
+
+    def _of_piece(
+        self, part: Piece, parts: Sequence[PartName], bounded: bool
+    ) -> tuple[FloatArray, FloatArray, FloatArray, EdgeOutput, EdgeOutput]:
+        problem, weights = part.problem, self.truth.weights
+        value = np.empty(problem.batch.n_instances)
+        how = None if part.is_short else edges_of(parts)
+        edges, curved_edges = (EdgeOutput(problem, how) for _ in range(2))
+        node, curved = np.zeros_like(problem.scores.node), np.zeros_like(problem.scores.node)
         _core.loss_scaled(
             native_problem(problem),
-            self._cost,
-            self._labels,
-            self._unit,
-            self.truth.weights,
+            self._cost[part.rows],
+            self._labels[part.rows],
+            self._unit[part.instances],
+            None if weights is None else weights[part.instances],
             value,
             node if parts else None,
             curved if parts and bounded else None,
@@ -56,14 +92,7 @@ class ExactLossScaled:
             curved_edges.sum if bounded else None,
             thread_count(self.n_jobs),
         )
-        gradient = named_slopes(self.truth, problem, parts, node, edges.result, weigh=True)
-        bounds: dict[str, FloatArray] = {}
-        if bounded:
-            found = curved, curved_edges.result
-            bounds = positive(named_slopes(self.truth, problem, parts, *found, weigh=True))
-        elif curvature is not None:
-            bounds = unit_curvature(self.truth, problem, parts)
-        return Evaluation(float(weighted_sum(self.truth.weights, value)), gradient, bounds)
+        return value, node, curved, edges, curved_edges
 
 
 def positive(bounds: dict[str, FloatArray]) -> dict[str, FloatArray]:

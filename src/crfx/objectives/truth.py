@@ -247,5 +247,6 @@ class Part:
             lengths,
             parents=None if whole.parents is None else whole.parents[rows],
             edge_types=None if whole.edge_types is None else whole.edge_types[rows],
+            allowed=None if whole.allowed is None else whole.allowed[rows],
         )
         return cls(batch, instances, rows)

@@ -40,6 +40,7 @@ def add_scores(
         _plus(*edges),
         _plus(first.start, second.start),
         _plus(first.end, second.end),
+        _plus(first.pairs, second.pairs),
     )
 
 
