@@ -23,21 +23,37 @@ T* data_of(const MaybeVector1<T>& array) {
 struct BoundChains {
   BoundChains(Vector1<const int64_t> offsets, MaybeVector1<const int32_t> edge_types,
               Vector1<const int32_t> labels, MaybeVector1<const double> weights, int n_labels,
-              int order, int64_t n_types, bool has_edge, bool has_start, bool has_end)
+              int order, int64_t n_types, bool has_edge, bool has_start, bool has_end,
+              MaybeVector1<const float> node_mask, MaybeVector1<const float> edge_mask,
+              MaybeVector1<const float> start_mask, MaybeVector1<const float> end_mask)
       : offsets(offsets),
         edge_types(edge_types),
         labels(labels),
         weights(weights),
-        view{offsets.data(), data_of(edge_types),
-             labels.data(),  data_of(weights),
-             n_types,        n_labels,
-             order,          has_edge,
-             has_start,      has_end} {}
+        node_mask(node_mask),
+        edge_mask(edge_mask),
+        start_mask(start_mask),
+        end_mask(end_mask),
+        view{offsets.data(),
+             data_of(edge_types),
+             labels.data(),
+             data_of(weights),
+             n_types,
+             n_labels,
+             order,
+             has_edge,
+             has_start,
+             has_end,
+             data_of(node_mask),
+             data_of(edge_mask),
+             data_of(start_mask),
+             data_of(end_mask)} {}
 
   Vector1<const int64_t> offsets;
   MaybeVector1<const int32_t> edge_types;
   Vector1<const int32_t> labels;
   MaybeVector1<const double> weights;
+  MaybeVector1<const float> node_mask, edge_mask, start_mask, end_mask;
   crfx::ChainData view;
 };
 

@@ -65,10 +65,14 @@ class Sweeps {
 void bind_sweep(nb::module_& m) {
   nb::class_<BoundChains>(m, "Chains", "Chains to sweep over; the arrays are viewed, not copied.")
       .def(nb::init<Vector1<const int64_t>, MaybeVector1<const int32_t>, Vector1<const int32_t>,
-                    MaybeVector1<const double>, int, int, int64_t, bool, bool, bool>(),
+                    MaybeVector1<const double>, int, int, int64_t, bool, bool, bool,
+                    MaybeVector1<const float>, MaybeVector1<const float>, MaybeVector1<const float>,
+                    MaybeVector1<const float>>(),
            "offsets"_a.noconvert(), "edge_types"_a.noconvert().none(), "labels"_a.noconvert(),
            "weights"_a.noconvert().none(), nb::kw_only(), "n_labels"_a, "order"_a, "n_types"_a,
-           "has_edge"_a, "has_start"_a, "has_end"_a);
+           "has_edge"_a, "has_start"_a, "has_end"_a, "node_mask"_a.noconvert().none(),
+           "edge_mask"_a.noconvert().none(), "start_mask"_a.noconvert().none(),
+           "end_mask"_a.noconvert().none());
   nb::class_<BoundSteps>(m, "SweepSteps", "Steps over instances, see crfx.trainers.sgd.Steps.")
       .def(nb::init<Vector1<const int64_t>, int64_t, int64_t, double, double, double, double, bool,
                     bool, float>(),

@@ -29,9 +29,10 @@ void ChainSlopes::begin(const int64_t* instances, int64_t n_instances) {
 
 void ChainSlopes::find(SweepLoss loss, float margin) {
   edge_slopes_.assign(static_cast<size_t>(data_.n_edge()), 0.0);
-  end_slopes_.assign(ends_.size(), 0.0);
+  end_slopes_.assign(static_cast<size_t>(data_.n_start() + data_.n_end()), 0.0);
   node_slopes_.assign(node_.size(), 0.0f);
   totals_.resize(instances_.size());
+  if (data_.node_mask) add_node_mask();
   if (loss == SweepLoss::likelihood) {
     expect();
   } else {
@@ -39,6 +40,14 @@ void ChainSlopes::find(SweepLoss loss, float margin) {
     decode();
   }
   count(labels_, -1);
+}
+
+void ChainSlopes::add_node_mask() {
+  const int64_t K = data_.n_labels;
+  for_instances([&](int64_t begin, int64_t end, int64_t own) {
+    for (int64_t e = 0; e < (end - begin) * K; ++e)
+      node_[static_cast<size_t>(own * K + e)] += data_.node_mask[begin * K + e];
+  });
 }
 
 // To all labels but the true ones.
@@ -60,8 +69,8 @@ Problem<float> ChainSlopes::problem() const {
   Problem<float> p;
   p.node = node_.data();
   p.edge = edge_scores_.data();
-  p.start = data_.has_start ? ends_.data() : nullptr;
-  p.end = data_.has_end ? ends_.data() + data_.n_start() : nullptr;
+  p.start = start_.empty() ? nullptr : start_.data();
+  p.end = end_.empty() ? nullptr : end_.data();
   p.offsets = offsets_.data();
   p.edge_types = data_.edge_types ? types_.data() : nullptr;
   p.n_instances = static_cast<int64_t>(instances_.size());

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from crfx.estimators.loading import load
     from crfx.estimators.ranking import RankingCRF
     from crfx.estimators.treecrf import TreeCRF
+    from crfx.structures.constraints import Constraints
     from crfx.trainers.callbacks import Checkpoint
     from crfx.trainers.induction import FeatureInduction
 
@@ -41,6 +42,7 @@ __version__ = version("crfx")
 __all__ = [
     "GBCRF",
     "Checkpoint",
+    "Constraints",
     "FeatureInduction",
     "HiddenUnitCRF",
     "LinearCRF",
@@ -53,6 +55,7 @@ __all__ = [
 # Imported when first asked for: `import crfx` stays light.
 _HOMES = {
     "Checkpoint": "crfx.trainers.callbacks",
+    "Constraints": "crfx.structures.constraints",
     "FeatureInduction": "crfx.trainers.induction",
     "GBCRF": "crfx.estimators.gbcrf",
     "HiddenUnitCRF": "crfx.estimators.hidden_unit",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -18,7 +18,8 @@ from crfx.potentials.newton import linear_features
 from crfx.potentials.sum import add_scores, wider
 from crfx.potentials.transitions import Tables
 from crfx.scores import FloatArray, Scores, Sharing
-from crfx.structures import Chain, Forest
+from crfx.structures import Chain, Forest, Mask
+from crfx.structures.mask import masked
 
 EdgeFamily = Literal["table", "linear", "trees", "context"] | None
 
@@ -31,6 +32,8 @@ class Model:
     1, entries) for "linear".  It is None where ``edge_functions`` (one per type) score the edges:
     those of "trees", and the linear ones of parametric models.  With "context" there are no edges
     beside ``node``: that is a function of features and of the labels before, and scores both.
+
+    ``mask`` is what constraints forbid; of a base model's nothing is left.
     """
 
     order: int
@@ -43,6 +46,7 @@ class Model:
     n_types: int | None = None
     is_forest: bool = False
     base: Model | None = None
+    mask: Mask | None = None
 
     def structure(self, batch: Batch) -> Chain | Forest:
         """A forest where the batch has parents."""
@@ -60,7 +64,11 @@ class Model:
     @property
     def sharing(self) -> Sharing:
         """How edges share tables."""
-        return self.own_sharing if self.base is None else wider(self.own_sharing, self.base.sharing)
+        found = self.own_sharing
+        if self.base is not None:
+            found = wider(found, self.base.sharing)
+        has_pairs = self.mask is not None and self.mask.pair is not None
+        return wider(found, "shared") if has_pairs else found
 
     @property
     def has_edges(self) -> bool:
@@ -68,13 +76,13 @@ class Model:
         return self.edge_family is not None or (self.base is not None and self.base.has_edges)
 
     def set_base(self, base: Model) -> None:
-        """Let the scores of another model stand below."""
+        """Let the scores of another model stand below, without its constraints."""
         if base.has_edges and base.order != self.order:
             raise ValueError(
                 f"init_model has edges of order {base.order}, which cannot be added to those of "
                 f"order={self.order}"
             )
-        self.base = base
+        self.base = base if base.mask is None else replace(base, mask=None)
         if self.sharing == "each" and self.own_sharing == "typed":
             raise ValueError("tables per edge type cannot stand on a base with a table per edge")
 
@@ -93,11 +101,16 @@ class Model:
         self, batch: Batch, structure: Chain | Forest, n_rounds: int | None = None
     ) -> Scores:
         """Scores after the first ``n_rounds`` rounds, by default all; a base model counts whole."""
-        own = self._own_scores(batch, structure, n_rounds)
-        if self.base is None:
-            return own
-        under = self.base.scores(batch, structure)
-        return add_scores(own, self.own_sharing, under, self.base.sharing, batch)
+        found = self._own_scores(batch, structure, n_rounds)
+        if self.base is not None:
+            under = self.base.scores(replace(batch, allowed=None), structure)
+            found = add_scores(found, self.own_sharing, under, self.base.sharing, batch)
+        return self.masked(found, batch)
+
+    def masked(self, scores: Scores, batch: Batch) -> Scores:
+        """Scores with -inf for what the constraints, and the labels that rows may have, forbid."""
+        is_forest = batch.parents is not None
+        return masked(scores, self.mask, batch.allowed, self.order, is_forest=is_forest)
 
     def _own_scores(self, batch: Batch, structure: Chain | Forest, n_rounds: int | None) -> Scores:
         node, edge = self._part_scores(batch, structure, n_rounds)
@@ -160,7 +173,7 @@ class Model:
         self.structure(batch).check(batch)
         if self.base is not None:
             self.base.check_structure(batch)
-        if self.edge_family is None:  # positions are independent
+        if self.edge_family is None and self.mask is None:  # positions are independent
             return
         if batch.parents is not None and self.order != 1:
             raise ValueError(
@@ -172,6 +185,8 @@ class Model:
                 if self.is_forest
                 else "parents are given, but the model was trained on chains"
             )
+        if self.edge_family is None:
+            return
         if (batch.edge_types is None) != (self.n_types is None):
             raise ValueError("pass edge_types exactly if the model was fitted with them")
         if batch.edge_types is not None and self.n_types is not None:

@@ -3,9 +3,13 @@
 import io
 import json
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
+
+from crfx.estimators.inputs import read_input
+from crfx.testing import enumerate_instances
 
 
 def _npy(array):
@@ -51,3 +55,65 @@ def _queries(seed=0, n_queries=30, n_features=4):
 def make_queries():
     """A function that makes documents to rank: X, relevance, group."""
     return _queries
+
+
+def _bio_task(seed=0, lengths=(1, 2, 3, 4, 5, 2, 3, 4, 5, 4), types=("X", "Y")):
+    """X and y in IOB2: labels seen through noise, chains of one position and more."""
+    random = np.random.default_rng(seed)
+    labels = ["O", *(f"{tag}-{kind}" for kind in types for tag in "BI")]
+    X, y = [], []
+    for length in lengths:
+        own = []
+        for _ in range(length):
+            inside = [f"I{own[-1][1:]}"] if own and own[-1] != "O" else []
+            own.append(str(random.choice(["O", *(f"B-{kind}" for kind in types), *inside * 2])))
+        codes = np.array([labels.index(label) for label in own])
+        X.append((codes[:, None] + random.normal(size=(length, 2))).astype(np.float32))
+        y.append(own)
+    return X, y
+
+
+@pytest.fixture
+def bio_task():
+    """A function that makes chains with spans: X and y in IOB2."""
+    return _bio_task
+
+
+def _listed(crf, X, forbids, *, parents=None, edge_types=None, allowed=None):
+    """All labellings of every instance with the scores of the model itself, those that ``forbids``
+    (labels, parents) is true of, or that ``allowed`` has not, at -inf: nothing of the mask is used.
+    """
+    data = read_input(X, None, parents, edge_types, columns=crf.columns_)
+    free = replace(crf.model_, mask=None)
+    problem = free.problem(data.batch)
+    scores = problem.scores
+    found = enumerate_instances(
+        scores.node,
+        scores.edge,
+        data.batch.offsets,
+        parents=data.batch.parents,
+        edge_types=data.batch.edge_types if problem.sharing == "typed" else None,
+        start=scores.start,
+        end=scores.end,
+        order=crf.order,
+    )
+    result = []
+    for instance, own in enumerate(found):
+        up = None if parents is None else list(parents[instance])
+        bad = []
+        for codes in own.labels:
+            labels = crf.classes_[codes].tolist()
+            sets = [None] * len(labels) if allowed is None else allowed[instance]
+            outside = any(
+                entry is not None and label not in ([entry] if isinstance(entry, str) else entry)
+                for entry, label in zip(sets, labels, strict=True)
+            )
+            bad.append(outside or forbids(labels, up))
+        result.append(replace(own, scores=np.where(bad, -np.inf, own.scores)))
+    return result
+
+
+@pytest.fixture
+def listed():
+    """A function that lists the labellings of X with their scores, as constraints leave them."""
+    return _listed

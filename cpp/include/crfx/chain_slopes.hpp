@@ -22,6 +22,10 @@ struct ChainData {
   int n_labels = 0;
   int order = 1;
   bool has_edge = false, has_start = false, has_end = false;
+  // Constraints, 0 or -inf, null where there are none: rows x labels, one table for all edges,
+  // and labels that may be first and last. They are no parameters.
+  const float *node_mask = nullptr, *edge_mask = nullptr;
+  const float *start_mask = nullptr, *end_mask = nullptr;
 
   int64_t table_size() const;
   // Parameters of the tables lie one after the other: edges, start, end.
@@ -76,8 +80,12 @@ class ChainSlopes {
     edge_scores_.assign(static_cast<std::size_t>(data_.n_types * data_.table_size()), 0.0f);
     for (int64_t e = 0; e < data_.n_edge(); ++e)
       edge_scores_[static_cast<std::size_t>(e)] = static_cast<float>(values[e]);
+    const int64_t size = data_.table_size();
+    for (int64_t e = 0; data_.edge_mask && e < data_.n_types * size; ++e)
+      edge_scores_[static_cast<std::size_t>(e)] += data_.edge_mask[e % size];
     values += data_.n_edge();
-    ends_.assign(values, values + data_.n_start() + data_.n_end());
+    set_end(data_.has_start ? values : nullptr, data_.start_mask, start_);
+    set_end(data_.has_end ? values + data_.n_start() : nullptr, data_.end_mask, end_);
   }
 
   // The slopes of the loss at these scores.
@@ -95,7 +103,15 @@ class ChainSlopes {
   }
 
  private:
+  // The scores of first or last labels; empty where there are none.
+  template <class T>
+  void set_end(const T* values, const float* mask, std::vector<float>& found) const {
+    found.assign(values || mask ? static_cast<std::size_t>(data_.n_labels) : 0, 0.0f);
+    for (std::size_t c = 0; c < found.size(); ++c)
+      found[c] = (values ? static_cast<float>(values[c]) : 0.0f) + (mask ? mask[c] : 0.0f);
+  }
   Problem<float> problem() const;
+  void add_node_mask();
   void add_margin(float margin);
   void expect();
   void decode();
@@ -105,7 +121,7 @@ class ChainSlopes {
 
   const ChainData& data_;
   std::vector<int64_t> instances_, offsets_;
-  std::vector<float> node_, node_slopes_, edge_scores_, ends_;
+  std::vector<float> node_, node_slopes_, edge_scores_, start_, end_;
   std::vector<double> edge_slopes_, end_slopes_, totals_, weights_;
   std::vector<int32_t> labels_, best_, types_;
 };

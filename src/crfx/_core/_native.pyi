@@ -219,7 +219,7 @@ MOST_DOCUMENTS: int = 160
 class Chains:
     """Chains to sweep over; the arrays are viewed, not copied."""
 
-    def __init__(self, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], edge_types: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)] | None, labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', writable=False)] | None, *, n_labels: int, order: int, n_types: int, has_edge: bool, has_start: bool, has_end: bool) -> None: ...
+    def __init__(self, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], edge_types: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)] | None, labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', writable=False)] | None, *, n_labels: int, order: int, n_types: int, has_edge: bool, has_start: bool, has_end: bool, node_mask: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)] | None, edge_mask: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)] | None, start_mask: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)] | None, end_mask: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)] | None) -> None: ...
 
 class SweepSteps:
     """Steps over instances, see crfx.trainers.sgd.Steps."""

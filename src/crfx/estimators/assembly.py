@@ -70,7 +70,8 @@ def new_model(crf: GBCRF, batch: Batch, structure: Chain | Forest, n_labels: int
 def check_table_size(crf: Any, n_labels: int, n_types: int | None) -> None:
     """Raise ValueError where edge tables would not fit into memory."""
     size = n_labels ** (int(crf.order) + 1)
-    if getattr(crf, "edges", "context") is not None and size > MOST_ENTRIES:
+    has_tables = getattr(crf, "edges", "context") is not None or crf.constraints is not None
+    if has_tables and size > MOST_ENTRIES:
         raise ValueError(
             f"order={crf.order} with {n_labels} labels needs edge tables of {n_labels}^"
             f"{crf.order + 1} = {size:.3g} entries; at most {MOST_ENTRIES:.3g} fit: use a lower "
@@ -186,7 +187,7 @@ def working_scores(model: Model, batch: Batch) -> WorkingScores:
         scores = model.scores(batch, structure)
         return {
             name: np.array(array, dtype=np.float32)
-            for name in ("node", "edge", "start", "end")
+            for name in ("node", "edge", "start", "end", "pairs")
             if (array := getattr(scores, name)) is not None
         }
 

@@ -45,6 +45,7 @@ class BoostedEstimator(LabellingEstimator):
     objective: Any
     task_loss: Any
     class_weight: ClassWeight
+    constraints: Any
     early_stopping_rounds: int | None
     order: int
     eval_metric: EvalMetric
@@ -63,6 +64,7 @@ class BoostedEstimator(LabellingEstimator):
         init_model: LabellingEstimator | str | os.PathLike[str] | None = None,
         classes: Any = None,
         callbacks: Sequence[Callback] | None = None,
+        allowed: Any = None,
     ) -> Self:
         """Train.
 
@@ -84,7 +86,7 @@ class BoostedEstimator(LabellingEstimator):
         edge_types : list of int arrays, optional
             0 to n - 1: the type of the edge that ends at a position; every type has its own table.
         sample_weight : (instances,) numbers, optional
-        eval_set : (X, y), or a dict of X, y, lengths, parents and edge_types, optional
+        eval_set : (X, y), or a dict of X, y, lengths, parents, edge_types and allowed, optional
             Watched: ``history_["eval_metric"]`` and early stopping are about it.
         init_model : fitted estimator, or the path of a model file, optional
             Its scores are the start.  One of the same class and with the same parts (edges, order,
@@ -97,6 +99,8 @@ class BoostedEstimator(LabellingEstimator):
         callbacks : list of callables, optional
             Each is called after every round with a `crfx.trainers.callbacks.Progress`; True stops.
             `crfx.Checkpoint` is one.
+        allowed : list of lists, one entry per position, optional (stacked: one list)
+            The labels a position may have: None (any), one label, or a list or set of them.
         """
         self._check_parameters()
         start = None
@@ -113,8 +117,11 @@ class BoostedEstimator(LabellingEstimator):
             start=start,
             classes=classes,
             class_weight=self.class_weight,
+            constraints=self.constraints,
+            allowed=allowed,
         )
         plan = self._plan(given)
+        plan.model.mask = given.mask
         watched = read_watched(self, eval_set, given, plan.model)
         callbacks = self._checked_callbacks(callbacks)
         with as_before_unless(lambda: self.n_rounds_ > plan.first_round, self):

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from crfx.estimators.inputs import Input, flat_labels, read_input
 from crfx.estimators.objective_choice import bound_objective
+from crfx.estimators.scheme_labels import scheme_labels, with_allowed
 from crfx.estimators.unknown_labels import known_codes, warn_of_unknown
 from crfx.features import Columns
 from crfx.inference.problem import Problem
@@ -66,13 +67,17 @@ class Watched:
 
 
 def read_eval_set(
-    eval_set: Any, columns: Columns, classes: npt.NDArray[Any], metric: EvalMetric
+    eval_set: Any,
+    columns: Columns,
+    classes: npt.NDArray[Any],
+    metric: EvalMetric,
+    constraints: Any = None,
 ) -> Watched:
-    """Read it, a pair (X, y) or a dict."""
+    """Read it, a pair (X, y) or a dict; labels in the scheme of the constraints."""
     given = _named(eval_set)
-    y = given.pop("y")
-    data = read_input(**given, columns=columns)
-    labels = flat_labels(y, data)
+    y, allowed = given.pop("y"), given.pop("allowed", None)
+    data = with_allowed(read_input(**given, columns=columns), allowed, classes)
+    labels = scheme_labels(constraints, flat_labels(y, data), data)
     codes, is_strange = known_codes(labels, classes)
     if is_strange.any() and (codes == UNKNOWN).all():
         label = labels[int(is_strange.argmax())]
@@ -92,7 +97,7 @@ def read_eval_set(
 
 def _named(eval_set: Any) -> dict[str, Any]:
     if isinstance(eval_set, dict):
-        names = ("X", "y", "lengths", "parents", "edge_types")
+        names = ("X", "y", "lengths", "parents", "edge_types", "allowed")
         if unknown := [name for name in eval_set if name not in names]:
             raise ValueError(f"eval_set has {unknown[0]!r}: its keys are {', '.join(names)}")
         if missing := [name for name in ("X", "y") if name not in eval_set]:

@@ -23,9 +23,12 @@ from crfx.estimators.inputs import (
 )
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.more_labels import read_classes
+from crfx.estimators.scheme_labels import scheme_classes, scheme_labels, with_allowed
 from crfx.model import Model
 from crfx.objectives.truth import Truth
-from crfx.structures import Chain, Forest
+from crfx.structures import Chain, Forest, Mask
+from crfx.structures.constraints import mask_of
+from crfx.structures.feasibility import check_allowed
 from crfx.trainers.callbacks import Callback
 
 
@@ -38,6 +41,7 @@ class Training:
     classes: npt.NDArray[Any]
     truth: Truth
     init_model: LabellingEstimator | None
+    mask: Mask | None = None
 
 
 def read_training(
@@ -54,12 +58,14 @@ def read_training(
     classes: Any = None,
     numbering: features.Numbering | None = None,
     class_weight: ClassWeight = None,
+    constraints: Any = None,
+    allowed: Any = None,
 ) -> Training:
     """Read and check the arguments of ``fit``.
 
     ``start`` is the model to begin with.  Where it ``grows``, features may be new.  ``classes`` are
     labels beside those of y, or of ``start``.  ``numbering`` says how dicts and texts become
-    columns.
+    columns.  ``constraints`` and ``allowed`` labels, by position, must allow what is true.
     """
     columns = None if start is None else start.columns_
     data = read_input(
@@ -79,14 +85,16 @@ def read_training(
             f"parents are given with order={order}: a node of a forest has one parent and no "
             "sequence of labels before it; use order=1"
         )
-    labels = flat_labels(y, data)
+    labels = scheme_labels(constraints, flat_labels(y, data), data, strict=True)
     known = labels if start is None else start.classes_.tolist()
     if classes is not None:
         known = [*known, *read_classes(classes)]
+    known = scheme_classes(constraints, known)
     distinct = find_classes(known) if start is None or classes is not None else start.classes_
     seen_in = "training"
     if start is not None:
         seen_in = "training before; if it is a new label, name it in classes"
+    data = with_allowed(data, allowed, distinct)
     truth = Truth(
         data.batch,
         Chain(order) if data.batch.parents is None else Forest(),
@@ -98,9 +106,12 @@ def read_training(
     truth = replace(truth, class_weights=class_weights(class_weight, distinct, truth))
     if start is not None and not grows:
         start.model_.check_structure(data.batch)
+    is_forest = data.batch.parents is not None
+    mask = mask_of(constraints, distinct, is_forest=is_forest)
+    check_allowed(data.batch, truth.structure, truth.labels, mask, distinct)
     if truth.weights is not None and not truth.weights.all():
         data, truth = _without_weightless(data, truth)
-    return Training(data, data.columns, distinct, truth, start)
+    return Training(data, data.columns, distinct, truth, start, mask)
 
 
 def _without_weightless(data: Input, truth: Truth) -> tuple[Input, Truth]:
@@ -123,8 +134,19 @@ def read_watched(estimator: Any, eval_set: Any, given: Training, model: Model) -
         if estimator.early_stopping_rounds is not None:
             raise ValueError("early_stopping_rounds needs an eval_set to watch")
         return None
-    found = read_eval_set(eval_set, given.columns, given.classes, estimator.eval_metric)
-    model.check_structure(found.data.batch)
+    found = read_eval_set(
+        eval_set,
+        given.columns,
+        given.classes,
+        estimator.eval_metric,
+        estimator.constraints,
+    )
+    batch = found.data.batch
+    model.check_structure(batch)
+    try:
+        check_allowed(batch, model.structure(batch), found.codes, given.mask, given.classes)
+    except ValueError as error:
+        raise ValueError(f"eval_set: {error}") from None
     return found
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx import _core
-from crfx.estimators.core_steps import core_chains, core_steps
+from crfx.estimators.core_steps import core_chains, core_steps, masks_fit
 from crfx.estimators.mini_batches import Dropout
 from crfx.model import Model
 from crfx.objectives.base import Objective
@@ -130,6 +130,7 @@ def can_sweep(model: Model, truth: Truth, loss: Objective) -> bool:
         and model.base is None
         and not model.is_forest
         and not (truth.labels == UNKNOWN).any()
+        and masks_fit(model, truth)
     )
 
 

@@ -109,7 +109,14 @@ class HiddenTraining:
         if self.crf.pretrain == "contrastive":
             self._by_contrast(node)
             return
-        alone = Model(order=1, n_labels=self.model.n_labels, node=node, base=self.model.base)
+        alone = Model(
+            order=1,
+            n_labels=self.model.n_labels,
+            node=node,
+            is_forest=self.model.is_forest,
+            base=self.model.base,
+            mask=self.model.mask,
+        )
         n_jobs = self.crf.n_jobs
 
         def loss(truth: Truth) -> Objective:

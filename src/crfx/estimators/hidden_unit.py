@@ -29,6 +29,7 @@ from crfx.model import Model
 from crfx.objectives import options, task_loss
 from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
 from crfx.scores import IntArray
+from crfx.structures.constraints import to_plain
 
 FIRST_WEIGHTS = 0.01
 """Standard deviation of the weights at the start, as in the paper."""
@@ -110,6 +111,9 @@ class HiddenUnitCRF(ParametricEstimator):
         Weights of labels: every position counts with that of its true label; labels that are not
         named have 1.  "balanced" is inversely proportional to how often labels occur.  For
         structured objectives see docs/decisions/0017.
+    constraints : "bio", "bioes", list of pairs, or `crfx.Constraints`, optional
+        What labellings may be, in training and ever after: labels that mark spans (IOB1 is
+        converted), or the pairs of labels that may follow each other; docs/decoding.md.
     decode : "viterbi", "marginal", "joint" or None
         The best labelling, units summed out; the best label of each position; the best labelling
         together with the best states of the units; None: "joint" for perceptrons, which then learn
@@ -167,6 +171,7 @@ class HiddenUnitCRF(ParametricEstimator):
         objective: Any = "likelihood",
         task_loss: Any = None,
         class_weight: ClassWeight = None,
+        constraints: Any = None,
         decode: Literal["viterbi", "marginal", "joint"] | None = None,
         eval_metric: EvalMetric = "loss",
         n_jobs: int | None = None,
@@ -199,6 +204,7 @@ class HiddenUnitCRF(ParametricEstimator):
         self.objective = objective
         self.task_loss = task_loss
         self.class_weight = class_weight
+        self.constraints = constraints
         self.decode = decode
         self.eval_metric = eval_metric
         self.n_jobs = n_jobs
@@ -254,7 +260,8 @@ class HiddenUnitCRF(ParametricEstimator):
         """What is lowered: steps towards something else are no guide."""
         loss = task_loss.to_plain(self.task_loss)
         weights = class_weight.to_plain(self.class_weight)
-        return options.to_plain(self.objective), loss, self._penalty, weights
+        constraints = to_plain(self.constraints)
+        return options.to_plain(self.objective), loss, self._penalty, weights, constraints
 
     def _left(self) -> Any:
         """What a training leaves to the one that goes on."""
@@ -321,8 +328,7 @@ class HiddenUnitCRF(ParametricEstimator):
 
     def _decode(self, problem: Problem) -> npt.NDArray[Any]:
         if self._votes is not None and self._votes.sweeps:
-            codes: npt.NDArray[Any] = self._vote_shares(problem).argmax(axis=1)
-            return codes
+            return self._most(self._vote_shares(problem), problem)
         return self._best(problem)
 
     def _best(self, problem: Problem) -> npt.NDArray[Any]:

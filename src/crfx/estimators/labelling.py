@@ -9,16 +9,30 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
+from crfx.batch import Batch
 from crfx.estimators.base import Estimator
+from crfx.estimators.confidence import (
+    Confidence,
+    check_probability,
+    clamped,
+    confidence,
+    most_together,
+)
 from crfx.estimators.inputs import Input, flat_labels, read_input
+from crfx.estimators.scheme_labels import scheme_labels, with_allowed
 from crfx.estimators.unknown_labels import known_codes, warn_of_unknown
-from crfx.inference import max_product, sample, sum_product
+from crfx.inference.max_product import best_labels, best_lists, checked_k
 from crfx.inference.native import thread_count
 from crfx.inference.problem import Problem
+from crfx.inference.results import SumProduct
+from crfx.inference.sampling import checked_draws, drawn
+from crfx.inference.spans import Span, SpanTags, probable_spans
+from crfx.inference.sum_product import summed
 from crfx.metrics import token_accuracy
 from crfx.model import Model
 from crfx.objectives.truth import UNKNOWN
-from crfx.scores import IntArray, Scores
+from crfx.scores import IntArray
+from crfx.structures.feasibility import check_possible, impossible_rows
 
 MOST_SCORES = 2**26
 """Scores of edges that prediction holds at a time, unless one instance has more: 256 MiB."""
@@ -29,7 +43,8 @@ class LabellingEstimator(Estimator):
 
     Methods take X as ``fit`` does: a list of (length, features) matrices, or one stacked matrix
     with ``lengths``.  A list gives lists, a stacked matrix gives stacked arrays.  ``n_rounds`` uses
-    the first rounds of the model only.
+    the first rounds of the model only.  ``allowed`` says, per instance and position (stacked: in
+    one list), which labels there may be: None (any), one label, or a list or set of labels.
     """
 
     _is_called = "estimator that labels"
@@ -37,6 +52,7 @@ class LabellingEstimator(Estimator):
     classes_: npt.NDArray[Any]
     decode: str | None
     n_jobs: int | None
+    constraints: Any
 
     def predict(
         self,
@@ -46,13 +62,25 @@ class LabellingEstimator(Estimator):
         parents: Any = None,
         edge_types: Any = None,
         n_rounds: int | None = None,
+        allowed: Any = None,
+        min_probability: float | None = None,
     ) -> Any:
         """Label every position: the best labelling, or with ``decode="marginal"`` the best label
         of each position.
+
+        With ``min_probability`` it is None (in arrays of objects) where the label that is found is
+        less probable, by `predict_marginals`.
         """
         model = self._decoding_model
-        data = self._input(X, lengths, parents, edge_types, n_rounds)
-        return data.split(self.classes_[self._by_parts(data, model, n_rounds, self._decode)])
+        check_probability(min_probability)
+        data = self._input(X, lengths, parents, edge_types, n_rounds, allowed)
+        codes = self._by_parts(data, model, n_rounds, self._decode)
+        if min_probability is None:
+            return data.split(self.classes_[codes])
+        p = self._by_parts(data, self._marginal_model, n_rounds, self._marginals)
+        labels = self.classes_.astype(object)[codes]
+        labels[p[np.arange(len(codes)), codes] < min_probability] = None
+        return data.split(labels)
 
     @property
     def _decoding_model(self) -> Model:
@@ -79,15 +107,20 @@ class LabellingEstimator(Estimator):
 
     def _decode(self, problem: Problem) -> npt.NDArray[Any]:
         if self._decoder == "marginal":
-            codes: npt.NDArray[Any] = sum_product(
-                **_arguments(problem), edge_marginals=None, n_jobs=self.n_jobs
-            ).node.argmax(axis=1)
-            return codes
+            return self._most(self._sums(problem).node, problem)
         if self._decoder not in ("viterbi", "joint"):
             raise ValueError(f"decode is {self.decode!r}, which {type(self).__name__} has not")
-        return cast(
-            "npt.NDArray[Any]", max_product(**_arguments(problem), n_jobs=self.n_jobs).labels
-        )
+        return best_labels(problem, self.n_jobs)[0]
+
+    def _sums(self, problem: Problem, edges: str | None = None) -> SumProduct:
+        return summed(problem, edges, None, n_jobs=self.n_jobs)
+
+    def _most(self, shares: npt.NDArray[Any], problem: Problem) -> npt.NDArray[Any]:
+        """(rows,) the labels of most ``shares`` (rows, K); those constraints allow together."""
+        if self.model_.mask is None:
+            codes: npt.NDArray[Any] = shares.argmax(axis=1)
+            return codes
+        return most_together(shares, problem, self.model_.mask, self.n_jobs)
 
     def predict_marginals(
         self,
@@ -97,12 +130,13 @@ class LabellingEstimator(Estimator):
         parents: Any = None,
         edge_types: Any = None,
         n_rounds: int | None = None,
+        allowed: Any = None,
     ) -> Any:
         """(length, labels) per instance: the probability of every label, as `predict_proba` gives
         elsewhere; columns in the order of ``classes_``.
         """
         model = self._marginal_model
-        data = self._input(X, lengths, parents, edge_types, n_rounds)
+        data = self._input(X, lengths, parents, edge_types, n_rounds, allowed)
         return data.split(self._by_parts(data, model, n_rounds, self._marginals))
 
     @property
@@ -112,7 +146,7 @@ class LabellingEstimator(Estimator):
         return self.model_
 
     def _marginals(self, problem: Problem) -> npt.NDArray[Any]:
-        return sum_product(**_arguments(problem), edge_marginals=None, n_jobs=self.n_jobs).node
+        return self._sums(problem).node
 
     def _check_probable(self) -> None:
         """Raise ValueError where labellings have no probabilities."""
@@ -125,15 +159,15 @@ class LabellingEstimator(Estimator):
         parents: Any = None,
         edge_types: Any = None,
         n_rounds: int | None = None,
+        allowed: Any = None,
     ) -> Any:
         """(length, labels, ..., labels) per instance: the probability of every label tuple of the
         edge that ends at the position, zero where none does.
         """
-        data, problem = self._problem(X, lengths, parents, edge_types, n_rounds)
+        data, problem = self._problem(X, lengths, parents, edge_types, n_rounds, allowed)
         if problem.scores.edge is None:
             raise ValueError("the model has no edges: it was fitted with edges=None")
-        found = sum_product(**_arguments(problem), edge_marginals="each", n_jobs=self.n_jobs)
-        return data.split(cast("npt.NDArray[Any]", found.edge))
+        return data.split(cast("npt.NDArray[Any]", self._sums(problem, "each").edge))
 
     def predict_kbest(
         self,
@@ -144,21 +178,69 @@ class LabellingEstimator(Estimator):
         parents: Any = None,
         edge_types: Any = None,
         n_rounds: int | None = None,
+        allowed: Any = None,
     ) -> list[list[tuple[npt.NDArray[Any], float]]]:
-        """Per instance up to ``k`` pairs (labels, probability), best first."""
-        _, problem = self._problem(X, lengths, parents, edge_types, n_rounds)
-        arguments = _arguments(problem)
-        found = max_product(**arguments, k=k, n_jobs=self.n_jobs)
-        log_z = sum_product(**arguments, edge_marginals=None, n_jobs=self.n_jobs).log_z
-        if k == 1:
-            parts = np.split(cast("npt.NDArray[Any]", found.labels), problem.batch.offsets[1:-1])
-            lists = [[pair] for pair in zip(parts, found.scores.tolist(), strict=True)]
-        else:
-            lists = cast("Any", found.labels)
+        """Per instance up to ``k`` pairs (labels, probability), best first; fewer where
+        constraints leave fewer.
+        """
+        _, problem = self._problem(X, lengths, parents, edge_types, n_rounds, allowed)
+        lists = best_lists(problem, checked_k(k), self.n_jobs)
+        log_z = self._sums(problem).log_z
         return [
             [(self.classes_[codes], float(np.exp(score - total))) for codes, score in best]
             for best, total in zip(lists, log_z, strict=True)
         ]
+
+    def predict_confidence(
+        self,
+        X: Any,
+        *,
+        lengths: Any = None,
+        parents: Any = None,
+        edge_types: Any = None,
+        n_rounds: int | None = None,
+        allowed: Any = None,
+    ) -> list[Confidence]:
+        """Per instance how probable the labelling of `predict` is: each label, and the whole."""
+        data, problem = self._problem(X, lengths, parents, edge_types, n_rounds, allowed)
+        codes = self._by_parts(data, self._decoding_model, n_rounds, self._decode)
+        return confidence(problem, codes, self._sums(problem))
+
+    def predict_spans(
+        self,
+        X: Any,
+        *,
+        lengths: Any = None,
+        parents: Any = None,
+        edge_types: Any = None,
+        n_rounds: int | None = None,
+        allowed: Any = None,
+        min_probability: float | None = None,
+    ) -> list[list[Span]]:
+        """Per instance the spans (start, stop, label, probability) of the labelling of `predict`.
+
+        The probability is that of a span with exactly these ends and this type: a sum over all
+        labellings that have it.  With ``min_probability``, above 0, instead all spans that are as
+        probable, which may overlap.  Labels are in BIO, IOB1 or BIOES, read as conlleval does.
+        """
+        self._check_fitted()
+        tags = SpanTags.of(self.classes_)
+        check_probability(min_probability, above=0.0)
+        data = self._input(X, lengths, parents, edge_types, n_rounds, allowed)
+        self._check_probable()
+        if data.batch.parents is not None:
+            raise ValueError("spans are of chains, but parents are given")
+        codes = None
+        if min_probability is None:
+            codes = self._by_parts(data, self._decoding_model, n_rounds, self._decode)
+        found: list[list[Span]] = []
+        row = 0
+        for part in self._parts(data, self.model_):
+            own = None if codes is None else codes[row : row + part.n_rows]
+            row += part.n_rows
+            problem = self.model_.problem(part, n_rounds)
+            found += probable_spans(problem, tags, own, min_probability, self.n_jobs)
+        return found
 
     def sample(
         self,
@@ -170,15 +252,15 @@ class LabellingEstimator(Estimator):
         edge_types: Any = None,
         n_rounds: int | None = None,
         random_state: Any = 0,
+        allowed: Any = None,
     ) -> Any:
         """(n, length) per instance: labellings drawn from the model."""
-        data, problem = self._problem(X, lengths, parents, edge_types, n_rounds)
+        data, problem = self._problem(X, lengths, parents, edge_types, n_rounds, allowed)
         seed = random_state
         if not isinstance(seed, int | np.integer):
             seed = check_random_state(random_state).randint(2**31 - 1)
-        drawn = sample(**_arguments(problem), n=n, seed=int(seed), n_jobs=self.n_jobs)
-        labels = self.classes_[drawn]
-        return data.split(labels, axis=1)
+        found = drawn(problem, *checked_draws(n, int(seed)), self.n_jobs)
+        return data.split(self.classes_[found], axis=1)
 
     def log_likelihood(
         self,
@@ -189,39 +271,51 @@ class LabellingEstimator(Estimator):
         parents: Any = None,
         edge_types: Any = None,
         n_rounds: int | None = None,
+        allowed: Any = None,
     ) -> npt.NDArray[np.float64]:
         """(instances,) log p(y | X); unknown labels (None) are summed over.
 
-        -inf where y has a label that the model was not trained on, with a warning that names it.
+        -inf where constraints, or ``allowed``, forbid y, or where y has a label that the model was
+        not trained on, with a warning that names it.
         """
-        data, problem = self._problem(X, lengths, parents, edge_types, n_rounds)
-        labels = flat_labels(y, data)
+        data, problem = self._problem(X, lengths, parents, edge_types, n_rounds, allowed)
+        labels = scheme_labels(self.constraints, flat_labels(y, data), data)
         codes, is_strange = known_codes(labels, self.classes_)
         effect = "the log-likelihood of their instances is -inf"
         warn_of_unknown(labels, is_strange, "y", effect)
-        arguments = _arguments(problem)
-        log_z = sum_product(**arguments, edge_marginals=None, n_jobs=self.n_jobs).log_z
-        node = arguments["node"].copy()
-        known = np.flatnonzero(codes != UNKNOWN)
-        kept = node[known, codes[known]]
-        node[known] = -np.inf
-        node[known, codes[known]] = kept
-        clamped = {**arguments, "node": node}
-        agreed = sum_product(**clamped, edge_marginals=None, n_jobs=self.n_jobs).log_z
-        found = np.asarray(agreed - log_z, dtype=np.float64)
-        found[data.batch.instance_of_row[is_strange]] = -np.inf
-        return found
+        never = self._never(problem, codes)
+        never[data.batch.instance_of_row[is_strange]] = True
+        codes[np.repeat(never, problem.batch.lengths)] = UNKNOWN
+        found = self._sums(clamped(problem, codes)).log_z - self._sums(problem).log_z
+        return np.asarray(np.where(never, -np.inf, found), dtype=np.float64)
+
+    def _never(self, problem: Problem, codes: IntArray) -> npt.NDArray[np.bool_]:
+        """(instances,) whether constraints forbid all labellings that agree with known labels."""
+        batch, never = problem.batch, np.zeros(problem.batch.n_instances, bool)
+        mask = self.model_.mask
+        if mask is not None or batch.allowed is not None:
+            n_labels = len(self.classes_)
+            bad = impossible_rows(batch, problem.structure, mask, codes, n_labels)
+            never[batch.instance_of_row[bad]] = True
+        return never
 
     def score(
-        self, X: Any, y: Any, *, lengths: Any = None, parents: Any = None, edge_types: Any = None
+        self,
+        X: Any,
+        y: Any,
+        *,
+        lengths: Any = None,
+        parents: Any = None,
+        edge_types: Any = None,
+        allowed: Any = None,
     ) -> float:
         """Token accuracy over the positions whose label is given.
 
         A label that the model was not trained on is never right; a warning names it.
         """
-        data = self._input(X, lengths, parents, edge_types, None)
+        data = self._input(X, lengths, parents, edge_types, None, allowed)
         found = self._by_parts(data, self._decoding_model, None, self._decode)
-        true = flat_labels(y, data)
+        true = scheme_labels(self.constraints, flat_labels(y, data), data)
         codes, is_strange = known_codes(true, self.classes_)
         warn_of_unknown(true, is_strange, "y", "they count as wrong")
         counts = (codes != UNKNOWN) | is_strange
@@ -244,23 +338,31 @@ class LabellingEstimator(Estimator):
         parents: Any,
         edge_types: Any,
         n_rounds: int | None,
-        model: Model | None = None,
+        allowed: Any,
     ) -> tuple[Input, Problem]:
-        """What X is, and its scores by ``model``; None: by ``model_``, for probabilities."""
+        """What X is, and its scores by ``model_``, for probabilities."""
         self._check_fitted()
-        if model is None:
-            self._check_probable()
-        data = self._input(X, lengths, parents, edge_types, n_rounds)
-        model = model or self.model_
-        model.use_threads(thread_count(self.n_jobs))
-        return data, model.problem(data.batch, n_rounds)
+        self._check_probable()
+        data = self._input(X, lengths, parents, edge_types, n_rounds, allowed)
+        self.model_.use_threads(thread_count(self.n_jobs))
+        return data, self.model_.problem(data.batch, n_rounds)
 
     def _input(
-        self, X: Any, lengths: Any, parents: Any, edge_types: Any, n_rounds: int | None
+        self,
+        X: Any,
+        lengths: Any,
+        parents: Any,
+        edge_types: Any,
+        n_rounds: int | None,
+        allowed: Any,
     ) -> Input:
         data = read_input(X, lengths, parents, edge_types, columns=self.columns_)
         self.model_.check_structure(data.batch)
         self._check_rounds(n_rounds)
+        data = with_allowed(data, allowed, self.classes_)
+        if allowed is not None:
+            structure, n_labels = self.model_.structure(data.batch), len(self.classes_)
+            check_possible(data.batch, structure, self.model_.mask, None, n_labels)
         return data
 
     def _by_parts(
@@ -274,10 +376,13 @@ class LabellingEstimator(Estimator):
         where every edge has a table of its own.
         """
         model.use_threads(thread_count(self.n_jobs))
-        a_row = int(np.prod(model.table)) if model.sharing == "each" else 0
-        parts = data.batch.parts(max(1, MOST_SCORES // a_row)) if a_row else [data.batch]
+        parts = self._parts(data, model) if model.sharing == "each" else [data.batch]
         found = [ask(model.problem(part, n_rounds)) for part in parts]
         return found[0] if len(found) == 1 else np.concatenate(found)
+
+    def _parts(self, data: Input, model: Model) -> list[Batch]:
+        """Instances whose edges fit into memory well with a table each."""
+        return data.batch.parts(max(1, MOST_SCORES // int(np.prod(model.table))))
 
     def _check_rounds(self, n_rounds: int | None) -> None:
         if n_rounds is not None and not hasattr(self, "n_rounds_"):
@@ -294,19 +399,3 @@ class LabellingEstimator(Estimator):
             )
 
     n_rounds_: int
-
-
-def _arguments(problem: Problem) -> dict[str, Any]:
-    """The arguments of an inference function, by name."""
-    scores: Scores = problem.scores
-    typed = problem.sharing == "typed"
-    return {
-        "node": scores.node,
-        "edge": scores.edge,
-        "offsets": problem.batch.offsets,
-        "parents": problem.batch.parents,
-        "edge_types": problem.batch.edge_types if typed else None,
-        "start": scores.start,
-        "end": scores.end,
-        "order": problem.order,
-    }

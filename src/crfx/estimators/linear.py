@@ -105,6 +105,9 @@ class LinearCRF(ParametricEstimator):
         Weights of labels: every position counts with that of its true label; labels that are not
         named have 1.  "balanced" is inversely proportional to how often labels occur.  For
         structured objectives see docs/decisions/0017.
+    constraints : "bio", "bioes", list of pairs, or `crfx.Constraints`, optional
+        What labellings may be, in training and ever after: labels that mark spans (IOB1 is
+        converted), or the pairs of labels that may follow each other; docs/decoding.md.
     decode : "viterbi" or "marginal"
         The best labelling, or the best label of each position.
     eval_metric : "loss", "token_accuracy", "span_f1" or callable
@@ -155,6 +158,7 @@ class LinearCRF(ParametricEstimator):
         objective: Any = "likelihood",
         task_loss: Any = None,
         class_weight: ClassWeight = None,
+        constraints: Any = None,
         decode: Literal["viterbi", "marginal"] = "viterbi",
         eval_metric: EvalMetric = "loss",
         n_jobs: int | None = None,
@@ -182,6 +186,7 @@ class LinearCRF(ParametricEstimator):
         self.objective = objective
         self.task_loss = task_loss
         self.class_weight = class_weight
+        self.constraints = constraints
         self.decode = decode
         self.eval_metric = eval_metric
         self.n_jobs = n_jobs
@@ -198,6 +203,7 @@ class LinearCRF(ParametricEstimator):
         edge_types: Any = None,
         sample_weight: Any = None,
         classes: Any = None,
+        allowed: Any = None,
     ) -> LinearCRF:
         """Sweep once over some more instances, by a trainer that sweeps.
 
@@ -219,7 +225,7 @@ class LinearCRF(ParametricEstimator):
             check_goes_on(start, self)
         grows = start is not None and start.model_.base is None
         arguments = (X, y, lengths, parents, edge_types, sample_weight)
-        given = self._read(arguments, start, grows, classes)
+        given = self._read(arguments, start, grows, classes, allowed)
         sweep_once(self, given, start)
         return self
 
@@ -328,7 +334,7 @@ class LinearCRF(ParametricEstimator):
         free, base = self._free(model, given), base_scores(model, given.data.batch)
         X = as_numbers(given.truth.batch.X)
         quick = None
-        if base is None:
+        if model.base is None:
             quick = quick_steps(model, given.truth, self._loss(given.truth), free, X)
         return MiniBatches(model, given.truth, self._loss, free, base, quick)
 

@@ -27,6 +27,7 @@ from crfx.features import Columns, HashedVocabulary, Vocabulary
 from crfx.inference.native import thread_count
 from crfx.io.model_file import Contents, read, write
 from crfx.objectives import options, task_loss
+from crfx.structures import constraints
 from crfx.trainers.induction import FeatureInduction
 
 CLASSES: dict[str, Callable[..., Any]] = {
@@ -114,6 +115,7 @@ def _unpack(contents: Contents) -> Any:
         ("objective", options.from_plain),
         ("task_loss", task_loss.from_plain),
         ("class_weight", class_weight.from_plain),
+        ("constraints", constraints.from_plain),
     ):
         if name in arguments:  # files of the first days have none
             arguments[name] = read_plain(arguments[name])
@@ -140,6 +142,7 @@ def _unpack(contents: Contents) -> Any:
     if isinstance(estimator, RankingCRF):
         unpack_ranking(estimator, contents)
         return estimator
+    constraints.parse(estimator.constraints)
     estimator._check_parameters()
     if values["model"].get("functions", "trees") != FUNCTIONS[values["class"]]:
         raise ValueError(f"its scores are not those of a {values['class']}")
@@ -165,6 +168,7 @@ def _plain_arguments(estimator: Any) -> dict[str, Any]:
         ("objective", options.to_plain),
         ("task_loss", task_loss.to_plain),
         ("class_weight", class_weight.to_plain),
+        ("constraints", constraints.to_plain),
     ):
         if name in arguments:
             arguments[name] = plain(arguments[name])

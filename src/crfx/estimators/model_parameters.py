@@ -114,13 +114,26 @@ def _table_block(
 
 
 def base_scores(model: Model, batch: Batch) -> dict[str, FloatArray] | None:
-    """The scores below those of the weights, by name, on a batch; None where there are none."""
-    if model.base is None:
+    """The scores below those of the weights, by name, on a batch; None where there are none.
+
+    Those of a base model, and the -inf of constraints.
+    """
+    if model.base is None and model.mask is None and batch.allowed is None:
         return None
-    scores = model.base.scores(batch, model.structure(batch))
-    edge = lifted(scores.edge, model.base.sharing, model.sharing, model.n_types, batch)
-    scores = Scores(scores.node, edge, scores.start, scores.end)
-    named = {name: getattr(scores, name) for name in ("node", "edge", "start", "end")}
+    if model.base is None:
+        scores = Scores(np.zeros((batch.n_rows, model.n_labels), np.float32))
+    else:
+        scores = model.base.scores(replace(batch, allowed=None), model.structure(batch))
+        edge = lifted(scores.edge, model.base.sharing, model.sharing, model.n_types, batch)
+        scores = Scores(scores.node, edge, scores.start, scores.end)
+    had_edges = scores.edge is not None
+    scores = model.masked(scores, batch)
+    if not had_edges:
+        edge = lifted(scores.edge, "shared", model.sharing, model.n_types, batch)
+        scores = replace(scores, edge=edge)
+    named = {name: getattr(scores, name) for name in ("node", "edge", "start", "end", "pairs")}
+    if model.base is None and batch.allowed is None:
+        del named["node"]  # zeros
     return {name: array for name, array in named.items() if array is not None}
 
 

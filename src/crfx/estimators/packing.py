@@ -21,6 +21,7 @@ from crfx.potentials.transitions import Tables
 from crfx.potentials.tree_arrays import NAMES, TreeArrays
 from crfx.potentials.trees import BoostedTrees
 from crfx.potentials.xgboost_learner import XGBoostLearner
+from crfx.structures import Mask
 
 MOST_ORDER, MOST_TYPES, MOST_NEIGHBOURS, MOST_BELOW = 100, 100_000, 100_000, 100
 """What a file may say; beyond them it is broken."""
@@ -73,6 +74,8 @@ def pack_model(model: Model, prefix: str, contents: Contents) -> dict[str, Any]:
         packed["tables"][part]["by_round"] = rounds is not None
         for name, array in (tables.tables if rounds is None else rounds).items():
             contents.arrays[f"{prefix}{part}.{name}"] = array
+    if model.mask is not None:
+        packed["mask"] = _pack_mask(model.mask, prefix, contents)
     if model.base is not None:
         packed["base"] = pack_model(model.base, f"{prefix}base.", contents)
     return packed
@@ -91,7 +94,7 @@ def unpack_model(
     if depth > MOST_BELOW:
         raise ValueError("too many models stand below one another")
     size = n_labels ** (order + 1)
-    if family is not None and size > MOST_ENTRIES:
+    if (family is not None or "mask" in packed) and size > MOST_ENTRIES:
         raise ValueError(f"order {order} with {n_labels} labels needs tables that are too large")
     kind = packed.get("functions", "trees")
     is_linear = kind == "linear"
@@ -135,12 +138,31 @@ def unpack_model(
         raise ValueError(f"edges {family!r} do not go with {kind}")
     if (model.edge is None) != no_table:
         raise ValueError("its edge tables are missing")
+    if "mask" in packed:  # files without constraints do not speak of them
+        model.mask = _mask(packed["mask"], prefix, contents, n_labels)
     if "base" in packed:
         base = unpack_model(packed["base"], f"{prefix}base.", contents, n_features, depth + 1)
         if base.n_labels != n_labels:
             raise ValueError("the model below has other labels")
         model.set_base(base)
     return model
+
+
+def _pack_mask(mask: Mask, prefix: str, contents: Contents) -> list[str]:
+    tables = {"pair": mask.pair, "start": mask.start, "end": mask.end}
+    found = {name: table for name, table in tables.items() if table is not None}
+    for name, table in found.items():
+        contents.arrays[f"{prefix}mask.{name}"] = table
+    return list(found)
+
+
+def _mask(names: list[str], prefix: str, contents: Contents, n_labels: int) -> Mask:
+    shapes = {"pair": (n_labels, n_labels), "start": (n_labels,), "end": (n_labels,)}
+    tables = {name: contents.arrays[f"{prefix}mask.{name}"] for name in names}
+    for name, table in tables.items():
+        if table.shape != shapes[name] or table.dtype != np.bool_:
+            raise ValueError(f"its constraints {name} have shape {table.shape}, not {shapes[name]}")
+    return Mask(**tables)
 
 
 def _is_forest(packed: dict[str, Any]) -> bool:

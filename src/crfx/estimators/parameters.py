@@ -10,6 +10,7 @@ from crfx.estimators.evaluation import check_metric
 from crfx.estimators.objective_choice import check_objective
 from crfx.objectives import curvature as curvatures
 from crfx.objectives.options import parse as parse_objective
+from crfx.structures.constraints import parse as parse_constraints
 from crfx.trainers.induction import FeatureInduction, settings_of
 
 if TYPE_CHECKING:
@@ -188,6 +189,7 @@ def _check_common(crf: Any, decoders: tuple[Any, ...] = ("viterbi", "marginal"))
         raise ValueError(f"start_end is {crf.start_end!r}: it must be True or False")
     _check_choice("decode", crf.decode, decoders)
     check_objective(crf)
+    parse_constraints(crf.constraints)
     check_metric(crf.eval_metric)
 
 

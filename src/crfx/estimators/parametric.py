@@ -53,6 +53,7 @@ class ParametricEstimator(LabellingEstimator):
     objective: Any
     task_loss: Any
     class_weight: ClassWeight
+    constraints: Any
     eval_metric: EvalMetric
     n_iter_: int
 
@@ -69,6 +70,7 @@ class ParametricEstimator(LabellingEstimator):
         init_model: LabellingEstimator | str | os.PathLike[str] | None = None,
         classes: Any = None,
         callbacks: Sequence[Callback] | None = None,
+        allowed: Any = None,
     ) -> Any:
         """Train.
 
@@ -83,10 +85,11 @@ class ParametricEstimator(LabellingEstimator):
         goes_on = start is not None and self._can_go_on(start)
         grows = goes_on and self._grows(start)
         arguments = (X, y, lengths, parents, edge_types, sample_weight)
-        given = self._read(arguments, start, grows, classes)
+        given = self._read(arguments, start, grows, classes, allowed)
         self._check_training(given)
         callbacks = listed_callbacks(callbacks)
         model = self._begin(given, goes_on)
+        model.mask = given.mask
         left = start._left() if goes_on and start is not None else None
         watched = read_watched(self, eval_set, given, model)
         n_before = 0
@@ -147,6 +150,7 @@ class ParametricEstimator(LabellingEstimator):
         start: LabellingEstimator | None,
         grows: bool,
         classes: Any = None,
+        allowed: Any = None,
     ) -> Training:
         """The arguments of ``fit``, from X to sample_weight, read and checked."""
         numbering = Numbering(self.min_count, self.n_hashed)
@@ -158,6 +162,8 @@ class ParametricEstimator(LabellingEstimator):
             classes=classes,
             numbering=numbering,
             class_weight=self.class_weight,
+            constraints=self.constraints,
+            allowed=allowed,
         )
 
     def _train(

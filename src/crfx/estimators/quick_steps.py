@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx import _core
-from crfx.estimators.core_steps import core_chains, core_steps
+from crfx.estimators.core_steps import core_chains, core_steps, masks_fit
 from crfx.model import Model
 from crfx.objectives.base import Objective
 from crfx.objectives.likelihood import Likelihood
@@ -54,6 +54,7 @@ def _is_plain(model: Model, truth: Truth, loss: Objective, X: Any) -> bool:
         and model.edge_family in ("table", None)
         and not model.is_forest
         and not (truth.labels == UNKNOWN).any()
+        and masks_fit(model, truth)
     )
 
 

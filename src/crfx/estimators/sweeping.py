@@ -102,6 +102,7 @@ def sweep_once(crf: LinearCRF, given: Training, start: LabellingEstimator | None
     """One call of ``partial_fit``; ``start`` is the estimator itself where it is fitted."""
     begin = time.perf_counter()
     model, origin = crf._grown(given, start)
+    model.mask = given.mask
     before = SoFar() if start is None else SoFar.of(crf)
     parameters = before.parameters.grown(origin)
     model.use_threads(thread_count(crf.n_jobs))

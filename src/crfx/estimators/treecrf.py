@@ -89,6 +89,9 @@ class TreeCRF(BoostedEstimator):
         Weights of labels: every position counts with that of its true label; labels that are not
         named have 1.  "balanced" is inversely proportional to how often labels occur.  For
         structured objectives see docs/decisions/0017.
+    constraints : "bio", "bioes", list of pairs, or `crfx.Constraints`, optional
+        What labellings may be, in training and ever after: labels that mark spans (IOB1 is
+        converted), or the pairs of labels that may follow each other; docs/decoding.md.
     decode : "viterbi" or "marginal"
         The best labelling, or the best label of each position.
     eval_metric : "loss", "token_accuracy", "span_f1" or callable
@@ -132,6 +135,7 @@ class TreeCRF(BoostedEstimator):
         objective: Any = "likelihood",
         task_loss: Any = None,
         class_weight: ClassWeight = None,
+        constraints: Any = None,
         decode: Literal["viterbi", "marginal"] = "viterbi",
         eval_metric: EvalMetric = "loss",
         n_jobs: int | None = None,
@@ -155,6 +159,7 @@ class TreeCRF(BoostedEstimator):
         self.objective = objective
         self.task_loss = task_loss
         self.class_weight = class_weight
+        self.constraints = constraints
         self.decode = decode
         self.eval_metric = eval_metric
         self.n_jobs = n_jobs

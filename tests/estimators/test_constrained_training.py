@@ -1,0 +1,321 @@
+"""Training under constraints: it learns, in the core as in Python, and files keep what it knew."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+from crfx import GBCRF, Constraints, HiddenUnitCRF, LinearCRF, TreeCRF, load
+from crfx.estimators import hidden_sweeps, linear
+from crfx.metrics import spans
+from crfx.structures.constraints import to_plain
+
+ROUNDING = 1e-5
+"""Between steps of the core and those of Python."""
+SMALL = {"random_state": 0, "n_jobs": 1}
+KINDS = [
+    LinearCRF(l2=0.1),
+    LinearCRF(trainer="sgd", sweeps=10, order=2, **SMALL),
+    GBCRF(8, max_depth=2, **SMALL),
+    GBCRF(8, max_depth=2, edges="trees", **SMALL),
+    TreeCRF(8, max_leaves=4, pseudo_likelihood_rounds=0, **SMALL),
+    HiddenUnitCRF(4, sweeps=10, step=0.1, **SMALL),
+]
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: f"{type(kind).__name__}-{kind.order}")
+def kind(request):
+    return clone(request.param)
+
+
+def to_iob1(labels):
+    """B only where a span follows another of its type at once."""
+    return [
+        "I" + label[1:] if label[0] == "B" and (k == 0 or labels[k - 1][1:] != label[1:]) else label
+        for k, label in enumerate(labels)
+    ]
+
+
+def breaks_bio(labels, parents=None):
+    return any(
+        label.startswith("I") and before not in (label, "B" + label[1:])
+        for before, label in zip(["O", *labels], labels, strict=False)
+    )
+
+
+def test_the_objective_falls_and_is_that_of_what_is_left(kind, bio_task, listed):
+    X, y = bio_task(lengths=[3, 4, 5, 2, 1] * 6)
+    crf = kind.set_params(constraints="bio").fit(X, y)
+    objective = crf.history_["objective"]
+    assert objective[-1] < objective[0]
+    assert np.isfinite(objective).all()
+    total = 0.0
+    for own, labels in zip(listed(crf, X, breaks_bio), y, strict=True):
+        total += own.log_z - own.score_of(np.searchsorted(crf.classes_, labels))
+    assert -crf.log_likelihood(X, y).sum() == pytest.approx(total, rel=1e-5)
+    if isinstance(crf, LinearCRF) and crf.trainer == "lbfgs":
+        weights = [crf.model_.node.weights, crf.transitions_, *crf.model_.ends.tables.values()]
+        penalty = crf.l2 * sum((part.astype(float) ** 2).sum() for part in weights)
+        assert objective[-1] == pytest.approx(total + penalty, rel=1e-5)
+    if isinstance(crf, TreeCRF):
+        assert objective[-1] == pytest.approx(total, rel=1e-5)
+
+
+@pytest.mark.parametrize("constraints", ["bio", "bioes"])
+def test_iob1_is_converted(constraints, bio_task, kind):
+    X, y = bio_task(lengths=[3, 4, 5, 2] * 4)
+    first = [to_iob1(labels) for labels in y]
+    assert first != y
+    crf = kind.set_params(constraints=constraints)
+    one = clone(crf).fit(X, first, eval_set=(X, first))
+    two = clone(crf).fit(X, y, eval_set=(X, y))
+    assert one.history_["eval_metric"] == two.history_["eval_metric"]
+    tags = {"O", "B-X", "I-X", "B-Y", "I-Y"}
+    if constraints == "bioes":
+        tags |= {"E-X", "S-X", "E-Y", "S-Y"}
+    assert set(one.classes_.tolist()) == tags
+    np.testing.assert_array_equal(one.log_likelihood(X, first), two.log_likelihood(X, y))
+    assert np.isfinite(one.log_likelihood(X, first)).all()
+    assert one.score(X, first) == two.score(X, y)
+    for labels, true in zip(one.predict(X), y, strict=True):
+        assert spans(labels) == spans(labels.tolist())
+        assert len(labels) == len(true)
+
+
+def test_labels_that_only_iob2_has_exist(bio_task):
+    X = [np.zeros((2, 1), np.float32)] * 2
+    crf = LinearCRF(constraints="bio").fit(X, [["I-X", "I-X"], ["O", "I-X"]])
+    assert crf.classes_.tolist() == ["B-X", "I-X", "O"]
+    crf = LinearCRF(constraints="bio").fit(X, [["O", "O"], [None, "I-X"]])
+    assert crf.classes_.tolist() == ["B-X", "I-X", "O"]
+
+
+@pytest.mark.parametrize("trainer", ["sgd", "perceptron", "large_margin"])
+@pytest.mark.parametrize(
+    "arguments",
+    [{}, {"edges": None}, {"start_end": False}, {"order": 2, "batch_size": 3}],
+    ids=str,
+)
+@pytest.mark.parametrize("by_position", [False, True])
+def test_steps_of_the_core_are_those_of_python(
+    monkeypatch, bio_task, trainer, arguments, by_position
+):
+    _, y = bio_task(lengths=[1, 3, 4, 5, 4, 3])
+    random = np.random.default_rng(1)
+    X = [[[f"w{label}", f"v{random.integers(4)}"] for label in own] for own in y]
+    allowed = [[None if k % 2 else {label, "O"} for k, label in enumerate(own)] for own in y]
+    more = {"allowed": allowed} if by_position else {}
+    found, seen = [], []
+    whole = linear.quick_steps
+    for quick in (True, False):
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                linear, "quick_steps", lambda *given, quick=quick: whole(*given) if quick else None
+            )
+            crf = LinearCRF(trainer=trainer, sweeps=3, constraints="bio", **SMALL, **arguments)
+            crf.fit(X, y, **more)
+        found.append([crf.model_.node.weights])
+        found[-1] += [] if crf.model_.edge is None else [crf.transitions_]
+        found[-1] += [] if crf.model_.ends is None else list(crf.model_.ends.tables.values())
+        seen.append(whole(crf.model_, *_given(crf, X, y)) is not None)
+    assert all(seen)
+    assert any(part.any() for part in found[0])
+    if trainer == "sgd":
+        free = LinearCRF(trainer=trainer, sweeps=3, **SMALL, **arguments).fit(X, y)
+        assert not np.allclose(found[0][0], free.model_.node.weights)
+    for a, b in zip(*found, strict=True):
+        np.testing.assert_allclose(a, b, rtol=ROUNDING, atol=ROUNDING)
+
+
+def _given(crf, X, y):
+    given = crf._read((X, y, None, None, None, None), None, False)
+    return given.truth, crf._loss(given.truth), None, given.data.batch.X
+
+
+@pytest.mark.parametrize("trainer", ["sgd", "large_margin"])
+@pytest.mark.parametrize("arguments", [{}, {"edges": None}, {"order": 2}], ids=str)
+def test_hidden_steps_of_the_core_are_those_of_python(monkeypatch, bio_task, trainer, arguments):
+    X, y = bio_task(lengths=[1, 3, 4, 5, 4, 3])
+    allowed = [[None if k % 2 else {label, "O"} for k, label in enumerate(own)] for own in y]
+    found = []
+    for quick in (True, False):
+        with monkeypatch.context() as patch:
+            if not quick:
+                patch.setattr(hidden_sweeps, "can_sweep", lambda *_: False)
+            crf = HiddenUnitCRF(
+                3, trainer=trainer, sweeps=2, step=0.1, dropout=0, constraints="bio", **SMALL
+            )
+            crf.set_params(**arguments).fit(X, y, allowed=allowed)
+        found.append(crf.model_.node.weights)
+    np.testing.assert_allclose(*found, rtol=1e-3, atol=1e-4)
+
+
+def test_chains_too_short_for_their_order_go_through_python(bio_task):
+    _, y = bio_task(lengths=[2, 3, 4])
+    for labels, quick in ((y, False), (y[1:], True)):
+        words = [[[label] for label in own] for own in labels]
+        crf = LinearCRF(trainer="sgd", sweeps=1, order=2, constraints="bio", **SMALL)
+        crf.fit(words, labels)
+        found = linear.quick_steps(crf.model_, *_given(crf, words, labels))
+        assert (found is not None) == quick
+
+
+def test_files_keep_constraints(kind, bio_task, tmp_path):
+    X, y = bio_task()
+    crf = kind.set_params(constraints="bio").fit(X, y)
+    crf.save(tmp_path / "m.crfx")
+    back = load(tmp_path / "m.crfx")
+    assert back.constraints == "bio"
+    for a, b in zip(crf.predict_marginals(X), back.predict_marginals(X), strict=True):
+        np.testing.assert_array_equal(a, b)
+    more = clone(back).fit(X, y, init_model=back)
+    assert np.isfinite(more.log_likelihood(X, y)).all()
+
+
+def test_files_keep_pairs(tmp_path):
+    X, y = [np.zeros((3, 1), np.float32)], [["a", "b", "b"]]
+    constraints = Constraints(forbidden=[("b", "a")], start_forbidden=["b"])
+    crf = LinearCRF(constraints=constraints).fit(X, y)
+    crf.save(tmp_path / "m.crfx")
+    back = load(tmp_path / "m.crfx")
+    assert to_plain(back.constraints) == to_plain(constraints)
+    assert back.log_likelihood(X, [["b", "a", "a"]]).tolist() == [-np.inf]
+    assert back.log_likelihood(X, y) == crf.log_likelihood(X, y)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda array: array[:2],
+        lambda array: array.astype(np.float32),
+        lambda array: None,
+    ],
+)
+def test_broken_constraints_in_a_file(change, bio_task, tmp_path, changed):
+    X, y = bio_task()
+    LinearCRF(constraints="bio").fit(X, y).save(tmp_path / "m.crfx")
+    changed(tmp_path / "m.crfx", arrays={"mask.pair": change})
+    with pytest.raises(ValueError, match="is not a model file of crfx"):
+        load(tmp_path / "m.crfx")
+
+
+def first_labels(crf, X):
+    """What the model says of I-X as the first label."""
+    code = crf.classes_.tolist().index("I-X")
+    return np.array([p[0, code] for p in crf.predict_marginals(X)])
+
+
+def test_a_base_model_leaves_its_constraints_behind(bio_task):
+    X, y = bio_task()
+    strict = LinearCRF(constraints="bio").fit(X, y)
+    assert not first_labels(strict, X).any()
+    for loose in (GBCRF(2, max_depth=2, **SMALL), LinearCRF(max_iter=2)):  # on it; on with it
+        loose.fit(X, y, init_model=strict)
+        assert first_labels(loose, X).all()
+    assert strict.model_.mask is not None
+
+
+@pytest.mark.parametrize("edges", ["table", "linear"])
+@pytest.mark.parametrize("trainer", ["sgd", "lbfgs"])
+def test_constraints_over_a_base_model(bio_task, edges, trainer):
+    X, y = bio_task()
+    base = GBCRF(2, max_depth=2, edges=edges, **SMALL).fit(X, y)
+    crf = LinearCRF(constraints="bio", trainer=trainer, sweeps=2, **SMALL)
+    crf.fit(X, y, init_model=base)
+    assert crf.model_.base is not None
+    assert not first_labels(crf, X).any()
+    assert np.isfinite(crf.log_likelihood(X, y)).all()
+
+
+def test_partial_fit(bio_task):
+    X, y = bio_task()
+    crf = LinearCRF(trainer="sgd", constraints="bio", **SMALL)
+    crf.partial_fit(X, y).partial_fit(X, y)
+    assert not first_labels(crf, X).any()
+
+
+def test_in_scikit_learns_hands(bio_task):
+    X, y = bio_task(lengths=[3, 4, 5, 4] * 4)
+    pairs = Constraints(forbidden=[("O", "I-X"), ("O", "I-Y")])
+    search = GridSearchCV(
+        LinearCRF(max_iter=5), {"constraints": [None, "bio", pairs]}, cv=2, error_score="raise"
+    ).fit(X, y)
+    assert search.best_params_["constraints"] in (None, "bio", pairs)
+    assert clone(LinearCRF(constraints=pairs)).get_params()["constraints"] == pairs
+
+
+def test_labels_by_position_in_training(kind, bio_task):
+    X, y = bio_task(lengths=[3, 4, 5, 4] * 3)
+    allowed = [[{label, "O"} for label in own] for own in y]
+    crf = kind.fit(X, y, allowed=allowed, eval_set={"X": X, "y": y, "allowed": allowed})
+    assert np.isfinite(crf.history_["objective"]).all()
+    assert crf.history_["eval_metric"][-1] < np.log(2)  # two labels at most
+    # Where labels are unknown, those that are left are summed over.
+    unknown = [[None, *own[1:]] for own in y]
+    more = clone(kind).fit(X, unknown, allowed=allowed)
+    assert np.isfinite(more.history_["objective"]).all()
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"y": [["O", "I-X"], ["O"]], "constraints": [("O", "O")]}, r"pair \('O', 'I-X'\)"),
+        ({"y": [["O", "NN"], ["O"]]}, "instance 0, position 1: label 'NN' does not fit"),
+        ({"y": [["O", "S-X"], ["O"]]}, "instance 0, position 1: label 'S-X' does not fit"),
+        (
+            {"y": [["B-X", "O"], ["S-X"]], "constraints": "bioes"},
+            r"instance 0, position 1: constraints forbid the pair \('B-X', 'O'\)",
+        ),
+        ({"allowed": [["O", "O"], ["O"]]}, "position 1: the true label 'B-X' is not among"),
+        ({"allowed": [["O", None]]}, "allowed has 1 instances but X has 2"),
+        ({"allowed": [["O"], ["O"]]}, "instance 0: allowed has 1 entries, X has 2 rows"),
+        ({"allowed": [["O", []], ["O"]]}, "instance 0, position 1: allowed holds no label"),
+        ({"allowed": [["O", ["B-Z"]], ["O"]]}, "position 1: allowed has the label 'B-Z'"),
+        ({"allowed": ["O", "O"]}, "instance 0: allowed holds 'O', not a list"),
+        ({"allowed": "O"}, "allowed is 'O': pass a list"),
+        ({"constraints": "iob"}, "constraints is 'iob'"),
+        ({"parents": [[-1, 0], [-1]]}, 'constraints="bio" is for chains'),
+        (
+            {"eval_set": {"X": None, "y": [["O", "B-X"], ["O"]], "allowed": [["O", "O"], ["O"]]}},
+            "eval_set: instance 0, position 1: the true label 'B-X'",
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_mistakes_are_told_before_training(kind, more, message):
+    X = [np.zeros((2, 1), np.float32), np.zeros((1, 1), np.float32)]
+    more = {"y": [["O", "B-X"], ["O"]], "constraints": "bio", **more}
+    kind.set_params(constraints=more.pop("constraints"))
+    if kind.order != 1:
+        more.pop("parents", None)
+        kind.set_params(order=1)
+    if "eval_set" in more:
+        more["eval_set"] = {**more["eval_set"], "X": X}
+    if message.startswith("constraints=") and "parents" not in more:
+        pytest.skip("of forests")
+    with pytest.raises(ValueError, match=message):
+        kind.fit(X, **more)
+    assert not hasattr(kind, "model_")
+
+
+def test_mistakes_in_prediction(bio_task):
+    X, y = bio_task()
+    crf = LinearCRF(constraints="bio").fit(X, y)
+    with pytest.raises(ValueError, match="instance 0, position 0: constraints leave no label"):
+        crf.predict(X[3:4], allowed=[["O", "I-X", None, None]])
+    for value in (2, "x", True, -0.1):
+        with pytest.raises(ValueError, match="min_probability is"):
+            crf.predict(X, min_probability=value)
+    with pytest.raises(ValueError, match="must lie between above 0 and 1"):
+        crf.predict_spans(X, min_probability=0)
+    with pytest.raises(ValueError, match="parents are given"):
+        crf.predict_spans(X, parents=[np.arange(len(x)) - 1 for x in X])
+    with pytest.raises(ValueError, match="the label 'L0' marks no span"):
+        LinearCRF().fit(X[:1], [["L0"]]).predict_spans(X[:1])
+
+
+def test_constraints_without_a_way_through():
+    X, y = [np.zeros((1, 1), np.float32)] * 2, [["a"], ["b"]]
+    crf = LinearCRF(constraints=[]).fit(X, y)
+    with pytest.raises(ValueError, match=r"instance 0: .* leave no allowed labelling"):
+        crf.predict([np.zeros((2, 1), np.float32)])

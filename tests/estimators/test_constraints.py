@@ -1,0 +1,277 @@
+"""Constraints in all estimators: what they predict is what enumeration says of the rest."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from crfx import GBCRF, Constraints, HiddenUnitCRF, LinearCRF, TreeCRF
+from crfx.metrics import spans
+
+FLOAT32 = 2e-5
+"""What probabilities of float32 scores may be off by."""
+FLOAT64 = 1e-9
+"""Of spans, whose sums run in float64."""
+
+SMALL = {"random_state": 0, "n_jobs": 1}
+KINDS = {
+    "linear": LinearCRF(l2=0.1),
+    "linear-2": LinearCRF(l2=0.1, order=2),
+    "linear-3": LinearCRF(l2=0.1, order=3, start_end=False),
+    "linear-edges": LinearCRF(l2=0.1, edges="linear"),
+    "linear-edges-2": LinearCRF(l2=0.1, edges="linear", order=2),
+    "linear-none": LinearCRF(l2=0.1, edges=None),
+    "linear-none-2": LinearCRF(l2=0.1, edges=None, order=2),
+    "linear-l1": LinearCRF(l1=0.5, l2=0.1, features="all"),
+    "sgd": LinearCRF(trainer="sgd", sweeps=3, **SMALL),
+    "perceptron": LinearCRF(trainer="perceptron", sweeps=3, order=2, **SMALL),
+    "gbcrf": GBCRF(4, max_depth=2, **SMALL),
+    "gbcrf-2": GBCRF(4, max_depth=2, order=2, **SMALL),
+    "gbcrf-linear": GBCRF(4, max_depth=2, edges="linear", start_end=False, **SMALL),
+    "gbcrf-trees": GBCRF(4, max_depth=2, edges="trees", **SMALL),
+    "gbcrf-none": GBCRF(4, max_depth=2, edges=None, **SMALL),
+    "gbcrf-first": GBCRF(4, max_depth=2, curvature=None, **SMALL),
+    "treecrf": TreeCRF(4, max_leaves=4, **SMALL),
+    "treecrf-2": TreeCRF(4, max_leaves=4, order=2, curvature="mixing", **SMALL),
+    "hidden": HiddenUnitCRF(3, sweeps=4, step=0.1, **SMALL),
+    "hidden-2": HiddenUnitCRF(3, sweeps=4, step=0.1, order=2, **SMALL),
+    "hidden-lbfgs": HiddenUnitCRF(3, trainer="lbfgs", max_iter=20, edges=None, **SMALL),
+    "hidden-margin": HiddenUnitCRF(
+        3, trainer="large_margin", sweeps=4, step=0.1, pretrain="discriminative", **SMALL
+    ),
+}
+
+
+def fitted(name, X, y, constraints="bio", **fit):
+    return clone(KINDS[name]).set_params(constraints=constraints).fit(X, y, **fit)
+
+
+def breaks_bio(labels, parents=None):
+    """Plainly: an I needs a B or an I of its type before it."""
+    return any(
+        label.startswith("I") and before not in (label, "B" + label[1:])
+        for before, label in zip(["O", *labels], labels, strict=False)
+    )
+
+
+def is_sure(tables):
+    return all(np.isfinite(table).all() for table in tables)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_predictions_are_those_of_enumeration(name, bio_task, listed):
+    X, y = bio_task()
+    crf = fitted(name, X, y)
+    every = listed(crf, X, breaks_bio)
+    marginals, best = crf.predict_marginals(X), crf.predict_kbest(X, 4)
+    whole = crf.log_likelihood(X, y)
+    is_joint = isinstance(crf, HiddenUnitCRF) and crf.trainer == "large_margin"
+    for k, own in enumerate(every):
+        p = own.marginals(own.node_events).reshape(marginals[k].shape)
+        np.testing.assert_allclose(marginals[k], p, atol=FLOAT32)
+        true = np.searchsorted(crf.classes_, y[k])
+        assert whole[k] == pytest.approx(own.score_of(true) - own.log_z, abs=1e-4)
+        wanted = [np.exp(score - own.log_z) for _, score in own.k_best(4)]
+        np.testing.assert_allclose([p for _, p in best[k]], wanted, atol=FLOAT32)
+        if not is_joint:  # which decodes by scores of its own
+            found = own.score_of(np.searchsorted(crf.classes_, crf.predict(X)[k]))
+            assert found == pytest.approx(own.scores.max(), abs=1e-4)
+    assert not any(breaks_bio(labels.tolist()) for labels in crf.predict(X))
+    assert not any(breaks_bio(labels.tolist()) for draws in crf.sample(X, 20) for labels in draws)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_edges_have_the_probabilities_of_enumeration(name, bio_task, listed):
+    X, y = bio_task()
+    crf = fitted(name, X, y)
+    for own, found in zip(listed(crf, X, breaks_bio), crf.predict_edge_marginals(X), strict=True):
+        n_axes, k = crf.order + 1, len(crf.classes_)
+        assert found.shape == (own.labels.shape[1], *(k,) * n_axes)
+        for t in range(crf.order, own.labels.shape[1]):
+            wanted = np.zeros((k,) * n_axes)
+            window = own.labels[:, t - crf.order : t + 1]
+            np.add.at(wanted, tuple(window.T), own.probabilities)
+            np.testing.assert_allclose(found[t], wanted, atol=FLOAT32)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_what_is_forbidden_has_no_parameters(name, bio_task):
+    X, y = bio_task()
+    crf = fitted(name, X, y)
+    tables = [] if crf.model_.ends is None else list(crf.model_.ends.tables.values())
+    at = {label: code for code, label in enumerate(crf.classes_.tolist())}
+    if crf.transitions_ is not None:
+        tables.append(crf.transitions_)
+        assert not crf.transitions_[..., at["O"], at["I-X"]].any()
+        assert not crf.transitions_[..., at["B-Y"], at["I-X"]].any()
+        assert crf.transitions_.any()
+    if crf.model_.ends is not None and "start" in crf.model_.ends.tables:
+        assert crf.model_.ends.tables["start"][at["I-X"]] == 0
+    assert is_sure(tables)
+    assert is_sure([crf.history_["objective"]])
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_spans_have_the_probabilities_of_enumeration(name, bio_task, listed):
+    X, y = bio_task()
+    crf = fitted(name, X, y)
+    every, predicted = listed(crf, X, breaks_bio), crf.predict(X)
+    decoded, likely = crf.predict_spans(X), crf.predict_spans(X, min_probability=0.05)
+    for k, own in enumerate(every):
+        wanted = {}
+        for codes, p in zip(own.labels, own.probabilities, strict=True):
+            for first, last, kind in spans(crf.classes_[codes]) if p > 0 else ():
+                span = (first, last + 1, kind)
+                wanted[span] = wanted.get(span, 0.0) + p
+        assert {span[:3] for span in decoded[k]} == {
+            (first, last + 1, kind) for first, last, kind in spans(predicted[k])
+        }
+        assert [span[:3] for span in likely[k]] == sorted(
+            span for span, p in wanted.items() if p >= 0.05
+        )
+        for span in [*decoded[k], *likely[k]]:
+            assert span.probability == pytest.approx(wanted[span[:3]], abs=FLOAT64)
+
+
+ALLOWED = ["B-X", None, ["O", "I-X"], {"O", "B-Y", "I-X"}, np.array(["I-Y", "O"])]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_allowed_labels_by_position(name, bio_task, listed):
+    X, y = bio_task()
+    crf = fitted(name, X, y)
+    allowed = [ALLOWED[: len(x)] for x in X]
+    plain = [[e.tolist() if isinstance(e, np.ndarray) else e for e in own] for own in allowed]
+    every = listed(crf, X, breaks_bio, allowed=plain)
+    marginals = crf.predict_marginals(X, allowed=allowed)
+    confidence = crf.predict_confidence(X, allowed=allowed)
+    predicted, kbest = crf.predict(X, allowed=allowed), crf.predict_kbest(X, 3, allowed=allowed)
+    spans_found = crf.predict_spans(X, allowed=allowed)
+    for k, own in enumerate(every):
+        p = own.marginals(own.node_events).reshape(marginals[k].shape)
+        np.testing.assert_allclose(marginals[k], p, atol=FLOAT32)
+        codes = np.searchsorted(crf.classes_, predicted[k])
+        np.testing.assert_allclose(
+            confidence[k].labels, p[np.arange(len(codes)), codes], atol=FLOAT32
+        )
+        whole = np.exp(own.score_of(codes) - own.log_z)
+        assert confidence[k].labelling == pytest.approx(whole, abs=FLOAT32)
+        wanted = [np.exp(score - own.log_z) for _, score in own.k_best(3)]
+        np.testing.assert_allclose([p for _, p in kbest[k]], wanted, atol=FLOAT32)
+        assert spans_found[k][0][:2] in ((0, 1), (0, 2), (0, 3), (0, 4))
+        assert all(labels[0] == "B-X" for labels in crf.sample(X, 5, allowed=allowed)[k])
+    edges = crf.predict_edge_marginals(X, allowed=allowed)
+    if crf.order == 1:
+        assert edges[4][1].sum() == pytest.approx(1, abs=FLOAT32)
+        first = crf.classes_.tolist().index("B-X")
+        assert edges[4][1][first].sum() == pytest.approx(1, abs=FLOAT32)
+    true = [["B-X", "O", "O", "O", "O"][: len(x)] for x in X]
+    found = crf.log_likelihood(X, true, allowed=allowed)
+    for k, own in enumerate(every):
+        score = own.score_of(np.searchsorted(crf.classes_, true[k]))
+        assert found[k] == pytest.approx(score - own.log_z, abs=1e-4)
+    assert crf.score(X, true, allowed=allowed) >= 0.3
+
+
+def test_stacked_input_has_one_list(bio_task):
+    X, y = bio_task()
+    crf = fitted("linear", X, y)
+    lengths, allowed = [len(x) for x in X], [ALLOWED[: len(x)] for x in X]
+    flat = [entry for own in allowed for entry in own]
+    stacked = crf.predict(np.concatenate(X), lengths=lengths, allowed=flat)
+    assert stacked.tolist() == np.concatenate(crf.predict(X, allowed=allowed)).tolist()
+
+
+@pytest.mark.parametrize("name", ["linear", "gbcrf", "gbcrf-trees", "treecrf", "hidden"])
+def test_pairs_bind_parents_and_children(name, listed):
+    random = np.random.default_rng(1)
+    parents, X, y = [], [], []
+    for length in (1, 2, 3, 4, 4, 3, 4, 4, 2):
+        up = [-1, *(int(random.integers(0, t)) for t in range(1, length))]
+        labels = [str(random.choice(["a", "b"]))]
+        for t in range(1, length):
+            choices = {"a": ["a", "b", "c"], "b": ["b", "c"], "c": ["c"]}[labels[up[t]]]
+            labels.append(str(random.choice(choices)))
+        parents.append(np.array(up))
+        y.append(labels)
+        codes = np.array([ord(label) - ord("a") for label in labels])
+        X.append((codes[:, None] + random.normal(size=(length, 2))).astype(np.float32))
+    rising = [("a", "a"), ("a", "b"), ("a", "c"), ("b", "b"), ("b", "c"), ("c", "c")]
+    constraints = Constraints(allowed=rising, start_forbidden=["c"])
+    crf = fitted(name, X, y, constraints, parents=parents)
+
+    def falls(labels, up):
+        return any(
+            label == "c" if parent < 0 else labels[parent] > label
+            for label, parent in zip(labels, up, strict=True)
+        )
+
+    every = listed(crf, X, falls, parents=parents)
+    marginals = crf.predict_marginals(X, parents=parents)
+    for k, own in enumerate(every):
+        p = own.marginals(own.node_events).reshape(marginals[k].shape)
+        np.testing.assert_allclose(marginals[k], p, atol=FLOAT32)
+        found = own.score_of(np.searchsorted(crf.classes_, crf.predict(X, parents=parents)[k]))
+        assert found == pytest.approx(own.scores.max(), abs=1e-4)
+    with pytest.raises(ValueError, match="marks no span"):
+        crf.predict_spans(X, parents=parents)
+
+
+@pytest.mark.parametrize("name", ["linear", "linear-edges", "gbcrf", "hidden"])
+def test_edge_types(name, bio_task, listed):
+    X, y = bio_task()
+    types = [np.arange(len(x)) % 2 for x in X]
+    crf = fitted(name, X, y, edge_types=types)
+    marginals = crf.predict_marginals(X, edge_types=types)
+    for own, found in zip(listed(crf, X, breaks_bio, edge_types=types), marginals, strict=True):
+        p = own.marginals(own.node_events).reshape(found.shape)
+        np.testing.assert_allclose(found, p, atol=FLOAT32)
+
+
+def test_fewer_labellings_than_asked_for(bio_task):
+    X, y = bio_task()
+    crf = fitted("linear", X, y)
+    (best,) = crf.predict_kbest(X[1:2], 1000, allowed=[[["O", "B-X"], ["O", "I-X"]]])
+    assert sorted(labels.tolist() for labels, _ in best) == [
+        ["B-X", "I-X"],
+        ["B-X", "O"],
+        ["O"] * 2,
+    ]
+    assert sum(p for _, p in best) == pytest.approx(1, abs=FLOAT32)
+
+
+@pytest.mark.parametrize("name", ["linear", "gbcrf", "hidden", "treecrf"])
+def test_labels_one_by_one_still_obey(name, bio_task, listed):
+    """The allowed labelling of which most labels are right in expectation."""
+    X, y = bio_task()
+    crf = fitted(name, X, y).set_params(decode="marginal")
+    for own, labels in zip(listed(crf, X, breaks_bio), crf.predict(X), strict=True):
+        assert not breaks_bio(labels.tolist())
+        p = own.marginals(own.node_events).reshape(len(labels), -1)
+        totals = np.where(own.scores > -np.inf, own.cost(p), -np.inf)
+        code = np.searchsorted(crf.classes_, labels)
+        assert p[np.arange(len(code)), code].sum() == pytest.approx(totals.max(), abs=1e-4)
+
+
+def test_votes_obey_too(bio_task):
+    X, y = bio_task()
+    arguments = {"trainer": "perceptron", "herding": True, "sweeps": 6, "burn_in": 0, "step": 1.0}
+    crf = HiddenUnitCRF(3, constraints="bio", **arguments, **SMALL).fit(X, y)
+    assert not any(breaks_bio(labels.tolist()) for labels in crf.predict(X))
+    forced = crf.predict(X, allowed=[["B-Y"] + [None] * (len(x) - 1) for x in X])
+    assert all(labels[0] == "B-Y" for labels in forced)
+
+
+def test_none_where_the_model_is_unsure(bio_task):
+    X, y = bio_task()
+    crf = fitted("gbcrf", X, y)
+    sure = crf.predict(X, min_probability=0.5)
+    for labels, plain, p in zip(sure, crf.predict(X), crf.predict_marginals(X), strict=True):
+        own = p[np.arange(len(plain)), np.searchsorted(crf.classes_, plain)]
+        assert labels.dtype == object
+        assert labels.tolist() == [
+            label if chance >= 0.5 else None for label, chance in zip(plain, own, strict=True)
+        ]
+    assert any(label is None for labels in sure for label in labels)
+    assert any(label is not None for labels in sure for label in labels)
+    every = crf.predict(X, min_probability=0.0)
+    assert [own.tolist() for own in every] == [own.tolist() for own in crf.predict(X)]
