@@ -1,0 +1,112 @@
+"""Probabilities of spans against a list of all labellings, for any scores and labels."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from crfx.inference.problem import prepare
+from crfx.inference.short_chains import has_short_chains
+from crfx.inference.spans import Span, SpanTags, probable_spans
+from crfx.inference.sum_product import summed
+from crfx.metrics import spans
+from crfx.scores import Scores
+from crfx.testing import enumerate_instances, make_problem
+
+EXACT = 1e-9
+LABELS = {
+    "iob": ["B-X", "I-X", "I-Y", "O"],
+    "bioes": ["B-X", "E-X", "I-X", "S-X"],
+    "bare": ["B", "I", "O"],
+}
+
+
+def summed_spans(own, classes):
+    """{(start, stop, type): probability} by definition."""
+    found = {}
+    for codes, p in zip(own.labels, own.probabilities, strict=True):
+        for first, last, kind in spans(classes[codes]):
+            found[first, last + 1, kind] = found.get((first, last + 1, kind), 0.0) + p
+    return found
+
+
+@pytest.mark.parametrize("labels", LABELS)
+@pytest.mark.parametrize("order", [1, 2, 3])
+@pytest.mark.parametrize("sharing", ["none", "shared", "typed", "each"])
+@pytest.mark.parametrize(("scale", "forbid"), [(1.0, 0.0), (8.0, 0.3), (60.0, 0.0)])
+def test_all_spans_have_the_probability_of_enumeration(labels, order, sharing, scale, forbid):
+    classes = np.array(LABELS[labels])
+    raw = make_problem(
+        order,
+        lengths=(0, 1, 2, 3, 5),
+        n_labels=len(classes),
+        order=order,
+        sharing=sharing,
+        scale=scale,
+        forbid=forbid,
+    )
+    problem, tags = prepare(**raw.arguments()), SpanTags.of(classes)
+    every = [summed_spans(own, classes) for own in enumerate_instances(**raw.arguments())]
+    least = 1e-3
+    found = probable_spans(problem, tags, None, least, 1)
+    assert [[span[:3] for span in own] for own in found] == [
+        sorted(span for span, p in own.items() if p >= least) for own in every
+    ]
+    for own, wanted in zip(found, every, strict=True):
+        for span in own:
+            assert span.probability == pytest.approx(wanted[span[:3]], abs=EXACT)
+    codes = np.random.default_rng(0).integers(len(classes), size=problem.batch.n_rows)
+    for k, own in enumerate(probable_spans(problem, tags, codes, None, 1)):
+        rows = problem.batch.slice_of(k)
+        assert {span[:3] for span in own} == {
+            (first, last + 1, kind) for first, last, kind in spans(classes[codes[rows]])
+        }
+        for span in own:
+            wanted = every[k].get(span[:3], 0.0)
+            assert span.probability == pytest.approx(wanted, abs=EXACT)
+
+
+def test_products_of_label_probabilities_are_something_else():
+    """The companion: the oracle tells the exact probability from a product of marginals."""
+    classes = np.array(LABELS["iob"])
+    raw = make_problem(3, lengths=(3,), n_labels=4, scale=2.0)
+    problem = prepare(**raw.arguments())
+    (own,) = enumerate_instances(**raw.arguments())
+    p, wanted = summed(problem, None, None).node, summed_spans(own, classes)
+    assert abs(p[0, 0] * p[1, 1] * (1 - p[2, 1]) - wanted[0, 2, "X"]) > 1000 * EXACT
+
+
+def test_spans_sort_by_place():
+    classes = np.array(["B-X", "B-Y", "O"])
+    problem = prepare(np.zeros((2, 3)), None, [0, 2])
+    found = probable_spans(problem, SpanTags.of(classes), None, 0.1)
+    third = pytest.approx(1 / 3, abs=EXACT)
+    assert found == [
+        [
+            Span(0, 1, "X", third),
+            Span(0, 1, "Y", third),
+            Span(1, 2, "X", third),
+            Span(1, 2, "Y", third),
+        ]
+    ]
+
+
+def test_pairs_are_for_short_chains_alone():
+    """Order 2: a table binds three labels or more, ``pairs`` bind two."""
+    random = np.random.default_rng(0)
+    pairs = np.array([[0, -np.inf], [0, 0]])
+    problem = prepare(random.normal(size=(5, 2)), np.zeros((2, 2, 2)), [0, 2, 5], order=2)
+    bound = replace(problem, scores=replace(problem.scores, pairs=pairs))
+    assert has_short_chains(bound.batch, 2)
+    free, found = summed(problem, "each", None), summed(bound, "each", None)
+    np.testing.assert_array_equal(found.node[2:], free.node[2:])
+    np.testing.assert_array_equal(found.edge, free.edge)
+    own = enumerate_instances(problem.scores.node[:2], pairs, [0, 2])[0]
+    assert found.log_z[0] == pytest.approx(own.log_z, abs=EXACT)
+    np.testing.assert_allclose(found.node[:2].reshape(-1), own.marginals(own.node_events))
+
+
+@pytest.mark.parametrize("pairs", [np.zeros((2, 3)), np.ones((2, 2)), np.full((2, 2), np.nan)])
+def test_pairs_forbid_and_do_not_score(pairs):
+    with pytest.raises(ValueError, match="of 0 and -inf alone"):
+        Scores(np.zeros((1, 2)), pairs=pairs)
