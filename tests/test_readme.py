@@ -1,9 +1,14 @@
 """What README.md and the pages of docs/ show is true: Python blocks run, links lead somewhere."""
 
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+from crfx.cli import main
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -31,6 +36,39 @@ def test_python_blocks_run_and_print_what_they_say(page, capsys, monkeypatch, tm
     run(blocks)
     promised = re.findall(r"print\(.*\)  # (.+)", "".join(blocks))
     assert capsys.readouterr().out.splitlines() == promised
+
+
+def commands(text):
+    """The lines of sh blocks that call crfx, without their comments."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    lines = [line.split("  #")[0].strip() for line in "".join(blocks).splitlines()]
+    return [line for line in lines if re.match(r"(?:cat .*\| *)?crfx ", line)]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if commands((ROOT / page).read_text())])
+def test_commands_run(page, monkeypatch, tmp_path, capfd):
+    monkeypatch.chdir(tmp_path)
+    write_files(tmp_path)
+    for line in commands((ROOT / page).read_text(encoding="utf-8")):
+        if "|" in line:
+            line = line.replace("crfx", f"{sys.executable} -m crfx")
+            code = subprocess.run(line, shell=True, check=False).returncode
+        else:
+            code = main(shlex.split(line)[1:])
+        assert code == 0, (line, capfd.readouterr().err)
+
+
+def write_files(folder):
+    """What the commands of the pages read: text with labels, a template, rankings."""
+    sentence = "Ada NNP B-PER\nvisited VBD O\nRome NNP B-LOC\n\nBo NNP B-PER\nleft VBD O\n\n"
+    for name in ("train.conll", "dev.conll", "test.conll"):
+        (folder / name).write_text(sentence * 5)
+    (folder / "template.txt").write_text("word[-1..1]\nsuffix(word[0], 1..3)\npos[0]\n")
+    ranking = "".join(f"{k % 3} qid:{k // 6} 1:{k % 3 / 2} 2:{k % 7 / 6}\n" for k in range(60))
+    for place in (folder, folder / "Fold1"):
+        place.mkdir(exist_ok=True)
+        for name in ("train.txt", "vali.txt", "test.txt"):
+            (place / name).write_text(ranking)
 
 
 def test_a_broken_block_is_seen():

@@ -1,6 +1,8 @@
 """`python -m crfx`: the command line."""
 
+import sys
+
 from crfx.cli import main
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

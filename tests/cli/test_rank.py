@@ -3,7 +3,6 @@
 import gzip
 import json
 import re
-import sys
 
 import numpy as np
 import pytest
@@ -160,7 +159,7 @@ def save_another(path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["train", "none.txt", "--model", "n.crfx"], "No such file"),
+        (["train", "none.txt", "--model", "n.crfx"], "none.txt: no such file"),
         (["train", "a.txt", "a.txt", "--model", "n.crfx"], "query 0 is in two of the parts"),
         (["train", "bad.txt", "--model", "n.crfx"], "bad.txt, line 2: relevance is '-1'"),
         (["train", "a.txt", "--model", "no/n.crfx"], "there is no folder no to write the model in"),
@@ -238,15 +237,11 @@ def test_help_says_what_each_does(action, words, capsys):
     assert words in out(capsys)
 
 
-def test_there_is_a_bar_on_a_terminal_only(files, monkeypatch):
-    asked = []
-    monkeypatch.setattr(RankingCRF, "fit", lambda self, *_, **__: asked.append(self.verbose))
-    monkeypatch.setattr(RankingCRF, "save", lambda *_: None)
-    monkeypatch.setattr("crfx.cli.rank._tell_training", lambda *_: None)
-    for is_terminal in (False, True):
-        monkeypatch.setattr(sys.stderr, "isatty", lambda answer=is_terminal: answer)
-        assert main(["rank", "train", "a.txt", "--model", "m.crfx"]) == 0
-    assert asked == [0, 1]
+def test_progress_is_told_unless_quiet(files, capsys):
+    assert main([*TRAIN, "-q"]) == 0
+    assert capsys.readouterr().err == ""
+    assert main(TRAIN) == 0
+    assert "5/5: objective" in capsys.readouterr().err
 
 
 def test_a_prediction_that_fails_leaves_the_old_scores(model, monkeypatch, capsys):

@@ -7,40 +7,93 @@ One file per command. A command's module has `SUMMARY` (one line), `configure(pa
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from crfx.cli import convert, demo, rank, reproduce
+from crfx.cli import convert, demo, evaluate, inspect, rank, reproduce, tag, train
 
-_COMMANDS = {"demo": demo, "rank": rank, "convert": convert, "reproduce": reproduce}
+_COMMANDS: dict[str, Any] = {
+    "demo": demo,
+    "train": train,
+    "tag": tag,
+    "eval": evaluate,
+    "inspect": inspect,
+    "convert": convert,
+    "rank": rank,
+    "reproduce": reproduce,
+}
+INTERRUPTED = 130
+"""What shells give a program that Ctrl-C has ended."""
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
+    """Tells mistakes in one line, and knows the options that all commands have."""
+
     def error(self, message: str) -> NoReturn:
         # argparse would print the usage first; an error is one line.
-        self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+        told = " ".join(message.split())
+        self.exit(2, f"{self.prog}: error: {told} (see {self.prog} --help)\n")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Refuse what is not known here, where it was meant, and not at the top."""
+        found, left = super().parse_known_args(args, namespace)
+        if left:
+            self.error(f"there is no argument {left[0]}")
+        return found, left
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; 0 when all went well, 2 after an error told in one line."""
     arguments = _parser().parse_args(argv)
+    # A program that is asked to end keeps what it has, as after Ctrl-C.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         _COMMANDS[arguments.command].run(arguments)
-    except (ValueError, OSError) as error:
-        told = " ".join(str(error).split())  # XGBoost's take several lines
-        print(f"crfx {arguments.command}: error: {told}", file=sys.stderr)
+        sys.stdout.flush()  # here, where a reader that has gone is no surprise
+    except BrokenPipeError:
+        # Whoever read our output has read enough; nothing more is to be written at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt as stop:
+        if arguments.debug:
+            raise
+        _tell(arguments, str(stop) or "interrupted")
+        return INTERRUPTED
+    except Exception as error:
+        if arguments.debug:
+            raise
+        _tell(arguments, f"error: {_told(error)}")
         return 2
+    finally:
+        signal.signal(signal.SIGTERM, before)
     return 0
 
 
-def _parser() -> _Parser:
-    parser = _Parser(prog="crfx", description="Conditional random fields with learned potentials.")
+def _told(error: Exception) -> str:
+    """One line; who is to blame for what nobody foresaw."""
+    text = " ".join(str(error).split())  # XGBoost's take several lines
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror.lower()}"
+    if isinstance(error, ValueError | OSError | ImportError):
+        return text
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory {f'({text})' if text else ''}".rstrip()
+    return f"{type(error).__name__}: {text} (a mistake of crfx; --debug shows where)"
+
+
+def _tell(arguments: argparse.Namespace, text: str) -> None:
+    print(f"crfx {arguments.command}: {text}", file=sys.stderr)
+
+
+def _parser() -> Parser:
+    parser = Parser(prog="crfx", description="Conditional random fields with learned potentials.")
     parser.add_argument("--version", action="version", version=f"crfx {version('crfx')}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, command in _COMMANDS.items():
-        command.configure(
-            subparsers.add_parser(name, help=command.SUMMARY, description=command.SUMMARY)
-        )
+        own = subparsers.add_parser(name, help=command.SUMMARY)
+        command.configure(own)
     return parser

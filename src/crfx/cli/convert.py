@@ -10,19 +10,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crfx.cli.options import add_example
+from crfx.cli.sources import add_text_options, find_format, read_template
+
 if TYPE_CHECKING:
-    from crfx.features import Template
     from crfx.io.sentences import Format, Sentence
 
 SUMMARY = "convert files of labelled sequences"
-_EXAMPLE = """\
-From conll and conllu to conll, crfsuite and npz; from crfsuite to npz. Columns become features by
-a template. In npz, features are numbered by a hash, so that files of one kind fit together.
-
-example:
-  crfx convert eng.train -o train.crfsuite.gz
+EXAMPLE = """  crfx convert eng.train -o train.crfsuite.gz
   crfx convert en-ud-dev.conllu -o dev.txt --to conll --label xpos
-"""
+  crfx convert model.crfsuite -o model.crfx
+
+Columns become features (crfsuite, npz) by a template. In npz features are numbered by a hash, so
+that files of one kind fit together. A model of CRFsuite becomes a LinearCRF."""
 _FROM = ("conll", "crfsuite", "conllu")
 _TO = ("conll", "crfsuite", "npz")
 _ENDINGS = {".conll": "conll", ".crfsuite": "crfsuite", ".npz": "npz"}
@@ -31,8 +31,7 @@ _HASHED = 1 << 20
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = _EXAMPLE
+    add_example(parser, SUMMARY, EXAMPLE)
     parser.add_argument("file", metavar="IN", help="what to convert, .gz too; - is standard input")
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="OUT", help="write there; .gz is packed"
@@ -43,21 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to", dest="target", choices=_TO, help="format of OUT (by the ending of its name)"
     )
-    parser.add_argument(
-        "--columns",
-        type=lambda text: text.split(","),
-        metavar="A,B,...",
-        help="names of the columns of IN, the label's left out; of conllu, those to use (form)",
-    )
-    parser.add_argument(
-        "--label",
-        metavar="WHICH",
-        help="column of the label, 0 for the first (the last); of conllu: upos, xpos, ... (upos)",
-    )
-    parser.add_argument("--comments", metavar="SIGN", help="lines of conll that are no tokens")
-    parser.add_argument(
-        "--template", type=Path, metavar="FILE", help="how columns become features (one for text)"
-    )
+    add_text_options(parser)
     parser.add_argument(
         "--hashed", type=int, metavar="N", help=f"columns of X in npz ({_HASHED}, 2 to the 20th)"
     )
@@ -65,17 +50,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Read, convert and write; OUT appears whole or not at all."""
-    from crfx.io.formats import by_name, guess
     from crfx.io.lines import open_lines
 
     target = arguments.target or _target(arguments.output)
-    told = {name: getattr(arguments, name) for name in ("columns", "label", "comments")}
     with open_lines(arguments.file) as lines:
-        first = lines.peek_block()
-        if arguments.source is None:
-            format = guess(first, lines.name, **told)
-        else:
-            format = by_name(arguments.source, first, lines.name, **told)
+        format = find_format(arguments, lines, arguments.source)
         _check_options(arguments, format, target)
         sentences = (s for s in format.read(lines) if s.tokens)
         _WRITERS[target](arguments, format, sentences)
@@ -100,15 +79,6 @@ def _check_options(arguments: argparse.Namespace, format: Format, target: str) -
         raise ValueError(f"--hashed is {arguments.hashed}: it must be from 1 to {(1 << 31) - 1}")
 
 
-def _template(arguments: argparse.Namespace, columns: tuple[str, ...]) -> Template:
-    from crfx.features import Template
-    from crfx.features.text_template import text_template
-
-    if arguments.template is None:
-        return Template(text_template(columns), columns)
-    return Template(arguments.template.read_text(encoding="utf-8"), columns)
-
-
 def _write_conll(
     arguments: argparse.Namespace, format: Format, sentences: Iterator[Sentence]
 ) -> None:
@@ -129,7 +99,7 @@ def _write_crfsuite(
     from crfx.io.crfsuite import line_of
 
     assert format.columns is not None
-    template = _template(arguments, format.columns)
+    template = read_template(arguments.template, format.columns)
 
     def texts() -> Iterator[str]:
         for sentence in sentences:
@@ -161,7 +131,7 @@ def _write_arrays(
     if format.columns is None:
         X, lengths = vocabulary.encode(tokens())
     else:
-        X, lengths = _template(arguments, format.columns).encode(tokens(), vocabulary)
+        X, lengths = read_template(arguments.template, format.columns).encode(tokens(), vocabulary)
     X.sum_duplicates()
     arrays.write(arguments.output, arrays.Arrays(X, np.array(lengths, np.int64), np.array(labels)))
 

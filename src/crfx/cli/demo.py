@@ -8,9 +8,12 @@ of how all three learned.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from crfx.cli.options import add_example, at_least
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     Reading = Sequence[NDArray[np.integer]]
 
 SUMMARY = "train on strings of handwritten digits, without and with their structure"
+EXAMPLE = "  crfx demo --strings 200 --output digits"
 _MODELS: dict[str, dict[str, Any]] = {
     "its image alone (LogitBoost)": {"edges": None},
     "and the digit before (GBCRF)": {"order": 1},
@@ -32,15 +36,16 @@ _MODELS: dict[str, dict[str, Any]] = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
+    add_example(parser, SUMMARY, EXAMPLE)
     parser.add_argument(
         "--strings",
-        type=_at_least(2),
+        type=at_least(2),
         default=400,
         metavar="N",
         help="how many strings, half of them to train and half to test (%(default)s)",
     )
     parser.add_argument(
-        "--seed", type=_at_least(0), default=0, metavar="N", help="which strings (%(default)s)"
+        "--seed", type=at_least(0), default=0, metavar="N", help="which strings (%(default)s)"
     )
     parser.add_argument(
         "--output",
@@ -49,17 +54,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="where the model and the picture go (%(default)s)",
     )
-
-
-def _at_least(least: int) -> Callable[[str], int]:
-    """A whole number for argparse, which names the option in its errors."""
-
-    def number(text: str) -> int:
-        if not text.removeprefix("-").isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text} is not a whole number of {least} or more")
-        return int(text)
-
-    return number
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -98,7 +92,7 @@ def _train(digits: DigitStrings, settings: dict[str, Any]) -> GBCRF:
         edge_l2=0.1,
         eval_metric="token_accuracy",
         random_state=0,
-        verbose=1,
+        verbose=int(sys.stderr.isatty()),
         **settings,
     )
     # A tiny training set may lack a digit, which cannot be read then, nor watched.

@@ -12,24 +12,30 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crfx.cli.options import add_example, add_quiet, add_set, check_output, settings_of
+
 if TYPE_CHECKING:
     from crfx.estimators.ranking import RankingCRF
     from crfx.io.letor import Rankings
 
 SUMMARY = "learn to order documents, from files of LETOR or SVMlight"
+_TRAIN = "  crfx rank train train.txt --validation vali.txt --patience 20 --model m.crfx"
+_PREDICT = "  crfx rank predict m.crfx test.txt -o scores.txt"
+_EVAL = "  crfx rank eval m.crfx test.txt"
 _CUTS = (1, 2, 3, 4, 5, 10)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the three commands."""
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    for name, summary, declare in (
-        ("train", "train a RankingCRF and save it", _configure_train),
-        ("predict", "write the score of every document, one a line", _configure_predict),
-        ("eval", "print NDCG of a model's scores, or of scores in a file", _configure_eval),
-    ):
-        sentence = f"{summary[0].upper()}{summary[1:]}."
-        declare(commands.add_parser(name, help=summary, description=sentence))
+    for name, (summary, example, declare) in {
+        "train": ("train a RankingCRF and save it", _TRAIN, _configure_train),
+        "predict": ("write the score of every document, one a line", _PREDICT, _configure_predict),
+        "eval": ("print NDCG of a model's scores, or of scores in a file", _EVAL, _configure_eval),
+    }.items():
+        own = commands.add_parser(name, help=summary)
+        add_example(own, summary, example)
+        declare(own)
 
 
 def _configure_train(parser: argparse.ArgumentParser) -> None:
@@ -49,19 +55,13 @@ def _configure_train(parser: argparse.ArgumentParser) -> None:
         help="what is minimised",
     )
     parser.add_argument("--temperature", type=float, metavar="T", help="of KL's target, above 0")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        type=_setting,
-        metavar="NAME=VALUE",
-        help="any other argument of RankingCRF; may be given again",
-    )
+    add_set(parser, "RankingCRF")
     parser.add_argument(
         "--seed", type=int, default=0, metavar="N", help="of all that is drawn (%(default)s)"
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="threads (all cores)")
     parser.add_argument("--json", action="store_true", help="print one JSON object, no text")
+    add_quiet(parser)
 
 
 def _configure_predict(parser: argparse.ArgumentParser) -> None:
@@ -96,17 +96,6 @@ def _configure_eval(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object, no table")
 
 
-def _setting(text: str) -> tuple[str, Any]:
-    """NAME=VALUE; a value is a number, true, false or null as in JSON, else text."""
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    try:
-        return name, json.loads(value)
-    except ValueError:
-        return name, value
-
-
 def _cuts(text: str) -> tuple[int, ...]:
     parts = text.split(",")
     if not all(part.isdecimal() and int(part) >= 1 for part in parts):
@@ -130,11 +119,7 @@ def _train(arguments: argparse.Namespace) -> None:
     model = _new_model(arguments)
     if arguments.patience is not None and arguments.validation is None:
         raise ValueError("--patience needs --validation, a file to watch")
-    folder = arguments.model.parent
-    if not folder.is_dir():  # better now than after an hour
-        raise FileNotFoundError(f"there is no folder {folder} to write the model in")
-    if arguments.model.is_dir():
-        raise IsADirectoryError(f"{arguments.model} is a folder: name a file in it")
+    check_output(arguments.model, "the model")
     train = letor.join([letor.read(path) for path in arguments.files])
     watched = None
     if arguments.validation is not None:
@@ -148,12 +133,6 @@ def _train(arguments: argparse.Namespace) -> None:
 def _new_model(arguments: argparse.Namespace) -> RankingCRF:
     from crfx.estimators.ranking import RankingCRF
 
-    settings = dict(arguments.set)
-    known = RankingCRF().get_params()
-    if unknown := [name for name in settings if name not in known]:
-        raise ValueError(
-            f"RankingCRF has no argument {unknown[0]!r}: there are {', '.join(sorted(known))}"
-        )
     named = {
         "scorer": arguments.scorer,
         "objective": arguments.objective,
@@ -161,14 +140,9 @@ def _new_model(arguments: argparse.Namespace) -> RankingCRF:
         "early_stopping_rounds": arguments.patience,
         "n_jobs": arguments.jobs,
         "random_state": arguments.seed,
-        "verbose": int(sys.stderr.isatty()),
     }
-    if "verbose" in settings:
-        raise ValueError("--set verbose=...: progress is shown on a terminal, and nowhere else")
-    if twice := [name for name in settings if name in named]:
-        raise ValueError(f"--set {twice[0]}=...: there is an option of its own for it")
-    settings |= {name: value for name, value in named.items() if value is not None}
-    return RankingCRF(**settings)
+    settings = settings_of(RankingCRF, arguments.set, named, {})
+    return RankingCRF(**settings, verbose=0 if arguments.quiet else 1)
 
 
 def _tell_training(arguments: argparse.Namespace, model: RankingCRF, train: Rankings) -> None:

@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from crfx.cli.options import add_example, at_least
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -14,11 +16,14 @@ if TYPE_CHECKING:
     from crfx.report.tables import Table
 
 SUMMARY = "run a published table, ours beside the published figures"
+EXAMPLE = """  crfx reproduce --list
+  CRFX_DATA=data crfx reproduce ocr --row gbcrf --unit 0 --quick"""
 _WIDTH_IN_A_PIPE = 120
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
+    add_example(parser, SUMMARY, EXAMPLE)
     parser.description = (
         f"{SUMMARY.capitalize()}. Works unit by unit (a fold, or the test set), keeps what is "
         "done, and begins where it was stopped. Data sets are looked for in $CRFX_DATA."
@@ -35,15 +40,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--results", type=Path, metavar="DIR", help="keep results and page there (reports/)"
     )
     parser.add_argument(
-        "--jobs", type=_jobs, default=1, metavar="N", help="units at the same time (%(default)s)"
+        "--jobs",
+        type=at_least(1),
+        default=1,
+        metavar="N",
+        help="units at once (%(default)s)",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object, no table")
-
-
-def _jobs(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a whole number of 1 or more")
-    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> None:

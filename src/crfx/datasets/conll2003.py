@@ -58,10 +58,7 @@ class Conll2003:
 
 def load_conll2003() -> Conll2003:
     """Load the sentences, without the `-DOCSTART-` lines that published counts leave out too."""
-    train, testa, testb = (
-        _read(find("conll2003", name, sha256, how_to_get=_HOW_TO_GET))
-        for name, sha256 in _SHA256.items()
-    )
+    train, testa, testb = (_read(find_conll2003(name)) for name in _SHA256)
     return Conll2003(
         train,
         testa,
@@ -72,6 +69,11 @@ def load_conll2003() -> Conll2003:
             "203,621 / 51,362 / 46,435 tokens; research use only"
         ),
     )
+
+
+def find_conll2003(name: str) -> Path:
+    """Where ``eng.train``, ``eng.testa`` or ``eng.testb`` lies."""
+    return find("conll2003", name, _SHA256[name], how_to_get=_HOW_TO_GET)
 
 
 def _read(path: Path) -> Conll2003Split:

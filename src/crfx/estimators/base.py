@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from crfx.features import Columns
+from crfx.io.reading import Reading
 
 Kind = TypeVar("Kind", bound="Estimator")
 
@@ -21,6 +22,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     _is_called: ClassVar[str]
     model_: Any
     columns_: Columns
+    reading_: Reading | None = None
+    """How ``crfx train`` read the files; None where the model was trained from Python."""
 
     @property
     def n_features_in_(self) -> int:

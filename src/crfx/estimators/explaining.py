@@ -9,8 +9,23 @@ import numpy.typing as npt
 
 from crfx.estimators.inputs import read_input
 from crfx.estimators.labelling import LabellingEstimator
+from crfx.features import Columns
 from crfx.inference.native import thread_count
 from crfx.potentials.trees import BoostedTrees
+
+IMPORTANCE_KINDS = ("total_gain", "gain", "weight", "cover", "total_cover")
+
+
+def named_importance(ensemble: Any, columns: Columns, kind: str) -> dict[str, float]:
+    """XGBoost's importance of every feature that is used, by the name that the user knows."""
+    if kind not in IMPORTANCE_KINDS:
+        choices = ", ".join(map(repr, IMPORTANCE_KINDS))
+        raise ValueError(f"kind is {kind!r}: choose one of {choices}")
+    found: dict[str, float] = ensemble.importance(kind)
+    names = None if columns.vocabulary is None else columns.known_names()
+    if names is None:  # XGBoost has seen the names itself, or there are none
+        return found
+    return {names[int(column[1:])]: value for column, value in found.items()}
 
 
 class ExplainedTrees(LabellingEstimator):
@@ -21,16 +36,12 @@ class ExplainedTrees(LabellingEstimator):
         "cover" or "total_cover", by column name or f0, f1, ...; features never used are left out.
         A base model's trees are not counted.
         """
-        kinds = ("total_gain", "gain", "weight", "cover", "total_cover")
-        if kind not in kinds:
-            raise ValueError(f"kind is {kind!r}: choose one of {', '.join(map(repr, kinds))}")
-        found: dict[str, float] = self._node_ensemble().importance(kind)
-        return found
+        return named_importance(self._node_ensemble(), self.columns_, kind)
 
     @property
     def feature_importances_(self) -> npt.NDArray[np.float64]:
         """(features,) total gain in the node trees, as shares that add up to 1."""
-        gains, names = self.feature_importance(), self.columns_.names
+        gains, names = self.feature_importance(), self.columns_.known_names()
         names = names or [f"f{number}" for number in range(self.columns_.n)]
         found = np.array([gains.get(name, 0.0) for name in names], dtype=np.float64)
         return np.divide(found, found.sum() or 1.0)

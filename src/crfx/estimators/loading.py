@@ -26,6 +26,7 @@ from crfx.estimators.treecrf import TreeCRF
 from crfx.features import Columns, HashedVocabulary, Vocabulary
 from crfx.inference.native import thread_count
 from crfx.io.model_file import Contents, read, write
+from crfx.io.reading import Reading
 from crfx.objectives import options, task_loss
 from crfx.structures import constraints
 from crfx.trainers.induction import FeatureInduction
@@ -83,6 +84,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
             },
         }
     )
+    if estimator.reading_ is not None:
+        contents.values["reading"] = estimator.reading_.to_plain()
     if isinstance(estimator, RankingCRF):
         pack_ranking(estimator, contents)
     else:
@@ -129,6 +132,8 @@ def _unpack(contents: Contents) -> Any:
         n_labels = file_values.whole(values["model"], "n_labels", 1)
         estimator.classes_ = file_values.classes(values["labels"], n_labels)
     estimator.columns_ = _columns(values)
+    if "reading" in values:
+        estimator.reading_ = Reading.from_plain(values["reading"])
     count = COUNTS[values["class"]]
     n_done = file_values.whole(values, count)
     setattr(estimator, f"{count}_", n_done)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from crfx import features
 from crfx.estimators.base import Estimator, fitted
+from crfx.estimators.explaining import named_importance
 from crfx.estimators.fitting import as_before_unless, listed_callbacks
 from crfx.estimators.ranking_inputs import (
     Queries,
@@ -287,6 +288,15 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
         given = read_queries(X, relevance, group, columns=self.columns_)
         scores = self.predict(X)
         return ndcg(given.relevance, scores, given.batch.lengths, cut=cut, gain=self.gain)
+
+    def feature_importance(self, kind: str = "total_gain") -> dict[str, float]:
+        """Of the trees, as `GBCRF.feature_importance`; a linear scorer has ``coef_``."""
+        self._check_fitted()
+        function = self.model_.function
+        if not isinstance(function, BoostedTrees):
+            raise AttributeError('feature_importance is of scorer="trees"; this model has coef_')
+        ensemble = function.ensemble()
+        return {} if ensemble is None else named_importance(ensemble, self.columns_, kind)
 
     @property
     def coef_(self) -> Array64:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,23 +60,33 @@ class EarlyStopping:
 
 @dataclass
 class Checkpoint:
-    """Saves the model every ``every`` rounds, whole or not at all; train on with ``init_model``."""
+    """Saves the model every ``every`` rounds, whole or not at all; train on with ``init_model``.
+
+    Not again before ``seconds`` have passed: saving a large model takes its time.
+    """
 
     path: str | os.PathLike[str]
     every: int = 10
+    seconds: float = 0.0
+    _saved: float = field(default=-np.inf, init=False, repr=False)
 
     def __post_init__(self) -> None:
         whole = isinstance(self.every, int | np.integer) and not isinstance(self.every, bool)
         if not whole or self.every < 1:
             raise ValueError(f"every is {self.every}: it must be a whole number of 1 or more")
+        if not self.seconds >= 0:
+            raise ValueError(f"seconds is {self.seconds}: it must be 0 or more")
         folder = Path(self.path).parent
         if not folder.is_dir():
             raise FileNotFoundError(f"there is no folder {folder} to save {self.path} in")
 
     def __call__(self, progress: Progress) -> None:
         """Save if it is time."""
-        if progress.n_rounds % self.every == 0 and progress.save is not None:
+        now = time.monotonic()
+        due = progress.n_rounds % self.every == 0 and now - self._saved >= self.seconds
+        if due and progress.save is not None:
             progress.save(self.path)
+            self._saved = time.monotonic()
 
 
 def any_stops(callbacks: Sequence[Callback], progress: Progress) -> bool:

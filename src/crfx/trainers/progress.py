@@ -1,11 +1,14 @@
-"""A progress bar on a terminal, and nothing in a pipe."""
+"""How far training is: a bar with the time left on a terminal, now and then a line elsewhere."""
 
 from __future__ import annotations
 
 import sys
+import time
 from typing import Any
 
 from crfx.trainers.callbacks import Progress
+
+SECONDS_BETWEEN_LINES = 10.0
 
 
 class ProgressBar:
@@ -15,19 +18,31 @@ class ProgressBar:
         self._total = total
         self._bar: Any = None
         self._task: Any = None
+        self._told = self._last = ""
+        self._begin = time.monotonic()
+        self._next = self._begin + SECONDS_BETWEEN_LINES
 
     def __call__(self, progress: Progress) -> None:
         """Move on by a round."""
+        values = ", ".join(
+            f"{name} {progress.history[name][-1]:.6g}"
+            for name in ("objective", "eval_metric")
+            if progress.history.get(name)
+        )
         if not sys.stderr.isatty():
+            self._last = f"{progress.n_rounds}/{self._total}: {values}"
+            if time.monotonic() >= self._next:
+                self._tell()
             return
         if self._bar is None:
             self._open()
-        values = [
-            f"{name} {progress.history[name][-1]:.4g}"
-            for name in ("objective", "eval_metric")
-            if progress.history.get(name)
-        ]
-        self._bar.update(self._task, completed=progress.n_rounds, description=", ".join(values))
+        self._bar.update(self._task, completed=progress.n_rounds, description=values)
+
+    def _tell(self) -> None:
+        """One line, for a file or a pipe."""
+        seconds = time.monotonic() - self._begin
+        print(f"{self._last}, {seconds:.0f} s", file=sys.stderr, flush=True)
+        self._told, self._next = self._last, time.monotonic() + SECONDS_BETWEEN_LINES
 
     def _open(self) -> None:
         from rich.console import Console
@@ -41,6 +56,8 @@ class ProgressBar:
         self._task = self._bar.add_task("", total=self._total)
 
     def close(self) -> None:
-        """Leave the terminal as it was."""
+        """Leave the terminal as it was; say where it ended."""
         if self._bar is not None:
             self._bar.stop()
+        elif self._last != self._told:
+            self._tell()

@@ -1,0 +1,123 @@
+"""What commands share: kinds of arguments, settings of estimators, where output may go."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """A whole number for argparse, which names the option in its errors."""
+
+    def number(text: str) -> int:
+        if not text.removeprefix("-").isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"{text} is not a whole number of {least} or more")
+        return int(text)
+
+    return number
+
+
+def setting(text: str) -> tuple[str, Any]:
+    """NAME=VALUE; a value is a number, true, false or null as in JSON, else text."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def probability(text: str) -> float:
+    """A number from 0 to 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 0 to 1")
+    return value
+
+
+def add_set(parser: argparse.ArgumentParser, whose: str) -> None:
+    """The option --set."""
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        type=setting,
+        metavar="NAME=VALUE",
+        help=f"any other argument of {whose}; may be given again",
+    )
+
+
+def settings_of(
+    kind: type[Any], given: list[tuple[str, Any]], named: dict[str, Any], usual: dict[str, Any]
+) -> dict[str, Any]:
+    """The arguments of an estimator: what --set gives, options with names of their own, the rest.
+
+    ``named`` are those options, None where they were not given; ``usual`` are the values of this
+    command where the user says nothing.
+    """
+    names = [name for name, _ in given]
+    if again := [name for name in names if names.count(name) > 1]:
+        raise ValueError(f"--set {again[0]}=... is given twice")
+    known = kind().get_params()
+    if unknown := [name for name in names if name not in known]:
+        raise ValueError(
+            f"{kind.__name__} has no argument {unknown[0]!r}: there are {', '.join(sorted(known))}"
+        )
+    if "verbose" in names:
+        raise ValueError("--set verbose=...: progress is shown unless -q is given")
+    if twice := [name for name in names if name in named]:
+        raise ValueError(f"--set {twice[0]}=...: there is an option of its own for it")
+    told = {name: value for name, value in named.items() if value is not None}
+    return {name: value for name, value in usual.items() if name in known} | dict(given) | told
+
+
+def check_output(path: Path, what: str) -> None:
+    """Raise where a file cannot be written: better now than after an hour."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent} to write {what} in")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: name a file in it")
+
+
+def span_scheme(labels: Iterable[Any]) -> str | None:
+    """bio or bioes where labels mark spans so; None where they do not."""
+    parted = [str(label).partition("-") for label in labels if label != "O"]
+    tags = {tag for tag, hyphen, kind in parted}
+    if not parted or not all(hyphen and kind for _, hyphen, kind in parted):
+        return None
+    if tags <= {"B", "I"}:
+        return "bio"
+    return "bioes" if tags <= {"B", "I", "E", "S"} else None
+
+
+def add_example(parser: argparse.ArgumentParser, summary: str, example: str) -> None:
+    """What a help page says before and after the arguments, and an option that all have."""
+    parser.description = f"{summary[0].upper()}{summary[1:]}."
+    parser.epilog = f"example:\n{example}"
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--debug", action="store_true", help="show where an error came from")
+
+
+class Log:
+    """What is said beside the result, on standard error; nothing where ``quiet``."""
+
+    def __init__(self, quiet: bool) -> None:
+        self.quiet = quiet
+
+    def __call__(self, text: str) -> None:
+        """Say one line."""
+        if not self.quiet:
+            print(text, file=sys.stderr, flush=True)
+
+
+def add_quiet(parser: argparse.ArgumentParser) -> None:
+    """The option -q."""
+    parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")

@@ -1,0 +1,205 @@
+"""What a fitted model is: labels, sizes, strongest transitions and features, how it was trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+Described = dict[str, Any]
+
+
+def describe(model: Any, top: int = 10) -> Described:
+    """Plain values, for JSON and for `as_text`; lists have ``top`` entries at most."""
+    found: Described = {
+        "class": type(model).__name__,
+        "arguments": changed_arguments(model),
+        "features": int(model.n_features_in_),
+        "training": _training(model),
+        "reading": None if model.reading_ is None else str(model.reading_),
+    }
+    if hasattr(model, "classes_"):
+        found["labels"] = model.classes_.tolist()
+        found["order"] = model.model_.order
+        found["edges"] = model.model_.edge_family
+        found["transitions"] = strongest_transitions(model, top)
+    found["important"] = important_features(model, top)
+    return found
+
+
+def changed_arguments(model: Any) -> Described:
+    """The arguments that are not the estimator's defaults, as text where they are objects."""
+    usual = type(model)().get_params(deep=False)
+    given = model.get_params(deep=False)
+    changed = {name: value for name, value in given.items() if value != usual[name]}
+    plain = (str, int, float, bool, type(None))
+    return {name: own if isinstance(own, plain) else repr(own) for name, own in changed.items()}
+
+
+def _training(model: Any) -> Described:
+    """The first and the last of every number that training noted, and the best round."""
+    history = {name: entries for name, entries in model.history_.items() if entries}
+    found: Described = {
+        "rounds": len(history.get("seconds", [])),
+        "best_round": int(model.best_iteration_) + 1,
+        "seconds": float(np.nansum(history.get("seconds", [0.0]))),
+    }
+    for name, entries in history.items():
+        if name != "seconds":
+            found[name] = {"first": _number(entries[0]), "last": _number(entries[-1])}
+    if "eval_metric" in found:
+        best = history["eval_metric"][min(model.best_iteration_, len(history["eval_metric"]) - 1)]
+        found["eval_metric"] |= {"name": str(model.eval_metric), "best": _number(best)}
+    return found
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def strongest_transitions(model: Any, top: int) -> list[Described] | None:
+    """The edge scores of greatest size, of plain tables; None where edges are no tables.
+
+    ``from`` has the labels before, oldest first; ``type`` that of the edge, where it has one.
+    """
+    table = model.transitions_
+    if table is None:
+        return None
+    table = np.asarray(table, dtype=np.float64)
+    chosen = np.argsort(-np.abs(table), axis=None, kind="stable")[:top]
+    found = []
+    for place in zip(*np.unravel_index(chosen, table.shape), strict=True):
+        kind, labels = _parted(place, model)
+        entry: Described = {"from": labels[:-1], "to": labels[-1], "score": float(table[place])}
+        if kind is not None:
+            entry["type"] = kind
+        found.append(entry)
+    return sorted(found, key=lambda entry: -float(entry["score"]))
+
+
+def _parted(place: tuple[Any, ...], model: Any) -> tuple[int | None, list[Any]]:
+    """The type of the edge, None without types, and the labels of a place in the table."""
+    names = model.classes_.tolist()
+    n_before = len(place) - model.model_.order - 1
+    kind = int(place[0]) if n_before else None
+    return kind, [names[code] for code in place[n_before:]]
+
+
+def important_features(model: Any, top: int) -> Described:
+    """``by``: how importance is measured; ``features``: the foremost, with the label they speak
+    for or against where that can be told.
+    """
+    if _has_trees(model):
+        gains = model.feature_importance("total_gain") if model.n_rounds_ else {}
+        total = sum(gains.values()) or 1.0
+        foremost = sorted(gains.items(), key=lambda pair: -pair[1])[:top]
+        return {
+            "by": "share of the gain of all splits",
+            "features": [{"feature": name, "value": gain / total} for name, gain in foremost],
+        }
+    weights = sparse.coo_matrix(_weights(model))
+    chosen = np.argsort(-np.abs(weights.data), kind="stable")[:top]
+    names, labels = _names(model), getattr(model, "classes_", np.array([])).tolist()
+    features = []
+    for at in chosen:
+        entry: Described = {"feature": names(int(weights.col[at]))}
+        if weights.shape[0] > 1:
+            entry["label"] = labels[weights.row[at]]
+        features.append({**entry, "value": float(weights.data[at])})
+    return {"by": _measure(model), "features": features}
+
+
+def _has_trees(model: Any) -> bool:
+    return hasattr(model, "feature_importance") and getattr(model, "scorer", "trees") == "trees"
+
+
+def _weights(model: Any) -> Any:
+    """(labels, features) weights, or (1, features) where they are not told apart by label."""
+    if hasattr(model, "n_hidden"):
+        return _hidden_weights(model)
+    weights = model.coef_
+    return weights if sparse.issparse(weights) else np.atleast_2d(weights)
+
+
+def _hidden_weights(model: Any) -> npt.NDArray[Any]:
+    """(1, features) sum over units of |W| times the spread of V over labels.
+
+    A label's score moves by at most |W_jh| where feature j moves by 1 and unit h is on; what it
+    moves *between* labels depends on how far their V lie apart.
+    """
+    node = model.model_.node
+    parts = node.shape.split(node.weights)
+    spread = np.ptp(parts["to_label"], axis=1) if node.shape.n_hidden else np.zeros(0)
+    found = np.abs(parts["weights"]) @ spread
+    if node.shape.skip:
+        found = found + np.ptp(parts["skip"], axis=1)
+    return np.asarray(found)[None]
+
+
+def _measure(model: Any) -> str:
+    if hasattr(model, "n_hidden"):
+        return "weights to hidden units, times how far units part the labels"
+    return "weight"
+
+
+def _names(model: Any) -> Callable[[int], str]:
+    """The name of a column by its number; f0, f1, ... where they have none."""
+    known = model.columns_.known_names()
+    induced = getattr(model, "induced_features_", [])
+    joined = [" & ".join(map(str, names)) for names in induced]
+
+    def name(column: int) -> str:
+        if column >= model.columns_.n:
+            return str(joined[column - model.columns_.n])
+        return f"f{column}" if known is None else str(known[column])
+
+    return name
+
+
+def as_text(found: Described) -> str:
+    """A page for the terminal."""
+    lines = [f"{found['class']}({', '.join(f'{k}={v!r}' for k, v in found['arguments'].items())})"]
+    if "labels" in found:
+        names = " ".join(map(str, found["labels"]))
+        lines += ["", f"{len(found['labels'])} labels: {names}"]
+    lines.append(f"{found['features']:,} features")
+    if found["reading"] is not None:
+        lines.append(f"reads {found['reading']}")
+    lines += ["", "Training", *_told_training(found["training"])]
+    if found.get("transitions"):
+        lines += ["", f"Strongest transitions (order {found['order']})"]
+        lines += [f"  {_told_transition(entry)}" for entry in found["transitions"]]
+    if found["important"]["features"]:
+        lines += ["", f"Most important features, by {found['important']['by']}"]
+        lines += [f"  {_told_feature(entry)}" for entry in found["important"]["features"]]
+    return "\n".join(lines)
+
+
+def _told_training(training: Described) -> list[str]:
+    lines = [f"  {training['rounds']} rounds in {training['seconds']:.1f} s"]
+    for name, entry in training.items():
+        if isinstance(entry, dict):
+            first, last = (_told_number(entry[end]) for end in ("first", "last"))
+            best = f", best {_told_number(entry['best'])}" if "best" in entry else ""
+            told = entry.get("name", name)
+            where = " on dev" if "name" in entry else ""
+            lines.append(f"  {told}{where}: {first} to {last}{best}")
+    return lines
+
+
+def _told_number(value: float | None) -> str:
+    return "?" if value is None else f"{value:.6g}"
+
+
+def _told_transition(entry: Described) -> str:
+    kind = f" (type {entry['type']})" if "type" in entry else ""
+    path = " -> ".join(map(str, [*entry["from"], entry["to"]]))
+    return f"{entry['score']:+8.3f}  {path}{kind}"
+
+
+def _told_feature(entry: Described) -> str:
+    label = f"  {entry['label']}" if "label" in entry else ""
+    return f"{entry['value']:+8.3f}  {entry['feature']}{label}"

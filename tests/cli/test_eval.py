@@ -1,0 +1,104 @@
+"""`crfx eval` and `crfx inspect`: how good a model is, and what it is."""
+
+import json
+
+import numpy as np
+import pytest
+
+from crfx import GBCRF, HiddenUnitCRF, RankingCRF, TreeCRF, load
+from crfx.cli import main
+from crfx.metrics import span_f1, token_accuracy
+
+TRAIN = ["train", "--model", "linear", "--train", "train.txt", "-o", "m.crfx", "-q"]
+
+
+@pytest.fixture
+def model(conll):
+    assert main([*TRAIN, "--dev", "dev.txt"]) == 0
+    return load("m.crfx")
+
+
+def sentences(path):
+    blocks = path.read_text().strip().split("\n\n")
+    return [[line.split(" ") for line in block.split("\n")] for block in blocks]
+
+
+def test_figures_are_those_of_the_metrics(model, conll, capsys):
+    capsys.readouterr()
+    assert main(["eval", "m.crfx", "test.txt", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    rows = sentences(conll / "test.txt")
+    y = [[row[2] for row in sentence] for sentence in rows]
+    X = model.reading_.template([[tuple(row[:2]) for row in sentence] for sentence in rows])
+    found = model.predict(X)
+    assert told["tokens"] == sum(map(len, y))
+    assert told["accuracy"] == pytest.approx(token_accuracy(y, found))
+    assert told["span"]["f1"] == pytest.approx(span_f1(y, found))
+    assert set(told["labels"]) == {"B-LOC", "B-PER", "I-PER", "O"}
+    assert main(["eval", "m.crfx", "test.txt"]) == 0
+    assert f"accuracy {100 * told['accuracy']:.2f} %" in capsys.readouterr().out
+
+
+def test_labels_that_the_model_does_not_know_are_told(model, conll, capsys):
+    text = (conll / "test.txt").read_text().replace("B-LOC", "B-GPE")
+    (conll / "other.txt").write_text(text)
+    capsys.readouterr()
+    assert main(["eval", "m.crfx", "other.txt", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["unknown_labels"] == {"B-GPE": text.count("B-GPE")}
+    assert told["labels"]["B-GPE"]["recall"] == 0
+
+
+def test_inspect_tells_what_was_learned(model, capsys):
+    capsys.readouterr()
+    assert main(["inspect", "m.crfx", "--top", "3", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["class"] == "LinearCRF"
+    assert told["labels"] == ["B-LOC", "B-PER", "I-PER", "O"]
+    assert len(told["transitions"]) == 3
+    strongest = np.abs(model.transitions_).max()
+    assert max(abs(entry["score"]) for entry in told["transitions"]) == pytest.approx(strongest)
+    weights = model.coef_.tocoo()
+    foremost = told["important"]["features"][0]
+    at = np.abs(weights.data).argmax()
+    assert foremost["value"] == pytest.approx(weights.data[at])
+    assert foremost["feature"] == model.feature_names_in_[weights.col[at]]
+    assert foremost["label"] == model.classes_[weights.row[at]]
+    assert told["training"]["eval_metric"]["best"] > 0.9
+    assert main(["inspect", "m.crfx", "--top", "3"]) == 0
+    text = capsys.readouterr().out
+    assert "4 labels: B-LOC B-PER I-PER O" in text
+    assert foremost["feature"] in text
+
+
+OTHERS = {
+    "gbcrf": GBCRF(3, max_depth=2),
+    "no edges": GBCRF(3, max_depth=2, edges=None),
+    "order 2": GBCRF(3, max_depth=2, order=2),
+    "treecrf": TreeCRF(3),
+    "hidden": HiddenUnitCRF(3, sweeps=2, random_state=0),
+    "linear units": HiddenUnitCRF(0, skip=True, sweeps=2, random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_inspect_knows_every_estimator(tmp_path, capsys, name):
+    random = np.random.default_rng(0)
+    X = [random.normal(size=(6, 3)).astype(np.float32) for _ in range(8)]
+    y = [(each[:, 1] > 0).astype(int) for each in X]
+    path = tmp_path / "m.crfx"
+    OTHERS[name].fit(X, y).save(path)
+    assert main(["inspect", str(path)]) == 0
+    told = capsys.readouterr().out
+    assert "f1" in told  # the column that matters
+    assert ("Strongest transitions" in told) == (name not in ("no edges", "treecrf"))
+
+
+@pytest.mark.parametrize("scorer", ["linear", "trees"])
+def test_inspect_knows_rankings(tmp_path, capsys, scorer):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(40, 3)).astype(np.float32)
+    model = RankingCRF(scorer=scorer).fit(X, (X[:, 1] > 0).astype(int), group=[10] * 4)
+    model.save(tmp_path / "m.crfx")
+    assert main(["inspect", str(tmp_path / "m.crfx")]) == 0
+    assert "f1" in capsys.readouterr().out

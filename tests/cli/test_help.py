@@ -1,0 +1,61 @@
+"""Every command has a help page with an example, and tells mistakes in one line."""
+
+import subprocess
+import sys
+
+import pytest
+
+from crfx.cli import _COMMANDS, main
+
+PAGES = [
+    [],
+    *([name] for name in _COMMANDS),
+    *(["rank", action] for action in ("train", "predict", "eval")),
+]
+
+
+@pytest.mark.parametrize("command", PAGES, ids=" ".join)
+def test_help(command, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([*command, "--help"])
+    assert ended.value.code == 0
+    told = capsys.readouterr()
+    assert told.err == ""
+    assert told.out.startswith(f"usage: {' '.join(['crfx', *command])}")
+    if command and command != ["rank"]:
+        assert f"example:\n  crfx {' '.join(command)}" in told.out.replace("CRFX_DATA=data ", "")
+        assert "--debug" in told.out
+
+
+@pytest.mark.parametrize("command", PAGES, ids=" ".join)
+def test_an_option_that_is_not_there_is_told_by_its_command(command, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([*command, "--no-such-option"])
+    assert ended.value.code == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith(f"{' '.join(['crfx', *command])}: error: ")
+    assert told.err.count("\n") == 1
+
+
+def test_the_exit_code_reaches_the_shell(tmp_path):
+    command = [sys.executable, "-m", "crfx", "inspect", str(tmp_path / "none.crfx")]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr.endswith("none.crfx: no such file or directory\n")
+    assert ended.stderr.count("\n") == 1
+
+
+def test_what_nobody_foresaw_has_no_traceback_unless_asked_for(monkeypatch, capsys):
+    def broken(arguments):
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr("crfx.cli.demo.run", broken)
+    assert main(["demo"]) == 2
+    told = capsys.readouterr().err
+    assert told == (
+        "crfx demo: error: ZeroDivisionError: division by zero (a mistake of crfx; --debug shows "
+        "where)\n"
+    )
+    with pytest.raises(ZeroDivisionError):
+        main(["demo", "--debug"])

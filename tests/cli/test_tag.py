@@ -1,0 +1,147 @@
+"""`crfx tag`: labels for a file, in a pipe, sentence by sentence."""
+
+import gzip
+import io
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from crfx import GBCRF, RankingCRF, load
+from crfx.cli import main
+from crfx.io.arrays import Arrays, write
+
+TRAIN = ["train", "--model", "linear", "--train", "train.txt", "-o", "m.crfx", "-q"]
+
+
+@pytest.fixture
+def model(conll):
+    assert main(TRAIN) == 0
+    return load("m.crfx")
+
+
+def labels_of(text):
+    return [line.split(" ")[-1] for line in text.splitlines() if line]
+
+
+def tagged(capsys, *arguments):
+    capsys.readouterr()
+    assert main(["tag", "m.crfx", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+def test_labels_replace_those_of_the_file(model, conll, capsys):
+    found = tagged(capsys, "test.txt")
+    before = (conll / "test.txt").read_text()
+    words = [line.rsplit(" ", 1)[0] for line in before.splitlines()]
+    assert [line.rsplit(" ", 1)[0] for line in found.splitlines()] == words
+    assert np.mean(np.array(labels_of(found)) == labels_of(before)) > 0.95
+
+
+def test_a_file_without_labels_gets_them_added(model, capsys):
+    assert tagged(capsys, "plain.txt") == tagged(capsys, "test.txt")
+
+
+def test_labels_alone(model, capsys):
+    with_words = labels_of(tagged(capsys, "test.txt"))
+    assert labels_of(tagged(capsys, "test.txt", "--write", "labels")) == with_words
+
+
+def test_a_file_is_written_whole_and_compressed_by_its_name(model, conll, capsys):
+    expected = tagged(capsys, "test.txt")
+    assert main(["tag", "m.crfx", "test.txt", "-o", "out.txt.gz"]) == 0
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "20 sequences" in told.err
+    assert gzip.decompress((conll / "out.txt.gz").read_bytes()).decode() == expected
+
+
+def test_a_mistake_on_the_way_leaves_no_file(model, conll, capsys):
+    (conll / "bad.txt").write_text((conll / "test.txt").read_text() + "one two three four five\n")
+    assert main(["tag", "m.crfx", "bad.txt", "-o", "out.txt"]) == 2
+    n_lines = (conll / "test.txt").read_text().count("\n")
+    assert f"bad.txt:{n_lines + 1}: it has 5 columns" in capsys.readouterr().err
+    assert not (conll / "out.txt").exists()
+
+
+def test_every_sentence_is_labelled_as_soon_as_it_has_come(model, conll):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "crfx", "tag", "m.crfx", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        cwd=conll,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    for _ in range(3):
+        process.stdin.write(b"Ada n\nleft w\n\n")
+        process.stdin.flush()
+        # Would wait for ever, were the sentence held back; the suite's own limit ends that.
+        assert [process.stdout.readline() for _ in range(3)] == [
+            b"Ada n B-PER\n",
+            b"left w O\n",
+            b"\n",
+        ]
+    process.communicate()
+    assert process.returncode == 0
+
+
+def test_a_reader_that_has_enough_is_no_error(model, conll):
+    (conll / "long.txt").write_text((conll / "plain.txt").read_text() * 500)
+    process = subprocess.Popen(
+        f"{sys.executable} -m crfx tag m.crfx long.txt | head -1",
+        shell=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=conll,
+    )
+    out, told = process.communicate(timeout=120)
+    assert out.count(b"\n") == 1
+    assert told == b""
+
+
+def test_objects_with_probabilities(model, conll, capsys):
+    text = tagged(capsys, "plain.txt", "--write", "jsonl")
+    objects = [json.loads(line) for line in text.splitlines()]
+    assert len(objects) == 20
+    X = model.reading_.template([found["tokens"] for found in objects])
+    for found, marginals in zip(objects, model.predict_marginals(X), strict=True):
+        codes = np.searchsorted(model.classes_, found["labels"])
+        expected = marginals[np.arange(len(codes)), codes]
+        np.testing.assert_allclose(found["probabilities"], expected, rtol=1e-6)
+        assert 0 < found["probability"] <= min(found["probabilities"]) + 1e-6
+        for span in found["spans"]:
+            assert found["labels"][span["start"]] == f"B-{span['label']}"
+            assert 0 < span["probability"] <= 1
+
+
+def test_labels_that_are_not_sure_are_left_open(model, capsys):
+    sure = labels_of(tagged(capsys, "plain.txt", "--min-probability", "0.99"))
+    assert "_" in sure
+    assert "_" not in labels_of(tagged(capsys, "plain.txt", "--min-probability", "0"))
+
+
+def test_arrays(conll, capsys):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 3)).astype(np.float32)
+    y = np.where(X[:, 0] > 0, "up", "down")
+    write("a.npz", Arrays(X, np.array([20, 30, 10]), y))
+    assert main(["train", "--model", "gbcrf", "--train", "a.npz", "-o", "m.crfx", "-q"]) == 0
+    found = [line for line in tagged(capsys, "a.npz").splitlines() if line]
+    assert found == y.tolist()
+    assert isinstance(load("m.crfx"), GBCRF)
+
+
+def test_a_ranking_is_no_tagger(conll, capsys):
+    model = RankingCRF(sweeps=1).fit(np.eye(4), [0, 1, 0, 1], group=[2, 2])
+    model.save("m.crfx")
+    assert main(["tag", "m.crfx", "test.txt"]) == 2
+    assert "m.crfx holds a RankingCRF" in capsys.readouterr().err
+
+
+def test_standard_input(model, conll, capsys, monkeypatch):
+    raw = io.BytesIO((conll / "plain.txt").read_bytes())
+    monkeypatch.setattr("sys.stdin", type("Stdin", (), {"buffer": raw}))
+    assert tagged(capsys, "-") == tagged(capsys, "plain.txt")

@@ -1,0 +1,150 @@
+"""`crfx train` as a user meets it: a file in, a model out."""
+
+import gzip
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from crfx import GBCRF, HiddenUnitCRF, LinearCRF, TreeCRF, load
+from crfx.cli import INTERRUPTED, main
+from crfx.trainers.callbacks import Checkpoint
+
+LINEAR = ["train", "--model", "linear", "--train", "train.txt", "-o", "m.crfx"]
+KINDS = {
+    "linear": (LinearCRF, ["--set", "max_iter=20"]),
+    "gbcrf": (GBCRF, ["--set", "n_estimators=5"]),
+    "treecrf": (TreeCRF, ["--set", "n_estimators=5"]),
+    "hidden-unit": (HiddenUnitCRF, ["--set", "sweeps=5", "--set", "n_hidden=8"]),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_model_learns_from_a_plain_file(conll, capsys, name):
+    kind, settings = KINDS[name]
+    arguments = ["train", "--model", name, "--train", "train.txt", "--dev", "dev.txt"]
+    assert main([*arguments, "-o", "m.crfx", *settings]) == 0
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "train.txt: conll (columns word, c1), 60 sequences" in told.err
+    assert "saved in m.crfx" in told.err
+    model = load("m.crfx")
+    assert type(model) is kind
+    assert model.classes_.tolist() == ["B-LOC", "B-PER", "I-PER", "O"]
+    assert model.history_["eval_metric"][model.best_iteration_] > 0.8
+    assert not (conll / "m.checkpoint.crfx").exists()
+
+
+def test_quiet_says_nothing(conll, capsys):
+    assert main([*LINEAR, "-q"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_json_is_alone_on_standard_output(conll, capsys):
+    assert main([*LINEAR, "--dev", "dev.txt", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["class"] == "LinearCRF"
+    assert told["sequences"] == 60
+    assert told["labels"] == 4
+    assert told["dev"]["span_f1"] > 0.9
+
+
+def test_settings_reach_the_estimator(conll):
+    settings = ["--set", "l2=0.5", "--set", "trainer=sgd", "--set", "sweeps=3", "--seed", "7"]
+    assert main([*LINEAR, *settings, "--jobs", "1", "-q"]) == 0
+    found = load("m.crfx").get_params()
+    expected = {"l2": 0.5, "trainer": "sgd", "sweeps": 3, "random_state": 7, "n_jobs": 1}
+    assert {name: found[name] for name in expected} == expected
+
+
+def test_a_template_of_ones_own(conll):
+    (conll / "t.txt").write_text("word[0]  # nothing else\n")
+    assert main([*LINEAR, "--template", "t.txt", "-q"]) == 0
+    names = load("m.crfx").feature_names_in_.tolist()
+    assert names
+    assert all(name.startswith("word[0]=") for name in names)
+
+
+def test_columns_and_label_are_the_users(conll):
+    (conll / "t.txt").write_text("form[0]\npos[0]\n")
+    options = ["--columns", "form,pos", "--template", "t.txt", "--label", "-1"]
+    assert main([*LINEAR, *options, "-q"]) == 0
+    assert load("m.crfx").reading_.format.columns == ("form", "pos")
+
+
+def test_a_compressed_file_on_standard_input(conll, monkeypatch):
+    raw = gzip.compress((conll / "train.txt").read_bytes())
+    (conll / "train.gz").write_bytes(raw)
+    with open("train.gz", "rb") as file:
+        monkeypatch.setattr("sys.stdin", type("Stdin", (), {"buffer": file}))
+        assert main(["train", "--model", "linear", "--train", "-", "-o", "a.crfx", "-q"]) == 0
+    assert main([*LINEAR, "-q"]) == 0
+    np.testing.assert_array_equal(
+        load("a.crfx").transitions_,
+        load("m.crfx").transitions_,
+    )
+
+
+def test_going_on_with_a_model_keeps_its_features(conll):
+    assert main([*LINEAR, "--set", "max_iter=5", "-q"]) == 0
+    more = ["train", "--model", "linear", "--train", "dev.txt", "--init-model", "m.crfx"]
+    assert main([*more, "-o", "n.crfx", "--set", "max_iter=5", "-q"]) == 0
+    before, after = load("m.crfx"), load("n.crfx")
+    assert set(before.feature_names_in_) <= set(after.feature_names_in_)
+    assert after.reading_.to_plain() == before.reading_.to_plain()
+
+
+BOOSTED = ["train", "--model", "gbcrf", "--train", "train.txt", "-o", "m.crfx", "--jobs", "1"]
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_keeps_what_was_learned(conll, stop):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "crfx", *BOOSTED, "--set", "n_estimators=100000"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not (conll / "m.checkpoint.crfx").exists():  # the first round is kept at once
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(stop)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == INTERRUPTED
+    assert "kept in m.checkpoint.crfx; the same command with --resume goes on" in told
+    assert "Traceback" not in told
+    assert not (conll / "m.crfx").exists()
+    assert 0 < load("m.checkpoint.crfx").n_rounds_ < 100000
+
+
+@pytest.mark.parametrize("watched", [[], ["--dev", "dev.txt", "--patience", "50"]])
+def test_interrupted_training_goes_on_to_the_same_model(conll, capsys, monkeypatch, watched):
+    def interrupt(self, progress):
+        if progress.n_rounds == 7:
+            raise KeyboardInterrupt
+
+    arguments = [*BOOSTED, *watched, "--set", "n_estimators=20", "--set", "subsample=0.5"]
+    assert main([*arguments, "-q"]) == 0
+    whole = load("m.crfx")
+    (conll / "m.crfx").unlink()
+    with monkeypatch.context() as patched:
+        patched.setattr(Checkpoint, "__call__", interrupt)
+        assert main(arguments) == INTERRUPTED
+    assert "interrupted after 7 rounds" in capsys.readouterr().err
+    assert not (conll / "m.crfx").exists()
+    assert main([*arguments, "--resume", "-q"]) == 0
+    resumed = load("m.crfx")
+    assert resumed.n_rounds_ == whole.n_rounds_
+    np.testing.assert_array_equal(resumed.transitions_, whole.transitions_)
+    assert resumed.history_["objective"] == whole.history_["objective"]
+    assert not (conll / "m.checkpoint.crfx").exists()
+
+
+def test_resuming_with_other_settings_is_refused(conll, capsys):
+    assert main([*LINEAR, "--set", "max_iter=3", "-q"]) == 0
+    (conll / "m.crfx").rename(conll / "m.checkpoint.crfx")
+    assert main([*LINEAR, "--resume", "--set", "max_iter=3", "--set", "l2=0.1"]) == 2
+    assert "l2 is 0.1, but the run that was interrupted had" in capsys.readouterr().err
