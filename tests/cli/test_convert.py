@@ -110,7 +110,7 @@ def test_packed_files_and_standard_input(folder, monkeypatch):
     [
         (
             ["a.txt", "-o", "o.txt"],
-            "o.txt has none of the endings .conll, .crfsuite, .npz: pass --to",
+            "o.txt has none of the endings .conll, .crfsuite, .npz, .crfx: pass",
         ),
         (["none", "-o", "o.npz"], "there is no file none"),
         ([".", "-o", "o.npz"], ". is a folder: name a file in it"),

@@ -39,6 +39,27 @@ def test_figures_are_those_of_the_metrics(model, conll, capsys):
     assert f"accuracy {100 * told['accuracy']:.2f} %" in capsys.readouterr().out
 
 
+def test_iob1_is_judged_in_the_scheme_of_the_model(model, conll, capsys):
+    """B- only where an entity follows another of its type: so in CoNLL-2003."""
+    lines, before = [], "O"
+    for line in (conll / "test.txt").read_text().split("\n"):
+        words, _, label = line.rpartition(" ")
+        if label.startswith("B-") and before[1:] != label[1:]:
+            line = f"{words} I{label[1:]}"
+        lines.append(line)
+        before = label or "O"
+    (conll / "iob1.txt").write_text("\n".join(lines))
+    assert (conll / "iob1.txt").read_text().count("B-") < 5
+    capsys.readouterr()
+    told = []
+    for name in ("test.txt", "iob1.txt"):
+        assert main(["eval", "m.crfx", name, "--json"]) == 0
+        told.append(json.loads(capsys.readouterr().out))
+    assert told[0] == told[1]
+    assert main([*TRAIN[:4], "iob1.txt", "-o", "n.crfx", "-q"]) == 0
+    assert load("n.crfx").classes_.tolist() == ["B-LOC", "B-PER", "I-PER", "O"]
+
+
 def test_labels_that_the_model_does_not_know_are_told(model, conll, capsys):
     text = (conll / "test.txt").read_text().replace("B-LOC", "B-GPE")
     (conll / "other.txt").write_text(text)

@@ -123,6 +123,19 @@ def test_labels_that_are_not_sure_are_left_open(model, capsys):
     assert "_" not in labels_of(tagged(capsys, "plain.txt", "--min-probability", "0"))
 
 
+def test_a_model_of_crfsuite_becomes_a_tagger(conll, capsys):
+    crfsuite = pytest.importorskip("pycrfsuite", reason="needs python-crfsuite (bench extra)")
+    trainer = crfsuite.Trainer(verbose=False)
+    X = [[["w=Ada"], ["w=left"]], [["w=the"], ["w=old"], ["w=Bo"]]]
+    for tokens, labels in zip(X, (["PER", "O"], ["O", "O", "PER"]), strict=True):
+        trainer.append(tokens, labels)
+    trainer.train("m.crfsuite")
+    assert main(["convert", "m.crfsuite", "-o", "m.crfx"]) == 0
+    (conll / "test.crfsuite").write_text("\tw=Ada\n\tw=left\n\n\tw=the\n\tw=old\n\tw=Bo\n\n")
+    found = tagged(capsys, "test.crfsuite", "--write", "labels")
+    assert found.split() == ["PER", "O", "O", "O", "PER"]
+
+
 def test_arrays(conll, capsys):
     random = np.random.default_rng(0)
     X = random.normal(size=(60, 3)).astype(np.float32)

@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crfx.cli.options import add_example
+from crfx.cli.options import add_example, check_output
 from crfx.cli.sources import add_text_options, find_format, read_template
 
 if TYPE_CHECKING:
     from crfx.io.sentences import Format, Sentence
 
-SUMMARY = "convert files of labelled sequences"
+SUMMARY = "convert files of labelled sequences, and models of CRFsuite"
 EXAMPLE = """  crfx convert eng.train -o train.crfsuite.gz
   crfx convert en-ud-dev.conllu -o dev.txt --to conll --label xpos
   crfx convert model.crfsuite -o model.crfx
@@ -24,8 +24,8 @@ EXAMPLE = """  crfx convert eng.train -o train.crfsuite.gz
 Columns become features (crfsuite, npz) by a template. In npz features are numbered by a hash, so
 that files of one kind fit together. A model of CRFsuite becomes a LinearCRF."""
 _FROM = ("conll", "crfsuite", "conllu")
-_TO = ("conll", "crfsuite", "npz")
-_ENDINGS = {".conll": "conll", ".crfsuite": "crfsuite", ".npz": "npz"}
+_TO = ("conll", "crfsuite", "npz", "crfx")
+_ENDINGS = {".conll": "conll", ".crfsuite": "crfsuite", ".npz": "npz", ".crfx": "crfx"}
 _HASHED = 1 << 20
 
 
@@ -53,11 +53,25 @@ def run(arguments: argparse.Namespace) -> None:
     from crfx.io.lines import open_lines
 
     target = arguments.target or _target(arguments.output)
+    if target == "crfx":
+        _convert_model(arguments)
+        return
     with open_lines(arguments.file) as lines:
         format = find_format(arguments, lines, arguments.source)
         _check_options(arguments, format, target)
         sentences = (s for s in format.read(lines) if s.tokens)
         _WRITERS[target](arguments, format, sentences)
+
+
+def _convert_model(arguments: argparse.Namespace) -> None:
+    from crfx.estimators.crfsuite_models import from_crfsuite
+
+    for name in ("source", "columns", "label", "comments", "template", "hashed"):
+        if getattr(arguments, name) is not None:
+            option = {"source": "from"}.get(name, name)
+            raise ValueError(f"--{option} is for files of text, but OUT is a model")
+    check_output(arguments.output, "the model")
+    from_crfsuite(arguments.file).save(arguments.output)
 
 
 def _target(path: Path) -> str:

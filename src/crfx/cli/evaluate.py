@@ -65,6 +65,13 @@ def _pairs(model: Any, path: str) -> Iterator[tuple[list[Any], list[Any]]]:
 def _compared(
     model: Any, given: dict[str, Any], y: list[list[Any]]
 ) -> Iterator[tuple[list[Any], list[Any]]]:
-    predicted = model.predict(**given)
+    """Labels that mark spans in another scheme than the model's (IOB1) are told in its own."""
+    from crfx.batch import Batch
+    from crfx.structures.constraints import scheme_of
+    from crfx.structures.label_schemes import converted
+
+    scheme, predicted = scheme_of(model.constraints), model.predict(**given)
     for true, found in zip(y, predicted, strict=True):
+        if scheme is not None:
+            true = converted(scheme, true, Batch.from_lengths([len(true)]))
         yield true, found.tolist()
