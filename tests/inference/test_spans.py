@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from crfx.inference.problem import prepare
+from crfx.inference.sampling import drawn
 from crfx.inference.short_chains import has_short_chains
 from crfx.inference.spans import Span, SpanTags, probable_spans
 from crfx.inference.sum_product import summed
@@ -104,6 +105,14 @@ def test_pairs_are_for_short_chains_alone():
     own = enumerate_instances(problem.scores.node[:2], pairs, [0, 2])[0]
     assert found.log_z[0] == pytest.approx(own.log_z, abs=EXACT)
     np.testing.assert_allclose(found.node[:2].reshape(-1), own.marginals(own.node_events))
+
+
+def test_short_chains_are_drawn_by_chances_of_their_own():
+    problem = prepare(np.zeros((5, 2)), np.zeros((2, 2, 2)), [0, 2, 5], order=2)
+    bound = replace(problem, scores=replace(problem.scores, pairs=np.zeros((2, 2))))
+    draws = drawn(bound, 50, 0, 1)
+    assert (draws[:, 0] != draws[:, 2]).any()
+    assert (draws[:, 1] != draws[:, 3]).any()
 
 
 @pytest.mark.parametrize("pairs", [np.zeros((2, 3)), np.ones((2, 2)), np.full((2, 2), np.nan)])

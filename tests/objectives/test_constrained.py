@@ -10,6 +10,7 @@ from crfx.inference.problem import Problem
 from crfx.inference.sum_product import summed
 from crfx.objectives import curvature as curvatures
 from crfx.objectives import options, task_loss
+from crfx.objectives.counts import labelling_scores
 from crfx.objectives.options import KL, ExpectedLoss, LossScaled
 from crfx.objectives.perceptron import PerceptronLoss
 from crfx.objectives.truth import Truth
@@ -147,6 +148,22 @@ def bound(name, truth):
     return OBJECTIVES[name].bind(truth, task_loss.parse(None), 1)
 
 
+def test_labellings_score_what_enumeration_says(case):
+    problem, _, left = case
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        chosen = [own.labels[random.integers(len(own.labels))] for own in left]
+        wanted = [own.score_of(codes) for own, codes in zip(left, chosen, strict=True)]
+        found = labelling_scores(problem, np.concatenate(chosen))
+        np.testing.assert_allclose(found, wanted, atol=EXACT)
+
+
+def test_instances_that_are_cut_out_keep_their_labels(case):
+    _, truth, _ = case
+    part, rows = truth.take(np.array([3, 1]))
+    np.testing.assert_array_equal(part.batch.allowed, truth.batch.allowed[rows])
+
+
 @pytest.mark.parametrize("name", [*OBJECTIVES, "perceptron"])
 def test_values_are_of_the_labellings_left(case, name):
     problem, truth, left = case
@@ -202,9 +219,9 @@ def test_candidates_are_allowed(case, name, kind):
 def test_long_instances_are_sampled(case):
     problem, truth, _ = case
     exact = bound("loss_scaled", truth).evaluate(problem, ()).value
-    sampled = LossScaled(longest=0, n_samples=20_000).bind(truth, task_loss.parse(None), 1)
+    sampled = LossScaled(longest=0, n_samples=2_000).bind(truth, task_loss.parse(None), 1)
     found = sampled.evaluate(problem, ("node",))
-    assert found.value == pytest.approx(exact, rel=0.05)
+    assert found.value == pytest.approx(exact, rel=0.1)
     assert np.isfinite(found.gradient["node"]).all()
 
 

@@ -54,9 +54,10 @@ def goes_on(before: Any, label: Any) -> bool:
 
 def check_labels(scheme: str, labels: Sequence[Any], batch: Batch) -> None:
     """Raise ValueError at the first known label that no variant of the scheme has."""
+    tags = OUTSIDE + TAGS[scheme]
+    good = {label for label in set(labels) if label is None or (tag_of(label) or " ") in tags}
     for row, label in enumerate(labels):
-        found = (OUTSIDE, "") if label is None else tag_and_type(label)
-        if found is None or found[0] not in OUTSIDE + TAGS[scheme]:
+        if label not in good:
             instance, position = batch.locate(row)
             forms = ", ".join(f"'{tag}-TYPE'" for tag in TAGS[scheme])
             raise ValueError(
@@ -65,49 +66,65 @@ def check_labels(scheme: str, labels: Sequence[Any], batch: Batch) -> None:
             )
 
 
+def tag_of(label: Any) -> str | None:
+    """O, B, I, E or S; None where a label marks no span and is not "O"."""
+    parts = tag_and_type(label)
+    return None if parts is None else parts[0]
+
+
 def converted(scheme: str, labels: Sequence[Any], batch: Batch) -> list[Any]:
     """The labels of all rows in the scheme: IOB1 becomes IOB2, and both become BIOES.
 
     Labels among which there is an E or an S are BIOES already.  None is unknown: an I after it is
     taken to go on with what is unknown.  Labels of no scheme are left as they are.
     """
-    tags = {found[0] for label in set(labels) if (found := tag_and_type(label)) is not None}
-    if tags & {"E", "S"}:
+    if {tag_of(label) for label in set(labels)} & {"E", "S"}:
         return list(labels)
-    result: list[Any] = []
-    for instance in range(batch.n_instances):
-        own = _to_iob2(labels[batch.slice_of(instance)])
-        result += own if scheme == "bio" else _to_bioes(own, instance)
+    filled = batch.lengths > 0
+    firsts, lasts = batch.offsets[:-1][filled], batch.offsets[1:][filled] - 1
+    before = [OUTSIDE, *labels[:-1]]
+    for row in firsts.tolist():
+        before[row] = OUTSIDE
+    found = [_in_iob2(a, b) for a, b in zip(before, labels, strict=True)]
+    if scheme == "bio":
+        return found
+    after = [*found[1:], OUTSIDE]
+    for row in lasts.tolist():
+        after[row] = OUTSIDE
+    result = [_in_bioes(a, b) for a, b in zip(found, after, strict=True)]
+    if _UNTOLD in result:
+        _fail_untold(result.index(_UNTOLD), found, batch)
     return result
 
 
-def _to_iob2(labels: Sequence[Any]) -> list[Any]:
+@lru_cache(maxsize=MOST_REMEMBERED)
+def _in_iob2(before: Any, label: Any) -> Any:
     """Spans begin with B: an I that begins one becomes a B."""
-    found: list[Any] = []
-    for before, label in zip([OUTSIDE, *labels], labels, strict=False):
-        begins = before is not None and not goes_on(before, label)
-        is_inside = label is not None and (tag_and_type(label) or " ")[0] == "I"
-        found.append("B" + label[1:] if begins and is_inside else label)
-    return found
+    begins = before is not None and not goes_on(before, label)
+    return "B" + label[1:] if begins and tag_of(label) == "I" else label
 
 
-def _to_bioes(labels: list[Any], instance: int) -> list[Any]:
+_UNTOLD = object()
+
+
+@lru_cache(maxsize=MOST_REMEMBERED)
+def _in_bioes(label: Any, after: Any) -> Any:
     """From IOB2: the last label of a span becomes E, the only one S."""
-    found: list[Any] = []
-    for position, (label, after) in enumerate(zip(labels, [*labels[1:], OUTSIDE], strict=True)):
-        parts = tag_and_type(label)
-        if parts is None or parts[0] == OUTSIDE:
-            found.append(label)
-            continue
-        if after is None:
-            raise ValueError(
-                f"instance {instance}, position {position}: the label after {label!r} is unknown, "
-                'so that it cannot be told whether the span ends here, as constraints="bioes" '
-                "asks: pass labels in BIOES"
-            )
-        last = {"B": "S", "I": "E"}[parts[0]]
-        found.append(label if goes_on(label, after) else last + label[1:])
-    return found
+    tag = tag_of(label)
+    if tag not in ("B", "I") or goes_on(label, after):
+        return label
+    if after is None:
+        return _UNTOLD
+    return {"B": "S", "I": "E"}[tag] + label[1:]
+
+
+def _fail_untold(row: int, labels: Sequence[Any], batch: Batch) -> None:
+    instance, position = batch.locate(row)
+    raise ValueError(
+        f"instance {instance}, position {position}: the label after {labels[row]!r} is unknown, so "
+        'that it cannot be told whether the span ends here, as constraints="bioes" asks: pass '
+        "labels in BIOES"
+    )
 
 
 def completed(scheme: str, labels: Iterable[Any]) -> set[Any]:
@@ -118,29 +135,23 @@ def completed(scheme: str, labels: Iterable[Any]) -> set[Any]:
     """
     found = set()
     for label in set(labels):
-        parts = tag_and_type(label)
-        if parts is not None and parts[0] in "BIE":
+        if tag_of(label) in ("B", "I", "E"):
             found |= {tag + label[1:] for tag in ("B" if scheme == "bio" else "BE")}
     return found - set(labels)
 
 
 def allowed_pairs(scheme: str, classes: Sequence[Any]) -> tuple[BoolArray, BoolArray, BoolArray]:
     """(K, K) which label may follow which, (K,) which may be first, (K,) and last."""
-    ahead = np.array([_needs_before(label) for label in classes], dtype=bool)
+    ahead = np.array([tag_of(label) in ("I", "E") for label in classes], dtype=bool)
     first, last = ~ahead, np.ones(len(classes), bool)
     on = continuing(classes)
     # What needs a span before it must go on with one; in BIOES an open span must go on too.
     pair = ~ahead[None, :] | on
     if scheme == "bioes":
-        is_open = np.array([str(label)[0] in "BI" for label in classes], dtype=bool)
+        is_open = np.array([tag_of(label) in ("B", "I") for label in classes], dtype=bool)
         pair &= ~is_open[:, None] | on
         last = ~is_open
     return pair, first, last
-
-
-def _needs_before(label: Any) -> bool:
-    parts = tag_and_type(label)
-    return parts is not None and parts[0] in "IE"
 
 
 def continuing(classes: Sequence[Any]) -> BoolArray:
