@@ -108,3 +108,29 @@ def test_estimators_read_through_a_template():
         np.concatenate(crf.predict_marginals(template(data))),
         np.concatenate(by_names.predict_marginals(list(template(data)))),
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("word[-1..88888888888888]", "line 1: 88888888888888 is too far: numbers go to 100000"),
+        ("word[0]\nword[1" + "0" * 24 + "]", "line 2: 1000.* is too far"),
+        ("word[-100001]", "-100001 is too far"),
+        ("word[" + "9" * 5000 + "]", "line 1: 9+ is too far"),
+        ("word[0..10000]", "stands for more than 10000 numbers"),
+        ("word[0..9000, 9001..18000]", "stands for more than 10000 numbers"),
+        ("suffix(word[0..200], 1..200)", "line 1: there are more than 10000 features"),
+        ("word[0..6000]\npos[0..6000]", "line 2: there are more than 10000 features"),
+    ],
+    ids=lambda text: text[:24],
+)
+def test_templates_that_never_end(text, message):
+    """Found by fuzzing: they took all memory, or ended in an error of the core."""
+    with pytest.raises(ValueError, match=message):
+        Template(text, COLUMNS)
+
+
+def test_large_templates_are_read():
+    """The companion: what is just below the limits."""
+    (found,) = Template("word[0..9998]\nword[-100000]", ["word"]).features(["x"])
+    assert len(found) == 10_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,6 +18,9 @@ _TERM = re.compile(
 _RANGE = re.compile(r"([+-]?\d+)\s*\.\.\s*([+-]?\d+)|([+-]?\d+)")
 SIZED = ("prefix", "suffix")
 _MOST_VALUES = 100_000
+_MOST_FEATURES = 10_000
+_LARGEST_NUMBER = 100_000
+"""Of offsets and sizes; a range beyond it would ask for much memory."""
 
 
 def shape(word: str) -> str:
@@ -111,13 +115,14 @@ class Template:
             content = line.split("#", 1)[0].strip()
             try:
                 self._lines += self._expanded(content) if content else []
+                if len(self._lines) > _MOST_FEATURES:
+                    raise ValueError(f"there are more than {_MOST_FEATURES} features a position")
             except ValueError as error:
                 raise ValueError(f"template, line {number}: {error}") from None
         if not self._lines:
             raise ValueError("the template has no line that gives features")
-        names = [name for name, _ in self._lines]
-        for name in names:
-            if names.count(name) > 1:
+        for name, count in Counter(name for name, _ in self._lines).items():
+            if count > 1:
                 raise ValueError(f"template: the feature {name.rstrip('=')!r} is there twice")
 
     def _expanded(self, content: str) -> list[tuple[str, list[tuple[int, int]]]]:
@@ -158,9 +163,12 @@ class Template:
         sizes = [None] if match["sizes"] is None else _numbers(match["sizes"])
         if any(size is not None and size < 1 for size in sizes):
             raise ValueError(f"{function} takes 1 letter or more: {text.strip()!r}")
+        offsets = _numbers(match["offsets"])
+        if len(sizes) * len(offsets) > _MOST_FEATURES:
+            raise ValueError(f"there are more than {_MOST_FEATURES} features a position")
         found = []
         for size in sizes:
-            for offset in _numbers(match["offsets"]):
+            for offset in offsets:
                 name = f"{column}[{offset}]"
                 if function is not None:
                     name = f"{function}({name}{'' if size is None else f',{size}'})"
@@ -261,11 +269,20 @@ def _numbers(text: str) -> list[int]:
         match = _RANGE.fullmatch(part.strip())
         if match is None:
             raise ValueError(f"{part.strip()!r} is not a number, nor a range like -1..1")
-        first, last = match[1] or match[3], match[2] or match[3]
-        if int(last) < int(first):
+        first, last = (_number(match[group] or match[3]) for group in (1, 2))
+        if last < first:
             raise ValueError(f"the range {part.strip()!r} is empty")
-        found += range(int(first), int(last) + 1)
+        if len(found) + last - first >= _MOST_FEATURES:
+            raise ValueError(f"{text[:20]!r} stands for more than {_MOST_FEATURES} numbers")
+        found += range(first, last + 1)
     return found
+
+
+def _number(text: str) -> int:
+    number = int(text) if len(text) <= len(str(_LARGEST_NUMBER)) + 1 else _LARGEST_NUMBER + 1
+    if abs(number) > _LARGEST_NUMBER:
+        raise ValueError(f"{text[:20]} is too far: numbers go to {_LARGEST_NUMBER}")
+    return number
 
 
 def _remembered(value: Value) -> Callable[[Any], str | None] | None:
