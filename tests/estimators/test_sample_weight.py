@@ -5,6 +5,7 @@ drawn for so many, would be another one.
 """
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -59,8 +60,8 @@ def fitted(crf, X, Y, **fit):
     return crf.fit(X, Y, **fit)
 
 
-def marginals(crf, X):
-    return np.concatenate(crf.predict_marginals(X))
+def marginals(crf, X, **structure):
+    return np.concatenate(crf.predict_marginals(X, **structure))
 
 
 @pytest.mark.parametrize("data", [X, SPARSE], ids=["dense", "sparse"])
@@ -90,6 +91,32 @@ def test_a_weight_of_zero_is_without_the_instance(name):
         weighted.set_params(batch_size=len(X))
     weighted.fit(far, labels, sample_weight=weights)
     np.testing.assert_array_equal(marginals(weighted, X), marginals(without, X))
+
+
+@pytest.mark.parametrize("kind", ["frame", "sparse", "forest", "types", "stacked"])
+def test_what_is_left_out_takes_its_structure_along(kind):
+    data, structure, labels = X, {}, Y
+    if kind == "frame":
+        numbers = pd.CategoricalDtype(range(-9, 10))
+        frames = [pd.DataFrame(x, columns=list("abcd")) for x in X]
+        data = [own.astype({"d": int}).astype({"d": numbers}) for own in frames]
+    elif kind == "sparse":
+        data = SPARSE
+    elif kind == "forest":
+        structure = {"parents": [np.maximum(np.arange(len(x)) - 2, -1) for x in X]}
+    elif kind == "types":
+        structure = {"edge_types": [np.arange(len(x)) % 3 for x in X]}
+    kept = [k for k in range(len(X)) if k % 4]
+    part = {name: [own[k] for k in kept] for name, own in structure.items()}
+    without = clone(ESTIMATORS["GBCRF"]).fit([data[k] for k in kept], [Y[k] for k in kept], **part)
+    expected = marginals(without, data, **structure)
+    fit = {"sample_weight": [float(k % 4 > 0) for k in range(len(X))], **structure}
+    if kind == "stacked":
+        fit["lengths"] = [len(x) for x in X]
+        data, labels = np.concatenate(data), np.concatenate(Y)
+    found = clone(without).fit(data, labels, **fit)
+    data = X if kind == "stacked" else data
+    np.testing.assert_allclose(marginals(found, data, **structure), expected, **CLOSE)
 
 
 def test_patterns_of_pairs_leave_out_what_has_no_weight():

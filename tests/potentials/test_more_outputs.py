@@ -1,0 +1,87 @@
+"""Functions and tables that get more outputs: the old ones stay, the new ones are 0."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from crfx import GBCRF
+from crfx.potentials import tree_format
+from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
+from crfx.potentials.transitions import Tables
+from crfx.potentials.trees import BoostedTrees
+from crfx.testing import make_task
+
+X, Y = make_task()
+ROWS = np.concatenate(X)
+PLACES = np.array([4, 0, 2])
+NEW = [1, 3]
+
+
+def check_trees(node, rows, n_features, **settings):
+    wider = node.with_outputs(PLACES, 5)
+    tree_format.check(wider.raw, n_features=n_features, n_outputs=5)
+    for n_rounds in (None, 1):
+        found = wider.scores(rows, len(ROWS), n_rounds)
+        np.testing.assert_array_equal(
+            found[:, PLACES], node.scores(rows, len(ROWS), n_rounds), **settings
+        )
+        assert not found[:, NEW].any()
+    assert wider.n_rounds == node.n_rounds == 3
+
+
+def test_trees():
+    check_trees(GBCRF(3, random_state=0, n_jobs=1).fit(X, Y).model_.node, ROWS, 4)
+
+
+def test_several_trees_an_output():
+    crf = GBCRF(3, tree_params={"num_parallel_tree": 3}, random_state=0, n_jobs=1).fit(X, Y)
+    check_trees(crf.model_.node, ROWS, 4)
+
+
+def test_trees_with_categories():
+    frames = [
+        pd.DataFrame({"a": x[:, 0], "c": pd.Categorical(list("uvw" * 9)[: len(x)], list("uvw"))})
+        for x in X
+    ]
+    crf = GBCRF(3, random_state=0, n_jobs=1).fit(frames, Y)
+    stacked = crf.columns_.matched(pd.concat(frames, ignore_index=True))
+    check_trees(crf.model_.node, stacked, 2)
+
+
+def test_no_trees_yet():
+    node = BoostedTrees(GBCRF(1).fit(X, Y).model_.node.learner, 3)
+    assert node.with_outputs(PLACES, 5).scores(ROWS, len(ROWS)).shape == (len(ROWS), 5)
+
+
+@pytest.mark.parametrize("by_round", [True, False])
+def test_tables_are_changed_in_every_round(by_round, monkeypatch):
+    if not by_round:
+        monkeypatch.setattr(Tables, "MOST_KEPT", 5)
+    random = np.random.default_rng(0)
+    tables = Tables({"edge": random.normal(size=(2, 2)), "start": np.zeros(2)}, 0.5)
+    for _ in range(3):
+        delta = {"edge": random.normal(size=(2, 2)), "start": random.normal(size=2)}
+        tables.accept({k: v.astype(np.float32) for k, v in delta.items()}, 0.5)
+    found = tables.changed(lambda name, table: np.concatenate([table, table], axis=-1))
+    assert (found.by_round, found.l2) == (by_round, 0.5)
+    for name, table in tables.tables.items():
+        twice = np.concatenate([table, table], axis=-1)
+        np.testing.assert_allclose(found.tables[name], twice, rtol=1e-6)
+        if by_round:
+            first = tables.at_round(1)[name]
+            np.testing.assert_allclose(
+                found.at_round(1)[name], np.concatenate([first, first], axis=-1), rtol=1e-6
+            )
+
+
+@pytest.mark.parametrize("skip", [False, True])
+@pytest.mark.parametrize("activation", ["softplus", "tanh"])
+def test_hidden_units(activation, skip):
+    shape = HiddenShape(4, 3, 3, activation, skip)
+    node = HiddenUnitFunction.random(shape, 1.0, np.random.default_rng(0))
+    wider = node.with_outputs(PLACES, 5)
+    found = wider.scores(ROWS, len(ROWS))
+    np.testing.assert_allclose(found[:, PLACES], node.scores(ROWS, len(ROWS)), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(found[:, 1], found[:, 3])
+    origin = wider.shape.places_in(shape, PLACES)
+    assert sorted(origin[origin >= 0]) == list(range(shape.size))
