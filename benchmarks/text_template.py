@@ -1,0 +1,236 @@
+"""Which features and settings should text files get when the user names none?
+
+Every trial is judged on sentences that are kept for choosing: CoNLL-2003 testa (entities), the last
+tenth of CoNLL-2000's training sentences (chunks), UD-EWT dev (universal tags). Data sets come from
+$CRFX_DATA; one thread each.
+
+    python benchmarks/text_template.py                      # all trials: an hour
+    python benchmarks/text_template.py --only NAME NAME     # some; the others stay as measured
+    python benchmarks/text_template.py --test               # the chosen settings on testb, once
+    python benchmarks/text_template.py --render             # only write the page anew
+
+Writes reports/results/text-template.json and from it reports/text-template.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from measuring import (
+    RESULTS,
+    ROOT,
+    command_line,
+    host_line,
+    machine,
+    verdict,
+    write_json,
+    write_whole,
+)
+
+from crfx import LinearCRF
+from crfx.datasets import load_conll2000, load_conll2003, load_ud_ewt
+from crfx.features import Template
+from crfx.features.text_template import text_template
+from crfx.report.experiments.conll2003 import bio2
+from crfx.tag_report import TagReport
+
+TARGET = RESULTS / "text-template.json"
+PAGE = ROOT / "reports" / "text-template.md"
+CHOSEN: dict[str, Any] = {"l2": 0.1, "min_count": 2}
+WANTED, MOST_SECONDS = 84.0, 180.0
+TRIPLES = "{c}[-2..0] & {c}[-1..1] & {c}[0..2]\n"
+WITH_WORD = "{w}[0] & {c}[-1..1]\n"
+WORDS_ONLY = "{w}[-2..2]\n{w}[-1..0] & {w}[0..1]\n"
+NO_KINDS = """\
+{w}[-2..2]
+lower({w}[-1..1])
+{w}[-1..0] & {w}[0..1]
+prefix({w}[0], 1..4)
+suffix({w}[0], 1..4)
+shape({w}[-1..1])
+kind({w}[-2..2])
+"""
+COLUMN = "{c}[-2..2]\n{c}[-1..0] & {c}[0..1]\n"
+FAR = "lower({w}[-4..-2])\nlower({w}[2..4])\n"
+NEIGHBOURS = "suffix({w}[-1], 2..3)\nsuffix({w}[1], 2..3)\n"
+LONG = "prefix({w}[0], 5..6)\nsuffix({w}[0], 5..6)\n"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Lines beside those of the default template, or in their place; settings beside the chosen."""
+
+    task: str
+    what: str
+    more: str = ""
+    instead: str | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    iobes: bool = False
+
+
+TRIALS = {
+    "entities": Trial("entities", "the default"),
+    "entities-words": Trial("entities", "words and their pairs, and columns", "", WORDS_ONLY),
+    "entities-no-kinds": Trial("entities", "without pairs of kinds", "", NO_KINDS),
+    "entities-far": Trial("entities", "and words 3 and 4 away", FAR),
+    "entities-long": Trial("entities", "and affixes of 5 and 6 letters", LONG),
+    "entities-neighbours": Trial("entities", "and suffixes of neighbours", NEIGHBOURS),
+    "entities-triples": Trial("entities", "and triples of columns", TRIPLES),
+    "entities-with-word": Trial("entities", "and words with columns", WITH_WORD),
+    "entities-iobes": Trial("entities", "labels as IOBES", iobes=True),
+    "entities-weak": Trial("entities", "weaker penalty", settings={"l2": 0.03}),
+    "entities-strong": Trial("entities", "stronger penalty", settings={"l2": 0.3}),
+    "entities-sparse": Trial("entities", "with an L1 penalty", settings={"l1": 0.1, "l2": 0.05}),
+    "entities-rare": Trial("entities", "features that occur once too", settings={"min_count": 1}),
+    "entities-early": Trial("entities", "ended earlier", settings={"tol": 1e-4}),
+    "chunks": Trial("chunks", "the default"),
+    "chunks-triples": Trial("chunks", "and triples of columns", TRIPLES),
+    "chunks-with-word": Trial("chunks", "and words with columns", WITH_WORD),
+    "chunks-strong": Trial("chunks", "stronger penalty", settings={"l2": 0.3}),
+    "chunks-rare": Trial("chunks", "features that occur once too", settings={"min_count": 1}),
+    "tags": Trial("tags", "the default"),
+    "tags-neighbours": Trial("tags", "and suffixes of neighbours", NEIGHBOURS),
+    "tags-strong": Trial("tags", "stronger penalty", settings={"l2": 0.3}),
+    "tags-rare": Trial("tags", "features that occur once too", settings={"min_count": 1}),
+}
+FIGURE = {"entities": "F1", "chunks": "F1", "tags": "accuracy"}
+
+
+@cache
+def data_of(task: str) -> tuple[tuple[str, ...], Any, Any]:
+    """Columns, and sentences with labels to train on and to judge by."""
+    if task == "chunks":
+        train = load_conll2000().train
+        kept = len(train.X) // 10
+        first = (train.X[:-kept], train.y[:-kept])
+        return ("word", "c1"), first, (train.X[-kept:], train.y[-kept:])
+    if task == "tags":
+        data = load_ud_ewt()
+        return ("word",), (data.train.tokens, data.train.upos), (data.dev.tokens, data.dev.upos)
+    entities = load_conll2003()
+    judged = entities.testb if task == "test" else entities.testa
+    parts = [(part.X, [bio2(tags) for tags in part.y]) for part in (entities.train, judged)]
+    return ("word", "c1", "c2"), *parts
+
+
+def template_of(trial: Trial, columns: tuple[str, ...]) -> Template:
+    """The default, and what the trial has beside it or in the place of the word's lines."""
+    word, further = columns[0], columns[1:]
+    if trial.instead is None:
+        text = text_template(columns)
+    else:
+        text = trial.instead.format(w=word) + "".join(COLUMN.format(c=name) for name in further)
+    if "{c}" in trial.more:
+        text += "".join(trial.more.format(w=word, c=name) for name in further)
+    else:
+        text += trial.more.format(w=word)
+    return Template(text, columns)
+
+
+def iobes(tags: list[str]) -> list[str]:
+    """From B and I: the last of a span is E, the only one S."""
+    following = [*tags[1:], "O"]
+    return [
+        tag if tag == "O" or after.startswith("I-") else {"B": "S", "I": "E"}[tag[0]] + tag[1:]
+        for tag, after in zip(tags, following, strict=True)
+    ]
+
+
+def run(trial: Trial) -> dict[str, Any]:
+    """Train and judge."""
+    columns, (X, y), (X_dev, y_dev) = data_of(trial.task)
+    if trial.iobes:
+        y, y_dev = [iobes(tags) for tags in y], [iobes(tags) for tags in y_dev]
+    template = template_of(trial, columns)
+    begin, begin_cpu = time.perf_counter(), time.process_time()
+    crf = LinearCRF(**CHOSEN | trial.settings, n_jobs=1).fit(template(X), y)
+    seconds = time.process_time() - begin_cpu
+    report = TagReport(crf.classes_.tolist())
+    for true, found in zip(y_dev, crf.predict(template(X_dev)), strict=True):
+        report.add(list(true), found.tolist())
+    scores = {"accuracy": 100 * report.accuracy}
+    if report.has_spans():
+        scores["F1"] = 100 * report.span().f1
+    return {
+        "command": command_line(),
+        "machine": machine(),
+        "took": time.perf_counter() - begin,
+        "settings": CHOSEN | trial.settings,
+        "template": template.text,
+        "seconds": seconds,
+        "iterations": crf.n_iter_,
+        "weights": int(crf.coef_.nnz),
+        "scores": scores,
+    }
+
+
+def page(found: dict[str, Any]) -> str:
+    """The report in Markdown."""
+    lines = [
+        "# The template for text files",
+        "",
+        "What `crfx.features.text_template` was chosen against. Judged on sentences kept for",
+        "choosing: entities on CoNLL-2003 testa (F1 of spans), chunks on the last tenth of",
+        "CoNLL-2000's training sentences (F1), tags on UD-EWT dev (right universal tags, percent).",
+        f"`LinearCRF({', '.join(f'{k}={v}' for k, v in CHOSEN.items())})` unless the row says",
+        "otherwise; one thread. Seconds are those of the processor, from sentences to a model, on",
+        "a machine that others used at the same time: they compare roughly.",
+        "",
+        "| task | trial | settings | figure | weights | iterations | seconds |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, trial in TRIALS.items():
+        if name in found:
+            own = found[name]
+            other = ", ".join(f"{key}={value}" for key, value in trial.settings.items())
+            lines.append(
+                f"| {trial.task} | {trial.what} | {other} | "
+                f"{own['scores'][FIGURE[trial.task]]:.2f} | {own['weights']:,} | "
+                f"{own['iterations']} | {own['seconds']:.0f} |"
+            )
+    if "test" in found:
+        own = found["test"]
+        f1, seconds = own["scores"]["F1"], own["seconds"]
+        lines += [
+            "",
+            f"CoNLL-2003 testb, looked at once, with the default: F1 {f1:.2f} (≥ {WANTED:.0f}: "
+            f"{verdict(f1 >= WANTED)}), accuracy {own['scores']['accuracy']:.2f} %; training took "
+            f"{seconds:.0f} s (≤ {MOST_SECONDS:.0f}: {verdict(seconds <= MOST_SECONDS)}).",
+            "",
+            "The template there:",
+            "",
+            "```",
+            own["template"].rstrip(),
+            "```",
+        ]
+    named = sorted({host_line(own, ("crfx", "numpy")) for own in found.values()})
+    return "\n".join([*lines, "", "\n\n".join(named), ""])
+
+
+def main() -> None:
+    """Run trials, unless asked only to write the page; then write it."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", choices=TRIALS, default=list(TRIALS), metavar="NAME")
+    parser.add_argument("--test", action="store_true", help="the chosen settings on testb")
+    parser.add_argument("--render", action="store_true", help="write the page anew")
+    arguments = parser.parse_args()
+    trials = {name: TRIALS[name] for name in arguments.only}
+    if arguments.test:
+        trials = {"test": Trial("test", "the default")}
+    for name, trial in ({} if arguments.render else trials).items():
+        own = run(trial)
+        print(name, own["scores"], f"{own['seconds']:.0f} s", file=sys.stderr, flush=True)
+        # Read anew: another process may have added trials meanwhile.
+        found = json.loads(TARGET.read_text()) if TARGET.exists() else {}
+        write_json(TARGET, found | {name: own})
+    write_whole(PAGE, page(json.loads(TARGET.read_text())))
+
+
+if __name__ == "__main__":
+    main()
