@@ -221,6 +221,10 @@ class Template:
     def _read(self, instance: Sequence[Any], number: int) -> list[list[str | None]]:
         if isinstance(instance, str):
             raise ValueError(f"instance {number} is one text: it must be a list of positions")
+        if set(map(type, instance)) == {tuple} and set(map(len, instance)) == {len(self.columns)}:
+            columns = [list(column) for column in zip(*instance, strict=True)]
+            if all(set(map(type, column)) == {str} for column in columns):
+                return columns  # as files give them: nothing to look at one by one
         rows = []
         for position, row in enumerate(instance):
             row = self._columns_of_row(row, number, position)

@@ -97,19 +97,15 @@ class Conll:
 
     def _labelled(self, text: str, label: str, n_fields: int) -> str:
         """A line of so many fields with a label; what parts the fields stays as it is."""
-        separator = "\t" if text.count("\t") == n_fields - 1 > 0 else " "
-        places, at = _places(text, separator), self._label_at
+        by_tabs = text.count("\t") == n_fields - 1 > 0
+        at, own = self._label_at, "\t" if "\t" in text else " "
+        if at == n_fields:  # it comes last, and none was there
+            text = text if by_tabs else text.rstrip(" \t")
+            return f"{text}{self.separator if n_fields == 1 else own}{label}"
+        begin, end = _places(text, "\t" if by_tabs else " ")[at]
         if n_fields == self._width:
-            begin, end = places[at]
             return text[:begin] + label + text[end:]
-        if n_fields == 1:
-            separator = self.separator
-        elif "\t" in text:
-            separator = "\t"
-        if at == n_fields:
-            return f"{text[: places[-1][1]]}{separator}{label}"
-        begin = places[at][0]
-        return f"{text[:begin]}{label}{separator}{text[begin:]}"
+        return f"{text[:begin]}{label}{self.separator if n_fields == 1 else own}{text[begin:]}"
 
     def to_plain(self) -> dict[str, Any]:
         """Itself in plain values."""
@@ -128,8 +124,9 @@ def fields_of(text: str, separator: str) -> list[str]:
     >>> fields_of("New\\u00a0York  NNP\\tO", " ")
     ['New\\xa0York', 'NNP', 'O']
     """
-    if separator == "\t":
-        return text.split("\t")
+    fields = text.split(separator)
+    if separator == "\t" or ("" not in fields and "\t" not in text):
+        return fields
     return _WORD.findall(text)
 
 
