@@ -35,13 +35,11 @@ _MODELS = {
     "treecrf": ("crfx.estimators.treecrf", "TreeCRF"),
     "hidden-unit": ("crfx.estimators.hidden_unit", "HiddenUnitCRF"),
 }
-_USUAL: dict[str, dict[str, Any]] = {
-    "linear": {},
-    "gbcrf": {},
-    "treecrf": {},
-    "hidden-unit": {},
+_USUAL_ON_TEXT: dict[str, dict[str, Any]] = {
+    "linear": {"l2": 0.1, "min_count": 2},  # chosen on testa: reports/text-template.md
+    "hidden-unit": {"min_count": 2},
 }
-"""Arguments that differ from the estimators' own defaults, on text."""
+"""Arguments that differ from the estimators' own defaults, where features are names."""
 _PATIENCE = {"gbcrf": 20, "treecrf": 20}
 _SECONDS_BETWEEN_CHECKPOINTS = 30.0
 
@@ -101,7 +99,7 @@ def run(arguments: argparse.Namespace) -> None:
     log = Log(arguments.quiet)
     start = _start(arguments, log)
     reading, train, dev = _read(arguments, start, log)
-    model = _new_model(arguments, train, dev, start)
+    model = _new_model(arguments, train, dev, start, on_text=reading is not None)
     if reading is not None:
         model.reading_ = reading
     _fit(arguments, model, train, dev, start)
@@ -183,7 +181,12 @@ def _refuse_text_options(arguments: argparse.Namespace) -> None:
 
 
 def _new_model(
-    arguments: argparse.Namespace, train: Labelled, dev: Labelled | None, start: Any
+    arguments: argparse.Namespace,
+    train: Labelled,
+    dev: Labelled | None,
+    start: Any,
+    *,
+    on_text: bool,
 ) -> Any:
     patience = arguments.patience
     if patience is None and dev is not None:
@@ -194,7 +197,9 @@ def _new_model(
         "n_jobs": arguments.jobs,
         "random_state": arguments.seed,
     }
-    usual = {**_USUAL[arguments.model], "eval_metric": _metric(train.labels)}
+    usual: dict[str, Any] = {"eval_metric": _metric(train.labels)}
+    if on_text:
+        usual |= _USUAL_ON_TEXT.get(arguments.model, {})
     kind = _kind(arguments.model)
     settings = settings_of(kind, arguments.set, named, usual)
     model = kind(**settings, verbose=0 if arguments.quiet else 1)
