@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from crfx.batch import Batch
+from crfx.inference import reference
 from crfx.inference.problem import Problem, prepare
 from crfx.objectives.class_weights import levels_of, likelihood_of, perceptron_loss_of
 from crfx.objectives.curvature import parse
@@ -85,6 +86,26 @@ def test_the_likelihood_against_enumeration(structure, unknown, weighted):
     raw, problem, truth = case(structure, unknown, weighted)
     found = likelihood_of(truth).evaluate(problem, ()).value
     np.testing.assert_allclose(found, enumerated_value(raw, truth), **EXACT)
+
+
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_the_likelihood_by_the_reference(structure):
+    """Sums over the labellings that agree with the lighter labels, in plain NumPy."""
+    raw, problem, truth = case({**structure, "lengths": (30, 1, 17)}, 0.2, weighted=True)
+    arguments, expected, before = raw.arguments(), 0.0, 0.0
+    own = np.where(truth.labels == UNKNOWN, np.inf, WEIGHTS[truth.labels])
+    for weight in np.sort(WEIGHTS):
+        heavy = np.isfinite(own) & (own >= weight)
+        counts = np.bincount(truth.batch.instance_of_row[heavy], minlength=3) > 0
+        for sign, given in ((1, own < weight), (-1, np.isfinite(own))):
+            node = np.where(given[:, None], -np.inf, arguments["node"])
+            rows = np.flatnonzero(given)
+            node[rows, truth.labels[rows]] = arguments["node"][rows, truth.labels[rows]]
+            log_z = reference.sum_product(**{**arguments, "node": node}).log_z
+            expected += sign * (weight - before) * (truth.weights * counts) @ log_z
+        before = weight
+    found = likelihood_of(truth).evaluate(problem, ()).value
+    np.testing.assert_allclose(found, expected, **EXACT)
 
 
 def test_other_weights_change_the_value():
@@ -228,6 +249,30 @@ def test_levels_hold_only_instances_that_have_such_labels():
         (level.part.instances.tolist(), level.truth.weights.tolist()) for level in levels_of(truth)
     ]
     assert found == [([0, 1, 2], [0.5, 1.0, 0.5]), ([0, 2], [0.5, 0.5]), ([0], [2.0])]
+
+
+@pytest.mark.parametrize("objective", ["likelihood", "pseudo_likelihood", "loss_augmented"])
+def test_first_order_curvature_is_the_weight_of_a_part(objective):
+    """An edge has that of the heaviest label it joins, an unknown label that of its instance's."""
+    batch = Batch.from_lengths(np.array([3, 2]))
+    labels = np.array([1, 0, 2, UNKNOWN, 0])
+    truth = Truth(batch, Chain(1), labels, np.array([1.0, 2.0]), CLASSES, WEIGHTS)
+    by_row = np.array([3.0, 0.5, 1.0, 1.0, 1.0])
+    by_edge = np.array([0.0, 3.0, 1.0, 0.0, 1.0])
+    random = np.random.default_rng(0)
+    each = Scores(random.normal(size=(5, 3)), random.normal(size=(5, 3, 3)), None, None)
+    own = bound(objective, truth).evaluate(
+        Problem(batch, each, Chain(1), "each"), ("node", "each_edge"), parse(None)
+    )
+    np.testing.assert_array_equal(own.curvature["node"], np.tile(by_row[:, None], 3))
+    np.testing.assert_array_equal(own.curvature["edge"][:, 0, 0], by_edge)
+    shared = Scores(each.node, each.edge[0], np.zeros(3), np.zeros(3))
+    own = bound(objective, truth).evaluate(
+        Problem(batch, shared, Chain(1), "shared"), ("edge", "ends"), parse(None)
+    )
+    np.testing.assert_array_equal(own.curvature["edge"], np.full((3, 3), by_edge.sum()))
+    np.testing.assert_array_equal(own.curvature["start"], np.full(3, 4.0))
+    np.testing.assert_array_equal(own.curvature["end"], np.full(3, 2.0))
 
 
 @pytest.mark.parametrize("name", ["kl", "loss_scaled"])
