@@ -95,6 +95,7 @@ bench: $(BENCH_DONE) ## measure the core against its peers
 	$(PY) benchmarks/ranking.py
 	$(PY) benchmarks/tagging.py
 	$(PY) benchmarks/class_weights.py
+	$(PY) benchmarks/latency.py
 
 demo: $(BUILD_DONE) ## read handwritten digit strings, without and with their structure
 	@$(BIN)/crfx demo

@@ -64,18 +64,19 @@ void BoostedTrees::score_rows(const FeatureRows& rows, int64_t begin, int64_t en
 // sums (lanes) += the score of one tree, for the rows of one group. Walks wait for memory most of
 // the time: side by side they wait at the same time.
 template <bool has_sets>
-void BoostedTrees::add(const Tree& tree, const float* x, float* sums) const {
+void BoostedTrees::add(const Tree& tree, const int32_t* x, float* sums) const {
   const Node* nodes = nodes_.data() + tree.first;
-  int32_t at[kLanes] = {};
+  int64_t at[kLanes] = {};
   const auto step = [&] {
-    int32_t moved = 0;
+    int64_t moved = 0;
     for (int64_t lane = 0; lane < kLanes; ++lane) {
-      const Node node = nodes[at[lane]];
-      const float value = x[static_cast<int64_t>(node.asks & kSlot) * kLanes + lane];
-      int32_t left = static_cast<int32_t>(value < node.value);
-      left |= static_cast<int32_t>(value != value) & static_cast<int32_t>(node.asks >> 31);
-      if (has_sets && (node.asks & kIsSet)) left = !goes_right(node, value);
-      const int32_t next = node.left + 1 - left;
+      const Node& node = nodes[at[lane]];
+      bool right;
+      if (has_sets && node.slot < 0)
+        right = goes_right(node, x[-1 - node.slot + lane]);
+      else
+        right = x[node.slot + lane] >= node.value;
+      const int64_t next = node.left + static_cast<int64_t>(right);
       moved |= next ^ at[lane];
       at[lane] = next;
     }
@@ -85,15 +86,15 @@ void BoostedTrees::add(const Tree& tree, const float* x, float* sums) const {
   int32_t level = 0;
   for (; level < std::min(tree.depth, kBlindSteps); ++level) step();
   for (; level < tree.depth && step(); ++level) continue;
-  for (int64_t lane = 0; lane < kLanes; ++lane) sums[lane] += nodes[at[lane]].value;
+  for (int64_t lane = 0; lane < kLanes; ++lane)
+    sums[lane] += std::bit_cast<float>(nodes[at[lane]].value);
 }
 
 // As XGBoost decides: what is in the set goes right; numbers that are no category go left.
-bool BoostedTrees::goes_right(const Node& node, float x) const {
-  if (x != x) return !(node.asks & kMissingLeft);
-  const Set& set = sets_[static_cast<size_t>(std::bit_cast<int32_t>(node.value))];
-  if (!(x >= 0 && x < static_cast<float>(set.n_words * 64))) return false;
-  const int64_t category = static_cast<int64_t>(x);
+bool BoostedTrees::goes_right(const Node& node, int32_t category) const {
+  if (category == kNoCategory) return node.value % 2 == 0;
+  const Set& set = sets_[static_cast<size_t>(node.value / 2)];
+  if (category == kUnknownCategory || category / 64 >= set.n_words) return false;
   return words_[static_cast<size_t>(set.first + category / 64)] >> (category % 64) & 1;
 }
 

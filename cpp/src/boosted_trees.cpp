@@ -9,6 +9,7 @@ namespace {
 
 constexpr int64_t kMostCategories = int64_t{1} << 24;  // float counts no further
 constexpr int64_t kMostNodes = int64_t{1} << 30;       // of a tree
+constexpr int64_t kMostSlots = int64_t{1} << 27;
 
 }  // namespace
 
@@ -18,9 +19,8 @@ BoostedTrees::BoostedTrees(const BoostedTreesView& trees, int64_t n_features, in
   trees_.reserve(static_cast<size_t>(trees.n_trees));
   read_sets(trees);
   for (int64_t tree = 0; tree < trees.n_trees; ++tree) lay_out(trees, tree);
-  if (slots_.count() > static_cast<int64_t>(kSlot))
-    throw InputError("the trees ask for too many features");
-  blocks_.set_slots(slots_.count());
+  if (slots_.count() > kMostSlots || trees.n_sets > kMostNodes)
+    throw InputError("the trees ask for too many features, or have too many sets");
 }
 
 void BoostedTrees::read_sets(const BoostedTreesView& trees) {
@@ -56,28 +56,39 @@ void BoostedTrees::lay_out(const BoostedTreesView& trees, int64_t tree) {
     const int64_t from = first + own;
     const int32_t left = trees.left[from], right = trees.right[from];
     if (left < 0) {
-      nodes_.push_back({trees.values[from], kMissingLeft, static_cast<int32_t>(at)});
+      // Not -0, whose bits are those of kBelowAll: added to a sum that began with 0 it is the same.
+      const int32_t score = std::bit_cast<int32_t>(trees.values[from] + 0.0f);
+      nodes_.push_back({score, 0, static_cast<int32_t>(at)});
       continue;
     }
     if (left <= own || right <= own || left == right || left >= size || right >= size ||
         static_cast<int64_t>(order.size()) + 2 > size)
       throw InputError("a node of a tree has children that are not below it");
-    if (trees.features[from] < 0 || trees.features[from] >= n_features())
-      throw InputError("a tree asks for a feature that there is not");
-    Node node{trees.values[from], static_cast<uint32_t>(slots_.of(trees.features[from])),
-              static_cast<int32_t>(order.size())};
-    if (trees.missing_left[from]) node.asks |= kMissingLeft;
-    if (const int32_t set = trees.sets[from]; set >= 0) {
-      if (set >= trees.n_sets) throw InputError("a tree asks for a set that there is not");
-      node.asks |= kIsSet;
-      node.value = std::bit_cast<float>(set);
-      placed.has_sets = true;
-    }
+    Node node = asking(trees, from);
+    node.left = static_cast<int32_t>(order.size());
+    placed.has_sets = placed.has_sets || node.slot < 0;
     nodes_.push_back(node);
     order.push_back(left);
     order.push_back(right);
   }
   trees_.push_back(placed);
+}
+
+// An inner node without its children.
+BoostedTrees::Node BoostedTrees::asking(const BoostedTreesView& trees, int64_t from) {
+  const int32_t feature = trees.features[from], set = trees.sets[from];
+  const bool missing_left = trees.missing_left[from] != 0;
+  if (feature < 0 || feature >= n_features())
+    throw InputError("a tree asks for a feature that there is not");
+  if (set >= trees.n_sets) throw InputError("a tree asks for a set that there is not");
+  const auto slot = [&](SlotKind kind) {
+    return slots_.of(feature, kind) * static_cast<int32_t>(FeatureBlock::kLanes);
+  };
+  if (set >= 0) return {2 * set + missing_left, -1 - slot(SlotKind::category), 0};
+  const float threshold = trees.values[from];
+  // Nothing is below NaN; what is missing may still go left.
+  const int32_t key = threshold == threshold ? key_of(threshold) : kBelowAll + 1;
+  return {key, slot(missing_left ? SlotKind::missing_left : SlotKind::missing_right), 0};
 }
 
 }  // namespace crfx

@@ -214,6 +214,26 @@ def test_numbers_next_to_0_are_not_taken_for_0():
     assert TreeScorer(raw, 9).scores(X, 2).tobytes() == expected.tobytes()
 
 
+@pytest.mark.parametrize("leaf", [1.0, -0.0, np.nan, np.inf])
+def test_odd_numbers_in_trees_and_rows(leaf):
+    """Two zeros that are equal, thresholds that nothing is below, leaves that are no score."""
+    _, raw, learner = grown("numbers")
+    random = np.random.default_rng(0)
+    odd = np.array([0.0, -0.0, 1e38, -1e38, np.nan], np.float32)
+
+    def change(trees):
+        for tree in trees:
+            inner = np.asarray(tree["left_children"]) >= 0
+            drawn = random.choice([*odd, np.inf, -np.inf], len(inner)).astype(np.float32)
+            leaves = np.where(random.random(len(inner)) < 0.1, leaf, tree["split_conditions"])
+            tree["split_conditions"] = np.where(inner, drawn, leaves).astype(np.float32)
+
+    raw = changed(raw, change)
+    X = random.choice(odd, (N_ROWS, N_FEATURES))
+    expected = TreeEnsemble(raw, 9).scores(learner.matrix(X))
+    np.testing.assert_array_equal(TreeScorer(raw, 9).scores(X, 1), expected)
+
+
 def test_no_rows_and_no_rounds():
     X, raw, _ = grown("numbers")
     assert TreeScorer(raw, 9).scores(X[:0], 2).shape == (0, 9)

@@ -30,7 +30,7 @@ class BoostedTrees {
   BoostedTrees(const BoostedTreesView& trees, int64_t n_features, int64_t n_outputs);
 
   int64_t n_trees() const { return static_cast<int64_t>(trees_.size()); }
-  int64_t n_features() const { return static_cast<int64_t>(slots_.slot_of.size()); }
+  int64_t n_features() const { return slots_.n_features(); }
   int64_t n_outputs() const { return n_outputs_; }
 
   // scores (rows x outputs) = sum of the first trees. Many threads may call it at the same time,
@@ -38,14 +38,13 @@ class BoostedTrees {
   void score(const FeatureRows& rows, int64_t n_trees, float* scores, int n_threads) const;
 
  private:
-  // The children of a node stand side by side. A leaf asks for a slot that is always missing, and
-  // then stays where it is: all walks through a tree take equally many steps, without a branch.
+  // The children of a node stand side by side. A leaf asks for slot 0, which is below all, and
+  // stays where it is: all walks through a tree take equally many steps, without a branch.
   struct Node {
-    float value;    // threshold or score; the number of a set, as bits, where one decides
-    uint32_t asks;  // the slot, and the flags below
+    int32_t value;  // the key of a threshold, the bits of a score, or 2 set + missing_left
+    int32_t slot;   // times the lanes; -1 - that where a set decides
     int32_t left;   // counted from the first of the tree
   };
-  static constexpr uint32_t kMissingLeft = 1u << 31, kIsSet = 1u << 30, kSlot = kIsSet - 1;
   struct Tree {
     int64_t first;
     int32_t depth, output;
@@ -56,10 +55,11 @@ class BoostedTrees {
   };
 
   void lay_out(const BoostedTreesView& trees, int64_t tree);
+  Node asking(const BoostedTreesView& trees, int64_t from);
   void read_sets(const BoostedTreesView& trees);
-  bool goes_right(const Node& node, float x) const;
+  bool goes_right(const Node& node, int32_t category) const;
   template <bool has_sets>
-  void add(const Tree& tree, const float* x, float* sums) const;
+  void add(const Tree& tree, const int32_t* x, float* sums) const;
   void score_rows(const FeatureRows& rows, int64_t begin, int64_t end, int64_t n_trees,
                   float* scores) const;
 

@@ -1,8 +1,9 @@
-// A few rows of features at a time, side by side in lanes, with the features alone that trees ask
-// for.
+// A few rows of features at a time, side by side in lanes, as whole numbers that trees compare: and
+// those features alone that they ask for.
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -11,14 +12,40 @@
 
 namespace crfx {
 
-// Which features are asked for. Each has a slot; slot 0 is missing in every row.
-struct FeatureSlots {
-  std::vector<int32_t> slot_of;     // features: their slot, or 0 if none asks for them
-  std::vector<int32_t> columns{0};  // slots: the feature; that of slot 0 is not read
+// What stands in a slot where the feature is missing is below all keys or above them: a comparison
+// then sends it to the side that it belongs to, and nobody has to ask.
+enum class SlotKind { missing_left, missing_right, category };
 
-  explicit FeatureSlots(int64_t n_features) : slot_of(static_cast<size_t>(n_features), 0) {}
-  int32_t of(int32_t feature);  // gives it a slot where it has none
-  int64_t count() const { return static_cast<int64_t>(columns.size()); }
+constexpr int32_t kBelowAll = std::numeric_limits<int32_t>::min();
+constexpr int32_t kAboveAll = std::numeric_limits<int32_t>::max();
+constexpr int32_t kNoCategory = -1, kUnknownCategory = -2;
+
+// A whole number that orders as the number does: key_of(a) < key_of(b) exactly if a < b. Not for
+// NaN.
+int32_t key_of(float x);
+
+// Which features are asked for, and how. Each pair has a slot; slot 0 is kBelowAll in every row.
+class FeatureSlots {
+ public:
+  explicit FeatureSlots(int64_t n_features) : slot_of_(static_cast<size_t>(n_features)) {}
+  // Gives the pair a slot where it has none.
+  int32_t of(int32_t feature, SlotKind kind);
+  int64_t n_features() const { return static_cast<int64_t>(slot_of_.size()); }
+  int64_t count() const { return static_cast<int64_t>(slots_.size()); }
+
+ private:
+  friend class FeatureBlock;
+  struct Slot {
+    int32_t feature = 0;
+    SlotKind kind = SlotKind::missing_left;
+    int32_t missing = kBelowAll;
+  };
+  struct Own {
+    int32_t slots[3] = {0, 0, 0};  // by kind; 0: none
+  };
+
+  std::vector<Own> slot_of_;  // features
+  std::vector<Slot> slots_{Slot{}};
 };
 
 // Room for some groups of kLanes rows.
@@ -26,28 +53,29 @@ class FeatureBlock {
  public:
   static constexpr int64_t kLanes = 8;
 
-  explicit FeatureBlock(int64_t n_slots) : n_slots_(n_slots) {}
-  // Reads rows [begin, end). What a group has beyond them is undefined.
+  // Reads rows [begin, end). What a group has beyond them is undefined, but for slot 0.
   void read(const FeatureRows& rows, const FeatureSlots& slots, int64_t begin, int64_t end);
   // slots x lanes
-  const float* group(int64_t g) const { return values_.data() + g * n_slots_ * kLanes; }
+  const int32_t* group(int64_t g) const { return keys_.data() + g * n_slots_ * kLanes; }
 
  private:
-  void make_room(int64_t n_groups);
+  void clear(const FeatureSlots& slots, int64_t n_groups);
   void read_dense(const FeatureRows& rows, const FeatureSlots& slots, int64_t begin, int64_t end);
   void read_sparse(const FeatureRows& rows, const FeatureSlots& slots, int64_t begin, int64_t end);
 
-  int64_t n_slots_;
-  std::vector<float> values_;    // groups x slots x lanes
-  std::vector<size_t> written_;  // by sparse rows, which alone are taken back
-  bool is_empty_ = true;         // all missing, but for what was written
+  int64_t n_slots_ = 0;
+  std::vector<int32_t> keys_;  // groups x slots x lanes
+  struct Written {
+    size_t at;
+    int32_t missing;
+  };
+  std::vector<Written> written_;  // by sparse rows, which alone are taken back
+  bool is_empty_ = true;          // all missing, but for what was written
 };
 
 // Blocks that wait for the next caller: clearing one takes longer than reading a short sentence.
 class FeatureBlocks {
  public:
-  void set_slots(int64_t n_slots) { n_slots_ = n_slots; }
-
   class Lease {
    public:
     explicit Lease(FeatureBlocks& from) : from_(from), block_(from.take()) {}
@@ -65,7 +93,6 @@ class FeatureBlocks {
   std::unique_ptr<FeatureBlock> take();
   void put(std::unique_ptr<FeatureBlock> block);
 
-  int64_t n_slots_ = 0;
   std::mutex mutex_;
   std::vector<std::unique_ptr<FeatureBlock>> waiting_;
 };
