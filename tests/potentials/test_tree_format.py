@@ -260,6 +260,17 @@ def test_changing_nothing_is_accepted():
         ((*BOOSTER, "model", "iteration_indptr"), {"at_-1": 100}, "bounds of the rounds"),
         ((*BOOSTER, "model", "iteration_indptr"), {"to": []}, "not in XGBoost's format"),
         ((*BOOSTER, "model"), {"to": {}}, "not in XGBoost's format"),
+        ((*BOOSTER, "model", "gbtree_model_param"), {"num_parallel_tree": "0"}, "has no trees"),
+        ((*BOOSTER, "model", "gbtree_model_param"), {"num_parallel_tree": 1}, "a number belongs"),
+        ((*TREES, 0, "split_conditions"), {"at_-1": np.nan}, "leaves are not all finite"),
+        ((*TREES, 0, "split_conditions"), {"at_-1": np.inf}, "leaves are not all finite"),
+        ((*TREES, 0, "split_conditions"), {"at_0": np.nan}, "a node has no threshold"),
+        ((*TREES, 0, "base_weights"), {"at_0": np.inf}, "leaves are not all finite"),
+        ((*TREES, 0, "loss_changes"), {"at_0": np.nan}, "gains or covers"),
+        ((*TREES, 0, "sum_hessian"), {"at_0": np.nan}, "gains or covers"),
+        ((*TREES, 0, "loss_changes"), {"to": None}, "not in XGBoost's format"),
+        (("learner", "feature_names"), {"to": ["a"]}, "feature_names are not those of 4"),
+        (("learner", "feature_types"), {"to": [1, 2, 3, 4]}, "feature_types are not those of 4"),
     ],
 )
 def test_broken_models_are_refused(path, entries, message):
@@ -278,6 +289,8 @@ def test_broken_models_are_refused(path, entries, message):
         "default_left",
         "split_conditions",
         "base_weights",
+        "loss_changes",
+        "sum_hessian",
     ],
 )
 def test_arrays_of_unequal_lengths(name):
@@ -292,6 +305,14 @@ def test_indices_must_be_whole_numbers(name):
     """NaN is neither below nor above a bound."""
     array = trees_of(ubjson.decode(joined("numbers")))["trees"][0][name].astype(np.float64)
     with pytest.raises(ValueError, match="where whole numbers belong"):
+        check(changed("numbers", *TREES, 0, name, to=array), "numbers")
+
+
+@pytest.mark.parametrize("name", ["split_conditions", "sum_hessian"])
+def test_numbers_must_not_be_whole(name):
+    """XGBoost refuses them too, but not before it is asked to predict."""
+    array = trees_of(ubjson.decode(joined("numbers")))["trees"][0][name].astype(np.int32)
+    with pytest.raises(ValueError, match="whole numbers where others belong"):
         check(changed("numbers", *TREES, 0, name, to=array), "numbers")
 
 

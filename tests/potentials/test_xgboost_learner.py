@@ -189,3 +189,12 @@ def test_importance_names_the_features_that_are_used():
     found = TreeEnsemble(trees.raw(), 3).importance("total_gain")
     assert set(found) == {"f0", "f1", "f3", "f4", "f5"}
     assert all(type(value) is float and value > 0 for value in found.values())
+
+
+def test_complaints_of_xgboost_are_one_line():
+    """Found by fuzzing: what it says of a parameter goes on in a second line."""
+    learner = XGBoostLearner({"max_leaves": -1})
+    matrix = learner.training_matrix(features())
+    with pytest.raises(ValueError, match=r"^XGBoost: .*max_leaves.*$") as caught:
+        learner.grow(matrix, *derivatives(2), 0)
+    assert "\n" not in str(caught.value)

@@ -145,6 +145,8 @@ def check(raw: bytes, *, n_features: int, n_outputs: int) -> None:
         bounds = _whole_numbers(part["iteration_indptr"])
         if not (len(trees) == len(info) == _count(part["gbtree_model_param"]["num_trees"])):
             raise ValueError("the number of trees is told in different ways")
+        if _count(part["gbtree_model_param"]["num_parallel_tree"]) < 1:
+            raise ValueError("a round has no trees")
         if bounds[0] != 0 or bounds[-1] != len(trees) or (np.diff(bounds) < 0).any():
             raise ValueError("the bounds of the rounds are out of order")
         if len(info) and (info.min() < 0 or info.max() >= max(n_outputs, 1)):

@@ -36,7 +36,7 @@ def plain_errors() -> Iterator[None]:
         yield
     except xgboost.core.XGBoostError as error:
         message = _PLACE.sub("", str(error).split("\nStack trace", 1)[0].strip())
-        raise ValueError(f"XGBoost: {message}") from None
+        raise ValueError(f"XGBoost: {' '.join(message.split())}") from None
 
 
 @dataclass(frozen=True)
