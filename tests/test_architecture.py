@@ -24,7 +24,7 @@ FLOORS = (
     ("potentials", "objectives"),
     ("inference",),
     ("structures", "batch"),
-    ("scores", "tag_report", "metrics", "ndcg", "features"),
+    ("scores", "tag_report", "metrics", "ndcg", "features", "messages"),
     ("_core",),
 )
 ORDER = [part for floor in FLOORS for part in floor]

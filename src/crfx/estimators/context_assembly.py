@@ -14,6 +14,7 @@ from crfx.batch import Batch
 from crfx.estimators.assembly import check_table_size
 from crfx.estimators.continuing import copied_tables
 from crfx.estimators.objective_choice import is_first_order
+from crfx.messages import shown
 from crfx.model import Model
 from crfx.objectives.truth import Truth
 from crfx.potentials.context_trees import ContextLearner, ContextShape, ContextTrees
@@ -31,6 +32,10 @@ their gradient and what the search for splits gathers of it.  The peaks measured
 """
 
 
+MOST_NEIGHBOURS = 1000
+"""On one side of a window: each adds the features of a position to every row."""
+
+
 def parse_window(window: Any) -> tuple[int, int]:
     """Read the argument ``window``: (left, right)."""
     if isinstance(window, int | np.integer) and not isinstance(window, bool):
@@ -39,7 +44,7 @@ def parse_window(window: Any) -> tuple[int, int]:
                 f"window is {window}: it must be an odd number, the position and equally many "
                 "neighbours on both sides; or (left, right)"
             )
-        return int(window // 2), int(window // 2)
+        return parse_window((int(window // 2), int(window // 2)))
     try:
         left, right = window
     except (TypeError, ValueError):
@@ -47,8 +52,12 @@ def parse_window(window: Any) -> tuple[int, int]:
     for side in (left, right):
         if not isinstance(side, int | np.integer) or isinstance(side, bool) or side < 0:
             raise ValueError(
-                f"window is {window!r}: it must be an odd number, or (left, right), two whole "
+                f"window is {shown(window)}: it must be an odd number, or (left, right), two whole "
                 "numbers of 0 or more"
+            )
+        if side > MOST_NEIGHBOURS:
+            raise ValueError(
+                f"window reaches {side} neighbours: at most {MOST_NEIGHBOURS} on a side fit"
             )
     return int(left), int(right)
 

@@ -15,6 +15,7 @@ from crfx.estimators.scheme_labels import scheme_labels, with_allowed
 from crfx.estimators.unknown_labels import known_codes, warn_of_unknown
 from crfx.features import Columns
 from crfx.inference.problem import Problem
+from crfx.messages import shown
 from crfx.metrics import span_f1, token_accuracy
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.scores import IntArray
@@ -38,11 +39,22 @@ class Evaluator:
     larger_is_better: bool
 
 
+def comparable(found: Any) -> float:
+    """What a user's metric gave, as a number; raise ValueError where it is none."""
+    try:
+        number = float(found)
+    except (TypeError, ValueError):
+        raise ValueError(f"eval_metric gave {shown(found)} on the eval_set, not a number") from None
+    if np.isnan(number):
+        raise ValueError("eval_metric gave NaN on the eval_set: it cannot be compared")
+    return number
+
+
 def check_metric(metric: Any) -> None:
     """Raise ValueError unless it is a metric."""
-    if not callable(metric) and metric not in ("loss", *SCORERS):
+    if not callable(metric) and not (isinstance(metric, str) and metric in ("loss", *SCORERS)):
         choices = ", ".join(map(repr, ("loss", *SCORERS)))
-        raise ValueError(f"eval_metric is {metric!r}: choose one of {choices}, or a function")
+        raise ValueError(f"eval_metric is {shown(metric)}: choose one of {choices}, or a function")
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,9 +150,6 @@ def make_evaluator(
 
     def value(problem: Problem) -> float:
         predicted = estimator.classes_[estimator._decode(problem)]
-        found = float(scorer(true, np.split(predicted, batch.offsets[1:-1])))
-        if np.isnan(found):
-            raise ValueError("eval_metric gave NaN on the eval_set: it cannot be compared")
-        return found
+        return comparable(scorer(true, np.split(predicted, batch.offsets[1:-1])))
 
     return Evaluator(data, value, True)

@@ -34,6 +34,9 @@ from crfx.structures.constraints import to_plain
 FIRST_WEIGHTS = 0.01
 """Standard deviation of the weights at the start, as in the paper."""
 
+MOST_WEIGHTS = 2**32
+"""Of all units together: 16 GiB, and training needs them several times."""
+
 
 class HiddenUnitCRF(ParametricEstimator):
     """A conditional random field whose node scores come from hidden units.
@@ -234,6 +237,11 @@ class HiddenUnitCRF(ParametricEstimator):
             self.activation,
             bool(self.skip),
         )
+        if shape.size > MOST_WEIGHTS:
+            raise ValueError(
+                f"n_hidden is {self.n_hidden}: with {given.columns.n} features that makes "
+                f"{shape.size:.3g} weights, and at most {MOST_WEIGHTS:.3g} fit"
+            )
         node = HiddenUnitFunction.random(shape, FIRST_WEIGHTS, np.random.default_rng(self._seed))
         base = None if before is None else before._base_model
         model = new_model(self, given.truth, node, None if base is None else base.n_types)

@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_random_state
 
 from crfx.batch import Batch
 from crfx.estimators.base import Estimator
@@ -20,6 +19,7 @@ from crfx.estimators.confidence import (
 )
 from crfx.estimators.inputs import Input, flat_labels, read_input
 from crfx.estimators.scheme_labels import scheme_labels, with_allowed
+from crfx.estimators.seeds import generator_of
 from crfx.estimators.unknown_labels import known_codes, warn_of_unknown
 from crfx.inference.max_product import best_labels, best_lists, checked_k
 from crfx.inference.native import thread_count
@@ -258,7 +258,7 @@ class LabellingEstimator(Estimator):
         data, problem = self._problem(X, lengths, parents, edge_types, n_rounds, allowed)
         seed = random_state
         if not isinstance(seed, int | np.integer):
-            seed = check_random_state(random_state).randint(2**31 - 1)
+            seed = generator_of(random_state).randint(2**31 - 1)
         found = drawn(problem, *checked_draws(n, int(seed)), self.n_jobs)
         return data.split(self.classes_[found], axis=1)
 
@@ -356,6 +356,7 @@ class LabellingEstimator(Estimator):
         n_rounds: int | None,
         allowed: Any,
     ) -> Input:
+        self._check_fitted()
         data = read_input(X, lengths, parents, edge_types, columns=self.columns_)
         self.model_.check_structure(data.batch)
         self._check_rounds(n_rounds)

@@ -5,11 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import is_classifier
+from sklearn.utils.validation import has_fit_parameter
 
 from crfx.estimators.evaluation import check_metric
 from crfx.estimators.objective_choice import check_objective
+from crfx.estimators.seeds import generator_of
+from crfx.inference.native import thread_count
+from crfx.messages import shown
 from crfx.objectives import curvature as curvatures
 from crfx.objectives.options import parse as parse_objective
+from crfx.structures.chain import MOST_ORDER
 from crfx.structures.constraints import parse as parse_constraints
 from crfx.trainers.induction import FeatureInduction, settings_of
 
@@ -41,6 +47,30 @@ OWN_PARAMS = {
     "tree_method",
 }
 """Parameters of XGBoost that do not go through ``tree_params``, by all their names."""
+TREE_PARAMS = {
+    "alpha",
+    "booster",
+    "colsample_bylevel",
+    "colsample_bytree",
+    "device",
+    "gamma",
+    "interaction_constraints",
+    "max_cat_threshold",
+    "max_cat_to_onehot",
+    "max_delta_step",
+    "min_split_loss",
+    "monotone_constraints",
+    "multi_strategy",
+    "num_parallel_tree",
+    "process_type",
+    "reg_alpha",
+    "sampling_method",
+    "verbosity",
+}
+"""Those that do."""
+MOST_STEP = 1e20
+"""Of descent: beyond it scores are no numbers of float32."""
+GROW_POLICIES = ("depthwise", "lossguide")
 
 
 def check_parameters(crf: GBCRF) -> None:
@@ -48,12 +78,16 @@ def check_parameters(crf: GBCRF) -> None:
     _check_common(crf)
     _check_whole("n_estimators", crf.n_estimators, 0)
     _check_whole("max_bin", crf.max_bin, 2)
-    _check_shares(crf, ("learning_rate", "subsample"))
+    _check_shares(crf, ("learning_rate", "subsample", "colsample_bynode"))
+    for name in ("max_depth", "max_leaves"):
+        _check_whole(name, getattr(crf, name), 0)
+    _check_choice("grow_policy", crf.grow_policy, GROW_POLICIES)
     for name in ("edge_l2", "reg_lambda", "min_child_weight"):
         _check_not_negative(name, getattr(crf, name))
     _check_choice("edges", crf.edges, ("table", "linear", "trees", None))
     curvatures.parse(crf.curvature)
     _check_tree_params(crf)
+    _check_base_learner(crf.base_learner)
 
 
 def check_treecrf_parameters(crf: TreeCRF) -> None:
@@ -71,17 +105,37 @@ def check_treecrf_parameters(crf: TreeCRF) -> None:
     curvatures.parse(crf.curvature)
 
 
+def _check_base_learner(learner: Any) -> None:
+    if learner is None:
+        return
+    if isinstance(learner, type):
+        name = learner.__name__
+        raise ValueError(f"base_learner is the class {name}: pass one of its kind, {name}()")
+    if not all(hasattr(learner, name) for name in ("fit", "predict", "get_params")):
+        raise ValueError(
+            f"base_learner is {shown(learner)}: pass a regressor such as those of scikit-learn, or "
+            "None for trees"
+        )
+    if is_classifier(learner):
+        raise ValueError(f"base_learner is {shown(learner)}, a classifier: pass a regressor")
+    if not has_fit_parameter(learner, "sample_weight"):
+        raise ValueError(
+            f"base_learner is {shown(learner)}, whose fit has no sample_weight: curvature goes "
+            "there, so pass a regressor that has it"
+        )
+
+
 def _check_shares(crf: Any, names: tuple[str, ...]) -> None:
     for name in names:
         value = getattr(crf, name)
         if not _is_number(value) or not 0 < value <= 1:
-            raise ValueError(f"{name} is {value!r}: it must lie in (0, 1]")
+            raise ValueError(f"{name} is {shown(value)}: it must lie in (0, 1]")
 
 
 def check_linear_parameters(crf: LinearCRF) -> None:
     """Raise ValueError at the first argument that makes no sense."""
-    _check_common(crf)
     _check_parametric(crf)
+    _check_common(crf)
     _check_not_negative("l1", crf.l1)
     if crf.l1 and crf.trainer != "lbfgs":
         raise ValueError(f'l1 is {crf.l1!r}, but trainer is {crf.trainer!r}: l1 is for "lbfgs"')
@@ -93,13 +147,12 @@ def check_linear_parameters(crf: LinearCRF) -> None:
 
 def check_hidden_parameters(crf: HiddenUnitCRF) -> None:
     """Raise ValueError at the first argument that makes no sense."""
-    _check_common(crf, decoders=("viterbi", "marginal", "joint", None))
     _check_parametric(crf)
+    _check_common(crf, decoders=("viterbi", "marginal", "joint", None))
     _check_whole("n_hidden", crf.n_hidden, 0)
     _check_whole("batch_size", crf.batch_size, 1)
     for name in ("skip", "herding"):
-        if not isinstance(getattr(crf, name), bool | np.bool_):
-            raise ValueError(f"{name} is {getattr(crf, name)!r}: it must be True or False")
+        _check_bool(name, getattr(crf, name))
     _check_choice("activation", crf.activation, ("softplus", "relu", "tanh", "sigmoid"))
     _check_choice("block_steps", crf.block_steps, ("equal", "size"))
     _check_choice("pretrain", crf.pretrain, (None, "discriminative", "contrastive"))
@@ -143,7 +196,9 @@ def _check_parametric(crf: LinearCRF | HiddenUnitCRF) -> None:
     if crf.batch_size is not None:
         _check_whole("batch_size", crf.batch_size, 1)
     if crf.step is not None and (not _is_number(crf.step) or not 0 < crf.step < np.inf):
-        raise ValueError(f"step is {crf.step!r}: it must be above 0, or None")
+        raise ValueError(f"step is {shown(crf.step)}: it must be above 0, or None")
+    if crf.step is not None and crf.step > MOST_STEP:
+        raise ValueError(f"step is {crf.step}: it must be at most {MOST_STEP:g}")
     _check_whole("min_count", crf.min_count, 1)
     if crf.n_hashed is not None:
         _check_whole("n_hashed", crf.n_hashed, 1)
@@ -185,40 +240,73 @@ def _check_common(crf: Any, decoders: tuple[Any, ...] = ("viterbi", "marginal"))
         _check_whole("early_stopping_rounds", crf.early_stopping_rounds, 1)
     hint = "; edges=None makes positions independent" if hasattr(crf, "edges") else ""
     _check_whole("order", crf.order, 1, hint)
-    if not isinstance(crf.start_end, bool | np.bool_):
-        raise ValueError(f"start_end is {crf.start_end!r}: it must be True or False")
+    if crf.order > MOST_ORDER:
+        raise ValueError(f"order is {crf.order}: it must be at most {MOST_ORDER}")
+    _check_bool("start_end", crf.start_end)
     _check_choice("decode", crf.decode, decoders)
     check_objective(crf)
     parse_constraints(crf.constraints)
     check_metric(crf.eval_metric)
+    check_running(crf)
+
+
+def check_running(crf: Any) -> None:
+    """What all estimators have, those that rank too: threads, seed, progress."""
+    thread_count(crf.n_jobs)
+    if not isinstance(crf.verbose, bool):
+        _check_whole("verbose", crf.verbose, 0)
+    generator_of(crf.random_state)
 
 
 def _check_not_negative(name: str, value: Any) -> None:
     if not _is_number(value) or not 0 <= value < np.inf:
-        raise ValueError(f"{name} is {value!r}: it must be 0 or more")
+        raise ValueError(f"{name} is {shown(value)}: it must be 0 or more")
 
 
 def _check_tree_params(crf: GBCRF) -> None:
     if crf.tree_params is not None and not isinstance(crf.tree_params, dict):
         raise ValueError(f"tree_params is a {type(crf.tree_params).__name__}: pass a dict, or None")
-    own = sorted(set(crf.tree_params or {}) & OWN_PARAMS)
-    if own:
-        raise ValueError(
-            f"tree_params holds {', '.join(own)}: GBCRF sets these itself; use its arguments"
-        )
+    check_tree_names(crf.tree_params or {}, "GBCRF")
     if crf.tree_params and crf.base_learner is not None:
         raise ValueError("tree_params are for XGBoost, but a base_learner takes its place")
 
 
+def check_tree_names(params: dict[str, Any], owner: str) -> None:
+    """Raise ValueError at what ``owner`` sets itself, and at what XGBoost's trees have not."""
+    if own := [name for name in params if name in OWN_PARAMS]:
+        raise ValueError(
+            f"tree_params holds {', '.join(sorted(own))}: {owner} sets these itself; use its "
+            "arguments"
+        )
+    for name, value in params.items():
+        if name not in TREE_PARAMS:
+            raise ValueError(
+                f"tree_params holds {shown(name)}, which XGBoost's trees have not, or which has no "
+                "use here"
+            )
+        if isinstance(value, float) and not np.isfinite(value):
+            raise ValueError(f"tree_params: {name} is {value}: it must be finite")
+
+
 def _check_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} is {value!r}: choose one of {', '.join(map(repr, choices))}")
+    # Not `in`, which asks arrays and data frames whether they are equal.
+    is_name = value is None or isinstance(value, str)
+    if not is_name or value not in choices:
+        listed = ", ".join(map(repr, choices))
+        raise ValueError(f"{name} is {shown(value)}: choose one of {listed}")
+
+
+def _check_bool(name: str, value: Any) -> None:
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} is {shown(value)}: it must be True or False")
 
 
 def _check_whole(name: str, value: Any, least: int, hint: str = "") -> None:
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < least:
-        raise ValueError(f"{name} is {value!r}: it must be a whole number of {least} or more{hint}")
+        raise ValueError(
+            f"{name} is {shown(value)}: it must be a whole number of {least} or more{hint}"
+        )
 
 
 def _is_number(value: Any) -> bool:

@@ -50,10 +50,12 @@ def read_documents(X: Any, columns: features.Columns | None, *, training: bool =
 
 def read_group(group: Any, n_documents: int) -> Batch:
     """``group``, the number of documents of each query, as a batch."""
+    if group is None:
+        raise ValueError("group is missing: pass the number of documents of each query")
     try:
         sizes = np.asarray(group)
-    except ValueError:
-        sizes = np.zeros(0)
+    except ValueError:  # lists of unequal lengths
+        sizes = np.zeros((0, 0))
     if sizes.ndim != 1 or (sizes.size and sizes.dtype.kind not in "iu"):
         raise ValueError("group must list whole numbers, how many documents each query has")
     empty = np.flatnonzero(sizes < 1)
@@ -77,8 +79,6 @@ def read_queries(
     training: bool = False,
 ) -> Queries:
     """Read and check what is learned from, or judged on."""
-    if group is None:
-        raise ValueError("group is missing: pass the number of documents of each query")
     matrix = read_documents(X, columns, training=training)
     batch = read_group(group, matrix.shape[0])
     batch = Batch(batch.offsets, X=matrix)

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crfx.estimators.parameters import (
-    OWN_PARAMS,
+    GROW_POLICIES,
     _check_choice,
     _check_not_negative,
     _check_shares,
     _check_whole,
     _is_number,
+    check_running,
+    check_tree_names,
 )
 from crfx.ndcg import GAINS, ndcg
 from crfx.objectives.ranking import MOST_DOCUMENTS, OBJECTIVES, RankingObjective
@@ -61,6 +63,8 @@ OF_OBJECTIVE: dict[str, tuple[Any, tuple[str, ...]]] = {
 
 MOST_SUMMED = 20
 """Documents, of which all orders may be counted one by one: 20! is some 1e18."""
+MOST_DRAWN = 10_000
+"""Subsets and samples a query: more would not fit."""
 _METRIC = re.compile(r"(?P<letor>letor-)?ndcg(@(?P<cut>[1-9][0-9]*))?")
 
 
@@ -122,6 +126,7 @@ def check_ranking_parameters(crf: RankingCRF) -> None:
     _check_choice("objective", crf.objective, OBJECTIVES)
     _check_choice("gain", crf.gain, GAINS)
     _check_uses(crf)
+    check_running(crf)
     _check_whole("subset_size", crf.subset_size, 2)
     if crf.subset_size > MOST_DOCUMENTS:
         raise ValueError(f"subset_size is {crf.subset_size}: it must be at most {MOST_DOCUMENTS}")
@@ -134,6 +139,8 @@ def check_ranking_parameters(crf: RankingCRF) -> None:
         _check_whole("cut", crf.cut, 1)
     for name in ("n_subsets", "n_samples"):
         _check_whole(name, value_of(crf, name), 1)
+        if value_of(crf, name) > MOST_DRAWN:
+            raise ValueError(f"{name} is {value_of(crf, name)}: it must be at most {MOST_DRAWN}")
     for name in ("temperature", "loss_weight"):
         if not _is_number(value_of(crf, name)):
             raise ValueError(f"{name} is {getattr(crf, name)!r}: it must be a number")
@@ -185,13 +192,11 @@ def _check_trees(crf: RankingCRF) -> None:
     _check_shares(own, ("colsample_bynode",))
     for name in ("max_depth", "max_leaves"):
         _check_whole(name, getattr(own, name), 0)
+    _check_choice("grow_policy", own.grow_policy, GROW_POLICIES)
     params = own.tree_params
     if params is not None and not isinstance(params, dict):
         raise ValueError(f"tree_params is a {type(params).__name__}: pass a dict, or None")
-    if named := sorted(set(params or {}) & OWN_PARAMS):
-        raise ValueError(
-            f"tree_params holds {', '.join(named)}: RankingCRF sets these itself; use its arguments"
-        )
+    check_tree_names(params or {}, "RankingCRF")
 
 
 class _Filled:

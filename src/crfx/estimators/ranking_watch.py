@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from crfx.estimators.evaluation import comparable
 from crfx.estimators.ranking_inputs import Queries
 from crfx.estimators.ranking_parameters import metric_of
 from crfx.estimators.watching import forget_other_sets
@@ -91,7 +92,4 @@ def metric_now(crf: RankingCRF, watched: Queries | None) -> Callable[[], float] 
 
 def judged(crf: RankingCRF, queries: Queries, scores: npt.NDArray[Any]) -> float:
     """``eval_metric`` of scores."""
-    found = float(metric_of(crf)(queries.relevance, scores, queries.batch.lengths))
-    if np.isnan(found):
-        raise ValueError("eval_metric gave NaN on the eval_set: it cannot be compared")
-    return found
+    return comparable(metric_of(crf)(queries.relevance, scores, queries.batch.lengths))
