@@ -19,11 +19,55 @@ using namespace nb::literals;
 
 namespace {
 
+// What is wrong with a feature, without its place, which the caller adds.
+struct BadFeature {
+  std::string what;
+};
+
+constexpr size_t kLongestShown = 80;
+
+// An object as Python writes it, for a message: on one line, and not all of it where it is long.
+std::string shown(PyObject* object) {
+  const nb::object written = nb::steal(PyObject_Repr(object));
+  Py_ssize_t size = 0;
+  const char* letters =
+      written.is_valid() ? PyUnicode_AsUTF8AndSize(written.ptr(), &size) : nullptr;
+  if (!letters) {  // numbers of thousands of digits have no text
+    PyErr_Clear();
+    return std::string("a ") + Py_TYPE(object)->tp_name;
+  }
+  std::string text;
+  for (const char letter : std::string_view(letters, static_cast<size_t>(size))) {
+    const bool is_space = letter == ' ' || letter == '\n';
+    if (!is_space || (!text.empty() && text.back() != ' ')) text += is_space ? ' ' : letter;
+  }
+  if (text.size() <= kLongestShown) return text;
+  size_t end = kLongestShown;
+  while ((text[end] & 0xC0) == 0x80) --end;  // not in the middle of a character
+  return text.substr(0, end) + "...";
+}
+
 std::string_view text_of(PyObject* text) {
   Py_ssize_t size = 0;
   const char* letters = PyUnicode_AsUTF8AndSize(text, &size);
-  if (!letters) throw nb::python_error();
+  if (!letters) {
+    PyErr_Clear();
+    throw BadFeature{"the text " + shown(text) +
+                     " has half a character (a lone surrogate), which UTF-8 cannot hold"};
+  }
   return {letters, static_cast<size_t>(size)};
+}
+
+// Runs what may meet a bad feature, and names its place.
+template <class Read>
+void with_place(size_t instance, size_t position, Read read) {
+  try {
+    read();
+  } catch (const BadFeature& error) {
+    throw nb::value_error(("instance " + std::to_string(instance) + ", position " +
+                           std::to_string(position) + ": " + error.what)
+                              .c_str());
+  }
 }
 
 // Gathers the rows of a sparse matrix. Values are kept only once one is not 1.
@@ -67,13 +111,6 @@ class Rows {
   std::vector<float> values_;
   int64_t unknown_ = 0;
 };
-
-// What is wrong with a feature, without its place, which the caller adds.
-struct BadFeature {
-  std::string what;
-};
-
-std::string shown(PyObject* object) { return nb::cast<std::string>(nb::repr(nb::handle(object))); }
 
 double number_of(PyObject* value, const std::string& name) {
   const double number = PyFloat_AsDouble(value);
@@ -210,6 +247,10 @@ void read_line(const Line& line, const ColumnsOfTexts& columns, int64_t position
 
 // An instance is a list of positions: a dict or a text would be read by its keys or its letters.
 void check_instance(nb::handle instance, size_t number) {
+  if (!nb::hasattr(instance, "__iter__"))
+    throw nb::value_error(("instance " + std::to_string(number) + ": X is " +
+                           shown(instance.ptr()) + ", not a list of positions")
+                              .c_str());
   const bool is_dict = PyDict_Check(instance.ptr());
   if (!is_dict && !PyUnicode_Check(instance.ptr())) return;
   throw nb::value_error(("instance " + std::to_string(number) + ": X is one " +
@@ -222,7 +263,11 @@ void check_instance(nb::handle instance, size_t number) {
 class FeatureNames {
  public:
   FeatureNames(const nb::list& names, uint32_t n_hashed) : n_hashed_(n_hashed) {
-    for (nb::handle name : names) table_.find_or_add({text_of(name.ptr()), {}, false});
+    try {
+      for (nb::handle name : names) table_.find_or_add({text_of(name.ptr()), {}, false});
+    } catch (const BadFeature& error) {
+      throw nb::value_error(error.what.c_str());
+    }
   }
   int64_t size() const { return table_.size(); }
   nb::list names() const {
@@ -242,13 +287,8 @@ class FeatureNames {
       check_instance(instance, lengths.size());
       const size_t before = rows.n_rows();
       for (nb::handle position : instance) {
-        try {
-          read_position(position.ptr(), rows);
-        } catch (const BadFeature& error) {
-          throw nb::value_error(("instance " + std::to_string(lengths.size()) + ", position " +
-                                 std::to_string(rows.n_rows() - before) + ": " + error.what)
-                                    .c_str());
-        }
+        with_place(lengths.size(), rows.n_rows() - before,
+                   [&] { read_position(position.ptr(), rows); });
       }
       lengths.push_back(static_cast<int64_t>(rows.n_rows() - before));
     }
@@ -268,7 +308,9 @@ class FeatureNames {
           if (term.first < 0 || term.first >= static_cast<int64_t>(columns.count()))
             throw nb::value_error("a line asks for a column that there is not");
       for (int64_t position = 0; position < columns.length(); ++position) {
-        for (const Line& line : lines) read_line(line, columns, position, text, rows);
+        with_place(lengths.size(), static_cast<size_t>(position), [&] {
+          for (const Line& line : lines) read_line(line, columns, position, text, rows);
+        });
         rows.end_row();
       }
       lengths.push_back(columns.length());

@@ -71,6 +71,8 @@ class Batch:
             first = int(negative[0])
             raise ValueError(f"instance {first}: length {counts[first]} is negative")
         offsets = np.concatenate([[0], np.cumsum(counts)])
+        if (offsets < 0).any():  # the sum went round
+            raise ValueError("lengths add up to more than 64 bits hold")
         return cls(offsets, parents=parents, edge_types=edge_types, X=X, allowed=allowed)
 
     def parts(self, n_rows: int) -> list[Batch]:
@@ -164,7 +166,10 @@ def _rows_of(X: Any, rows: slice) -> Any:
 
 
 def _integers(name: str, value: npt.ArrayLike, dtype: type[np.signedinteger]) -> IntArray:
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:  # lists of unequal lengths
+        raise ValueError(f"{name} is no plain list: it must have one axis") from None
     if array.ndim != 1:
         raise ValueError(f"{name} has shape {array.shape}: it must have one axis")
     # An empty list has dtype float64; it holds no float, so let it pass.

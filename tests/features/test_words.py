@@ -106,8 +106,8 @@ def test_mistakes_are_told_with_their_place(position, message):
 
 
 def test_a_text_that_is_no_unicode_is_an_error():
-    with pytest.raises(UnicodeEncodeError):
-        Vocabulary().encode([[["\ud800"]]], learn=True)
+    with pytest.raises(ValueError, match=r"instance 0, position 1: the text '\\ud800' has half"):
+        Vocabulary().encode([[["a"], ["\ud800"]]], learn=True)
 
 
 def test_an_error_of_a_generator_comes_through():

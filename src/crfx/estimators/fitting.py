@@ -24,6 +24,7 @@ from crfx.estimators.inputs import (
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.more_labels import read_classes
 from crfx.estimators.scheme_labels import scheme_classes, scheme_labels, with_allowed
+from crfx.messages import shown
 from crfx.model import Model
 from crfx.objectives.truth import Truth
 from crfx.structures import Chain, Forest, Mask
@@ -154,6 +155,11 @@ def listed_callbacks(callbacks: Sequence[Callback] | None) -> list[Callback]:
     """The argument ``callbacks``."""
     if callable(callbacks):
         raise ValueError("callbacks is one function: pass a list, [callback]")
+    if callbacks is not None and not isinstance(callbacks, list | tuple):
+        raise ValueError(f"callbacks is {shown(callbacks)}: pass a list of functions, or None")
+    for each in callbacks or ():
+        if not callable(each) or isinstance(each, type):
+            raise ValueError(f"callbacks holds {shown(each)}, which is no function of the progress")
     return list(callbacks or ())
 
 

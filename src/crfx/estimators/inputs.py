@@ -11,8 +11,12 @@ import numpy.typing as npt
 
 from crfx import features
 from crfx.batch import Batch
+from crfx.messages import shown
 from crfx.objectives.truth import UNKNOWN
 from crfx.scores import IntArray
+
+MOST_WEIGHT = 1e12
+"""Of an instance: its square is still a number of float32."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +59,8 @@ def read_input(
                 "list with one matrix per instance ([X] for a single one; cross-validation needs "
                 "the list)"
             )
+        if columns is not None:
+            columns.check_numbers()
         matrix, counts = features.stacked(X), lengths
     elif lengths is not None:
         raise ValueError("lengths are given, but X is a list: a list has its own lengths")
@@ -103,6 +109,8 @@ def _stacked(
     if of_words and not any(hasattr(instance, "shape") for instance in listed):
         return _stacked_words(listed, columns, grows, numbering)  # positions without any feature
     if listed:
+        if columns is not None:
+            columns.check_numbers()
         return *features.stack(listed), columns
     if columns is None:
         raise ValueError("X has no instances")
@@ -151,17 +159,30 @@ def _stacked_rows(name: str, values: Any, batch: Batch) -> IntArray | None:
     """Per-row integers from one array or a list of them, one per instance."""
     if values is None:
         return None
-    if not (isinstance(values, list | tuple) and len(values) and np.ndim(values[0]) == 1):
-        return np.asarray(values)
+    if not (isinstance(values, list | tuple) and len(values) and _has_entries(values[0])):
+        return values  # type: ignore[no-any-return]
     if len(values) != batch.n_instances:
         raise ValueError(f"{name} has {len(values)} instances but X has {batch.n_instances}")
-    parts = [np.asarray(part) for part in values]
-    for instance, (part, length) in enumerate(zip(parts, batch.lengths, strict=True)):
-        if len(part) != length:
+    parts = []
+    for instance, (own, length) in enumerate(zip(values, batch.lengths, strict=True)):
+        if not _has_entries(own) or isinstance(own, set | dict):
+            raise ValueError(f"instance {instance}: {name} holds {shown(own)}, not a list")
+        try:
+            part = np.asarray(own)
+        except ValueError:
+            raise ValueError(f"instance {instance}: {name} holds lists within a list") from None
+        if part.shape != (length,):
             raise ValueError(
                 f"instance {instance}: {name} has {len(part)} entries, X has {length} rows"
             )
+        parts.append(part)
     return np.concatenate([part.astype(np.int64) if not part.size else part for part in parts])
+
+
+def _has_entries(value: Any) -> bool:
+    """Whether it is a list, of anything; an array of no axis is none."""
+    is_text = isinstance(value, str | bytes)
+    return hasattr(value, "__len__") and not is_text and getattr(value, "ndim", 1) > 0
 
 
 def flat_labels(y: Any, data: Input) -> list[Any]:
@@ -172,10 +193,12 @@ def flat_labels(y: Any, data: Input) -> list[Any]:
     if not hasattr(y, "__len__") and hasattr(y, "__iter__"):
         y = list(y)
     if not data.as_list:
-        labels = plain_labels(y)
+        labels = plain_labels(_checked_list(y, "y is"))
         if len(labels) != batch.n_rows:
             raise ValueError(f"y has {len(labels)} labels but X has {batch.n_rows} rows")
+        _check_labels(labels, batch)
         return labels
+    _checked_list(y, "y is")
     if len(y) != batch.n_instances:
         raise ValueError(
             f"y has {len(y)} instances but X has {batch.n_instances}: y holds one list of labels "
@@ -183,19 +206,35 @@ def flat_labels(y: Any, data: Input) -> list[Any]:
         )
     labels = []
     for instance, (own, length) in enumerate(zip(y, batch.lengths, strict=True)):
-        if isinstance(own, str) or not hasattr(own, "__len__"):
-            raise ValueError(f"instance {instance}: y holds {own!r}, not a list of labels")
+        _checked_list(own, f"instance {instance}: y holds")
         if len(own) != length:
             raise ValueError(f"instance {instance}: y has {len(own)} labels, X has {length} rows")
         labels += plain_labels(own)
+    _check_labels(labels, batch)
+    return labels
+
+
+def _checked_list(labels: Any, begins: str) -> Any:
+    """Something that has labels in an order: no text, which is one label, and no set."""
+    unordered = isinstance(labels, str | bytes | bytearray | set | frozenset | dict)
+    if unordered or not _has_entries(labels):
+        raise ValueError(f"{begins} {shown(labels)}, not a list of labels")
+    return labels
+
+
+def is_label(value: Any) -> bool:
+    """Whether it is one value, which a dict can have as key."""
+    return value.__hash__ is not None
+
+
+def _check_labels(labels: list[Any], batch: Batch) -> None:
     for row, label in enumerate(labels):
-        if isinstance(label, list | dict | set | np.ndarray):
+        if not is_label(label):
             instance, position = batch.locate(row)
             raise ValueError(
-                f"instance {instance}, position {position}: y holds {label!r}: a label is text, a "
-                "number or another single value"
+                f"instance {instance}, position {position}: y holds {shown(label)}: a label is "
+                "text, a number or another single value"
             )
-    return labels
 
 
 def plain_labels(y: Any) -> list[Any]:
@@ -284,4 +323,9 @@ def instance_weights(sample_weight: Any, data: Input) -> npt.NDArray[np.float64]
     bad = np.flatnonzero(~((weights >= 0) & np.isfinite(weights)))
     if bad.size:
         raise ValueError(f"instance {bad[0]}: its weight {weights[bad[0]]} is not 0 or more")
+    if weights.max(initial=0.0) > MOST_WEIGHT:
+        raise ValueError(
+            f"instance {weights.argmax()}: its weight {weights.max():g} is beyond {MOST_WEIGHT:g}: "
+            "divide all weights by the largest"
+        )
     return weights

@@ -48,6 +48,14 @@ class Columns:
             return None
         return self.names if self.vocabulary is None else self.vocabulary.names()
 
+    def check_numbers(self) -> None:
+        """Raise ValueError where X holds numbers, but dicts or texts were fitted on."""
+        if self.vocabulary is not None:
+            raise ValueError(
+                "X holds numbers, but the model was fitted on dicts or texts: only their names "
+                "tell which column is which"
+            )
+
     def matched(self, X: Any, *, training: bool = False) -> Any:
         """X with the same columns, or an error; categories numbered as they were in training.
 

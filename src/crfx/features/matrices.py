@@ -113,8 +113,8 @@ def _csr(X: Any, instance: int | None) -> Any:
         raise ValueError(f"{where} has shape {X.shape}: it must be (positions, features)")
     if X.dtype.kind not in "fiub":
         raise ValueError(f"{where} has dtype {X.dtype}: pass real numbers")
-    matrix = sparse.csr_matrix(X)
     try:
+        matrix = sparse.csr_matrix(X)
         matrix.check_format(full_check=True)  # wrong column numbers would be read from anywhere
     except ValueError as error:
         raise ValueError(f"{where} is no valid sparse matrix: {error}") from None

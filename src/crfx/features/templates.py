@@ -106,6 +106,10 @@ class Template:
     """
 
     def __init__(self, text: str, columns: Sequence[str]) -> None:
+        if not isinstance(text, str):
+            raise ValueError(f"the template is a {type(text).__name__}: pass its text")
+        if isinstance(columns, str):
+            raise ValueError(f"the columns are {columns!r}: pass a list of names, [{columns!r}]")
         self.text, self.columns = text, tuple(columns)
         if twice := [name for name in self.columns if self.columns.count(name) > 1]:
             raise ValueError(f"the column {twice[0]!r} is there twice")
@@ -221,6 +225,8 @@ class Template:
     def _read(self, instance: Sequence[Any], number: int) -> list[list[str | None]]:
         if isinstance(instance, str):
             raise ValueError(f"instance {number} is one text: it must be a list of positions")
+        if not hasattr(instance, "__iter__"):
+            raise ValueError(f"instance {number} is {instance!r}: it must be a list of positions")
         if set(map(type, instance)) == {tuple} and set(map(len, instance)) == {len(self.columns)}:
             columns = [list(column) for column in zip(*instance, strict=True)]
             if all(set(map(type, column)) == {str} for column in columns):
@@ -242,6 +248,8 @@ class Template:
         """A tuple of columns, a dict with their names, or one text."""
         if isinstance(row, str):
             return (row,)
+        if not hasattr(row, "__iter__"):
+            raise ValueError(f"instance {number}, position {position}: {row!r} has no columns")
         if not isinstance(row, dict):
             return tuple(row)
         if missing := [name for name in self.columns if name not in row]:

@@ -184,8 +184,10 @@ def peek(instances: Iterable[Any]) -> tuple[bool, Iterable[Any]]:
     first: list[Any] = []
     for instance in rest:
         first.append(instance)
-        if hasattr(instance, "shape") or any(
-            not hasattr(position, "__len__") or len(position) for position in instance
+        if (
+            hasattr(instance, "shape")
+            or not hasattr(instance, "__iter__")
+            or any(not hasattr(position, "__len__") or len(position) for position in instance)
         ):
             break
     return _is_text(first), chain(first, rest)
