@@ -64,6 +64,7 @@ def run(arguments: argparse.Namespace) -> None:
     from crfx.datasets import load_digit_strings
     from crfx.metrics import token_accuracy
 
+    _check_folder(arguments.output)
     digits = load_digit_strings(n_strings=arguments.strings, seed=arguments.seed)
     console = Console()
     console.print(f"{digits.description}.\n", highlight=False)
@@ -79,6 +80,13 @@ def run(arguments: argparse.Namespace) -> None:
     console.print(table)
     _print_example(console, digits, readings)
     _save(console, models, arguments.output)
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise where it cannot be made: better now than after all is trained."""
+    for place in (folder, *folder.parents):
+        if place.exists() and not place.is_dir():
+            raise NotADirectoryError(f"--output: {place} is a file, not a folder")
 
 
 def _train(digits: DigitStrings, settings: dict[str, Any]) -> GBCRF:

@@ -97,7 +97,7 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
 
 def load(path: str | os.PathLike[str]) -> Any:
     """Read an estimator that ``save`` wrote.  Executes nothing that the file brings."""
-    contents = read(path)
+    contents = read(os.fspath(path))  # a number would be an open file of the system
     try:
         estimator = _unpack(contents)
         contents.check_all_taken()

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from crfx import _core
 from crfx.inference.problem import Problem
+from crfx.messages import shown
 from crfx.scores import FloatArray
 
 # One of _core.Problem32 and _core.Problem64. Which one is known at run time only, when it is handed
@@ -82,6 +83,7 @@ class EdgeOutput:
 
 def check_option(name: str, value: object, allowed: tuple[object, ...]) -> None:
     """Raise and list what is allowed."""
-    if value not in allowed:
+    # Not `in` alone, which asks arrays whether they are equal.
+    if (value is not None and not isinstance(value, str)) or value not in allowed:
         choices = ", ".join(map(repr, allowed))
-        raise ValueError(f"{name} is {value!r}: choose one of {choices}")
+        raise ValueError(f"{name} is {shown(value)}: choose one of {choices}")

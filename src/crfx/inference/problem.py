@@ -115,7 +115,10 @@ def _check_edge_types(
 
 def checked_cost(cost: npt.ArrayLike, problem: Problem, dtype: npt.DTypeLike) -> FloatArray:
     """Return ``cost`` (rows, K) as ``dtype``, or raise at the first that is not finite."""
-    array = np.asarray(cost)
+    try:
+        array = np.asarray(cost)
+    except ValueError:
+        raise ValueError("cost has rows of unequal lengths") from None
     if array.shape != problem.scores.node.shape or array.dtype.kind not in "fiub":
         raise ValueError(
             f"cost has shape {array.shape} and dtype {array.dtype}: it must hold a real number "

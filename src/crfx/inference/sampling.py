@@ -11,6 +11,8 @@ from crfx.inference.problem import Problem, prepare
 from crfx.inference.short_chains import pieces
 
 SEED_RANGE = 2**64
+MOST_DRAWN = 2**32
+"""Labels of one call, in all draws together: 16 GiB."""
 SHORT_CHAINS = 0x9E3779B97F4A7C15
 """Turns a seed into that of chains too short for an edge."""
 
@@ -66,6 +68,11 @@ def checked_draws(n: int, seed: int) -> tuple[int, int]:
 
 def drawn(problem: Problem, n: int, seed: int, n_jobs: int | None = None) -> npt.NDArray[np.int32]:
     """(n, rows) labellings of a prepared problem."""
+    if n * problem.batch.n_rows > MOST_DRAWN:
+        raise ValueError(
+            f"n is {n}: with {problem.batch.n_rows} rows that is {n * problem.batch.n_rows:.3g} "
+            f"labels, and at most {MOST_DRAWN:.3g} fit; draw fewer at a time, with other seeds"
+        )
     labels = np.empty((n, problem.batch.n_rows), np.int32)
     parts = pieces(problem)
     if parts is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator
@@ -19,6 +20,17 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     target = Path(path)
     if target.is_symlink():
         target = target.resolve()
+    try:
+        with _written(target) as file:
+            yield file
+    except OSError as error:
+        if error.errno == errno.ENOSPC and error.filename is None:
+            error.filename = os.fspath(target)
+        raise
+
+
+@contextmanager
+def _written(target: Path) -> Iterator[IO[bytes]]:
     if target.exists() and not target.is_file() and not target.is_dir():
         with target.open("wb") as stream:
             yield stream

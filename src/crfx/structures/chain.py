@@ -10,6 +10,9 @@ from crfx.batch import Batch
 from crfx.scores import IntArray
 from crfx.structures.base import Structure
 
+MOST_ORDER = 32
+"""Of labels before a label: arrays have 64 axes, and two labels then need 2^33 scores."""
+
 
 @dataclass(frozen=True)
 class Chain(Structure):
@@ -28,6 +31,8 @@ class Chain(Structure):
                 f"order must be 1 or more, got {self.order}: leave out edge scores to make "
                 "positions independent"
             )
+        if self.order > MOST_ORDER:
+            raise ValueError(f"order is {self.order}: it must be at most {MOST_ORDER}")
 
     @property
     def n_label_axes(self) -> int:
