@@ -150,6 +150,8 @@ def read_labelled(reading: Reading, lines: Lines) -> Labelled:
     found = [sentence for sentence in reading.format.read(lines) if sentence.tokens]
     if not found:
         raise ValueError(f"{lines.name} has no sentences")
+    if not any(token for sentence in found for token in sentence.tokens):
+        raise ValueError(f"{lines.name}, read as {reading.format.name}, has labels and no features")
     y = [sentence.labels or [] for sentence in found]
     known = {label for own in y for label in own if label is not None}
     n_tokens = sum(map(len, y))

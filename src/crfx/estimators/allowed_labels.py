@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
-from crfx.estimators.inputs import Input, plain_labels
+from crfx.estimators.inputs import Input, is_label, plain_labels
 
 
 def read_allowed(
@@ -29,7 +29,7 @@ def read_allowed(
         if not labels:
             raise ValueError(f"{_where(data.batch, row)}: allowed holds no label, so none is left")
         for label in labels:
-            if label not in code_of:
+            if not is_label(label) or label not in code_of:
                 raise ValueError(
                     f"{_where(data.batch, row)}: allowed has the label {label!r}, which the model "
                     "does not know"

@@ -8,6 +8,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from crfx.estimators.inputs import MOST_WEIGHT
+from crfx.messages import shown
 from crfx.objectives.truth import UNKNOWN, Truth
 
 Array64 = npt.NDArray[np.float64]
@@ -22,12 +24,17 @@ def check_class_weight(option: Any) -> None:
         return
     if not isinstance(option, Mapping):
         raise ValueError(
-            f'class_weight is {option!r}: pass a dict from labels to weights, "balanced" or None'
+            f'class_weight is {shown(option)}: pass a dict from labels to weights, "balanced" or '
+            "None"
         )
     for label, weight in option.items():
         is_number = isinstance(weight, int | float | np.number) and not isinstance(weight, bool)
         if not is_number or not 0 <= weight < np.inf:
             raise ValueError(f"class_weight of {label!r} is {weight!r}: it must be 0 or more")
+        if weight > MOST_WEIGHT:
+            raise ValueError(
+                f"class_weight of {label!r} is {weight!r}: it must be at most {MOST_WEIGHT:g}"
+            )
 
 
 def class_weights(option: ClassWeight, classes: npt.NDArray[Any], truth: Truth) -> Array64 | None:

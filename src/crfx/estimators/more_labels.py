@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.estimators.assembly import check_table_size
-from crfx.estimators.inputs import find_classes, plain_labels
+from crfx.estimators.inputs import find_classes, is_label, plain_labels
 from crfx.estimators.labelling import LabellingEstimator
+from crfx.messages import shown
 from crfx.model import Model
 from crfx.potentials.context_trees import ContextTrees
 from crfx.potentials.transitions import Tables
@@ -23,8 +24,11 @@ def read_classes(classes: Any) -> list[Any]:
     if isinstance(classes, str) or not hasattr(classes, "__iter__"):
         raise ValueError(f"classes is {classes!r}: pass a list of labels")
     labels = plain_labels(classes)
-    if None in labels:
-        raise ValueError("classes hold an unknown label (None or NaN)")
+    for label in labels:
+        if label is None:
+            raise ValueError("classes hold an unknown label (None or NaN)")
+        if not is_label(label):
+            raise ValueError(f"classes hold {shown(label)}, which is not a single value")
     return labels
 
 

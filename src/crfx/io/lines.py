@@ -84,6 +84,8 @@ def open_lines(path: str | os.PathLike[str]) -> Lines:
     """Lines of a file; ``-`` is standard input.  What is compressed is known by its first bytes."""
     with ExitStack() as opened:
         if os.fspath(path) == STANDARD_INPUT:
+            if sys.stdin is None:
+                raise OSError("standard input is closed: there is nothing to read")
             name, file = "<stdin>", _buffered(sys.stdin.buffer)
         else:
             name, file = os.fspath(path), opened.enter_context(_file(path))

@@ -85,7 +85,7 @@ def _mask_of_pairs(constraints: Constraints, classes: list[Any]) -> Mask:
 
     def codes(labels: Sequence[Any]) -> list[int]:
         for label in labels:
-            if _plain(label) not in code_of:
+            if _plain(label).__hash__ is None or _plain(label) not in code_of:
                 raise ValueError(f"constraints name the label {label!r}, which y does not have")
         return [code_of[_plain(label)] for label in labels]
 
