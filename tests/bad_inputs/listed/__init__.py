@@ -1,0 +1,43 @@
+"""All bad inputs, by area.  A list is a plain module with `CASES`."""
+
+from __future__ import annotations
+
+from listed import (
+    arguments,
+    commands_asked,
+    commands_rank,
+    commands_train,
+    decoding,
+    labels,
+    loaders,
+    matrices,
+    objectives,
+    predicting,
+    ranking,
+    scores,
+    sweep,
+    text_files,
+    training,
+    words,
+)
+from listed.case import Case
+
+AREAS = (
+    matrices,
+    words,
+    labels,
+    training,
+    arguments,
+    objectives,
+    predicting,
+    decoding,
+    ranking,
+    sweep,
+    scores,
+    loaders,
+    text_files,
+    commands_train,
+    commands_asked,
+    commands_rank,
+)
+CASES: list[Case] = [case for area in AREAS for case in area.CASES]

@@ -1,0 +1,141 @@
+"""Every argument of every estimator with values that make no sense: refused by name, or legal.
+
+``LEGAL`` says which are legal; a test fits those.  All others are cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from listed.case import Case
+from listed.subjects import DOCUMENTS, GROUP, LABELLERS, RANKERS, RELEVANCE, X, Y, only_unfitted
+
+VALUES: dict[str, Any] = {
+    "None": None,
+    "'x'": "x",
+    "-1": -1,
+    "1.5": 1.5,
+    "NaN": np.nan,
+    "infinity": np.inf,
+    "[]": [],
+    "{}": {},
+    "True": True,
+    "an array": np.arange(2),
+    "a class": int,
+}
+LEGAL: dict[str, str] = {
+    "base_learner": "None",
+    "batch_size": "",
+    "burn_in": "None",
+    "class_weight": "None, {}",
+    "constraints": "None",
+    "curvature": "None, 1.5",
+    "cut": "None",
+    "dropout": "None",
+    "early_stopping_rounds": "None",
+    "edge_l2": "1.5",
+    "edges": "None",
+    "eval_metric": "a class",
+    "feature_induction": "None",
+    "l1": "1.5",
+    "l2": "None, 1.5",
+    "margin": "1.5",
+    "min_child_weight": "1.5",
+    "n_hashed": "None",
+    "n_jobs": "None, -1",
+    "random_state": "None",
+    "reg_lambda": "1.5",
+    "start_end": "True",
+    "step": "None, 1.5",
+    "skip": "True",
+    "task_loss": "None",
+    "tol": "1.5",
+    "tree_params": "None, {}",
+    "verbose": "True",
+    "HiddenUnitCRF decode": "None",
+    "HiddenUnitCRF pretrain": "None",
+    "LinearCRF batch_size": "None",
+    "TreeCRF window": "an array",
+}
+OF_EITHER_SCORER = [
+    "batch_size",
+    "burn_in",
+    "colsample_bynode",
+    "grow_policy",
+    "l2",
+    "learning_rate",
+    "loss_weight",
+    "max_bin",
+    "max_depth",
+    "max_leaves",
+    "min_child_weight",
+    "n_estimators",
+    "n_samples",
+    "n_subsets",
+    "reg_lambda",
+    "step",
+    "subsample",
+    "sweeps",
+    "temperature",
+    "tree_params",
+    "truths",
+]
+"""Of RankingCRF: None stands for what is usual."""
+LEGAL |= {f"{name} {own}": "None" for name in RANKERS for own in OF_EITHER_SCORER}
+LEGAL |= {
+    "RankingCRF l2": "None, 1.5",
+    "RankingCRF step": "None, 1.5",
+    "RankingCRF temperature": "None, 1.5",
+    "RankingCRF of trees min_child_weight": "None, 1.5",
+    "RankingCRF of trees reg_lambda": "None, 1.5",
+    "RankingCRF of trees temperature": "None, 1.5",
+    "RankingCRF of trees tree_params": "None, {}",
+}
+MAKERS = LABELLERS | RANKERS
+
+
+def fitted_with(estimator: str, argument: str, value: Any) -> Any:
+    """Fit an estimator that has one argument of that value."""
+    crf = MAKERS[estimator](**{argument: value})
+    return fit(crf)
+
+
+def fit(crf: Any) -> Any:
+    """On good data."""
+    if hasattr(crf, "rank"):
+        return crf.fit(DOCUMENTS, RELEVANCE, group=GROUP)
+    return crf.fit(X, Y)
+
+
+def _pairs() -> list[tuple[str, str, str, bool]]:
+    """(estimator, argument, value, whether it is legal)."""
+    found = []
+    for estimator, make in MAKERS.items():
+        for argument in make().get_params(deep=False):
+            legal = LEGAL.get(f"{estimator} {argument}", LEGAL.get(argument, "")).split(", ")
+            found += [(estimator, argument, value, value in legal) for value in VALUES]
+    return found
+
+
+PAIRS = _pairs()
+
+
+def _attempt(argument: str, value: str) -> Callable[[Any, Path], Any]:
+    return lambda crf, folder: fit(crf.set_params(**{argument: VALUES[value]}))
+
+
+CASES = [
+    Case(
+        f"arguments of {estimator}",
+        f"{argument} is {value}",
+        _attempt(argument, value),
+        rf"\b{argument}\b",
+        subjects=only_unfitted([estimator]),
+    )
+    for estimator, argument, value, legal in PAIRS
+    if not legal
+]
