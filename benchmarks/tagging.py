@@ -244,7 +244,7 @@ def page(found: dict[str, Any]) -> str:
         f"features of the default template ({found['features_per_token']:.0f} a token), decode,",
         f"and write it with labels. Models are of {ITERATIONS} iterations on the same features,",
         "and loaded before. For CRFsuite features are made in plain Python, as texts, a line of",
-        f"the template at a time. Of every stage the fastest of {found['repeats']} runs, taking turns.",
+        f"the template at a time. Of every stage the fastest of {found['repeats']} runs, in turns.",
         "",
         "| tool | read | features | decode | write | all | times faster | without features "
         "| times faster |",
