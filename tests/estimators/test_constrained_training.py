@@ -1,5 +1,7 @@
 """Training under constraints: it learns, in the core as in Python, and files keep what it knew."""
 
+import itertools
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -59,6 +61,23 @@ def test_the_objective_falls_and_is_that_of_what_is_left(kind, bio_task, listed)
         assert objective[-1] == pytest.approx(total + penalty, rel=1e-5)
     if isinstance(crf, TreeCRF) or (isinstance(crf, GBCRF) and crf.order == 2):  # no penalties
         assert objective[-1] == pytest.approx(total, rel=1e-5)
+
+
+@pytest.mark.parametrize("objective", ["likelihood", "loss_augmented", "loss_scaled", "kl"])
+def test_steps_of_boosting_are_not_short(objective, bio_task):
+    """Mixing rates are loose under constraints: "auto" must not be as slow as they are."""
+    X, y = bio_task(lengths=[12] * 10)
+    X = [4 * x for x in X]
+    found = {}
+    for own, curvature in ((None, "auto"), ("bio", "auto"), ("bio", "mixing")):
+        if curvature == "mixing" and objective == "loss_scaled":
+            continue
+        crf = GBCRF(10, constraints=own, curvature=curvature, objective=objective, **SMALL)
+        values = crf.fit(X, y).history_["objective"]
+        assert all(b <= a + 1e-4 for a, b in itertools.pairwise(values))
+        found[own, curvature] = values[-1]
+    assert found["bio", "auto"] <= found.get(("bio", "mixing"), np.inf)
+    assert found["bio", "auto"] < 1.5 * found[None, "auto"]
 
 
 @pytest.mark.parametrize("constraints", ["bio", "bioes"])

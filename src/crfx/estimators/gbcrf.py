@@ -46,9 +46,10 @@ class GBCRF(ExplainedTrees, BoostedEstimator):
     edge_l2 : float
         L2 penalty on tables and linear weights, ``edge_l2 / 2`` times their sum of squares.
     curvature : "auto", "mixing", "dobrushin", "exact", "length", "diagonal", a number or None
-        How gamma is found ("auto": mixing); "diagonal" is gamma = 1, a number is gamma, None takes
-        first-order steps, without penalties (``reg_lambda`` and ``edge_l2`` count as 0).  Steps
-        that would raise the objective are halved.
+        How gamma is found ("auto": mixing, but 2 with ``constraints``, whose mixing rates are
+        loose); "diagonal" is gamma = 1, a number is gamma, None takes first-order steps, without
+        penalties (``reg_lambda`` and ``edge_l2`` count as 0).  Steps that would raise the objective
+        are halved.
     early_stopping_rounds : int, optional
         Stop once ``eval_metric`` has not improved for so many rounds; the best round is restored.
     base_learner : regressor, optional

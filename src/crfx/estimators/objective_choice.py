@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from crfx.estimators.class_weight import check_class_weight
+from crfx.inference.sum_product import ALONE_GAMMA
 from crfx.objectives import curvature as curvatures
 from crfx.objectives import options, task_loss
 from crfx.objectives.base import Objective
@@ -48,9 +49,16 @@ def _check_weighs_classes(crf: Any, option: options.ObjectiveOption) -> None:
 
 
 def curvature_of(crf: Any) -> curvatures.Curvature:
-    """What the steps of a boosted estimator are scaled by, given its objective."""
+    """What the steps of a boosted estimator are scaled by, given its objective.
+
+    Constraints tie neighbours so firmly that mixing rates, which look at the worst state before,
+    say little: "auto" then is the curvature of labels on their own, and trainers halve what would
+    raise the objective.
+    """
     option, wanted = options.parse(crf.objective), crf.curvature
     found = curvatures.parse(wanted)
+    if wanted == "auto" and crf.constraints is not None:
+        found = curvatures.Curvature(None, ALONE_GAMMA)
     allowed = getattr(option, "curvatures", None)
     if allowed is not None and wanted not in allowed:
         raise ValueError(
