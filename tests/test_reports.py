@@ -50,6 +50,7 @@ def result():
         "objectives",
         "ranking",
         "class_weights",
+        "latency",
     ],
 )
 def test_the_page_is_rendered_from_the_results(load_benchmark, name):
