@@ -131,7 +131,7 @@ def test_what_was_learned_moves_along(edges, order, features):
 
 def test_an_unknown_label_is_told():
     crf = LinearCRF("perceptron").partial_fit(WORDS, TAGS)
-    with pytest.raises(ValueError, match=r"label 'A', .* named in classes"):
+    with pytest.raises(ValueError, match=r"label 'A', .* name it in classes"):
         crf.partial_fit(NEW_WORDS, NEW_TAGS)
     assert crf.n_iter_ == 1
 
