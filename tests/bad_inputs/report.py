@@ -20,7 +20,7 @@ from typing import Any
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # as the tests have it
 
 from listed import CASES, sweep
-from listed.case import Case, Outcome, tried
+from listed.case import Case, tried
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "reports" / "results" / "bad-inputs.json"
@@ -50,18 +50,15 @@ def _outcome(case: Case) -> dict[str, Any]:
     outcomes = []
     for subject in case.subjects:
         with tempfile.TemporaryDirectory() as folder:
-            outcomes.append(tried(case, subject, Path(folder)))
+            outcome = tried(case, subject, Path(folder))
+        outcome.told = outcome.told.replace(folder, "FOLDER")
+        outcomes.append(outcome)
     return {
         "subjects": len(outcomes),
         "error": outcomes[0].error,
-        "told": _plain(outcomes[0]),
+        "told": outcomes[0].told,
         "refused": all(not outcome.problems for outcome in outcomes),
     }
-
-
-def _plain(outcome: Outcome) -> str:
-    """Without the name of the temporary folder."""
-    return outcome.told.replace(tempfile.gettempdir(), "FOLDER")
 
 
 def _swept() -> list[dict[str, Any]]:

@@ -46,8 +46,8 @@ def _demo(tried: str, argv: str, message: str, files: Files | None = None) -> Ca
 
 
 def _train(tried: str, argv: str, message: str, files: Files | None = None, **more: Any) -> Case:
-    argv = f"rank train {argv} -q"
-    return command("crfx rank train", tried, argv, message, files or TRAIN, **more)
+    words = f"rank train {argv} -q"
+    return command("crfx rank train", tried, words, message, files or TRAIN, **more)
 
 
 def _line(tried: str, line: str, message: str) -> Case:

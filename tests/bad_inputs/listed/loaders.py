@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from crfx import load
+from crfx.estimators.crfsuite_models import from_crfsuite
 from crfx.features import Template
 from crfx.io import letor
 from listed.case import Case
@@ -263,9 +264,35 @@ def _encoded(instances: Any) -> Callable[[Any, Path], Any]:
     return lambda subject, folder: template.encode(instances, Vocabulary(), learn=True)
 
 
+KEPT = Path(__file__).parents[2] / "saved_models" / "crfsuite.model"
+NO_CRFSUITE = "is not a model of CRFsuite"
+CRFSUITE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "an empty file": (lambda raw: b"", NO_CRFSUITE),
+    "text": (lambda raw: b"hello\n" * 20, "does not begin with lCRF"),
+    "the first bytes alone": (lambda raw: b"lCRF", NO_CRFSUITE),
+    "cut in half": (lambda raw: raw[: len(raw) // 2], NO_CRFSUITE),
+    "a byte too many": (lambda raw: raw + b"x", NO_CRFSUITE),
+    "a version that is to come": (lambda raw: raw[:12] + b"\xff" + raw[13:], NO_CRFSUITE),
+    "another type": (lambda raw: raw[:8] + b"SEMI" + raw[12:], NO_CRFSUITE),
+    "weights where there are none": (lambda raw: raw[:28] + b"\xff" * 4 + raw[32:], NO_CRFSUITE),
+}
+
+
+def _crfsuite(change: Callable[[bytes], bytes]) -> Callable[[Any, Path], Any]:
+    def attempt(subject: Any, folder: Path) -> Any:
+        (folder / "m.model").write_bytes(change(KEPT.read_bytes()))
+        return from_crfsuite("m.model")
+
+    return attempt
+
+
 CASES = [
     *(Case("model file", tried, *given) for tried, given in MODEL.items()),
     *(Case("LETOR", tried, *given) for tried, given in LETOR.items()),
+    *(
+        Case("model of CRFsuite", tried, _crfsuite(change), message)
+        for tried, (change, message) in CRFSUITE.items()
+    ),
     Case("LETOR", "nothing there", lambda subject, folder: letor.read("no.txt"), "no.txt", OSError),
     Case("LETOR", "a folder", lambda subject, folder: letor.read("."), "", OSError),
     *(
