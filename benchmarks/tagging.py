@@ -263,7 +263,7 @@ def page(found: dict[str, Any]) -> str:
         "",
         f"{100 * found['same_tags']:.2f} % of the tags are the same; the models differ, since each",
         "tool took its own steps. CRFsuite looks names up while it decodes, ours while it makes",
-        "features.",
+        "features. Other programs ran on the machine: seconds are long, ratios are rough.",
         "",
         host_line(found, ("crfx", "numpy", "python-crfsuite")),
         "",
