@@ -20,11 +20,13 @@ from crfx.inference.expectation import expectation
 from crfx.inference.max_product import max_product
 from crfx.inference.results import Expectation, MaxProduct, SumProduct
 from crfx.inference.sampling import sample
+from crfx.inference.spans import Span
 from crfx.inference.sum_product import sum_product
 
 __all__ = [
     "Expectation",
     "MaxProduct",
+    "Span",
     "SumProduct",
     "expectation",
     "max_product",
