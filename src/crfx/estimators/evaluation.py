@@ -88,8 +88,11 @@ def read_eval_set(
     """Read it, a pair (X, y) or a dict; labels in the scheme of the constraints."""
     given = _named(eval_set)
     y, allowed = given.pop("y"), given.pop("allowed", None)
-    data = with_allowed(read_input(**given, columns=columns), allowed, classes)
-    labels = scheme_labels(constraints, flat_labels(y, data), data)
+    try:
+        data = with_allowed(read_input(**given, columns=columns), allowed, classes)
+        labels = scheme_labels(constraints, flat_labels(y, data), data)
+    except ValueError as error:
+        raise ValueError(f"eval_set: {error}") from None
     codes, is_strange = known_codes(labels, classes)
     if is_strange.any() and (codes == UNKNOWN).all():
         label = labels[int(is_strange.argmax())]

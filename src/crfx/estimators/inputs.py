@@ -53,6 +53,12 @@ def read_input(
     """
     instances = _instances(X)
     if instances is None:
+        if len(getattr(X, "shape", ())) != 2:
+            told = f"has shape {X.shape}" if hasattr(X, "shape") else f"is {shown(X)}"
+            raise ValueError(
+                f"X {told}: pass a list with one matrix per instance, or one stacked matrix with "
+                "lengths="
+            )
         if lengths is None:
             raise ValueError(
                 "X is one stacked matrix: pass lengths=, the number of rows of each instance, or a "
@@ -171,6 +177,8 @@ def _stacked_rows(name: str, values: Any, batch: Batch) -> IntArray | None:
             part = np.asarray(own)
         except ValueError:
             raise ValueError(f"instance {instance}: {name} holds lists within a list") from None
+        if part.size and part.dtype.kind not in "iu":  # joined with others it might pass
+            raise ValueError(f"instance {instance}: {name} has dtype {part.dtype}: pass integers")
         if part.shape != (length,):
             raise ValueError(
                 f"instance {instance}: {name} has {len(part)} entries, X has {length} rows"

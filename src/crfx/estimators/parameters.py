@@ -79,8 +79,7 @@ def check_parameters(crf: GBCRF) -> None:
     _check_whole("n_estimators", crf.n_estimators, 0)
     _check_whole("max_bin", crf.max_bin, 2)
     _check_shares(crf, ("learning_rate", "subsample", "colsample_bynode"))
-    for name in ("max_depth", "max_leaves"):
-        _check_whole(name, getattr(crf, name), 0)
+    check_tree_sizes(crf)
     _check_choice("grow_policy", crf.grow_policy, GROW_POLICIES)
     for name in ("edge_l2", "reg_lambda", "min_child_weight"):
         _check_not_negative(name, getattr(crf, name))
@@ -269,6 +268,14 @@ def _check_tree_params(crf: GBCRF) -> None:
     check_tree_names(crf.tree_params or {}, "GBCRF")
     if crf.tree_params and crf.base_learner is not None:
         raise ValueError("tree_params are for XGBoost, but a base_learner takes its place")
+
+
+def check_tree_sizes(crf: Any) -> None:
+    """Depth, leaves and bins: numbers that XGBoost can hold."""
+    for name in ("max_depth", "max_leaves", "max_bin"):
+        _check_whole(name, getattr(crf, name), 0)
+        if getattr(crf, name) >= 2**31:
+            raise ValueError(f"{name} is {getattr(crf, name)}: it must be below 2**31")
 
 
 def check_tree_names(params: dict[str, Any], owner: str) -> None:

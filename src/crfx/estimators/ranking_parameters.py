@@ -20,6 +20,7 @@ from crfx.estimators.parameters import (
     _is_number,
     check_running,
     check_tree_names,
+    check_tree_sizes,
 )
 from crfx.ndcg import GAINS, ndcg
 from crfx.objectives.ranking import MOST_DOCUMENTS, OBJECTIVES, RankingObjective
@@ -190,8 +191,7 @@ def _check_trees(crf: RankingCRF) -> None:
     for name in ("reg_lambda", "min_child_weight"):
         _check_not_negative(name, getattr(own, name))
     _check_shares(own, ("colsample_bynode",))
-    for name in ("max_depth", "max_leaves"):
-        _check_whole(name, getattr(own, name), 0)
+    check_tree_sizes(own)
     _check_choice("grow_policy", own.grow_policy, GROW_POLICIES)
     params = own.tree_params
     if params is not None and not isinstance(params, dict):

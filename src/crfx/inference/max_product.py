@@ -64,7 +64,7 @@ def checked_k(k: int) -> int:
     """How many labellings are asked for, or ValueError."""
     whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
     if not whole or not 1 <= k < 2**31:
-        raise ValueError(f"k is {k!r}: pass how many labellings you want, 1 or more")
+        raise ValueError(f"k is {k!r}: pass how many labellings you want, 1 to {2**31 - 1}")
     return int(k)
 
 

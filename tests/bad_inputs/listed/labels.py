@@ -121,7 +121,7 @@ PARENTS: dict[str, tuple[Any, str]] = {
     "NaN": (tree(NAN, 0, 1), "parents has dtype float64"),
     "text": (tree("a", "b", "c"), "parents has dtype"),
     "None at a root": (tree(None, 0, 1), "parents has dtype object"),
-    "truth values": (tree(True, False, True), "parents"),
+    "truth values": (tree(True, False, True), "instance 0: parents has dtype bool"),
     "one number": (0, "parents"),
     "a text": ("abc", "parents"),
     "a matrix": (np.zeros((14, 1), int), "parents"),

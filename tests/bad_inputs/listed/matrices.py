@@ -45,8 +45,8 @@ DATED = pandas.DataFrame({"a": pandas.to_datetime(["2020-01-01"] * 3), "b": [1, 
 ENDLESS = pandas.DataFrame({"a": [1.0, INF, 2.0], "b": [1, 2, 3]})
 
 TRIED: dict[str, tuple[Any, str]] = {
-    "None": (None, "X"),
-    "a number": (3, "X"),
+    "None": (None, "X is None: pass a list"),
+    "a number": (3, "X is 3: pass a list"),
     "a text": ("abc", "wrap a single instance in a list"),
     "bytes": (b"abc", "X"),
     "an empty list": ([], "X has no instances"),
@@ -57,12 +57,12 @@ TRIED: dict[str, tuple[Any, str]] = {
     "one matrix without lengths": (STACKED, "pass lengths="),
     "one sparse matrix without lengths": (sparse.csr_matrix(STACKED), "pass lengths="),
     "one data frame without lengths": (pandas.DataFrame(STACKED), "pass lengths="),
-    "one row without lengths": (STACKED[0], "X"),
-    "a matrix of no axis": (np.array(1.0), "X"),
+    "one row without lengths": (STACKED[0], r"X has shape \(3,\)"),
+    "a matrix of no axis": (np.array(1.0), r"X has shape \(\)"),
     "an instance of one axis": (first(X[0][:, 0]), r"instance 0: X has shape \(3,\)"),
     "an instance of three axes": (first(X[0][None]), r"instance 0: X has shape \(1, 3, 3\)"),
     "an instance of no axis": (first(np.array(1.0)), r"instance 0: X has shape \(\)"),
-    "four axes": (np.zeros((4, 3, 3, 1)), "X"),
+    "four axes": (np.zeros((4, 3, 3, 1)), r"X has shape \(4, 3, 3, 1\)"),
     "rows of unequal lengths": (first([[1.0, 2.0, 3.0], [1.0], [2.0]]), "instance 0: .*unequal"),
     "instances of unequal width": (first(X[0][:, :2]), "instance 1: X has 3 features"),
     "no features": ([own[:, :0] for own in X], "X has no features"),
@@ -114,7 +114,7 @@ TRIED: dict[str, tuple[Any, str]] = {
     "texts among matrices": (["abc", *X[1:]], "instance 0: X"),
     "a matrix among words": ([[{"a": 1.0}] * 3, *X[1:]], "instance 1"),
     "a generator of nothing": (iter(()), "X has no instances"),
-    "a function": (print, "X"),
+    "a function": (print, "X is <built-in function print>: pass a list"),
 }
 
 

@@ -48,9 +48,9 @@ EVAL_SETS: dict[str, tuple[Any, str]] = {
     "an empty dict": ({}, "eval_set has no X"),
     "without y": ({"X": X}, "eval_set has no y"),
     "another key": ({"X": X, "y": Y, "weight": 1}, "eval_set has 'weight'"),
-    "y of None": ((X, None), "y"),
-    "X of None": ((None, Y), "X"),
-    "other features": (([own[:, :2] for own in X], Y), "X has 2 features, the model"),
+    "y of None": ((X, None), "eval_set: y is missing"),
+    "X of None": ((None, Y), "eval_set: X is None"),
+    "other features": (([own[:, :2] for own in X], Y), "eval_set: X has 2 features, the model"),
     "words": ((WORDS, Y), "X holds dicts or texts"),
     "other labels": (
         (X, [["Z"] * len(own) for own in Y]),
