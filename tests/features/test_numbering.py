@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import crfx
-from crfx import LinearCRF
+from crfx import GBCRF, LinearCRF, TreeCRF
 from crfx.features import HashedVocabulary, Template, Vocabulary
 
 SENTENCES = [["the", "cat", "sat"], ["the", "dog"], [], ["a", "cat"]] * 3
@@ -145,3 +145,19 @@ def test_what_encode_gives_can_be_calculated_with():
     assert found.toarray().tolist() == [[200.0]]
     found, _ = Template("word[0]", ["word"]).encode([["a"] * 200], Vocabulary(), learn=True)
     assert (found.T @ found).toarray().tolist() == [[200.0]]
+
+
+@pytest.mark.parametrize("kind", [GBCRF, TreeCRF])
+def test_trees_leave_out_rare_names_too(kind, tmp_path):
+    X = [[["a", "b"], ["a", "c"]], [["a", "b"], ["d"]]]
+    y = [["P", "Q"], ["P", "Q"]]
+    crf = kind(2, min_count=2).fit(X, y)
+    assert crf.feature_names_in_.tolist() == ["a", "b"]
+    crf.save(tmp_path / "m.crfx")
+    again = kind(1, min_count=2).fit(X, y, init_model=tmp_path / "m.crfx")
+    assert again.n_rounds_ == 3
+    assert again.feature_names_in_.tolist() == ["a", "b"]
+    with pytest.raises(ValueError, match="min_count is 0"):
+        kind(2, min_count=0).fit(X, y)
+    with pytest.raises(ValueError, match="min_count is 2, but X holds numbers"):
+        kind(2, min_count=2).fit([[[1.0]], [[2.0]]], [["P"], ["Q"]])

@@ -38,6 +38,9 @@ _MODELS = {
 _USUAL_ON_TEXT: dict[str, dict[str, Any]] = {
     "linear": {"l2": 0.1, "min_count": 2},  # chosen on testa: reports/text-template.md
     "hidden-unit": {"min_count": 2},
+    # Names that occur so rarely take trees time and give them next to nothing.
+    "gbcrf": {"min_count": 5},
+    "treecrf": {"min_count": 5},
 }
 """Arguments that differ from the estimators' own defaults, where features are names."""
 _PATIENCE = {"gbcrf": 20, "treecrf": 20}

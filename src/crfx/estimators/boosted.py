@@ -25,6 +25,7 @@ from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.more_labels import with_classes
 from crfx.estimators.objective_choice import bound_objective, curvature_of
 from crfx.estimators.watching import CountRounds, RestoreBest, forget_other_sets
+from crfx.features import Numbering
 from crfx.inference.native import thread_count
 from crfx.model import Model
 from crfx.objectives import curvature as curvatures
@@ -44,6 +45,7 @@ class BoostedEstimator(LabellingEstimator):
     curvature: curvatures.CurvatureOption
     objective: Any
     task_loss: Any
+    min_count: int
     class_weight: ClassWeight
     constraints: Any
     early_stopping_rounds: int | None
@@ -118,6 +120,8 @@ class BoostedEstimator(LabellingEstimator):
             sample_weight,
             start=start,
             classes=classes,
+            # The features of a model that is gone on with stay.
+            numbering=Numbering(self.min_count) if start is None else None,
             class_weight=self.class_weight,
             constraints=self.constraints,
             allowed=allowed,

@@ -55,6 +55,9 @@ class GBCRF(ExplainedTrees, BoostedEstimator):
     base_learner : regressor, optional
         Any regressor with ``sample_weight`` in place of XGBoost's trees, fitted to -G/H with
         weights H.  Its own arguments count then, not those of the trees.
+    min_count : int
+        Names of features, in dicts, texts and templates, that occur less often in training are
+        left out: where there are very many, trees become quicker by far.
     order : int
         How many labels before it a label depends on; forests have order 1.
     start_end : bool
@@ -110,6 +113,7 @@ class GBCRF(ExplainedTrees, BoostedEstimator):
         curvature: curvatures.CurvatureOption = "auto",
         early_stopping_rounds: int | None = None,
         base_learner: Any = None,
+        min_count: int = 1,
         order: int = 1,
         start_end: bool = True,
         objective: Any = "likelihood",
@@ -138,6 +142,7 @@ class GBCRF(ExplainedTrees, BoostedEstimator):
         self.curvature = curvature
         self.early_stopping_rounds = early_stopping_rounds
         self.base_learner = base_learner
+        self.min_count = min_count
         self.order = order
         self.start_end = start_end
         self.objective = objective

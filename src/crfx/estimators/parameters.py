@@ -77,6 +77,7 @@ def check_parameters(crf: GBCRF) -> None:
     """Raise ValueError at the first argument that makes no sense."""
     _check_common(crf)
     _check_whole("n_estimators", crf.n_estimators, 0)
+    _check_whole("min_count", crf.min_count, 1)
     _check_whole("max_bin", crf.max_bin, 2)
     _check_shares(crf, ("learning_rate", "subsample", "colsample_bynode"))
     check_tree_sizes(crf)
@@ -93,6 +94,7 @@ def check_treecrf_parameters(crf: TreeCRF) -> None:
     """Raise ValueError at the first argument that makes no sense."""
     _check_common(crf)
     _check_whole("n_estimators", crf.n_estimators, 0)
+    _check_whole("min_count", crf.min_count, 1)
     _check_whole("max_leaves", crf.max_leaves, 1)
     _check_whole("pseudo_likelihood_rounds", crf.pseudo_likelihood_rounds, 0)
     _check_shares(crf, ("learning_rate", "subsample", "colsample_bynode"))

@@ -77,6 +77,8 @@ class TreeCRF(BoostedEstimator):
         objective are halved.
     early_stopping_rounds : int, optional
         Stop once ``eval_metric`` has not improved for so many rounds; the best round is restored.
+    min_count : int
+        As in `GBCRF`, for dicts, texts and templates.
     order : int
         How many labels before it a label depends on; forests have order 1.  The first ``order``
         positions of a chain see "none": their labels do not depend on each other directly.
@@ -130,6 +132,7 @@ class TreeCRF(BoostedEstimator):
         influence_trimming: float = 0.0,
         curvature: curvatures.CurvatureOption = None,
         early_stopping_rounds: int | None = None,
+        min_count: int = 1,
         order: int = 1,
         start_end: bool = True,
         objective: Any = "likelihood",
@@ -154,6 +157,7 @@ class TreeCRF(BoostedEstimator):
         self.influence_trimming = influence_trimming
         self.curvature = curvature
         self.early_stopping_rounds = early_stopping_rounds
+        self.min_count = min_count
         self.order = order
         self.start_end = start_end
         self.objective = objective
