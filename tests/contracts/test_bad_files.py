@@ -181,6 +181,7 @@ def test_models_below_models(name, tmp_path, depth):
     parts, bad = members(name), tmp_path / "bad.crfx"
     values = json.loads(parts["model.json"])
     own = {key: entry for key, entry in values["model"].items() if key != "base"}
+    parts = {key: raw for key, raw in parts.items() if not key.startswith("base.")}
     if "functions" in own:
         own |= {"functions": "trees", "n_rounds": 0, "edges": None, "tables": {}}
     inner = None
@@ -188,7 +189,7 @@ def test_models_below_models(name, tmp_path, depth):
         inner = own if inner is None else own | {"base": inner}
     values["model"]["base"] = inner
     write(bad, parts | {"model.json": json.dumps(values)})
-    with pytest.raises(ValueError, match=REFUSED):
+    with pytest.raises(ValueError, match=r"too many models stand below one another|recursion"):
         load(bad)
 
 

@@ -68,7 +68,9 @@ def _pack(model: RankingModel, prefix: str, contents: Contents) -> dict[str, Any
 def _unpack(
     packed: dict[str, Any], prefix: str, contents: Contents, n_features: int, depth: int = 0
 ) -> RankingModel:
-    if packed["scorer"] not in ("linear", "trees") or depth > _MOST_BELOW:
+    if depth > _MOST_BELOW:
+        raise ValueError("too many models stand below one another")
+    if packed["scorer"] not in ("linear", "trees"):
         raise ValueError(f"unknown scorer {packed['scorer']!r}")
     function: LinearFunction | BoostedTrees
     if packed["scorer"] == "linear":
