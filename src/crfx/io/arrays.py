@@ -7,12 +7,8 @@ what `scipy.sparse.save_npz` writes; ``lengths`` (instances,), rows of each; whe
 
 from __future__ import annotations
 
-import io
-import math
 import os
-import struct
 import zipfile
-import zlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,24 +16,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from crfx.io import npy
 from crfx.io.whole_file import whole_file
+from crfx.io.zip_members import DAMAGED, check_expansion, check_members, member_bytes
 
 _CSR = ("data", "indices", "indptr", "shape")
 _ROWS = ("y", "parents", "edge_types")
 _KNOWN = ("X", *_CSR, "format", "lengths", *_ROWS)
-_MOST_TIMES = 1100
-"""Deflate makes nothing smaller than that."""
-_DAMAGED = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    EOFError,
-    NotImplementedError,  # a way of packing that zipfile does not know
-    RuntimeError,  # an encrypted member
-    OSError,
-    OverflowError,
-    ValueError,
-)
+_MOST_TIMES, _FREE_BYTES = 100, 1 << 28
+"""Arrays may expand to so many times their size in the file, and so much more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +45,7 @@ def read(path: str | os.PathLike[str], *, labelled: bool = False) -> Arrays:
         try:
             with zipfile.ZipFile(file) as archive:
                 members = _members(archive)
-        except _DAMAGED as error:
+        except DAMAGED as error:
             raise ValueError(f"{name}: no archive of arrays (npz): {error}") from None
     try:
         return _checked(members, labelled)
@@ -87,41 +74,25 @@ def write(path: str | os.PathLike[str], arrays: Arrays) -> None:
 
 
 def _members(archive: zipfile.ZipFile) -> dict[str, npt.NDArray[Any]]:
-    found: dict[str, npt.NDArray[Any]] = {}
-    for member in archive.infolist():
-        key = member.filename.removesuffix(".npy")
-        if key not in _KNOWN:
+    members = archive.infolist()
+    for member in members:
+        if member.filename.removesuffix(".npy") not in _KNOWN:
             raise ValueError(f"it holds {member.filename!r}: there may be {', '.join(_KNOWN)}")
-        if key in found:
-            raise ValueError(f"it holds {key} twice")
-        if member.file_size > _MOST_TIMES * max(member.compress_size, 1):
-            raise ValueError(f"{key} claims an impossible size")
+    check_members(archive)
+    packed, expanded = (
+        sum(getattr(member, size) for member in members) for size in ("compress_size", "file_size")
+    )
+    check_expansion("its arrays", packed, expanded, _MOST_TIMES, _FREE_BYTES)
+    found: dict[str, npt.NDArray[Any]] = {}
+    for member in members:
+        key = member.filename.removesuffix(".npy")
         try:
-            found[key] = _array(archive.read(member))
+            found[key] = npy.decode(member_bytes(archive, member.filename))
+            if found[key].dtype.kind == "c":
+                raise ValueError(f"an array holds {found[key].dtype}, not numbers or text")
         except ValueError as error:
             raise ValueError(f"{key}: {error}") from None
     return found
-
-
-def _array(raw: bytes) -> npt.NDArray[Any]:
-    """One array of numbers or texts, whose header must agree with its size."""
-    file = io.BytesIO(raw)
-    version = np.lib.format.read_magic(file)
-    if version not in ((1, 0), (2, 0)):
-        raise ValueError(f"format {version} of an array is not known")
-    read_header = (
-        np.lib.format.read_array_header_1_0
-        if version == (1, 0)
-        else np.lib.format.read_array_header_2_0
-    )
-    shape, by_columns, dtype = read_header(file, max_header_size=4096)
-    if dtype.kind not in "biufUS" or dtype.subdtype is not None:
-        raise ValueError(f"it holds {dtype}, not numbers or texts")
-    begin = file.tell()
-    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(raw) - begin:
-        raise ValueError(f"its header says {shape} of {dtype}, which is not its size")
-    flat = np.frombuffer(raw, dtype, math.prod(shape), begin)
-    return flat.reshape(shape, order="F" if by_columns else "C").astype(dtype.newbyteorder("="))
 
 
 def _checked(members: dict[str, npt.NDArray[Any]], labelled: bool) -> Arrays:

@@ -11,19 +11,17 @@ import json
 import math
 import os
 import re
-import stat
-import struct
 import zipfile
 import zlib
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any, NoReturn, TypeVar
 
 import numpy.typing as npt
 
 from crfx.io import npy
 from crfx.io.whole_file import whole_file
+from crfx.io.zip_members import DAMAGED, check_expansion, check_members, member_bytes
 
 FORMAT_VERSION = 1
 MOST_TIMES = {".json": 20, ".npy": 100, ".ubj": 20}
@@ -31,27 +29,7 @@ FREE_BYTES = {".json": 1 << 24, ".npy": 1 << 28, ".ubj": 1 << 24}
 """Members of a kind may expand to so many times their size in the file, and so much more."""
 _MANIFEST = "model.json"
 _NAME = re.compile(r"model\.json|[A-Za-z0-9_.]{1,500}\.(?:npy|ubj)")
-_LOCAL_HEADER = 30
-_IMPOSSIBLE = 1100
-"""Deflate reaches a ratio of 1032."""
 _LEVEL = 1
-_DAMAGED = (
-    zipfile.BadZipFile,
-    zipfile.LargeZipFile,
-    zlib.error,
-    struct.error,
-    OSError,  # an offset that cannot be
-    EOFError,
-    NotImplementedError,  # a zip version that zipfile does not know
-    RuntimeError,  # an encrypted member; values nested too deeply
-    KeyError,
-    TypeError,
-    ValueError,
-    AttributeError,
-    OverflowError,
-)
-"""What damaged files make zipfile, zlib and the reading of values raise."""
-
 T = TypeVar("T")
 
 
@@ -131,74 +109,39 @@ def read(path: str | os.PathLike[str]) -> Contents:
         try:
             with zipfile.ZipFile(file) as archive:
                 return _read(archive)
-        except _DAMAGED as error:
+        except DAMAGED as error:
             told = " ".join(str(error).split())
             raise ValueError(f"{os.fspath(path)} is not a model file of crfx: {told}") from None
 
 
 def _read(archive: zipfile.ZipFile) -> Contents:
     _check_members(archive)
-    values = _values(_bytes(archive, _MANIFEST))
+    values = _values(member_bytes(archive, _MANIFEST))
     version = values.pop("format_version")
     if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
         raise ValueError(
             f"its format is version {version}, this crfx reads up to {FORMAT_VERSION}: upgrade crfx"
         )
     names = archive.namelist()
-    arrays = {n[:-4]: npy.decode(_bytes(archive, n)) for n in names if n.endswith(".npy")}
-    blobs = {n[:-4]: _bytes(archive, n) for n in names if n.endswith(".ubj")}
+    arrays = {n[:-4]: npy.decode(member_bytes(archive, n)) for n in names if n.endswith(".npy")}
+    blobs = {n[:-4]: member_bytes(archive, n) for n in names if n.endswith(".ubj")}
     return Contents(values, Members(arrays), Members(blobs))
 
 
 def _check_members(archive: zipfile.ZipFile) -> None:
     """Refuse what `write` does not write, before anything is read; O(members)."""
-    members = archive.infolist()
-    if len({member.filename for member in members}) != len(members):
-        raise ValueError("a member is there twice")
-    taken = sorted(map(_extent, members))
-    if any(end > begin for (_, end), (begin, _) in pairwise(taken)):
-        raise ValueError("members overlap")
     expanded: Counter[str] = Counter()
     packed: Counter[str] = Counter()
-    for member in members:
-        _check_member(member)
+    for member in archive.infolist():
+        if not _NAME.fullmatch(member.filename):
+            raise ValueError(f"it has a member {member.filename!r}, which no model has")
         suffix = _suffix(member.filename)
         expanded[suffix] += member.file_size
         packed[suffix] += member.compress_size
+    check_members(archive)
     for suffix, size in expanded.items():
-        if size > FREE_BYTES[suffix] + MOST_TIMES[suffix] * packed[suffix]:
-            raise ValueError(
-                f"its {suffix} members claim to expand from {packed[suffix]} to {size} bytes: more "
-                f"than {MOST_TIMES[suffix]} times, and {FREE_BYTES[suffix]}, are not believed"
-            )
-
-
-def _extent(member: zipfile.ZipInfo) -> tuple[int, int]:
-    """Where a member begins and where it ends at the earliest."""
-    size = _LOCAL_HEADER + len(member.orig_filename) + member.compress_size
-    return member.header_offset, member.header_offset + size
-
-
-def _check_member(member: zipfile.ZipInfo) -> None:
-    name = member.filename
-    if not _NAME.fullmatch(name) or name != member.orig_filename:
-        raise ValueError(f"it has a member {name!r}, which no model has")
-    if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG):
-        raise ValueError(f"member {name} is no plain file")
-    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise ValueError(f"member {name} is compressed in an unknown way")
-    if member.file_size > _IMPOSSIBLE * max(member.compress_size, 1):
-        raise ValueError(f"member {name} claims an impossible size")
-
-
-def _bytes(archive: zipfile.ZipFile, name: str) -> bytes:
-    """A member whole; one that holds more than it says is not expanded beyond that."""
-    size = archive.getinfo(name).file_size
-    with archive.open(name) as member:
-        raw = member.read(size)
-    if len(raw) != size:
-        raise ValueError(f"member {name} is cut off")
-    return raw
+        limits = MOST_TIMES[suffix], FREE_BYTES[suffix]
+        check_expansion(f"its {suffix} members", packed[suffix], size, *limits)
 
 
 def _values(raw: bytes) -> dict[str, Any]:
