@@ -86,6 +86,13 @@ def binary(seed: int) -> tuple[Any, Any, dict[str, Any]]:
     return [[[f"{k}{v > 1}" for k, v in enumerate(row)] for row in own] for own in X], y, more
 
 
+def entities(seed: int) -> tuple[Any, Any, dict[str, Any]]:
+    """Words with labels that mark spans, in IOB1."""
+    X, y, more = words(seed)
+    names = {"L0": "O", "L1": "I-PER", "L2": "I-LOC"}
+    return X, [[names.get(str(label), "O") for label in own] for own in y], more
+
+
 def frames(seed: int) -> tuple[Any, Any, dict[str, Any]]:
     """A number and a category."""
     import pandas
@@ -160,6 +167,7 @@ KINDS: dict[str, Kind] = {
     "gbcrf-categories": _gbcrf(frames),
     "gbcrf-words": _gbcrf(words, objective=options.LossAugmented()),
     "gbcrf-on-linear": _gbcrf(base=lambda: LinearCRF(max_iter=3, **ONE)),
+    "gbcrf-constraints": _gbcrf(entities, constraints="bioes", class_weight="balanced"),
     "treecrf": _treecrf(),
     "treecrf-order-2": _treecrf(holes, order=2, window=(0, 1), curvature="diagonal"),
     "treecrf-forest": _treecrf(forest, window=1),
@@ -178,6 +186,7 @@ KINDS: dict[str, Kind] = {
     "linear-forest": _linear(forest, start_end=False),
     "linear-words": _linear(words, l1=0.05),
     "linear-template": _linear(sentences, min_count=2),
+    "linear-constraints": _linear(entities, constraints="bio", class_weight={"O": 0.5}),
     "linear-hashed": _linear(words, n_hashed=32),
     "linear-induction": _linear(binary, feature_induction=INDUCTION),
     "linear-sgd": _linear(trainer="sgd", step=0.1, objective="expected_loss"),

@@ -354,7 +354,7 @@ class LabellingEstimator(Estimator):
         parents: Any,
         edge_types: Any,
         n_rounds: int | None,
-        allowed: Any,
+        allowed: Any = None,
     ) -> Input:
         self._check_fitted()
         data = read_input(X, lengths, parents, edge_types, columns=self.columns_)

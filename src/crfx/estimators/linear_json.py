@@ -12,6 +12,7 @@ from scipy import sparse
 from crfx.features import HashedVocabulary
 from crfx.io.whole_file import whole_file
 from crfx.potentials.linear import LinearFunction
+from crfx.structures import Mask
 
 if TYPE_CHECKING:
     from crfx.estimators.linear import LinearCRF
@@ -32,8 +33,6 @@ def as_plain(crf: LinearCRF) -> dict[str, Any]:
     crf._check_fitted()
     if crf.model_.base is not None:
         raise ValueError("the model stands on another: such a one has no JSON, save it instead")
-    if getattr(crf, "constraints", None) is not None:
-        raise ValueError("the model has constraints, which the JSON cannot tell: save it instead")
     model, columns = crf.model_, crf.columns_
     node, *edges = (own for own in model.functions if isinstance(own, LinearFunction))
     ends = {} if model.ends is None else model.ends.tables
@@ -54,6 +53,16 @@ def as_plain(crf: LinearCRF) -> dict[str, Any]:
         "edge_weights": [_tuples(own, model.table) for own in edges] or None,
         "start": _table(ends["start"]) if "start" in ends else None,
         "end": _table(ends["end"]) if "end" in ends else None,
+        "forbidden": None if model.mask is None else _forbidden(model.mask),
+    }
+
+
+def _forbidden(mask: Mask) -> dict[str, Any]:
+    """What constraints forbid: pairs of neighbours, first labels, last labels."""
+    return {
+        "pairs": [] if mask.pair is None else np.argwhere(~mask.pair).tolist(),
+        "start": [] if mask.start is None else np.flatnonzero(~mask.start).tolist(),
+        "end": [] if mask.end is None else np.flatnonzero(~mask.end).tolist(),
     }
 
 
