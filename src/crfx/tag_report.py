@@ -102,7 +102,9 @@ class TagReport:
 
     def has_spans(self) -> bool:
         """Whether all labels mark spans: O, and B-, I-, E- or S- with a type."""
-        return self._has_spans and any(label != OUTSIDE for pair in self._pairs for label in pair)
+        seen = {label for pair in self._pairs for label in pair} | (self._known or set())
+        marked = any(label != OUTSIDE for label in seen)
+        return self._has_spans and marked and all(map(_marks_span, seen))
 
     def span(self) -> Counts:
         """Of spans of all types together."""

@@ -114,7 +114,7 @@ def test_packed_files_and_standard_input(folder, monkeypatch):
         ),
         (["none", "-o", "o.npz"], "there is no file none"),
         ([".", "-o", "o.npz"], ". is a folder: name a file in it"),
-        (["a.txt", "-o", "none/o.npz"], "there is no folder none to write o.npz in"),
+        (["a.txt", "-o", "none/o.npz"], "there is no folder none to write OUT in"),
         (["bad", "-o", "o.conll"], "bad:3: it has 1 column, line 1 has 2"),
         (["bad", "-o", "o.crfsuite"], "bad:3: it has 1 column, line 1 has 2"),
         (["bad", "-o", "o.npz"], "bad:3: it has 1 column, line 1 has 2"),

@@ -70,6 +70,32 @@ def test_labels_that_the_model_does_not_know_are_told(model, conll, capsys):
     assert told["labels"]["B-GPE"]["recall"] == 0
 
 
+def test_a_file_that_ends_in_a_mark_of_a_document(model, conll, capsys):
+    (conll / "d.txt").write_text("Ada n B-PER\nleft w O\n\n-DOCSTART- -X- O\n\n")
+    capsys.readouterr()
+    assert main(["eval", "m.crfx", "d.txt", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["sentences"], told["tokens"]) == (1, 2)
+
+
+def test_files_without_entities_have_spans_all_the_same(model, conll, capsys):
+    (conll / "o.txt").write_text("the w O\nold w O\n\n")
+    capsys.readouterr()
+    assert main(["eval", "m.crfx", "o.txt", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["span"] == {"precision": 0, "recall": 0, "f1": 0}
+
+
+def test_labels_may_be_left_open_where_the_format_can_say_so(conll, capsys):
+    rows = ["1\tcats\t_\tN\t_\t_\t0\troot\t_\t_\n", "2\tsleep\t_\tV\t_\t_\t1\tx\t_\t_\n"]
+    (conll / "t.conllu").write_text("".join(rows) + "\n" + "".join(rows).replace("\tV", "\t_"))
+    train = ["train", "--model", "linear", "--train", "t.conllu", "-o", "m.crfx", "-q"]
+    assert main(train) == 0
+    capsys.readouterr()
+    assert main(["eval", "m.crfx", "t.conllu", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["tokens"], told["unlabelled"], told["accuracy"]) == (3, 1, 1.0)
+
+
 def test_inspect_tells_what_was_learned(model, capsys):
     capsys.readouterr()
     assert main(["inspect", "m.crfx", "--top", "3", "--json"]) == 0
@@ -85,7 +111,7 @@ def test_inspect_tells_what_was_learned(model, capsys):
     assert foremost["value"] == pytest.approx(weights.data[at])
     assert foremost["feature"] == model.feature_names_in_[weights.col[at]]
     assert foremost["label"] == model.classes_[weights.row[at]]
-    assert told["training"]["eval_metric"]["best"] > 0.9
+    assert told["training"]["eval_metric"]["kept"] > 0.9
     assert main(["inspect", "m.crfx", "--top", "3"]) == 0
     text = capsys.readouterr().out
     assert "4 labels: B-LOC B-PER I-PER O" in text

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import signal
 import subprocess
 import sys
 
@@ -88,6 +89,34 @@ def test_every_sentence_is_labelled_as_soon_as_it_has_come(model, conll):
     assert process.returncode == 0
 
 
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, None])
+def test_an_end_while_the_next_sentence_is_awaited(model, conll, stop):
+    """Ctrl-C, a signal, or a reader that goes: no abort, although a thread still reads."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "crfx", "tag", "m.crfx", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdin.write(b"Ada n\nleft w\n\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == b"Ada n B-PER\n"
+    if stop is None:
+        process.stdout.close()
+        process.stdin.write(b"Ada n\nleft w\n\n")
+        process.stdin.flush()
+    else:
+        process.send_signal(stop)
+    code = process.wait(timeout=60)
+    told = process.stderr.read()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        stream.close()
+    assert (code, told) == ((0, b"") if stop is None else (130, b"crfx tag: interrupted\n"))
+
+
 def test_a_reader_that_has_enough_is_no_error(model, conll):
     (conll / "long.txt").write_text((conll / "plain.txt").read_text() * 500)
     process = subprocess.Popen(
@@ -134,6 +163,29 @@ def test_a_model_of_crfsuite_becomes_a_tagger(conll, capsys):
     (conll / "test.crfsuite").write_text("\tw=Ada\n\tw=left\n\n\tw=the\n\tw=old\n\tw=Bo\n\n")
     found = tagged(capsys, "test.crfsuite", "--write", "labels")
     assert found.split() == ["PER", "O", "O", "O", "PER"]
+
+
+def test_words_may_hold_blanks_where_tabs_part_columns(conll, capsys):
+    (conll / "t.txt").write_text("New York\tB-LOC\nsaw\tO\n\nAda L\tB-PER\nsaw\tO\n\n" * 4)
+    assert main(["train", "--model", "linear", "--train", "t.txt", "-o", "m.crfx", "-q"]) == 0
+    (conll / "plain.txt").write_text("New York\nsaw\n\n")
+    assert tagged(capsys, "plain.txt") == "New York\tB-LOC\nsaw\tO\n\n"
+
+
+def test_lines_without_tokens_are_written_back_and_not_counted(model, conll, capsys):
+    (conll / "d.txt").write_text("Ada n\nleft w\n\n-DOCSTART- -X-\n\n")
+    assert tagged(capsys, "d.txt") == "Ada n B-PER\nleft w O\n\n-DOCSTART- -X-\n\n"
+    assert len(tagged(capsys, "d.txt", "--write", "jsonl").splitlines()) == 1
+    assert main(["tag", "m.crfx", "d.txt", "-o", "o.txt"]) == 0
+    assert "1 sequences, 2 positions" in capsys.readouterr().err
+
+
+def test_a_label_that_looks_open(conll, capsys):
+    (conll / "f.conllu").write_text("1\ta\t_\t_\t_\t_\t0\troot\t_\t_\n\n" * 3)
+    train = ["train", "--model", "linear", "--train", "f.conllu", "--label", "feats", "-q"]
+    assert main([*train, "-o", "m.crfx"]) == 0
+    assert main(["tag", "m.crfx", "f.conllu", "--min-probability", "0.5"]) == 2
+    assert "_ is a label of the model, too: use --write jsonl" in capsys.readouterr().err
 
 
 def test_arrays(conll, capsys):

@@ -143,6 +143,65 @@ def test_interrupted_training_goes_on_to_the_same_model(conll, capsys, monkeypat
     assert not (conll / "m.checkpoint.crfx").exists()
 
 
+@pytest.mark.parametrize("model", ["gbcrf", "hidden-unit", "linear"])
+def test_training_may_be_interrupted_again_and_again(conll, monkeypatch, model):
+    """The checkpoint says what was asked for, not what was left."""
+    settings = {"gbcrf": "n_estimators=9", "hidden-unit": "sweeps=9", "linear": "max_iter=40"}
+    arguments = ["train", "--model", model, "--train", "train.txt", "--dev", "dev.txt", "-q"]
+    arguments += ["-o", "m.crfx", "--jobs", "1", "--set", settings[model]]
+    calls = []
+
+    def interrupt(self, progress):
+        calls.append(progress.n_rounds)
+        if len(calls) % 3 == 0:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Checkpoint, "__call__", interrupt)
+        for more in ([], ["--resume"]):
+            assert main([*arguments, *more]) == INTERRUPTED
+    name, value = settings[model].split("=")
+    assert getattr(load("m.checkpoint.crfx"), name) == int(value)
+    assert main([*arguments, "--resume"]) == 0
+    found = load("m.crfx")
+    assert getattr(found, name) == int(value)
+    if model != "linear":
+        assert len(found.history_["seconds"]) == 9
+        (conll / "m.crfx").unlink()
+        assert main(arguments) == 0
+        whole = load("m.crfx")
+        np.testing.assert_array_equal(found.transitions_, whole.transitions_)
+
+
+def test_a_run_that_was_complete_is_not_made_longer(conll):
+    arguments = [*BOOSTED, "--set", "n_estimators=5", "-q"]
+    assert main(arguments) == 0
+    (conll / "m.crfx").rename(conll / "m.checkpoint.crfx")
+    assert main([*arguments, "--resume"]) == 0
+    assert load("m.crfx").n_rounds_ == 5
+
+
+def test_reading_otherwise_than_the_model_is_refused(conll, capsys):
+    assert main([*LINEAR, "-q"]) == 0
+    more = ["train", "--model", "linear", "--train", "dev.txt", "--init-model", "m.crfx"]
+    assert main([*more, "-o", "n.crfx", "--columns", "form,pos"]) == 2
+    assert "--columns: the model to go on with reads conll (columns word, c1)" in (
+        capsys.readouterr().err
+    )
+    assert main([*more, "-o", "n.crfx", "--columns", "word,c1", "-q"]) == 0
+
+
+def test_a_model_that_goes_on_keeps_its_constraints_and_may_get_labels(conll):
+    assert main([*LINEAR, "-q"]) == 0
+    (conll / "other.txt").write_text("the w O\nold w O\n\nthe w O\n2 n B-NUM\n")
+    more = ["train", "--model", "linear", "--train", "other.txt", "--init-model", "m.crfx"]
+    assert main([*more, "-o", "n.crfx", "-q"]) == 2
+    assert main([*more, "-o", "n.crfx", "-q", "--classes", "B-NUM"]) == 0
+    found = load("n.crfx")
+    assert found.constraints == "bio"
+    assert "B-NUM" in found.classes_
+
+
 def test_resuming_with_other_settings_is_refused(conll, capsys):
     assert main([*LINEAR, "--set", "max_iter=3", "-q"]) == 0
     (conll / "m.crfx").rename(conll / "m.checkpoint.crfx")

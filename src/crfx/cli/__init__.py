@@ -10,8 +10,10 @@ import argparse
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, NoReturn
 
 from crfx.cli import convert, demo, evaluate, inspect, rank, reproduce, tag, train
@@ -48,13 +50,23 @@ class Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; 0 when all went well, 2 after an error told in one line."""
+    if sys.stderr is None:  # closed: what is said beside the result goes nowhere
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115, as long as the program runs
+    if sys.stdout is None:
+        print("crfx: error: standard output is closed: there is nowhere to write", file=sys.stderr)
+        return 2
     arguments = _parser().parse_args(argv)
     # A program that is asked to end keeps what it has, as after Ctrl-C.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        _COMMANDS[arguments.command].run(arguments)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn(arguments)
+            _COMMANDS[arguments.command].run(arguments)
         sys.stdout.flush()  # here, where a reader that has gone is no surprise
     except BrokenPipeError:
+        if getattr(arguments, "output", None) is not None:
+            _tell(arguments, f"error: {arguments.output}: its reader has gone")
+            return 2
         # Whoever read our output has read enough; nothing more is to be written at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -71,6 +83,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     finally:
         signal.signal(signal.SIGTERM, before)
     return 0
+
+
+def _warn(arguments: argparse.Namespace) -> Any:
+    """Warnings in one line, as errors are; none where the user wants to hear errors only."""
+
+    def show(message: Warning | str, *_: Any) -> None:
+        if not getattr(arguments, "quiet", False):
+            _tell(arguments, f"warning: {' '.join(str(message).split())}")
+
+    return show
 
 
 def _told(error: Exception) -> str:

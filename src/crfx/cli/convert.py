@@ -52,7 +52,10 @@ def run(arguments: argparse.Namespace) -> None:
     """Read, convert and write; OUT appears whole or not at all."""
     from crfx.io.lines import open_lines
 
+    check_output(arguments.output, "OUT")
     target = arguments.target or _target(arguments.output)
+    if arguments.output.suffix == ".gz" and target in ("npz", "crfx"):
+        raise ValueError(f"{arguments.output}: {target} is compressed already, leave out .gz")
     if target == "crfx":
         _convert_model(arguments)
         return
@@ -70,7 +73,6 @@ def _convert_model(arguments: argparse.Namespace) -> None:
         if getattr(arguments, name) is not None:
             option = {"source": "from"}.get(name, name)
             raise ValueError(f"--{option} is for files of text, but OUT is a model")
-    check_output(arguments.output, "the model")
     from_crfsuite(arguments.file).save(arguments.output)
 
 
@@ -151,16 +153,10 @@ def _write_arrays(
 
 
 def _write_text(path: Path, texts: Iterator[str]) -> None:
-    import gzip
+    from crfx.io.whole_file import whole_text
 
-    from crfx.io.whole_file import whole_file
-
-    with whole_file(path) as file:
-        if path.suffix == ".gz":
-            with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) as packed:
-                packed.writelines(text.encode() for text in texts)
-        else:
-            file.writelines(text.encode() for text in texts)
+    with whole_text(path) as file:
+        file.writelines(texts)
 
 
 _WRITERS: dict[str, Callable[[argparse.Namespace, Format, Iterator[Sentence]], None]] = {

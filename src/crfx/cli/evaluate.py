@@ -8,13 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from crfx.cli.options import add_example, add_quiet, at_least
+from crfx.cli.options import add_example, at_least
 
 SUMMARY = "compare the labels of a model with those of a file"
 EXAMPLE = """  crfx eval ner.crfx test.conll
   crfx eval ner.crfx test.conll --json"""
-
-_MOST_AT_ONCE = 512
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +22,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="with the right labels; - is stdin; .gz too")
     parser.add_argument("--jobs", type=at_least(1), metavar="N", help="threads (all cores)")
     parser.add_argument("--json", action="store_true", help="print one JSON object, no tables")
-    add_quiet(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -46,9 +43,10 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _pairs(model: Any, path: str) -> Iterator[tuple[list[Any], list[Any]]]:
     """(true labels, predicted labels) of every sequence."""
-    from crfx.cli.models import reading_of, sentences_of
-    from crfx.cli.sources import array_instances, wants_arrays
-    from crfx.cli.streaming import as_they_come
+    from crfx.cli.models import reading_of
+    from crfx.cli.sources import array_instances, labelled_sentences, wants_arrays
+    from crfx.cli.streaming import MOST_AT_ONCE, as_they_come
+    from crfx.io.lines import open_lines
 
     if wants_arrays(path, None):
         given, y = array_instances(path)
@@ -57,9 +55,10 @@ def _pairs(model: Any, path: str) -> Iterator[tuple[list[Any], list[Any]]]:
         yield from _compared(model, given, y)
         return
     reading = reading_of(model, path)
-    for sentences in as_they_come(sentences_of(reading, path, labelled=True), _MOST_AT_ONCE):
-        labels = [sentence.labels or [] for sentence in sentences]
-        yield from _compared(model, reading.arguments(sentences), labels)
+    with open_lines(path) as lines:
+        for sentences in as_they_come(labelled_sentences(reading, lines), MOST_AT_ONCE):
+            labels = [each.labels or [None] * len(each.tokens) for each in sentences]
+            yield from _compared(model, reading.arguments(sentences), labels)
 
 
 def _compared(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,12 @@ def load_labeller(path: Path, n_jobs: int | None = None) -> Any:
     from crfx.estimators.labelling import LabellingEstimator
     from crfx.estimators.loading import load
 
-    model = load(path)
+    try:
+        model = load(path)
+    except ValueError as error:
+        if zipfile.is_zipfile(path):
+            raise
+        raise ValueError(f"{error} (the model comes before the file)") from None
     if not isinstance(model, LabellingEstimator):
         raise ValueError(f"{path} holds a {type(model).__name__}: `crfx rank` is for those")
     if n_jobs is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -81,21 +81,12 @@ def settings_of(
 
 def check_output(path: Path, what: str) -> None:
     """Raise where a file cannot be written: better now than after an hour."""
+    if str(path) == "-":
+        raise ValueError(f"- is no file to write {what} in: name one")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to write {what} in")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: name a file in it")
-
-
-def span_scheme(labels: Iterable[Any]) -> str | None:
-    """bio or bioes where labels mark spans so; None where they do not."""
-    parted = [str(label).partition("-") for label in labels if label != "O"]
-    tags = {tag for tag, hyphen, kind in parted}
-    if not parted or not all(hyphen and kind for _, hyphen, kind in parted):
-        return None
-    if tags <= {"B", "I"}:
-        return "bio"
-    return "bioes" if tags <= {"B", "I", "E", "S"} else None
 
 
 def add_example(parser: argparse.ArgumentParser, summary: str, example: str) -> None:

@@ -160,6 +160,8 @@ def _tell_training(arguments: argparse.Namespace, model: RankingCRF, train: Rank
     if arguments.json:
         print(json.dumps(told))
         return
+    if arguments.quiet:
+        return
     print(
         f"{told['queries']} queries, {told['documents']} documents, {told['features']} features; "
         f"{told['skipped_queries']} queries with one level of relevance skipped; "
@@ -170,18 +172,17 @@ def _tell_training(arguments: argparse.Namespace, model: RankingCRF, train: Rank
 
 
 def _predict(arguments: argparse.Namespace) -> None:
-    import gzip
+    from crfx.io.whole_file import whole_text
 
-    from crfx.io.whole_file import whole_file
-
+    if arguments.output is not None:
+        check_output(arguments.output, "the scores")
     model = _load(arguments.model)
     lines = "".join(f"{score!r}\n" for score in _scores(model, _read_for(model, arguments.file)))
     if arguments.output is None:
         sys.stdout.write(lines)
         return
-    raw = lines.encode()
-    with whole_file(arguments.output) as file:
-        file.write(gzip.compress(raw) if arguments.output.suffix == ".gz" else raw)
+    with whole_text(arguments.output) as file:
+        file.write(lines)
 
 
 def _eval(arguments: argparse.Namespace) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,11 @@ if TYPE_CHECKING:
     from crfx.features import Template
     from crfx.io.lines import Lines
     from crfx.io.reading import Reading
-    from crfx.io.sentences import Format
+    from crfx.io.sentences import Format, Sentence
+
+
+TEXT_OPTIONS = ("template", "columns", "label", "comments", "trees")
+"""Those that say how a file of text is read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,16 +48,24 @@ def read_labelled_arrays(path: str) -> Labelled:
     from crfx.io import arrays
 
     found = arrays.read(path, labelled=True)
-    assert found.y is not None
     names = ("X", "lengths", "parents", "edge_types")
-    labels = found.y.tolist()
+    labels = _plain(found.y, path)
     return Labelled(
         {name: getattr(found, name) for name in names},
         labels,
         len(found.lengths),
         len(labels),
-        set(labels),
+        set(labels) - {None},
     )
+
+
+def _plain(y: Any, path: str) -> list[Any]:
+    """Labels of an array; NaN is one that is not known."""
+    from crfx.estimators.inputs import plain_labels
+
+    if y.dtype.kind == "S":
+        raise ValueError(f"{path}: y holds bytes: labels are text (dtype U) or numbers")
+    return plain_labels(y)
 
 
 def array_instances(path: str) -> tuple[dict[str, Any], list[list[Any]] | None]:
@@ -67,7 +80,7 @@ def array_instances(path: str) -> tuple[dict[str, Any], list[list[Any]] | None]:
         return None if rows is None else [rows[begin:end] for begin, end in places]
 
     given = {name: parted(getattr(found, name)) for name in ("X", "parents", "edge_types")}
-    return given, None if found.y is None else parted(found.y.tolist())
+    return given, None if found.y is None else parted(_plain(found.y, path))
 
 
 def add_text_options(parser: argparse.ArgumentParser) -> None:
@@ -147,12 +160,18 @@ def _with_trees(found: Any, name: str) -> Any:
 
 def read_labelled(reading: Reading, lines: Lines) -> Labelled:
     """All sentences of a file that has labels."""
-    found = [sentence for sentence in reading.format.read(lines) if sentence.tokens]
+    found = list(labelled_sentences(reading, lines))
     if not found:
         raise ValueError(f"{lines.name} has no sentences")
-    if not any(token for sentence in found for token in sentence.tokens):
-        raise ValueError(f"{lines.name}, read as {reading.format.name}, has labels and no features")
-    y = [sentence.labels or [] for sentence in found]
+    y = [sentence.labels or [None] * len(sentence.tokens) for sentence in found]
     known = {label for own in y for label in own if label is not None}
+    if not known:
+        raise ValueError(f"{lines.name} has no labels")
     n_tokens = sum(map(len, y))
     return Labelled(reading.arguments(found), y, len(found), n_tokens, known)
+
+
+def labelled_sentences(reading: Reading, lines: Lines) -> Iterator[Sentence]:
+    """Those with tokens; formats that can say so may leave some labels open."""
+    must = not reading.format.has_unknown_labels
+    return (each for each in reading.format.read(lines, labelled=must) if each.tokens)

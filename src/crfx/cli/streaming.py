@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 _END = object()
+MOST_AT_ONCE = 512
+"""Sentences that are labelled together, where so many are there already."""
 
 
 def as_they_come(items: Iterable[Item], most: int) -> Iterator[list[Item]]:

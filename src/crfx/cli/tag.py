@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import gzip
 import io
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -18,9 +17,6 @@ from crfx.cli.tagged_text import ABSTAINED, Tagger
 SUMMARY = "label the tokens of a file, in a pipe too"
 EXAMPLE = """  crfx tag ner.crfx test.conll -o tagged.conll
   cat test.conll | crfx tag ner.crfx -  |  less"""
-
-_MOST_AT_ONCE = 512
-"""Sentences that are labelled together, where so many are there already."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -55,11 +51,11 @@ def run(arguments: argparse.Namespace) -> None:
     model = load_labeller(arguments.model, arguments.jobs)
     begin, n_sentences, n_tokens = time.perf_counter(), 0, 0
     with _opened(arguments.output) as out:
-        for texts, count in _tagged(model, arguments):
+        for texts, *counts in _tagged(model, arguments):
             for text in texts:
                 out.write(text)
             out.flush()
-            n_sentences, n_tokens = n_sentences + len(texts), n_tokens + count
+            n_sentences, n_tokens = n_sentences + counts[0], n_tokens + counts[1]
     if arguments.output is not None:
         seconds = time.perf_counter() - begin
         log = Log(arguments.quiet)
@@ -68,35 +64,39 @@ def run(arguments: argparse.Namespace) -> None:
 
 @contextmanager
 def _opened(path: Path | None) -> Iterator[TextIO]:
-    """Standard output, or a file that appears whole; .gz is compressed."""
-    from crfx.io.whole_file import whole_file
+    """Standard output, or a file that appears whole; text is UTF-8, whatever the terminal has."""
+    from crfx.io.whole_file import whole_text
 
-    if path is None:
-        yield sys.stdout
+    if path is not None:
+        with whole_text(path) as file:
+            yield file
         return
-    with whole_file(path) as raw, ExitStack() as open_files:
-        packed: Any = raw
-        if path.suffix == ".gz":
-            packed = open_files.enter_context(gzip.GzipFile("", "wb", fileobj=raw, mtime=0))
-        text = io.TextIOWrapper(packed, encoding="utf-8", newline="\n")
-        yield text
-        text.detach()  # flushes, and leaves the file to who opened it
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", newline="\n")
+    yield sys.stdout
 
 
-def _tagged(model: Any, arguments: argparse.Namespace) -> Iterator[tuple[list[str], int]]:
-    """What is to be written of each sentence, and how many tokens they have, as they come."""
+def _tagged(model: Any, arguments: argparse.Namespace) -> Iterator[tuple[list[str], int, int]]:
+    """What is to be written, how many sentences it has and how many tokens, as they come."""
     from crfx.cli.models import reading_of, sentences_of
     from crfx.cli.sources import array_instances, wants_arrays
-    from crfx.cli.streaming import as_they_come
+    from crfx.cli.streaming import MOST_AT_ONCE, as_they_come
 
     path, settings = arguments.file, (arguments.write, arguments.min_probability)
     if wants_arrays(path, None):
         given, _ = array_instances(path)
-        yield Tagger(model, None, *settings).texts(given, ()), sum(X.shape[0] for X in given["X"])
+        tagger = Tagger(model, None, *settings)
+        tagger.check()
+        X = given["X"]
+        yield tagger.texts(given, ()), len(X), sum(own.shape[0] for own in X)
         return
     reading = reading_of(model, path)
     tagger = Tagger(model, reading, *settings)
+    tagger.check()
     comes = sentences_of(reading, path, labelled=False)
-    for sentences in as_they_come(comes, _MOST_AT_ONCE):
-        texts = tagger.texts(reading.arguments(sentences), sentences)
-        yield texts, sum(len(sentence.tokens) for sentence in sentences)
+    for sentences in as_they_come(comes, MOST_AT_ONCE):
+        filled = [sentence for sentence in sentences if sentence.tokens]
+        # Lines without tokens, after the last sentence, are the file's own.
+        told = filled if arguments.write != "file" else sentences
+        n_tokens = sum(len(sentence.tokens) for sentence in filled)
+        yield tagger.texts(reading.arguments(told), told) if told else [], len(filled), n_tokens

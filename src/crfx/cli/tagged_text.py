@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from crfx.cli.options import span_scheme
-
 if TYPE_CHECKING:
     from crfx.io.reading import Reading
     from crfx.io.sentences import Sentence
@@ -32,19 +30,36 @@ class Tagger:
         """One text per sentence; ``given`` are the arguments of `predict`."""
         if self.form == "jsonl":
             return self._objects(given, sentences)
-        found = self._labels(given)
+        found = [
+            [ABSTAINED if label is None else str(label) for label in own]
+            for own in self._labels(given)
+        ]
         if self.form == "labels" or self.reading is None:
             return [_lines(labels) for labels in found]
         written = self.reading.format.written
-        return [_lines(written(*pair)) for pair in zip(sentences, found, strict=True)]
+        return [
+            # What has no tokens has its empty lines too.
+            _lines(written(sentence, labels), ends=bool(sentence.tokens))
+            for sentence, labels in zip(sentences, found, strict=True)
+        ]
 
-    def _labels(self, given: dict[str, Any]) -> list[list[str]]:
-        least = {} if self.least is None else {"min_probability": self.least}
-        found = self.model.predict(**given, **least)
-        return [[ABSTAINED if label is None else str(label) for label in own] for own in found]
+    def check(self) -> None:
+        """Raise ValueError where labels left open could not be told from others."""
+        clash = ABSTAINED in map(str, self.model.classes_)
+        if self.least is not None and clash and self.form != "jsonl":
+            raise ValueError(
+                f"--min-probability: {ABSTAINED} is a label of the model, too: use --write jsonl"
+            )
+
+    def _labels(self, given: dict[str, Any]) -> list[list[Any]]:
+        """None where the model is not sure."""
+        found = self.model.predict(**given, min_probability=self.least)
+        return [own.tolist() for own in found]
 
     def _objects(self, given: dict[str, Any], sentences: Sequence[Sentence]) -> list[str]:
         """JSON, one line a sentence."""
+        from crfx.structures.marked_spans import scheme_of_labels
+
         labels = self._labels(given)
         sure = self.model.predict_confidence(**given)
         objects: list[dict[str, Any]] = [
@@ -54,12 +69,12 @@ class Tagger:
         if self.reading is not None:
             for found, sentence in zip(objects, sentences, strict=True):
                 found["tokens"] = sentence.tokens
-        if span_scheme(self.model.classes_) is not None:
+        if scheme_of_labels(self.model.classes_.tolist()) is not None:
             for found, spans in zip(objects, self.model.predict_spans(**given), strict=True):
                 found["spans"] = [span._asdict() for span in spans]
         return [f"{json.dumps(found, ensure_ascii=False)}\n" for found in objects]
 
 
-def _lines(texts: Sequence[str]) -> str:
+def _lines(texts: Sequence[str], *, ends: bool = True) -> str:
     """Lines of a sentence, and the empty one that ends it."""
-    return "".join(f"{text}\n" for text in [*texts, ""])
+    return "".join(f"{text}\n" for text in texts) + ("\n" if ends else "")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from contextlib import suppress
+import math
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,15 @@ from crfx.cli.options import (
     at_least,
     check_output,
     settings_of,
-    span_scheme,
 )
-from crfx.cli.sources import add_text_options
+from crfx.cli.resuming import (
+    Run,
+    check_same_settings,
+    checkpoint_path,
+    counted_in,
+    rounds_done,
+)
+from crfx.cli.sources import TEXT_OPTIONS, add_text_options
 
 if TYPE_CHECKING:
     from crfx.cli.sources import Labelled
@@ -43,8 +50,11 @@ _USUAL_ON_TEXT: dict[str, dict[str, Any]] = {
     "treecrf": {"min_count": 5},
 }
 """Arguments that differ from the estimators' own defaults, where features are names."""
+_NAMED = ("constraints", "early_stopping_rounds", "n_jobs", "random_state")
+"""Arguments that have options of their own."""
+_LONG = 300
+"""Tokens a sentence, beyond which somebody has forgotten to end them."""
 _PATIENCE = {"gbcrf": 20, "treecrf": 20}
-_SECONDS_BETWEEN_CHECKPOINTS = 30.0
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -82,6 +92,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--init-model", type=Path, metavar="M.crfx", help="a model to go on with, on this file"
     )
     parser.add_argument(
+        "--classes",
+        type=lambda text: text.split(","),
+        metavar="A,B,...",
+        help="labels to know beside those of the file; with --init-model, new ones",
+    )
+    parser.add_argument(
         "--resume", action="store_true", help="go on where this command was interrupted"
     )
     parser.add_argument(
@@ -99,22 +115,30 @@ def run(arguments: argparse.Namespace) -> None:
         raise ValueError("--patience needs --dev, a file to watch")
     if arguments.resume and arguments.init_model is not None:
         raise ValueError("--resume goes on with its own checkpoint: leave out --init-model")
+    settings_of(_kind(arguments.model), arguments.set, dict.fromkeys(_NAMED), {})
     log = Log(arguments.quiet)
     start = _start(arguments, log)
     reading, train, dev = _read(arguments, start, log)
-    model = _new_model(arguments, train, dev, start, on_text=reading is not None)
+    model = _new_model(arguments, train, dev, start, log, on_text=reading is not None)
     if reading is not None:
         model.reading_ = reading
-    _fit(arguments, model, train, dev, start)
-    model.save(arguments.output)
-    with suppress(FileNotFoundError):
-        _checkpoint(arguments).unlink()
-    _tell(arguments, model, train, log)
-
-
-def _checkpoint(arguments: argparse.Namespace) -> Path:
-    output: Path = arguments.output
-    return output.with_name(f"{output.name.removesuffix('.crfx')}.checkpoint.crfx")
+    run = Run(model, checkpoint_path(arguments.output))
+    if arguments.resume:
+        check_same_settings(model, start)
+        # One that starts anew from its weights has all its rounds to go.
+        run.done = rounds_done(start) if model._counts_on else 0
+    eval_set = None if dev is None else {**dev.arguments, "y": dev.y}
+    begin = time.perf_counter()
+    run.fit(
+        **train.arguments,
+        y=train.y,
+        eval_set=eval_set,
+        init_model=start,
+        classes=arguments.classes,
+    )
+    seconds = time.perf_counter() - begin
+    run.save(arguments.output)
+    _tell(arguments, run.model, train, seconds, log)
 
 
 def _start(arguments: argparse.Namespace, log: Log) -> Any:
@@ -123,7 +147,7 @@ def _start(arguments: argparse.Namespace, log: Log) -> Any:
 
     path = arguments.init_model
     if arguments.resume:
-        path = _checkpoint(arguments)
+        path = checkpoint_path(arguments.output)
         if not path.is_file():
             raise FileNotFoundError(
                 f"there is no {path}: nothing was interrupted, so leave out --resume"
@@ -133,7 +157,7 @@ def _start(arguments: argparse.Namespace, log: Log) -> Any:
     found, kind = load(path), _kind(arguments.model)
     if not isinstance(found, kind):
         raise ValueError(f"{path} holds a {type(found).__name__}, but --model is {arguments.model}")
-    log(f"going on with {path}, {_count(found)} {_counted(found)} done")
+    log(f"going on with {path}, {rounds_done(found)} {counted_in(found)} done")
     return found
 
 
@@ -165,10 +189,13 @@ def _read_text(
     from crfx.io.lines import open_lines
 
     with open_lines(arguments.train) as lines:
-        # One that goes on keeps its features.
         reading = new_reading(arguments, lines) if start is None else reading_of(start, lines.name)
+        if start is not None and _said_of_reading(arguments):
+            _check_same_reading(new_reading(arguments, lines), reading, arguments)
         train = read_labelled(reading, lines)
         log(f"{lines.name}: {reading}, {train.size}, {len(train.labels)} labels")
+        if train.n_tokens > _LONG * train.n_instances:
+            log("these are long: does an empty line end every sentence?")
     if arguments.dev is None:
         return reading, train, None
     with open_lines(arguments.dev) as lines:
@@ -177,8 +204,21 @@ def _read_text(
     return reading, train, dev
 
 
+def _said_of_reading(arguments: argparse.Namespace) -> list[str]:
+    return [name for name in ("format", *TEXT_OPTIONS) if getattr(arguments, name)]
+
+
+def _check_same_reading(asked: Reading, known: Reading, arguments: argparse.Namespace) -> None:
+    """One that goes on keeps its features: options that ask for others are refused."""
+    if asked.to_plain() != known.to_plain():
+        raise ValueError(
+            f"--{_said_of_reading(arguments)[0]}: the model to go on with reads {known}, as it did "
+            "in training; leave the option out"
+        )
+
+
 def _refuse_text_options(arguments: argparse.Namespace) -> None:
-    for name in ("template", "columns", "label", "comments", "trees"):
+    for name in TEXT_OPTIONS:
         if getattr(arguments, name):
             raise ValueError(f"--{name} is for files of text, but {arguments.train} holds arrays")
 
@@ -188,95 +228,45 @@ def _new_model(
     train: Labelled,
     dev: Labelled | None,
     start: Any,
+    log: Log,
     *,
     on_text: bool,
 ) -> Any:
     patience = arguments.patience
     if patience is None and dev is not None:
         patience = _PATIENCE.get(arguments.model)
-    named = {
-        "constraints": _constraints(arguments.constraints, train.labels),
-        "early_stopping_rounds": patience,
-        "n_jobs": arguments.jobs,
-        "random_state": arguments.seed,
-    }
-    usual: dict[str, Any] = {"eval_metric": _metric(train.labels)}
+    constraints = _constraints(arguments.constraints, train.labels, start)
+    if arguments.constraints == "auto" and isinstance(constraints, str):
+        log(f"labels mark spans: constraints {constraints}, which IOB1 is turned into")
+    own = (constraints, patience, arguments.jobs, arguments.seed)
+    named = dict(zip(_NAMED, own, strict=True))
+    labels = train.labels if start is None else train.labels | set(start.classes_.tolist())
+    usual: dict[str, Any] = {"eval_metric": _metric(labels)}
     if on_text:
         usual |= _USUAL_ON_TEXT.get(arguments.model, {})
     kind = _kind(arguments.model)
     settings = settings_of(kind, arguments.set, named, usual)
-    model = kind(**settings, verbose=0 if arguments.quiet else 1)
-    if arguments.resume:
-        _count_down(model, start)
-    return model
+    return kind(**settings, verbose=0 if arguments.quiet else 1)
 
 
-def _count_down(model: Any, start: Any) -> None:
-    """An interrupted run has the rounds left that it had not done."""
-    differing = [
-        name
-        for name, value in model.get_params(deep=False).items()
-        if name not in ("n_jobs", "verbose") and start.get_params(deep=False)[name] != value
-    ]
-    if differing:
-        raise ValueError(
-            f"--resume: {differing[0]} is {getattr(model, differing[0])!r}, but the run that was "
-            f"interrupted had {getattr(start, differing[0])!r}; use --init-model to go on otherwise"
-        )
-    name = _rounds_name(model)
-    setattr(model, name, max(getattr(model, name) - _count(start), 1))
-
-
-def _constraints(wanted: str, labels: set[Any]) -> str | None:
-    """What --constraints means for these labels."""
+def _constraints(wanted: str, labels: set[Any], start: Any) -> Any:
+    """What --constraints means for these labels; a model that goes on keeps its own."""
     if wanted != "auto":
         return None if wanted == "none" else wanted
-    return span_scheme(labels)
+    from crfx.structures.marked_spans import scheme_of_labels
+
+    return scheme_of_labels(labels) if start is None else start.constraints
 
 
 def _metric(labels: set[Any]) -> str:
-    return "token_accuracy" if span_scheme(labels) is None else "span_f1"
+    from crfx.structures.marked_spans import scheme_of_labels
+
+    return "token_accuracy" if scheme_of_labels(labels) is None else "span_f1"
 
 
-def _fit(
-    arguments: argparse.Namespace, model: Any, train: Labelled, dev: Labelled | None, start: Any
+def _tell(
+    arguments: argparse.Namespace, model: Any, train: Labelled, seconds: float, log: Log
 ) -> None:
-    from crfx.trainers.callbacks import Checkpoint
-
-    path = _checkpoint(arguments)
-    saves = Checkpoint(path, every=1, seconds=_SECONDS_BETWEEN_CHECKPOINTS)
-    eval_set = None if dev is None else {**dev.arguments, "y": dev.y}
-    try:
-        model.fit(
-            **train.arguments, y=train.y, eval_set=eval_set, init_model=start, callbacks=[saves]
-        )
-    except KeyboardInterrupt:
-        if not hasattr(model, "model_"):
-            raise KeyboardInterrupt("interrupted before anything was learned") from None
-        model.save(path)
-        raise KeyboardInterrupt(
-            f"interrupted after {_count(model)} {_counted(model)}, kept in {path}; the same "
-            "command with --resume goes on from there"
-        ) from None
-
-
-def _rounds_name(model: Any) -> str:
-    """The argument that says how long training goes on."""
-    if hasattr(model, "n_estimators"):
-        return "n_estimators"
-    return "max_iter" if model.trainer == "lbfgs" else "sweeps"
-
-
-def _count(model: Any) -> int:
-    return int(model.n_rounds_ if hasattr(model, "n_rounds_") else model.n_iter_)
-
-
-def _counted(model: Any) -> str:
-    names = {"n_estimators": "rounds", "max_iter": "iterations", "sweeps": "sweeps"}
-    return names[_rounds_name(model)]
-
-
-def _tell(arguments: argparse.Namespace, model: Any, train: Labelled, log: Log) -> None:
     watched = model.history_.get("eval_metric", [])
     told = {
         "model": str(arguments.output),
@@ -285,17 +275,19 @@ def _tell(arguments: argparse.Namespace, model: Any, train: Labelled, log: Log) 
         "tokens": train.n_tokens,
         "labels": len(model.classes_),
         "features": int(model.n_features_in_),
-        _counted(model): _count(model),
-        "seconds": round(sum(model.history_["seconds"]), 3),
+        counted_in(model): rounds_done(model),
+        "seconds": round(seconds, 3),
     }
+    better = ""
     if watched:
-        told["dev"] = {model.eval_metric: float(watched[model.best_iteration_])}
+        best = watched[min(model.best_iteration_, len(watched) - 1)]
+        told["dev"] = {model.eval_metric: float(best) if math.isfinite(best) else None}
+        better = f", {model.eval_metric} {best:.4f} on dev"
     if arguments.json:
-        print(json.dumps(told))
+        print(json.dumps(told, allow_nan=False))
         return
-    better = f", {model.eval_metric} {told['dev'][model.eval_metric]:.4f} on dev" if watched else ""
     log(
         f"{told['class']}: {told['labels']} labels, {told['features']:,} features, "
-        f"{_count(model)} {_counted(model)} in {told['seconds']:.1f} s{better}; "
+        f"{rounds_done(model)} {counted_in(model)} in {told['seconds']:.1f} s{better}; "
         f"saved in {arguments.output}"
     )

@@ -20,6 +20,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     """Fitted once it has ``model_``; ``columns_`` are the features that it knows."""
 
     _is_called: ClassVar[str]
+    _counts_on: ClassVar[bool] = True
+    """Whether rounds of ``init_model``, where it is gone on with, count as its own."""
     model_: Any
     columns_: Columns
     reading_: Reading | None = None

@@ -173,10 +173,11 @@ class BoostedEstimator(LabellingEstimator):
         restore = self._early_stopping(trainer, plan, evaluator)
         over = restore is not None and restore.is_over
         self._run(trainer, truth, plan.model, plan.first_round + (0 if over else self.n_estimators))
+        n_rounds = self.n_rounds_ if restore is None else restore.stopping.best_round
         if restore is not None:
-            self.n_rounds_ = restore.stopping.best_round
-            plan.model.keep(self.n_rounds_)
-        self.best_iteration_ = max(self.n_rounds_ - 1, 0)
+            plan.model.keep(n_rounds)
+        # Together, and last: who interrupts in between finds a model that says what it is.
+        self.n_rounds_, self.best_iteration_ = n_rounds, max(n_rounds - 1, 0)
 
     def _trainer(
         self, truth: Truth, plan: _Plan, evaluator: Evaluator | None, callbacks: list[Callback]

@@ -43,11 +43,12 @@ class WatchIterations:
         """Note an iteration; whether to stop."""
         crf = self.crf
         set_weights(crf.model_, weights)
-        crf.n_iter_ += 1
         record = {"objective": value, "seconds": time.perf_counter() - self._begin}
         if self.evaluator is not None:
             record["eval_metric"] = self._metric(self.evaluator)
         record |= getattr(self.objective, "notes", {})
+        # Together, and after all that takes time: who interrupts finds counts that agree.
+        crf.n_iter_ += 1
         for name, entry in record.items():
             crf.history_.setdefault(name, []).append(entry)
         crf.best_iteration_ = crf.n_iter_ - 1

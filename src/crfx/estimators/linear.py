@@ -133,6 +133,7 @@ class LinearCRF(ParametricEstimator):
         ``objective`` (penalties included), ``seconds``, and ``eval_metric`` where it applies.
     """
 
+    _counts_on = False  # it starts anew, from the weights
     _usual_l2: ClassVar = {"lbfgs": 1.0, "sgd": 1.0, "perceptron": 0.0, "large_margin": 0.0}
 
     def __init__(

@@ -153,7 +153,8 @@ class ParametricEstimator(LabellingEstimator):
         allowed: Any = None,
     ) -> Training:
         """The arguments of ``fit``, from X to sample_weight, read and checked."""
-        numbering = Numbering(self.min_count, self.n_hashed)
+        keeps_names = start is not None and not grows and self._can_go_on(start)
+        numbering = Numbering(1 if keeps_names else self.min_count, self.n_hashed)
         return read_training(
             self.order,
             *arguments,

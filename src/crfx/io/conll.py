@@ -39,6 +39,7 @@ class Conll:
     comments: str | None = None
     separator: str = "\t"
     name: ClassVar[str] = "conll"
+    has_unknown_labels: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not self.columns:
@@ -91,16 +92,25 @@ class Conll:
         """The lines, each label in the place of the one there was, or added where none was."""
         texts = [line.text for line in sentence.lines]
         n_fields = self._width - (sentence.labels is None)
-        for row, label in zip(sentence.rows, labels, strict=True):
-            texts[row] = self._labelled(texts[row], label, n_fields)
+        for row, token, label in zip(sentence.rows, sentence.tokens, labels, strict=True):
+            by_tabs = self._is_parted_by_tabs(texts[row], token, n_fields)
+            texts[row] = self._labelled(texts[row], label, n_fields, by_tabs)
         return texts
 
-    def _labelled(self, text: str, label: str, n_fields: int) -> str:
+    def _is_parted_by_tabs(self, text: str, token: tuple[str, ...], n_fields: int) -> bool:
+        """Whether it was read so: other lines may have tabs among their blanks, or the reverse."""
+        fields = text.split("\t")
+        if len(fields) != n_fields or n_fields == 1:
+            return False
+        if n_fields == self._width:
+            del fields[self._label_at]
+        return tuple(fields) == token
+
+    def _labelled(self, text: str, label: str, n_fields: int, by_tabs: bool) -> str:
         """A line of so many fields with a label; what parts the fields stays as it is."""
-        by_tabs = text.count("\t") == n_fields - 1 > 0
         at, own = self._label_at, "\t" if "\t" in text else " "
         if at == n_fields:  # it comes last, and none was there
-            text = text if by_tabs else text.rstrip(" \t")
+            text = text if by_tabs or n_fields == 1 else text.rstrip(" \t")
             return f"{text}{self.separator if n_fields == 1 else own}{label}"
         begin, end = _places(text, "\t" if by_tabs else " ")[at]
         if n_fields == self._width:
@@ -189,6 +199,8 @@ class _Reader:
 
     def _begin(self, line: Line) -> None:
         self.first, self.separator = line, separator_of(line.text)
+        if self.format.separator == "\t" and self.format._width == 2 and not self.must_be_labelled:
+            self.separator = "\t"  # a word without its label, which may hold blanks
         self.width = len(fields_of(line.text, self.separator))
         expected, names = self.format._width, ", ".join(self.format.columns)
         self.labelled = self.width == expected

@@ -42,6 +42,7 @@ class Conllu:
     columns: tuple[str, ...] = ("form",)
     trees: bool = False
     name: ClassVar[str] = "conllu"
+    has_unknown_labels: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.label not in LABELS:

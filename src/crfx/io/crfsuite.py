@@ -30,6 +30,7 @@ class Crfsuite:
     """Files whose tokens are features already: lists of names, or dicts where values are not 1."""
 
     name: ClassVar[str] = "crfsuite"
+    has_unknown_labels: ClassVar[bool] = True
     columns: ClassVar[tuple[str, ...] | None] = None
 
     def read(self, lines: Iterable[Line], *, labelled: bool = True) -> Iterator[Sentence]:

@@ -105,8 +105,13 @@ def _file(path: str | os.PathLike[str]) -> io.BufferedReader:
 
 
 def _buffered(stream: Any) -> io.BufferedReader:
-    # Programs may put bytes in memory in the place of standard input.
-    return stream if isinstance(stream, io.BufferedReader) else io.BufferedReader(stream)
+    """A reader of its own: a thread may still wait for a line when the program ends, and ending
+    Python asks for the lock of the stream it has opened itself.
+    """
+    try:
+        return open(stream.fileno(), "rb", closefd=False)
+    except OSError:  # programs may put bytes in memory in the place of standard input
+        return io.BufferedReader(stream)
 
 
 def _raw_lines(file: io.BufferedReader | gzip.GzipFile, name: str) -> Iterator[bytes]:

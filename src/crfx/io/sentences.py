@@ -54,6 +54,11 @@ class Format(Protocol):
         """Names of the columns of a token."""
         ...
 
+    @property
+    def has_unknown_labels(self) -> bool:
+        """Whether a token of a file with labels may be without one."""
+        ...
+
     def read(self, lines: Iterable[Line], *, labelled: bool = True) -> Iterator[Sentence]:
         """Sentences, one at a time, as soon as their last line is there.
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import errno
+import gzip
+import io
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, TextIO
 
 
 @contextmanager
@@ -50,6 +52,18 @@ def _written(target: Path) -> Iterator[IO[bytes]]:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def whole_text(path: str | os.PathLike[str]) -> Iterator[TextIO]:
+    """As `whole_file`, for text in UTF-8; .gz is compressed."""
+    with whole_file(path) as raw, ExitStack() as opened:
+        packed: Any = raw
+        if Path(path).suffix == ".gz":
+            packed = opened.enter_context(gzip.GzipFile("", "wb", fileobj=raw, mtime=0))
+        text = io.TextIOWrapper(packed, encoding="utf-8", newline="\n")
+        yield text
+        text.detach()  # flushes, and leaves the file to who opened it
 
 
 def _umask() -> int:

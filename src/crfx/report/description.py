@@ -44,7 +44,7 @@ def _training(model: Any) -> Described:
     history = {name: entries for name, entries in model.history_.items() if entries}
     found: Described = {
         "rounds": len(history.get("seconds", [])),
-        "best_round": int(model.best_iteration_) + 1,
+        "best_round": int(model.best_iteration_) + 1 if history.get("seconds") else None,
         "seconds": float(np.nansum(history.get("seconds", [0.0]))),
     }
     for name, entries in history.items():
@@ -52,7 +52,7 @@ def _training(model: Any) -> Described:
             found[name] = {"first": _number(entries[0]), "last": _number(entries[-1])}
     if "eval_metric" in found:
         best = history["eval_metric"][min(model.best_iteration_, len(history["eval_metric"]) - 1)]
-        found["eval_metric"] |= {"name": str(model.eval_metric), "best": _number(best)}
+        found["eval_metric"] |= {"name": str(model.eval_metric), "kept": _number(best)}
     return found
 
 
@@ -183,7 +183,7 @@ def _told_training(training: Described) -> list[str]:
     for name, entry in training.items():
         if isinstance(entry, dict):
             first, last = (_told_number(entry[end]) for end in ("first", "last"))
-            best = f", best {_told_number(entry['best'])}" if "best" in entry else ""
+            best = f", kept {_told_number(entry['kept'])}" if "kept" in entry else ""
             told = entry.get("name", name)
             where = " on dev" if "name" in entry else ""
             lines.append(f"  {told}{where}: {first} to {last}{best}")
