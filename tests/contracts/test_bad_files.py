@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from crfx import load
+from crfx.potentials import ubjson
 
 SAVED = Path(__file__).parents[1] / "saved_models"
 KINDS = runpy.run_path(str(SAVED / "kinds.py"))["KINDS"]
@@ -191,6 +192,65 @@ def test_models_below_models(name, tmp_path, depth):
     write(bad, parts | {"model.json": json.dumps(values)})
     with pytest.raises(ValueError, match=r"too many models stand below one another|recursion"):
         load(bad)
+
+
+def bushy(tree, n_splits, sets):
+    """The tree with so many splits, each of which asks column 1 for one of the sets in turn."""
+    size = 2 * n_splits + 1
+    inner, node = np.arange(size) < n_splits, np.arange(size)
+    own = [sets[k % len(sets)] for k in range(n_splits)]
+    sizes = np.array([len(found) for found in own])
+    values = {
+        "left_children": np.where(inner, 2 * node + 1, -1),
+        "right_children": np.where(inner, 2 * node + 2, -1),
+        "parents": np.where(node, (node - 1) // 2, 2**31 - 1),
+        "split_indices": np.where(inner, 1, 0),
+        "split_type": inner,
+        "categories_nodes": node[:n_splits],
+        "categories_segments": np.cumsum(sizes) - sizes,
+        "categories_sizes": sizes,
+        "categories": np.concatenate(own),
+    }
+    for name in ("base_weights", "loss_changes", "split_conditions", "sum_hessian", "default_left"):
+        values[name] = np.zeros(size)
+    found = {name: np.asarray(new).astype(tree[name].dtype) for name, new in values.items()}
+    return tree | found | {"tree_param": tree["tree_param"] | {"num_nodes": str(size)}}
+
+
+def with_splits(tmp_path, n_splits, sets, change=None):
+    parts = members("gbcrf-categories")
+    model = ubjson.decode(parts["node.ubj"])
+    trees = model["learner"]["gradient_booster"]["model"]["trees"]
+    trees[0] = bushy(trees[0], n_splits, sets)
+    if change is not None:
+        change(trees[0])
+    write(tmp_path / "bad.crfx", parts | {"node.ubj": ubjson.encode(model)})
+    return tmp_path / "bad.crfx"
+
+
+def test_splits_by_categories_that_there_are(tmp_path):
+    """The companion of the next two: what they start from is loaded, and answers."""
+    crf = load(with_splits(tmp_path, 400, [[0], [1, 3], [0, 1, 2]]))
+    assert np.isfinite(np.concatenate(answer("gbcrf-categories", crf))).all()
+
+
+def test_splits_by_categories_that_there_are_not(tmp_path):
+    """Each would take two megabytes at the first prediction, for a few bytes of the file."""
+    with pytest.raises(ValueError, match=r"category 16777215 of feature 1, which has 4$"):
+        load(with_splits(tmp_path, 400, [[2**24 - 1]]))
+    with pytest.raises(ValueError, match=r"category 4 of feature 1, which has 4$"):
+        load(with_splits(tmp_path, 400, [[0], [1, 4]]))
+
+
+def test_splits_that_share_their_categories(tmp_path):
+    """Copied for every split, they would take splits times categories."""
+
+    def share(tree):
+        tree["categories_segments"] *= 0
+        tree["categories_sizes"] = tree["categories_sizes"] * 0 + len(tree["categories"])
+
+    with pytest.raises(ValueError, match="overlap, or some belong to no node"):
+        load(with_splits(tmp_path, 8000, [[0]], share))
 
 
 def labelled(tmp_path, labels):

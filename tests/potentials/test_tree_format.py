@@ -47,10 +47,14 @@ KINDS = {
     "stumps": (numbers, 2, {"max_depth": 1}),
     "leaves only": (numbers, 2, {"gamma": 1e9}),
     "pruned": (numbers, 2, {"max_depth": 6, "gamma": 2.0}),
+    "one category against the rest": (frame, 3, {"max_depth": 4, "max_cat_to_onehot": 100}),
+    "sets of categories": (frame, 3, {"max_depth": 4, "max_cat_to_onehot": 1}),
     "by leaves": (frame, 2, {"max_leaves": 6, "grow_policy": "lossguide", "max_depth": 0}),
     "columns sampled": (numbers, 2, {"colsample_bynode": 0.5}),
 }
 SMALL = ("numbers", "one output", "categories")
+KNOWN = {1: 6, 2: 9}
+"""Categories of the columns of `frame`."""
 
 
 @functools.cache
@@ -173,8 +177,10 @@ def test_rounds_grown_on_other_categories_are_not_joined():
 # What `check` accepts and refuses.
 
 
-def check(raw, kind):
-    tree_format.check(raw, n_features=N_FEATURES, n_outputs=n_outputs(kind))
+def check(raw, kind, n_categories=None):
+    tree_format.check(
+        raw, n_features=N_FEATURES, n_outputs=n_outputs(kind), n_categories=n_categories
+    )
 
 
 def trees_of(model):
@@ -205,9 +211,11 @@ PARAM = ("learner", "learner_model_param")
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_real_models_are_accepted(kind):
-    check(joined(kind), kind)
+    n_categories = KNOWN if KINDS[kind][0] is frame else {}
+    check(joined(kind), kind, n_categories)
     for trees in grown(kind)[1]:
         check(trees.raw(), kind)
+        check(trees.raw(), kind, n_categories)
 
 
 def test_changing_nothing_is_accepted():
@@ -375,6 +383,49 @@ def categorical_tree():
 def test_broken_categories(name, entries, message):
     with pytest.raises(ValueError, match=message):
         check(changed("categories", *TREES, categorical_tree(), name, **entries), "categories")
+
+
+def test_categories_that_the_columns_have_not():
+    """XGBoost makes room for all up to the largest: a small file would take a gigabyte."""
+    assert {feature for feature, _ in sets_of("categories")} == set(KNOWN)
+    for feature, known in KNOWN.items():
+        largest = max(max(own) for asked, own in sets_of("categories") if asked == feature)
+        check(joined("categories"), "categories", KNOWN | {feature: largest + 1})
+        message = rf"asks for category {largest} of feature {feature}, which has "
+        with pytest.raises(ValueError, match=f"{message}{largest}$"):
+            check(joined("categories"), "categories", KNOWN | {feature: largest})
+        without = {other: count for other, count in KNOWN.items() if other != feature}
+        with pytest.raises(ValueError, match=f"of feature {feature}, which has 0$"):
+            check(joined("categories"), "categories", without)
+        assert largest < known
+
+
+def sets_of(kind):
+    """(feature, categories) of every split that asks for categories."""
+    for tree in trees_of(ubjson.decode(joined(kind)))["trees"]:
+        ends = np.cumsum(tree["categories_sizes"])
+        for node, own in zip(
+            tree["categories_nodes"], np.split(tree["categories"], ends)[:-1], strict=True
+        ):
+            yield int(tree["split_indices"][node]), own.tolist()
+
+
+@pytest.mark.parametrize("change", ["the same again", "a gap", "one that is left over"])
+def test_categories_that_are_not_one_after_the_other(change):
+    """If each node could name all of them, reading them would take nodes times categories."""
+    path = (*TREES, categorical_tree())
+    tree = trees_of(ubjson.decode(joined("categories")))["trees"][categorical_tree()]
+    starts, sizes = tree["categories_segments"].copy(), tree["categories_sizes"].copy()
+    if change == "the same again":
+        starts[:], sizes[:] = 0, len(tree["categories"])
+    elif change == "a gap":
+        starts[1:], sizes[-1] = starts[1:] + 1, sizes[-1] - 1 or 1
+        starts[-1] = len(tree["categories"]) - sizes[-1]
+    tree |= {"categories_segments": starts, "categories_sizes": sizes}
+    if change == "one that is left over":
+        tree["categories"] = np.append(tree["categories"], tree["categories"][:1])
+    with pytest.raises(ValueError, match="overlap, or some belong to no node"):
+        check(changed("categories", *path, to=tree), "categories")
 
 
 def test_categories_out_of_order():

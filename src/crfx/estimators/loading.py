@@ -151,7 +151,7 @@ def _unpack(contents: Contents) -> Any:
     estimator._check_parameters()
     if values["model"].get("functions", "trees") != FUNCTIONS[values["class"]]:
         raise ValueError(f"its scores are not those of a {values['class']}")
-    estimator.model_ = unpack_model(values["model"], "", contents, estimator.columns_.n)
+    estimator.model_ = unpack_model(values["model"], "", contents, estimator.columns_)
     if isinstance(estimator, HiddenUnitCRF):
         unpack_training(estimator, contents)
     if count == "n_rounds" and estimator.model_.n_rounds != n_done:

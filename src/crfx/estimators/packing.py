@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy import sparse
 
 from crfx.estimators.assembly import MOST_ENTRIES
 from crfx.estimators.file_values import number, texts, truth, whole
+from crfx.features import Columns
 from crfx.features.conjunctions import Conjunctions
 from crfx.io.model_file import Contents
 from crfx.model import Model
@@ -82,9 +84,10 @@ def pack_model(model: Model, prefix: str, contents: Contents) -> dict[str, Any]:
 
 
 def unpack_model(
-    packed: dict[str, Any], prefix: str, contents: Contents, n_features: int, depth: int = 0
+    packed: dict[str, Any], prefix: str, contents: Contents, columns: Columns, depth: int = 0
 ) -> Model:
     """The model that ``pack_model`` packed, checked."""
+    n_features, n_categories = columns.n, columns.category_counts()
     # Before anything grows with them: a small file must not ask for much memory or time.
     n_labels, order = whole(packed, "n_labels", 1), whole(packed, "order", 1, MOST_ORDER)
     n_types = None if packed["n_types"] is None else whole(packed, "n_types", 1, MOST_TYPES)
@@ -104,7 +107,7 @@ def unpack_model(
             return _linear(contents, f"{prefix}{name}", n_outputs, n_columns)
         if kind == "hidden":
             return _hidden(contents, f"{prefix}{name}", n_outputs, n_columns, packed["hidden"])
-        return _trees(contents, f"{prefix}{name}", n_outputs, n_columns, n_rounds)
+        return _trees(contents, f"{prefix}{name}", n_outputs, n_columns, n_categories, n_rounds)
 
     node: Function | ContextTrees
     if kind == "context":
@@ -141,7 +144,7 @@ def unpack_model(
     if "mask" in packed:  # files without constraints do not speak of them
         model.mask = _mask(packed["mask"], prefix, contents, n_labels)
     if "base" in packed:
-        base = unpack_model(packed["base"], f"{prefix}base.", contents, n_features, depth + 1)
+        base = unpack_model(packed["base"], f"{prefix}base.", contents, columns, depth + 1)
         if base.n_labels != n_labels:
             raise ValueError("the model below has other labels")
         model.set_base(base)
@@ -172,11 +175,18 @@ def _is_forest(packed: dict[str, Any]) -> bool:
 
 
 def _trees(
-    contents: Contents, name: str, n_outputs: int, n_features: int, n_rounds: int
+    contents: Contents,
+    name: str,
+    n_outputs: int,
+    n_features: int,
+    n_categories: Mapping[int, int],
+    n_rounds: int,
 ) -> BoostedTrees:
     raw = contents.blobs.get(name)
     if raw is not None:
-        tree_format.check(raw, n_features=n_features, n_outputs=n_outputs)
+        tree_format.check(
+            raw, n_features=n_features, n_outputs=n_outputs, n_categories=n_categories
+        )
     if n_rounds != (0 if raw is None else tree_format.n_rounds(raw)):
         raise ValueError(f"the trees {name} are not those of {n_rounds} rounds")
     return BoostedTrees(XGBoostLearner(), n_outputs, raw)

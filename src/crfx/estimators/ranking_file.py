@@ -11,6 +11,7 @@ from crfx.estimators.ranking import RankingCRF
 from crfx.estimators.ranking_model import RankingModel, linear_function
 from crfx.estimators.ranking_parameters import check_ranking_parameters
 from crfx.estimators.ranking_training import SweepState
+from crfx.features import Columns
 from crfx.io.model_file import Contents
 from crfx.potentials import tree_format
 from crfx.potentials.linear import LinearFunction
@@ -42,7 +43,7 @@ def unpack_ranking(crf: RankingCRF, contents: Contents) -> None:
     check_ranking_parameters(crf)
     values = contents.values
     crf.n_skipped_ = whole(values, "n_skipped")
-    crf.model_ = _unpack(values["model"], "", contents, crf.columns_.n)
+    crf.model_ = _unpack(values["model"], "", contents, crf.columns_)
     if crf.model_.scorer != crf.scorer:
         raise ValueError(f"its scores are not those of scorer={crf.scorer!r}")
     function = crf.model_.function
@@ -66,7 +67,7 @@ def _pack(model: RankingModel, prefix: str, contents: Contents) -> dict[str, Any
 
 
 def _unpack(
-    packed: dict[str, Any], prefix: str, contents: Contents, n_features: int, depth: int = 0
+    packed: dict[str, Any], prefix: str, contents: Contents, columns: Columns, depth: int = 0
 ) -> RankingModel:
     if depth > _MOST_BELOW:
         raise ValueError("too many models stand below one another")
@@ -74,15 +75,17 @@ def _unpack(
         raise ValueError(f"unknown scorer {packed['scorer']!r}")
     function: LinearFunction | BoostedTrees
     if packed["scorer"] == "linear":
-        function = linear_function(_numbers(contents, f"{prefix}weights", n_features))
+        function = linear_function(_numbers(contents, f"{prefix}weights", columns.n))
     else:
         raw = contents.blobs.get(f"{prefix}trees")
         if raw is not None:
-            tree_format.check(raw, n_features=n_features, n_outputs=1)
+            tree_format.check(
+                raw, n_features=columns.n, n_outputs=1, n_categories=columns.category_counts()
+            )
         function = BoostedTrees(XGBoostLearner(), 1, raw)
     base = None
     if "base" in packed:
-        base = _unpack(packed["base"], f"{prefix}base.", contents, n_features, depth + 1)
+        base = _unpack(packed["base"], f"{prefix}base.", contents, columns, depth + 1)
     return RankingModel(function, base)
 
 

@@ -48,6 +48,14 @@ class Columns:
             return None
         return self.names if self.vocabulary is None else self.vocabulary.names()
 
+    def category_counts(self) -> dict[int, int]:
+        """How many categories there are, by column; columns of numbers are left out."""
+        return {
+            place: len(self.categories[name])
+            for place, name in enumerate(self.names or ())
+            if name in self.categories
+        }
+
     def check_numbers(self) -> None:
         """Raise ValueError where X holds numbers, but dicts or texts were fitted on."""
         if self.vocabulary is not None:

@@ -6,7 +6,7 @@ the step that was taken in the end is known one inference later.  Joining scales
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -131,8 +131,14 @@ def n_rounds(raw: bytes) -> int:
     return len(_trees(ubjson.decode(raw))["iteration_indptr"]) - 1
 
 
-def check(raw: bytes, *, n_features: int, n_outputs: int) -> None:
+def check(
+    raw: bytes, *, n_features: int, n_outputs: int, n_categories: Mapping[int, int] | None = None
+) -> None:
     """Raise ValueError unless XGBoost can safely walk these trees.
+
+    ``n_categories`` tells, by feature, how many categories there are, of those that have any: a set
+    of others is refused, for XGBoost makes room for all categories up to the largest of a set.
+    None: they are not known, and may be any that XGBoost can number.
 
     XGBoost trusts what it loads: a child index out of range makes it read beyond its arrays, and so
     do two trees of one number, a negative category or a leaf with odd children.
@@ -152,7 +158,7 @@ def check(raw: bytes, *, n_features: int, n_outputs: int) -> None:
         if len(info) and (info.min() < 0 or info.max() >= max(n_outputs, 1)):
             raise ValueError("a tree belongs to no output")
         for number, tree in enumerate(trees):
-            _check_tree(number, tree, n_features)
+            _check_tree(number, tree, n_features, n_categories)
         if "cats" in part:  # XGBoost 3.1 and later
             _check_category_names(part["cats"], n_features)
     except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
@@ -182,7 +188,9 @@ def _check_learner(learner: dict[str, Any], n_features: int, n_outputs: int) -> 
         raise ValueError(f"it is a {booster} for {objective}, which crfx does not grow")
 
 
-def _check_tree(number: int, tree: dict[str, Any], n_features: int) -> None:
+def _check_tree(
+    number: int, tree: dict[str, Any], n_features: int, n_categories: Mapping[int, int] | None
+) -> None:
     param = tree["tree_param"]
     size = _count(param["num_nodes"])
     if size < 1 or _count(param["size_leaf_vector"]) > 1 or _count(param["num_deleted"]):
@@ -213,6 +221,8 @@ def _check_tree(number: int, tree: dict[str, Any], n_features: int) -> None:
     if len(used) and (used.min() < 0 or used.max() >= n_features):
         raise ValueError(f"tree {number}: a split uses a feature that does not exist")
     _check_categories(number, tree, categorical)
+    if n_categories is not None and categorical.any():
+        _check_known_categories(number, tree, features, n_categories)
     _check_floats(number, tree, inner, categorical)
 
 
@@ -245,8 +255,27 @@ def _check_categories(number: int, tree: dict[str, Any], categorical: IntArray) 
         raise ValueError(f"tree {number}: its categories are cut off")
     if (sizes > total - starts).any():
         raise ValueError(f"tree {number}: its categories are cut off")
+    # One after the other, as XGBoost writes them: else a few could be read again for every node.
+    if not np.array_equal(starts, np.cumsum(sizes) - sizes) or sizes.sum() != total:
+        raise ValueError(f"tree {number}: its categories overlap, or some belong to no node")
     if total and (categories.min() < 0 or categories.max() >= _MOST_CATEGORIES):
         raise ValueError(f"tree {number}: a category that cannot exist")
+
+
+def _check_known_categories(
+    number: int, tree: dict[str, Any], features: IntArray, n_categories: Mapping[int, int]
+) -> None:
+    """Every category is one of its feature; the sets themselves are checked already."""
+    sizes, categories = _whole_numbers(tree["categories_sizes"]), _whole_numbers(tree["categories"])
+    asked = features[_whole_numbers(tree["categories_nodes"])]
+    known = np.array([n_categories.get(feature, 0) for feature in asked.tolist()], dtype=np.int64)
+    wrong = np.flatnonzero(categories >= np.repeat(known, sizes))
+    if len(wrong):
+        at = int(np.searchsorted(np.cumsum(sizes), wrong[0], side="right"))
+        raise ValueError(
+            f"tree {number}: a split asks for category {categories[wrong[0]]} of feature "
+            f"{asked[at]}, which has {known[at]}"
+        )
 
 
 def _check_category_names(cats: dict[str, Any], n_features: int) -> None:
