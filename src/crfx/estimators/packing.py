@@ -182,14 +182,15 @@ def _trees(
     n_categories: Mapping[int, int],
     n_rounds: int,
 ) -> BoostedTrees:
-    raw = contents.blobs.get(name)
+    raw, decoded = contents.blobs.get(name), None
     if raw is not None:
-        tree_format.check(
+        decoded = tree_format.check(
             raw, n_features=n_features, n_outputs=n_outputs, n_categories=n_categories
         )
-    if n_rounds != (0 if raw is None else tree_format.n_rounds(raw)):
+    trees = BoostedTrees(XGBoostLearner(), n_outputs, raw, decoded)
+    if trees.n_rounds != n_rounds:
         raise ValueError(f"the trees {name} are not those of {n_rounds} rounds")
-    return BoostedTrees(XGBoostLearner(), n_outputs, raw)
+    return trees
 
 
 def _context(

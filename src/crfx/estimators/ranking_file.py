@@ -77,12 +77,12 @@ def _unpack(
     if packed["scorer"] == "linear":
         function = linear_function(_numbers(contents, f"{prefix}weights", columns.n))
     else:
-        raw = contents.blobs.get(f"{prefix}trees")
+        raw, decoded = contents.blobs.get(f"{prefix}trees"), None
         if raw is not None:
-            tree_format.check(
+            decoded = tree_format.check(
                 raw, n_features=columns.n, n_outputs=1, n_categories=columns.category_counts()
             )
-        function = BoostedTrees(XGBoostLearner(), 1, raw)
+        function = BoostedTrees(XGBoostLearner(), 1, raw, decoded)
     base = None
     if "base" in packed:
         base = _unpack(packed["base"], f"{prefix}base.", contents, columns, depth + 1)

@@ -126,15 +126,16 @@ def _leaf(tree: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def n_rounds(raw: bytes) -> int:
-    """Return the number of rounds of a model."""
-    return len(_trees(ubjson.decode(raw))["iteration_indptr"]) - 1
+def n_rounds(raw: bytes, decoded: dict[str, Any] | None = None) -> int:
+    """Return the number of rounds of a model; at once where it is decoded already."""
+    model = ubjson.decode(raw) if decoded is None else decoded
+    return len(_trees(model)["iteration_indptr"]) - 1
 
 
 def check(
     raw: bytes, *, n_features: int, n_outputs: int, n_categories: Mapping[int, int] | None = None
-) -> None:
-    """Raise ValueError unless XGBoost can safely walk these trees.
+) -> dict[str, Any]:
+    """Return the decoded model; raise ValueError unless XGBoost can safely walk its trees.
 
     ``n_categories`` tells, by feature, how many categories there are, of those that have any: a set
     of others is refused, for XGBoost makes room for all categories up to the largest of a set.
@@ -144,7 +145,7 @@ def check(
     do two trees of one number, a negative category or a leaf with odd children.
     """
     try:
-        model = ubjson.decode(raw)
+        model: dict[str, Any] = ubjson.decode(raw)
         _check_learner(model["learner"], n_features, n_outputs)
         part = _trees(model)
         trees, info = part["trees"], _whole_numbers(part["tree_info"])
@@ -163,6 +164,7 @@ def check(
             _check_category_names(part["cats"], n_features)
     except (KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
         raise ValueError(f"the trees are not in XGBoost's format: {error!r}") from None
+    return model
 
 
 def _check_learner(learner: dict[str, Any], n_features: int, n_outputs: int) -> None:
@@ -244,7 +246,7 @@ def _check_floats(
 def _check_categories(number: int, tree: dict[str, Any], categorical: IntArray) -> None:
     nodes, starts = (_whole_numbers(tree[f"categories_{what}"]) for what in ("nodes", "segments"))
     sizes, categories = _whole_numbers(tree["categories_sizes"]), _whole_numbers(tree["categories"])
-    if not np.isin(categorical, (0, 1)).all():
+    if ((categorical != 0) & (categorical != 1)).any():
         raise ValueError(f"tree {number}: a split of unknown type")
     # XGBoost expects the nodes in order, and one segment for each.
     same = len(nodes) == len(starts) == len(sizes)

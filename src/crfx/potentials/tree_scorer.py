@@ -30,11 +30,11 @@ class TreeScorer:
     """All rounds, laid out to be walked.  Never changes: any number of threads may use it.
 
     ``raw`` is XGBoost's binary format, which `crfx.potentials.tree_format` has checked or XGBoost
-    has written; O(nodes).
+    has written; ``decoded`` is the same where it is decoded already.  O(nodes).
     """
 
-    def __init__(self, raw: bytes, n_outputs: int) -> None:
-        learner = ubjson.decode(raw)["learner"]
+    def __init__(self, raw: bytes, n_outputs: int, decoded: dict[str, Any] | None = None) -> None:
+        learner = (ubjson.decode(raw) if decoded is None else decoded)["learner"]
         part = learner["gradient_booster"]["model"]
         self.n_outputs = n_outputs
         self._bounds = np.asarray(part["iteration_indptr"], np.int64)

@@ -26,13 +26,24 @@ class BoostedTrees:
     ``bind`` gives it the rows to learn from, and others to follow; ``propose`` grows a round,
     ``accept`` keeps it with the step that was taken in the end.  XGBoost grows trees and explains
     them; scores come from our own core.  Many threads may ask for scores at the same time.
+
+    ``raw`` are rounds that there are, and ``decoded`` what `tree_format.check` has made of them: to
+    decode many small trees takes longer than all else that is done before the first prediction.
     """
 
-    def __init__(self, learner: XGBoostLearner, n_outputs: int, raw: bytes | None = None) -> None:
+    def __init__(
+        self,
+        learner: XGBoostLearner,
+        n_outputs: int,
+        raw: bytes | None = None,
+        decoded: dict[str, Any] | None = None,
+    ) -> None:
         self.learner, self.n_outputs = learner, n_outputs
         self._rounds: list[bytes] = [] if raw is None else [raw]
         self._steps: list[float] = [] if raw is None else [1.0]
         self._forget()
+        self._decoded: dict[str, Any] | None = decoded
+        self._n_rounds = 0 if raw is None else tree_format.n_rounds(raw, decoded)
         self._matrix: Any = None
         self._followed: list[Any] = []
 
@@ -57,15 +68,18 @@ class BoostedTrees:
     def _accept(self, grown: GrownTrees, step: float) -> None:
         self._rounds.append(grown.raw())
         self._steps.append(step)
+        self._n_rounds += 1
         self._forget()
 
     def _forget(self) -> None:
         """What was made of the rounds that there were."""
         self._scorer: TreeScorer | None = None
         self._ensemble: TreeEnsemble | None = None
+        self._decoded = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_scorer": None}  # it is of the core, and quickly made anew
+        # The scorer is of the core, and quickly made anew.
+        return self.__dict__ | {"_scorer": None, "_decoded": None}
 
     @property
     def raw(self) -> bytes | None:
@@ -81,15 +95,16 @@ class BoostedTrees:
     @property
     def n_rounds(self) -> int:
         """How many rounds there are."""
-        if not self._rounds:
-            return 0
-        return tree_format.n_rounds(self._rounds[0]) + len(self._rounds) - 1
+        return self._n_rounds
 
     def keep(self, n_rounds: int) -> None:
         """Drop the rounds after the first ``n_rounds``."""
         raw = self.raw
-        self._rounds = [] if raw is None or not n_rounds else [_first(raw, n_rounds)]
+        if raw is not None and n_rounds < self._n_rounds:
+            raw = tree_format.first_rounds(raw, n_rounds)
+        self._rounds = [] if raw is None or not n_rounds else [raw]
         self._steps = [1.0] * len(self._rounds)
+        self._n_rounds = min(self._n_rounds, n_rounds)
         self._forget()
 
     def with_outputs(self, places: npt.NDArray[np.int64], n_outputs: int) -> BoostedTrees:
@@ -111,7 +126,8 @@ class BoostedTrees:
         if self._scorer is None:
             with _JOINING:
                 if self._scorer is None and (raw := self._joined()) is not None:
-                    self._scorer = TreeScorer(raw, self.n_outputs)
+                    self._scorer = TreeScorer(raw, self.n_outputs, self._decoded)
+                    self._decoded = None  # of no further use, and larger than the trees laid out
         return self._scorer
 
     def use_threads(self, n_jobs: int) -> None:
@@ -127,7 +143,3 @@ class BoostedTrees:
         if scorer is None or not n_rows or n_rounds == 0:
             return np.zeros((n_rows, self.n_outputs), dtype=np.float32)
         return scorer.scores(X, self.learner.n_jobs, n_rounds)
-
-
-def _first(raw: bytes, n_rounds: int) -> bytes:
-    return raw if tree_format.n_rounds(raw) <= n_rounds else tree_format.first_rounds(raw, n_rounds)
