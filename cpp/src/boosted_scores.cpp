@@ -94,7 +94,11 @@ void BoostedTrees::add(const Tree& tree, const int32_t* x, float* sums) const {
 bool BoostedTrees::goes_right(const Node& node, int32_t category) const {
   if (category == kNoCategory) return node.value % 2 == 0;
   const Set& set = sets_[static_cast<size_t>(node.value / 2)];
-  if (category == kUnknownCategory || category / 64 >= set.n_words) return false;
+  if (set.is_list) {
+    const int32_t* first = listed_.data() + set.first;
+    return std::binary_search(first, first + set.size, category);
+  }
+  if (category == kUnknownCategory || category / 64 >= set.size) return false;
   return words_[static_cast<size_t>(set.first + category / 64)] >> (category % 64) & 1;
 }
 

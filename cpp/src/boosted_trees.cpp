@@ -1,5 +1,6 @@
 #include "crfx/boosted_trees.hpp"
 
+#include <algorithm>
 #include <bit>
 
 #include "crfx/errors.hpp"
@@ -9,33 +10,58 @@ namespace {
 
 constexpr int64_t kMostCategories = int64_t{1} << 24;  // float counts no further
 constexpr int64_t kMostNodes = int64_t{1} << 30;       // of a tree
-constexpr int64_t kMostSlots = int64_t{1} << 27;
+constexpr int64_t kMostSets = int64_t{1} << 29;        // a node holds twice the number of its set
+constexpr int64_t kWordsPerCategory = 8;  // a set whose bits would take more is a list instead
 
 }  // namespace
 
 BoostedTrees::BoostedTrees(const BoostedTreesView& trees, int64_t n_features, int64_t n_outputs)
     : n_outputs_(n_outputs), slots_(n_features) {
+  if (trees.n_sets > kMostSets) throw InputError("the trees have too many sets of categories");
   nodes_.reserve(static_cast<size_t>(trees.starts[trees.n_trees]));
   trees_.reserve(static_cast<size_t>(trees.n_trees));
   read_sets(trees);
   for (int64_t tree = 0; tree < trees.n_trees; ++tree) lay_out(trees, tree);
-  if (slots_.count() > kMostSlots || trees.n_sets > kMostNodes)
-    throw InputError("the trees ask for too many features, or have too many sets");
 }
 
+int64_t BoostedTrees::set_bytes() const {
+  return static_cast<int64_t>(sets_.capacity() * sizeof(Set) +
+                              words_.capacity() * sizeof(uint64_t) +
+                              listed_.capacity() * sizeof(int32_t));
+}
+
+// Memory is within what the categories take that are told, however large their numbers are.
 void BoostedTrees::read_sets(const BoostedTreesView& trees) {
+  sets_.reserve(static_cast<size_t>(trees.n_sets));
   for (int64_t set = 0; set < trees.n_sets; ++set) {
-    const int64_t first = static_cast<int64_t>(words_.size());
-    for (int64_t k = trees.set_starts[set]; k < trees.set_starts[set + 1]; ++k) {
-      const int64_t category = trees.categories[k];
-      if (category < 0 || category >= kMostCategories)
+    const int32_t* begin = trees.categories + trees.set_starts[set];
+    const int32_t* end = trees.categories + trees.set_starts[set + 1];
+    int64_t n_words = 0;
+    for (const int32_t* category = begin; category < end; ++category) {
+      if (*category < 0 || *category >= kMostCategories)
         throw InputError("the trees have a category that cannot exist");
-      const size_t word = static_cast<size_t>(first + category / 64);
-      if (words_.size() <= word) words_.resize(word + 1, 0);
-      words_[word] |= uint64_t{1} << (category % 64);
+      n_words = std::max<int64_t>(n_words, *category / 64 + 1);
     }
-    sets_.push_back({first, static_cast<int64_t>(words_.size()) - first});
+    if (n_words > kWordsPerCategory * (end - begin))
+      add_list(begin, end);
+    else
+      add_bits(begin, end, n_words);
   }
+}
+
+void BoostedTrees::add_list(const int32_t* begin, const int32_t* end) {
+  const size_t first = listed_.size();
+  listed_.insert(listed_.end(), begin, end);
+  std::sort(listed_.begin() + static_cast<int64_t>(first), listed_.end());
+  sets_.push_back({static_cast<int64_t>(first), static_cast<int32_t>(end - begin), true});
+}
+
+void BoostedTrees::add_bits(const int32_t* begin, const int32_t* end, int64_t n_words) {
+  const size_t first = words_.size();
+  words_.resize(first + static_cast<size_t>(n_words), 0);
+  for (const int32_t* category = begin; category < end; ++category)
+    words_[first + static_cast<size_t>(*category / 64)] |= uint64_t{1} << (*category % 64);
+  sets_.push_back({static_cast<int64_t>(first), static_cast<int32_t>(n_words), false});
 }
 
 // Level by level, so that the nodes all walks meet stand together.

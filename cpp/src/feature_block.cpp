@@ -3,6 +3,8 @@
 #include <bit>
 #include <utility>
 
+#include "crfx/errors.hpp"
+
 namespace crfx {
 namespace {
 
@@ -30,6 +32,7 @@ int32_t key_of(float x) {
 int32_t FeatureSlots::of(int32_t feature, SlotKind kind) {
   int32_t& slot = slot_of_[static_cast<size_t>(feature)].slots[static_cast<int>(kind)];
   if (slot == 0) {
+    if (count() >= most_) throw InputError("the trees ask for too many features");
     slot = static_cast<int32_t>(slots_.size());
     slots_.push_back({feature, kind, missing_of(kind)});
   }

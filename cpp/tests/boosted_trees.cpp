@@ -15,6 +15,7 @@ namespace {
 
 constexpr float kMissing = std::numeric_limits<float>::quiet_NaN();
 constexpr int64_t kFeatures = 5, kOutputs = 3;
+constexpr int32_t kFar = 1 << 20;
 
 // Random trees; feature 0 holds categories, and the last is never asked for.
 struct Forest {
@@ -54,7 +55,12 @@ struct Forest {
     values[node] = static_cast<float>(random() % 7) - 3;
     if (features[node] == 0) {
       sets[node] = static_cast<int32_t>(set_starts.size()) - 1;
-      for (int32_t category = 0; category < 130; category += 1 + static_cast<int32_t>(random() % 9))
+      // Side by side, or so far apart that they are listed: the larger first.
+      const bool is_far = random() % 2;
+      if (is_far) categories.push_back(kFar + static_cast<int32_t>(random() % 3));
+      const unsigned gap = is_far ? 90 : 9;
+      for (int32_t category = 0; category < 130;
+           category += 1 + static_cast<int32_t>(random() % gap))
         categories.push_back(category);
       set_starts.push_back(static_cast<int64_t>(categories.size()));
     }
@@ -107,6 +113,8 @@ struct Table {
       for (int32_t f = 0; f < kFeatures; ++f) {
         float x = static_cast<float>(random() % 7) - 3;
         if (f == 0) x = static_cast<float>(random() % 140);  // some that no set has
+        if (f == 0 && random() % 4 == 0) x = static_cast<float>(kFar - 1 + random() % 5);
+        if (f == 0 && random() % 20 == 0) x = -1;  // no category
         if (random() % 4 == 0) x = kMissing;
         values.push_back(x);
         if (x != x) continue;
@@ -179,4 +187,47 @@ TEST(boosted_trees_that_lead_outside_are_refused) {
   CHECK(changed([&](Forest& own) { own.features[inner] = -1; }));
   CHECK(changed([&](Forest& own) { own.sets[inner] = 1000; }));
   CHECK(changed([&](Forest& own) { own.outputs[0] = kOutputs; }));
+}
+
+TEST(sets_of_categories_take_no_more_than_is_told) {
+  // The largest category that can exist, in many sets: as bits, 2 MiB each.
+  Forest forest(1, 0, 1);
+  constexpr size_t kSets = 400;
+  for (size_t set = 0; set < kSets; ++set) {
+    forest.categories.push_back((1 << 24) - 1);
+    forest.categories.push_back(0);
+    forest.set_starts.push_back(static_cast<int64_t>(forest.categories.size()));
+  }
+  const crfx::BoostedTrees trees(forest.view(), kFeatures, kOutputs);
+  CHECK(trees.set_bytes() >= static_cast<int64_t>(kSets * 2 * sizeof(int32_t)));
+  CHECK(trees.set_bytes() <= static_cast<int64_t>(kSets * 64));
+}
+
+TEST(boosted_trees_of_too_many_sets_are_refused_before_they_are_read) {
+  const Forest sound(3, 5, 1);
+  crfx::BoostedTreesView view = sound.view();
+  view.n_sets = (int64_t{1} << 29) + 1;  // far more than there are
+  bool refused = false;
+  try {
+    crfx::BoostedTrees(view, kFeatures, kOutputs);
+  } catch (const crfx::InputError&) {
+    refused = true;
+  }
+  CHECK(refused);
+}
+
+TEST(slots_end_where_they_would_no_longer_be_numbers_of_32_bits) {
+  static_assert(crfx::FeatureSlots::kMost * crfx::FeatureBlock::kLanes <= int64_t{1} << 30);
+  crfx::FeatureSlots slots(4, 3);  // slot 0 is one of them
+  CHECK(slots.of(0, crfx::SlotKind::category) == 1);
+  CHECK(slots.of(3, crfx::SlotKind::missing_left) == 2);
+  bool refused = false;
+  try {
+    slots.of(2, crfx::SlotKind::missing_left);
+  } catch (const crfx::InputError&) {
+    refused = true;
+  }
+  CHECK(refused);
+  CHECK(slots.count() == 3);
+  CHECK(slots.of(3, crfx::SlotKind::missing_left) == 2);  // which has one
 }

@@ -32,6 +32,8 @@ class BoostedTrees {
   int64_t n_trees() const { return static_cast<int64_t>(trees_.size()); }
   int64_t n_features() const { return slots_.n_features(); }
   int64_t n_outputs() const { return n_outputs_; }
+  // What the sets of categories take.
+  int64_t set_bytes() const;
 
   // scores (rows x outputs) = sum of the first trees. Many threads may call it at the same time,
   // and each call may use many: sums of rows do not depend on each other. O(rows x trees x depth).
@@ -51,12 +53,16 @@ class BoostedTrees {
     bool has_sets;
   };
   struct Set {
-    int64_t first, n_words;
+    int64_t first;  // in words_ or listed_
+    int32_t size;   // words or categories
+    bool is_list;
   };
 
   void lay_out(const BoostedTreesView& trees, int64_t tree);
   Node asking(const BoostedTreesView& trees, int64_t from);
   void read_sets(const BoostedTreesView& trees);
+  void add_list(const int32_t* begin, const int32_t* end);
+  void add_bits(const int32_t* begin, const int32_t* end, int64_t n_words);
   bool goes_right(const Node& node, int32_t category) const;
   template <bool has_sets>
   void add(const Tree& tree, const int32_t* x, float* sums) const;
@@ -69,6 +75,7 @@ class BoostedTrees {
   std::vector<Node> nodes_;
   std::vector<Set> sets_;
   std::vector<uint64_t> words_;  // categories that go right, 64 to a word
+  std::vector<int32_t> listed_;  // or in order, where they are few and far apart
   mutable FeatureBlocks blocks_;
 };
 

@@ -27,8 +27,12 @@ int32_t key_of(float x);
 // Which features are asked for, and how. Each pair has a slot; slot 0 is kBelowAll in every row.
 class FeatureSlots {
  public:
-  explicit FeatureSlots(int64_t n_features) : slot_of_(static_cast<size_t>(n_features)) {}
-  // Gives the pair a slot where it has none.
+  // So many that a slot times the lanes is still a number of 32 bits.
+  static constexpr int64_t kMost = int64_t{1} << 27;
+
+  explicit FeatureSlots(int64_t n_features, int64_t most = kMost)
+      : most_(most), slot_of_(static_cast<size_t>(n_features)) {}
+  // Gives the pair a slot where it has none. Throws InputError where there are `most` already.
   int32_t of(int32_t feature, SlotKind kind);
   int64_t n_features() const { return static_cast<int64_t>(slot_of_.size()); }
   int64_t count() const { return static_cast<int64_t>(slots_.size()); }
@@ -44,6 +48,7 @@ class FeatureSlots {
     int32_t slots[3] = {0, 0, 0};  // by kind; 0: none
   };
 
+  int64_t most_;
   std::vector<Own> slot_of_;  // features
   std::vector<Slot> slots_{Slot{}};
 };
