@@ -1,5 +1,7 @@
 """Constraints in all estimators: what they predict is what enumeration says of the rest."""
 
+import itertools
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -170,6 +172,15 @@ def test_allowed_labels_by_position(name, bio_task, listed):
         score = own.score_of(np.searchsorted(crf.classes_, true[k]))
         assert found[k] == pytest.approx(score - own.log_z, abs=1e-4)
     assert crf.score(X, true, allowed=allowed) >= 0.3
+
+
+def test_arrays_of_pairs_and_of_one_label(bio_task):
+    X, y = bio_task()
+    pairs = sorted({pair for own in y for pair in itertools.pairwise(own)})
+    one, other = (fitted("linear", X, y, own) for own in (pairs, np.array(pairs)))
+    assert [own.tolist() for own in one.predict(X)] == [own.tolist() for own in other.predict(X)]
+    allowed = [[None] * (len(x) - 1) + [np.array("B-X")] for x in X]
+    assert all(labels[-1] == "B-X" for labels in one.predict(X, allowed=allowed))
 
 
 def test_stacked_input_has_one_list(bio_task):

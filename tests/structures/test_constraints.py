@@ -32,6 +32,16 @@ def test_allowed_and_forbidden_pairs():
     assert mask_of(None, CLASSES, is_forest=False) is None
 
 
+def test_arrays_of_pairs():
+    pairs = np.array(RISING)
+    wanted = mask_of(RISING, CLASSES, is_forest=False).pair
+    for own in (pairs, list(pairs), Constraints(allowed=pairs), Constraints(set(RISING))):
+        assert mask_of(own, CLASSES, is_forest=False).pair.tolist() == wanted.tolist()
+    mask = mask_of(Constraints(forbidden=pairs), CLASSES, is_forest=False)
+    assert mask.pair.tolist() == (~wanted).tolist()
+    assert to_plain(pairs) == [list(pair) for pair in RISING]
+
+
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_a_table_of_order_n_holds_all_neighbours(order):
     mask = mask_of(RISING, CLASSES, is_forest=False)

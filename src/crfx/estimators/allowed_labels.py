@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def read_allowed(
 
 
 def _entries(allowed: Any, data: Input) -> list[Any]:
-    if isinstance(allowed, str) or not hasattr(allowed, "__len__"):
+    if not _has_order(allowed):
         raise ValueError(f"allowed is {allowed!r}: pass a list with an entry per position")
     batch = data.batch
     if not data.as_list:
@@ -57,7 +58,7 @@ def _entries(allowed: Any, data: Input) -> list[Any]:
         if own is None:  # nothing is said of the instance
             entries += [None] * int(length)
             continue
-        if isinstance(own, str) or not hasattr(own, "__len__"):
+        if not _has_order(own):
             raise ValueError(f"instance {instance}: allowed holds {own!r}, not a list of entries")
         if len(own) != length:
             raise ValueError(
@@ -67,10 +68,18 @@ def _entries(allowed: Any, data: Input) -> list[Any]:
     return entries
 
 
+def _has_order(value: Any) -> bool:
+    """Whether entries have places: not those of a set or a dict, nor an array without axes."""
+    if isinstance(value, str | Set | Mapping) or not hasattr(value, "__len__"):
+        return False
+    return not (isinstance(value, np.ndarray) and value.ndim == 0)
+
+
 def _labels(entry: Any, code_of: dict[Any, int]) -> list[Any]:
     """A collection is one of labels, unless it is a label itself (labels may be tuples)."""
-    single = isinstance(entry, str) or not isinstance(entry, list | tuple | set | frozenset)
-    if single and not isinstance(entry, np.ndarray):
+    if isinstance(entry, np.ndarray) and entry.ndim == 0:
+        return plain_labels([entry.item()])
+    if not isinstance(entry, list | tuple | set | frozenset | np.ndarray):
         return plain_labels([entry])
     if isinstance(entry, tuple | frozenset) and entry in code_of:
         return [entry]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,7 +92,8 @@ def _mask_of_pairs(constraints: Constraints, classes: list[Any]) -> Mask:
     n = len(classes)
     pair = np.full((n, n), constraints.allowed is None)
     for name, value in (("allowed", True), ("forbidden", False)):
-        for one, other in getattr(constraints, name) or ():
+        pairs = getattr(constraints, name)
+        for one, other in () if pairs is None else pairs:
             pair[tuple(codes([one, other]))] = value
     first, last = np.ones(n, bool), np.ones(n, bool)
     first[codes(constraints.start_forbidden)] = False
@@ -133,13 +134,21 @@ def _plain(label: Any) -> Any:
     return label.item() if isinstance(label, np.generic) else label
 
 
+def _is_bare(value: Any) -> bool:
+    """Whether it is an array without axes: one value."""
+    return isinstance(value, np.ndarray) and value.ndim == 0
+
+
 def _listed(name: str, value: Any, what: str) -> list[Any]:
-    if isinstance(value, str) or not hasattr(value, "__iter__") or not hasattr(value, "__len__"):
+    is_list = hasattr(value, "__iter__") and hasattr(value, "__len__") and not _is_bare(value)
+    if isinstance(value, str | Mapping) or not is_list:
         raise ValueError(f"constraints: {name} is {value!r}: pass a list of {what}")
     return list(value)
 
 
 def _pairs(name: str, value: Any) -> None:
     for pair in _listed(name, value, "pairs of labels"):
-        if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
+        # A set would do by its length, but has no first label.
+        has_order = isinstance(pair, list | tuple | np.ndarray) and not _is_bare(pair)
+        if not has_order or len(pair) != 2:
             raise ValueError(f"constraints: {name} holds {pair!r}, which is no pair of labels")

@@ -35,6 +35,13 @@ CONSTRAINTS: dict[str, tuple[Any, str]] = {
     "a number": (3, "constraints"),
     "a set of labels": ({"A"}, "constraints"),
     "a dict": ({"A": "B"}, "constraints"),
+    "sets as pairs": ([{"A", "B"}], "is no pair of labels"),
+    "frozen sets as pairs": ([frozenset("AB")], "is no pair of labels"),
+    "dicts as pairs": ([{"A": 1, "B": 2}], "is no pair of labels"),
+    "an array without axes": (np.array("A"), "constraints"),
+    "arrays without axes as pairs": ([np.array("A")], "is no pair of labels"),
+    "arrays of three": (np.array([["A", "B", "A"]]), "is no pair of labels"),
+    "a dict of pairs": ({("A", "B"): 1}, "pass a list of pairs"),
     "pairs of three": ([("A", "B", "A")], "constraints"),
     "labels that are no pairs": (["A", "B"], "constraints"),
     "pairs of numbers": ([(1, 2)], "constraints name the label 1"),
@@ -69,6 +76,11 @@ MADE: dict[str, tuple[Callable[[], Any], str, Any]] = {
         "start_forbidden is 1",
         ValueError,
     ),
+    "start_forbidden of a dict": (
+        lambda: Constraints(start_forbidden={"A": 1}),
+        "start_forbidden is {'A': 1}: pass a list",
+        ValueError,
+    ),
     "an argument that there is not": (lambda: Constraints(middle=["A"]), "middle", TypeError),
 }
 ALLOWED: dict[str, tuple[Any, str]] = {
@@ -86,6 +98,16 @@ ALLOWED: dict[str, tuple[Any, str]] = {
     "a list of lists": (allowed(None, [["A"]], None), "instance 0, position 1"),
     "a number at a position": (allowed(None, 7, None), "instance 0, position 1: .*7"),
     "a dict": ({0: "A"}, "allowed"),
+    "a dict of instances": (dict(enumerate(allowed(None, None, None))), "pass a list"),
+    "a set of instances": ({(None,) * length for length in (1, 2, 3, 4)}, "pass a list"),
+    "a set of positions": ([{"A", "B", None}, *allowed()[1:]], "instance 0: allowed holds {"),
+    "a frozen set of positions": (
+        [frozenset(("A", "B", None)), *allowed()[1:]],
+        "instance 0: allowed holds frozenset",
+    ),
+    "a dict of positions": ([{0: "A", 1: "A", 2: "B"}, *allowed()[1:]], "instance 0: allowed"),
+    "an array without axes": (np.array("A"), "allowed is"),
+    "an instance of an array without axes": ([np.array("A")] * 4, "instance 0: allowed holds"),
 }
 
 
