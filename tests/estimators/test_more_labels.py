@@ -201,3 +201,27 @@ def test_class_weights_may_name_a_new_label():
     more = LinearCRF(max_iter=30, class_weight={NEW: 5.0})
     more.fit(X_MORE, MORE, init_model=old, classes=[NEW])
     assert more.score(X_MORE, MORE) > 0.7
+
+
+SPANS = [[("B-PER", "I-PER", "O")[t % 3] for t in range(len(x))] for x in X]
+"""Two positions a span, and one between; at the end some have one position."""
+
+
+@pytest.mark.parametrize("name", [own for own, (_, more) in ESTIMATORS.items() if more != PARENTS])
+def test_a_scheme_completes_the_labels_that_are_named(name):
+    """The model, its mask and the labels are of the same size, whichever labels are named."""
+    crf, structure = ESTIMATORS[name]
+    old = clone(crf).set_params(constraints="bio").fit(X_MORE, SPANS, **structure)
+    places = [[label.replace("PER", "LOC") for label in own] for own in SPANS]
+    y = [places[k] if k % 2 else own for k, own in enumerate(SPANS)]
+    cases = {
+        "bio": (y, ["I-LOC"], {"B-LOC", "I-LOC", "B-PER", "I-PER", "O"}),
+        "bioes": (SPANS, ["S-PER"], {"B-PER", "I-PER", "E-PER", "S-PER", "O"}),
+    }
+    for scheme, (labels, named, wanted) in cases.items():
+        new = clone(crf).set_params(constraints=scheme)
+        new.fit(X_MORE, labels, **structure, init_model=old, classes=named)
+        assert set(new.classes_.tolist()) == wanted
+        assert new.model_.mask.pair.shape == (5, 5)
+        assert np.isfinite(new.log_likelihood(X_MORE, labels, **structure)).all()
+    assert old.model_.n_labels == 3

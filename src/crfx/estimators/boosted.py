@@ -22,7 +22,7 @@ from crfx.estimators.fitting import (
     read_watched,
 )
 from crfx.estimators.labelling import LabellingEstimator
-from crfx.estimators.more_labels import with_classes
+from crfx.estimators.more_labels import named_classes, with_classes
 from crfx.estimators.objective_choice import bound_objective, curvature_of
 from crfx.estimators.watching import CountRounds, RestoreBest, forget_other_sets
 from crfx.features import Numbering
@@ -109,7 +109,9 @@ class BoostedEstimator(LabellingEstimator):
         self._check_parameters()
         start = None
         if init_model is not None:
-            start = with_classes(fitted(init_model, LabellingEstimator), classes)
+            start = fitted(init_model, LabellingEstimator)
+            classes = named_classes(classes, start, self.constraints)
+            start = with_classes(start, classes)
         given = read_training(
             self.order,
             X,

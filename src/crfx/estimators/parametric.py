@@ -23,7 +23,7 @@ from crfx.estimators.fitting import (
 from crfx.estimators.iterations import WatchIterations
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.model_parameters import base_scores, parameter_blocks, set_weights
-from crfx.estimators.more_labels import with_classes
+from crfx.estimators.more_labels import named_classes, with_classes
 from crfx.estimators.objective_choice import PERCEPTRONS, bound_objective
 from crfx.features import Numbering
 from crfx.inference.native import thread_count
@@ -81,7 +81,9 @@ class ParametricEstimator(LabellingEstimator):
         self._check_parameters()
         start = None
         if init_model is not None:
-            start = with_classes(fitted(init_model, LabellingEstimator), classes)
+            start = fitted(init_model, LabellingEstimator)
+            classes = named_classes(classes, start, self.constraints)
+            start = with_classes(start, classes)
         goes_on = start is not None and self._can_go_on(start)
         grows = goes_on and self._grows(start)
         arguments = (X, y, lengths, parents, edge_types, sample_weight)
