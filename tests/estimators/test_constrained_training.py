@@ -344,8 +344,27 @@ def test_mistakes_in_prediction(bio_task):
         LinearCRF().fit(X[:1], [["L0"]]).predict_spans(X[:1])
 
 
-def test_constraints_without_a_way_through():
+@pytest.mark.parametrize("name", ["predict", "predict_marginals", "predict_confidence", "sample"])
+@pytest.mark.parametrize(
+    "crf", [LinearCRF(order=2), GBCRF(2, edges="trees", **SMALL), LinearCRF(decode="marginal")]
+)
+def test_constraints_without_a_way_through(crf, name, monkeypatch):
+    """The instance is named by its own number, not by that within a part."""
+    monkeypatch.setattr("crfx.estimators.labelling.MOST_SCORES", 1)
+    X = [np.zeros((length, 1), np.float32) for length in (2, 1, 2, 3, 2)]
+    crf = (
+        clone(crf).set_params(constraints=[("a", "b")]).fit(X[:3], [["a", "b"], ["a"], ["a", "b"]])
+    )
+    with pytest.raises(ValueError, match=r"^instance 3, position 1: constraints leave no label"):
+        getattr(crf, name)(X)
+    any_label = [[None] * len(x) for x in X]
+    any_label[2] = ["b", None]
+    with pytest.raises(ValueError, match=r"^instance 2, position 0: constraints leave no label"):
+        getattr(crf, name)(X[:3], allowed=any_label[:3])
+
+
+def test_no_pair_at_all():
     X, y = [np.zeros((1, 1), np.float32)] * 2, [["a"], ["b"]]
     crf = LinearCRF(constraints=[]).fit(X, y)
-    with pytest.raises(ValueError, match=r"instance 0: .* leave no allowed labelling"):
+    with pytest.raises(ValueError, match="instance 0, position 1: constraints leave no label here"):
         crf.predict([np.zeros((2, 1), np.float32)])

@@ -24,12 +24,12 @@ from crfx.estimators.inputs import (
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.more_labels import read_classes
 from crfx.estimators.scheme_labels import scheme_classes, scheme_labels, with_allowed
+from crfx.inference.feasibility import check_allowed
 from crfx.messages import shown
 from crfx.model import Model
 from crfx.objectives.truth import Truth
 from crfx.structures import Chain, Forest, Mask
 from crfx.structures.constraints import mask_of
-from crfx.structures.feasibility import check_allowed
 from crfx.trainers.callbacks import Callback
 
 

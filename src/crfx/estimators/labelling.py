@@ -21,6 +21,7 @@ from crfx.estimators.inputs import Input, flat_labels, read_input
 from crfx.estimators.scheme_labels import scheme_labels, with_allowed
 from crfx.estimators.seeds import generator_of
 from crfx.estimators.unknown_labels import known_codes, warn_of_unknown
+from crfx.inference.feasibility import check_possible, impossible_rows
 from crfx.inference.max_product import best_labels, best_lists, checked_k
 from crfx.inference.native import thread_count
 from crfx.inference.problem import Problem
@@ -32,7 +33,6 @@ from crfx.metrics import token_accuracy
 from crfx.model import Model
 from crfx.objectives.truth import UNKNOWN
 from crfx.scores import IntArray
-from crfx.structures.feasibility import check_possible, impossible_rows
 
 MOST_SCORES = 2**26
 """Scores of edges that prediction holds at a time, unless one instance has more: 256 MiB."""
@@ -295,7 +295,7 @@ class LabellingEstimator(Estimator):
         mask = self.model_.mask
         if mask is not None or batch.allowed is not None:
             n_labels = len(self.classes_)
-            bad = impossible_rows(batch, problem.structure, mask, codes, n_labels)
+            bad = impossible_rows(batch, problem.structure, mask, codes, n_labels, self.n_jobs)
             never[batch.instance_of_row[bad]] = True
         return never
 
@@ -361,9 +361,9 @@ class LabellingEstimator(Estimator):
         self.model_.check_structure(data.batch)
         self._check_rounds(n_rounds)
         data = with_allowed(data, allowed, self.classes_)
-        if allowed is not None:
-            structure, n_labels = self.model_.structure(data.batch), len(self.classes_)
-            check_possible(data.batch, structure, self.model_.mask, None, n_labels)
+        # Told here: inference may see parts of the instances, and count within these.
+        structure, n_labels = self.model_.structure(data.batch), len(self.classes_)
+        check_possible(data.batch, structure, self.model_.mask, None, n_labels, self.n_jobs)
         return data
 
     def _by_parts(
