@@ -177,6 +177,22 @@ def test_weights_that_make_no_sense_are_refused(weight, message):
             crf.set_params(class_weight=weight).fit(X, Y)
 
 
+@pytest.mark.parametrize("make", [GBCRF, TreeCRF, LinearCRF, HiddenUnitCRF])
+def test_labels_of_instances_without_weight_do_not_count(make):
+    """What is left has weights of 0 only, or no label that is known."""
+    y = [["L0"] * len(own) for own in Y[:-1]] + [["L1"] * len(Y[-1])]
+    weights = np.ones(len(X))
+    weights[-1] = 0
+    with pytest.raises(ValueError, match="class_weight is 0 for every label of y that counts"):
+        make(class_weight={"L0": 0}).fit(X, y, sample_weight=weights)
+    unknown = [[None] * len(own) for own in Y[:-1]] + y[-1:]
+    for weight in ("balanced", {"L1": 2.0}):
+        with pytest.raises(ValueError, match="class_weight is given, but y has no known label"):
+            make(class_weight=weight).fit(X, unknown, sample_weight=weights)
+    with pytest.raises(ValueError, match="sample_weight is 0 for every instance"):
+        make(class_weight={"L0": 2.0}).fit(X, y, sample_weight=0 * weights)
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -42,11 +42,17 @@ def class_weights(option: ClassWeight, classes: npt.NDArray[Any], truth: Truth) 
 
     "balanced" is n / (labels that occur * count), over positions whose label is known, each with
     the weight of its instance; 1 for a label that does not occur.  A dict has 1 for labels that it
-    does not name.
+    does not name.  ``truth`` is without the instances of weight 0, whose labels do not count.
     """
     if option is None:
         return None
     check_class_weight(option)
+    known = truth.labels[truth.labels != UNKNOWN]
+    if not known.size:
+        raise ValueError(
+            "class_weight is given, but y has no known label that counts: there is nothing to "
+            "learn from"
+        )
     if isinstance(option, str):
         return _balanced(len(classes), truth)
     code_of = {label: code for code, label in enumerate(classes.tolist())}
@@ -58,9 +64,10 @@ def class_weights(option: ClassWeight, classes: npt.NDArray[Any], truth: Truth) 
                 f"{_some(list(code_of))}"
             )
         found[code_of[label]] = weight
-    known = truth.labels[truth.labels != UNKNOWN]
     if not found[known].any():
-        raise ValueError("class_weight is 0 for every label of y: there is nothing to learn from")
+        raise ValueError(
+            "class_weight is 0 for every label of y that counts: there is nothing to learn from"
+        )
     return None if (found == 1).all() else found
 
 

@@ -104,7 +104,6 @@ def read_training(
         distinct,
     )
     truth.structure.check(data.batch)
-    truth = replace(truth, class_weights=class_weights(class_weight, distinct, truth))
     if start is not None and not grows:
         start.model_.check_structure(data.batch)
     is_forest = data.batch.parents is not None
@@ -112,6 +111,7 @@ def read_training(
     check_allowed(data.batch, truth.structure, truth.labels, mask, distinct)
     if truth.weights is not None and not truth.weights.all():
         data, truth = _without_weightless(data, truth)
+    truth = replace(truth, class_weights=class_weights(class_weight, distinct, truth))
     return Training(data, data.columns, distinct, truth, start, mask)
 
 
