@@ -4,8 +4,9 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from crfx import GBCRF, HiddenUnitCRF, LinearCRF, TreeCRF
+from crfx import GBCRF, Constraints, HiddenUnitCRF, LinearCRF, TreeCRF
 from crfx.metrics import token_accuracy
 from crfx.testing import make_task
 
@@ -100,3 +101,53 @@ def test_many_labels_are_told_in_short():
 def test_nothing_to_judge_is_refused():
     with pytest.raises(ValueError, match="eval_set has no label that the model knows, but 'Q'"):
         LinearCRF().fit(X, Y, eval_set=(X, [["Q"] * len(own) for own in Y]))
+
+
+SPANS = [[("B-A", "I-A", "O")[t % 3] for t in range(len(own))] for own in Y]
+
+
+@pytest.mark.filterwarnings("ignore:eval_set has labels:UserWarning")
+@pytest.mark.parametrize("metric", ["loss", "token_accuracy", "span_f1"])
+@pytest.mark.parametrize("crf", ESTIMATORS, ids=lambda crf: type(crf).__name__)
+def test_a_strange_label_between_known_ones_stops_nothing(crf, metric):
+    """B-A, B-Q, E-A: no known label goes on from the first to the last."""
+    plain = [[("B-A", "E-A", "O")[t % 3] for t in range(len(own))] for own in Y]
+    strange = [list(own) for own in plain]
+    strange[2][:3] = ["B-A", "B-Q", "E-A"]
+    constraints = Constraints(forbidden=[("B-A", "B-A"), ("B-A", "O"), ("E-A", "E-A")])
+    own = clone(crf).set_params(constraints=constraints, eval_metric=metric)
+    own.fit(X, plain, eval_set=(X, strange))
+    found = own.history_["eval_metric"][-1]
+    if metric == "loss":
+        others = [*range(2), *range(3, len(X))]
+        rest = own.log_likelihood([X[k] for k in others], [plain[k] for k in others])
+        assert found * N == pytest.approx(-rest.sum(), rel=1e-4)
+        with pytest.raises(ValueError, match="eval_set: constraints forbid what is known beside"):
+            own.fit(X, plain, eval_set=(X[2:3], strange[2:3]))
+    else:
+        assert 0 < found < 1
+
+
+@pytest.mark.parametrize("crf", ESTIMATORS, ids=lambda crf: type(crf).__name__)
+def test_forbidden_pairs_of_an_eval_set_are_wrong_and_have_no_loss(crf):
+    constraints = Constraints(forbidden=[("O", "I-A")])
+    truth = [list(own) for own in SPANS]
+    truth[1][:2] = ["O", "I-A"]
+
+    def own_metric(true, predicted):
+        return token_accuracy(true, predicted)
+
+    for metric in ("token_accuracy", "span_f1", own_metric):
+        own = clone(crf).set_params(constraints=constraints, eval_metric=metric)
+        found = own.fit(X, SPANS, eval_set=(X, truth)).history_["eval_metric"][-1]
+        assert found <= 1
+        if metric != "span_f1":
+            assert found == pytest.approx(own.score(X, truth))
+        allowed = [None] * len(X)
+        allowed[1] = ["O", "I-A"] + [None] * (len(truth[1]) - 2)
+        never = {"X": X, "y": truth, "allowed": allowed}
+        with pytest.raises(ValueError, match="eval_set: instance 1, position 0: constraints leave"):
+            clone(own).fit(X, SPANS, eval_set=never)
+    own = clone(crf).set_params(constraints=constraints, eval_metric="loss")
+    with pytest.raises(ValueError, match="eval_set: instance 1, position 1: constraints forbid"):
+        own.fit(X, SPANS, eval_set=(X, truth))

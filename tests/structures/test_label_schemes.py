@@ -88,6 +88,7 @@ def test_unknown_labels():
 def test_labels_that_must_exist():
     assert completed("bio", ["O", "I-X", "B-Y"]) == {"B-X"}
     assert completed("bioes", ["O", "I-X", "S-Y"]) == {"B-X", "E-X"}
+    assert completed("bioes", ["O", "B-X", "E-X"]) == {"I-X"}
     assert completed("bio", ["O", "B"]) == set()
 
 

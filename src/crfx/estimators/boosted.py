@@ -91,7 +91,8 @@ class BoostedEstimator(LabellingEstimator):
             2 is the instance twice, 0 is without it.
         eval_set : (X, y), or a dict of X, y, lengths, parents, edge_types and allowed, optional
             Watched: ``history_["eval_metric"]`` and early stopping are about it.  A warning names
-            labels that training does not know: they are never right, and the loss sums over them.
+            labels that training does not know: they are never right, and the loss sums over them
+            (over all labels of the instance, where constraints leave none in their place).
         init_model : fitted estimator, or the path of a model file, optional
             Its scores are the start.  One of the same class and with the same parts (edges, order,
             window, start and end) is trained further, as if it had been one longer run (to the bit,

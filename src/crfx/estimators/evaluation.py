@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -14,11 +14,13 @@ from crfx.estimators.objective_choice import bound_objective
 from crfx.estimators.scheme_labels import scheme_labels, with_allowed
 from crfx.estimators.unknown_labels import known_codes, warn_of_unknown
 from crfx.features import Columns
+from crfx.inference.feasibility import impossible_rows
 from crfx.inference.problem import Problem
 from crfx.messages import shown
 from crfx.metrics import span_f1, token_accuracy
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.scores import IntArray
+from crfx.structures import Mask, Structure
 
 EvalMetric: TypeAlias = (
     Literal["loss", "token_accuracy", "span_f1"] | Callable[[list[Any], list[Any]], float]
@@ -76,6 +78,26 @@ class Watched:
             for row in strange:
                 found[row] = self.labels[row]
         return np.split(found, self.data.batch.offsets[1:-1])
+
+    def without_impossible(self, structure: Structure, mask: Mask | None, n_labels: int) -> Watched:
+        """For the loss, which sums over strange labels: where constraints leave none in their
+        place, it sums over the instance as a whole.
+        """
+        batch = self.data.batch
+        is_strange = (self.codes == UNKNOWN) & np.array([own is not None for own in self.labels])
+        if not is_strange.any() or (mask is None and batch.allowed is None):
+            return self
+        bad = impossible_rows(batch, structure, mask, self.codes, n_labels)
+        owner = batch.instance_of_row
+        lost = np.intersect1d(owner[bad], owner[is_strange])
+        codes = np.where(np.isin(owner, lost), UNKNOWN, self.codes)
+        if (codes == UNKNOWN).all():
+            label = self.labels[int(is_strange.argmax())]
+            raise ValueError(
+                f"constraints forbid what is known beside labels such as {label!r}, which the "
+                "model does not know: there is nothing to judge"
+            )
+        return replace(self, codes=codes)
 
 
 def read_eval_set(

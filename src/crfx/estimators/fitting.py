@@ -24,7 +24,7 @@ from crfx.estimators.inputs import (
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.more_labels import read_classes
 from crfx.estimators.scheme_labels import scheme_classes, scheme_labels, with_allowed
-from crfx.inference.feasibility import check_allowed
+from crfx.inference.feasibility import check_allowed, check_possible
 from crfx.messages import shown
 from crfx.model import Model
 from crfx.objectives.truth import Truth
@@ -142,10 +142,15 @@ def read_watched(estimator: Any, eval_set: Any, given: Training, model: Model) -
         estimator.eval_metric,
         estimator.constraints,
     )
-    batch = found.data.batch
+    batch, mask = found.data.batch, given.mask
     model.check_structure(batch)
+    structure, n_labels = model.structure(batch), len(given.classes)
     try:
-        check_allowed(batch, model.structure(batch), found.codes, given.mask, given.classes)
+        if estimator.eval_metric == "loss":  # the only one that asks how probable the truth is
+            found = found.without_impossible(structure, mask, n_labels)
+            check_allowed(batch, structure, found.codes, mask, given.classes)
+        else:
+            check_possible(batch, structure, mask, None, n_labels, estimator.n_jobs)
     except ValueError as error:
         raise ValueError(f"eval_set: {error}") from None
     return found

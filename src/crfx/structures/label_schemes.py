@@ -128,7 +128,8 @@ def _fail_untold(row: int, labels: Sequence[Any], batch: Batch) -> None:
 
 
 def completed(scheme: str, labels: Iterable[Any]) -> set[Any]:
-    """The labels that must exist beside those given, or none of these could ever be reached.
+    """The labels that must exist beside those given, or these could not be reached, or in BIOES
+    not be told from spans of two positions.
 
     >>> completed("bio", ["O", "I-PER"])
     {'B-PER'}
@@ -136,7 +137,7 @@ def completed(scheme: str, labels: Iterable[Any]) -> set[Any]:
     found = set()
     for label in set(labels):
         if tag_of(label) in ("B", "I", "E"):
-            found |= {tag + label[1:] for tag in ("B" if scheme == "bio" else "BE")}
+            found |= {tag + label[1:] for tag in ("B" if scheme == "bio" else "BIE")}
     return found - set(labels)
 
 
