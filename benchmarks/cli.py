@@ -126,8 +126,7 @@ def page(result: dict[str, Any]) -> str:
         "",
         f"`crfx --help` answers in {result['help']:.2f} s (≤ {MOST_SECONDS_HELP}): {answered}.",
         "",
-        "Times are those of the whole process, the fastest of "
-        f"{REPEATS}, on a machine with two cores.",
+        f"Times are those of the whole process, the fastest of {REPEATS}.",
         "",
     ]
     return "\n".join(lines)
