@@ -145,7 +145,8 @@ def _conll(
     separator = separator_of(text)
     width = len(fields_of(text, separator))
     if width < 2:
-        raise ValueError(f"{text!r} has one column: it needs a label too")
+        hint = ", parted by blanks or tabs and not by commas" if "," in text else ""
+        raise ValueError(f"{text!r} has one column: it needs a label too{hint}")
     if columns is None:
         columns = (WORD, *(f"c{number}" for number in range(1, width - 1)))
     if len(columns) != width - 1:
