@@ -103,3 +103,11 @@ def test_bad_labels_are_named(labels, message):
     with pytest.raises(ValueError, match=message):
         batch.check_labels(labels, 3)
     assert batch.check_labels([0, 1, 2, 0], 3).dtype == np.int64
+
+
+def test_places_are_told_in_words():
+    batch = Batch.from_lengths([2, 0, 3])
+    assert batch.place(1) == "instance 0, position 1"
+    assert batch.place(4) == "instance 2, position 2"
+    with pytest.raises(ValueError, match="row 5: there are 5 rows"):
+        batch.place(5)

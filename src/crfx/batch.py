@@ -137,15 +137,19 @@ class Batch:
         instance = int(np.searchsorted(self.offsets, row, side="right")) - 1
         return instance, int(row - self.offsets[instance])
 
+    def place(self, row: int) -> str:
+        """Where a row is, in the words of messages: "instance 3, position 4"."""
+        instance, position = self.locate(row)
+        return f"instance {instance}, position {position}"
+
     def check_labels(self, labels: npt.ArrayLike, n_labels: int) -> IntArray:
         """Return ``labels`` (rows,) as int64, or raise and name the first bad code.  O(rows)."""
         codes = self._per_row("labels", labels, np.int64)
         bad = np.flatnonzero((codes < 0) | (codes >= n_labels))
         if bad.size:
-            instance, position = self.locate(int(bad[0]))
             raise ValueError(
-                f"instance {instance}, position {position}: label code {codes[bad[0]]} is out of "
-                f"range, there are {n_labels} labels (0 to {n_labels - 1})"
+                f"{self.place(int(bad[0]))}: label code {codes[bad[0]]} is out of range, "
+                f"there are {n_labels} labels (0 to {n_labels - 1})"
             )
         return codes
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crfx.batch import Batch
 from crfx.estimators.inputs import Input, is_label, plain_labels
 
 
@@ -28,11 +27,11 @@ def read_allowed(
             continue
         labels = _labels(entry, code_of)
         if not labels:
-            raise ValueError(f"{_where(data.batch, row)}: allowed holds no label, so none is left")
+            raise ValueError(f"{data.batch.place(row)}: allowed holds no label, so none is left")
         for label in labels:
             if not is_label(label) or label not in code_of:
                 raise ValueError(
-                    f"{_where(data.batch, row)}: allowed has the label {label!r}, which the model "
+                    f"{data.batch.place(row)}: allowed has the label {label!r}, which the model "
                     "does not know"
                 )
         found[row] = False
@@ -84,8 +83,3 @@ def _labels(entry: Any, code_of: dict[Any, int]) -> list[Any]:
     if isinstance(entry, tuple | frozenset) and entry in code_of:
         return [entry]
     return plain_labels(entry)
-
-
-def _where(batch: Batch, row: int) -> str:
-    instance, position = batch.locate(row)
-    return f"instance {instance}, position {position}"

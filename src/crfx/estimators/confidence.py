@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from crfx.inference.max_product import best_labels
 from crfx.inference.problem import Problem
 from crfx.inference.results import SumProduct
 from crfx.objectives.counts import labelling_scores
-from crfx.objectives.truth import UNKNOWN
-from crfx.scores import IntArray, Scores, Sharing
-from crfx.structures import Chain, Forest, Mask
-from crfx.structures.mask import masked
+from crfx.scores import IntArray
 
 
 class Confidence(NamedTuple):
@@ -33,32 +28,6 @@ def confidence(problem: Problem, codes: IntArray, sums: SumProduct) -> list[Conf
     return [
         Confidence(labels[batch.slice_of(instance)], float(p)) for instance, p in enumerate(whole)
     ]
-
-
-def clamped(problem: Problem, codes: IntArray) -> Problem:
-    """The problem in which known labels, codes of (rows,), are the only ones there."""
-    node = problem.scores.node.copy()
-    known = np.flatnonzero(codes != UNKNOWN)
-    kept = node[known, codes[known]]
-    node[known] = -np.inf
-    node[known, codes[known]] = kept
-    return replace(problem, scores=replace(problem.scores, node=node))
-
-
-def most_together(
-    shares: npt.NDArray[Any], problem: Problem, mask: Mask, n_jobs: int | None
-) -> IntArray:
-    """(rows,) the allowed labelling with the largest sum of ``shares`` (rows, K).
-
-    With probabilities of labels: the one that has most labels right in expectation.  Constraints
-    are about neighbours, so order 1 will do.
-    """
-    batch, is_forest = problem.batch, problem.batch.parents is not None
-    node = np.where(np.isneginf(problem.scores.node), problem.scores.node, shares)
-    scores = masked(Scores(node), mask, None, 1, is_forest=is_forest)
-    structure = Forest() if is_forest else Chain(1)
-    sharing: Sharing = "none" if mask.pair is None else "shared"
-    return best_labels(Problem(batch, scores, structure, sharing), n_jobs)[0]
 
 
 def check_probability(value: Any, above: float | None = None) -> None:

@@ -13,17 +13,17 @@ from crfx.estimators.base import Estimator
 from crfx.estimators.confidence import (
     Confidence,
     check_probability,
-    clamped,
     confidence,
-    most_together,
 )
 from crfx.estimators.inputs import Input, flat_labels, read_input
 from crfx.estimators.scheme_labels import scheme_labels, with_allowed
 from crfx.estimators.seeds import generator_of
 from crfx.estimators.unknown_labels import known_codes, warn_of_unknown
+from crfx.inference.clamping import clamped
 from crfx.inference.feasibility import check_possible, impossible_rows
 from crfx.inference.max_product import best_labels, best_lists, checked_k
 from crfx.inference.native import thread_count
+from crfx.inference.posterior_decoding import most_together
 from crfx.inference.problem import Problem
 from crfx.inference.results import SumProduct
 from crfx.inference.sampling import checked_draws, drawn
@@ -286,7 +286,9 @@ class LabellingEstimator(Estimator):
         never = self._never(problem, codes)
         never[data.batch.instance_of_row[is_strange]] = True
         codes[np.repeat(never, problem.batch.lengths)] = UNKNOWN
-        found = self._sums(clamped(problem, codes)).log_z - self._sums(problem).log_z
+        known = np.flatnonzero(codes != UNKNOWN)
+        agreeing = clamped(problem, known, codes[known])
+        found = self._sums(agreeing).log_z - self._sums(problem).log_z
         return np.asarray(np.where(never, -np.inf, found), dtype=np.float64)
 
     def _never(self, problem: Problem, codes: IntArray) -> npt.NDArray[np.bool_]:

@@ -56,7 +56,7 @@ def check_possible(
         return
     bad = np.flatnonzero(impossible_rows(batch, structure, mask, labels, n_labels, n_jobs))
     if bad.size:
-        where = _where(batch, int(bad[0]))
+        where = batch.place(int(bad[0]))
         known = "" if labels is None else " that agrees with the labels that are known"
         raise ValueError(f"{where}: constraints leave no label here{known}")
 
@@ -133,11 +133,6 @@ def _any_shape_will_do(
     return True
 
 
-def _where(batch: Batch, row: int) -> str:
-    instance, position = batch.locate(row)
-    return f"instance {instance}, position {position}"
-
-
 def _check_positions(batch: Batch, labels: IntArray, classes: npt.NDArray[Any]) -> None:
     if batch.allowed is None:
         return
@@ -146,8 +141,7 @@ def _check_positions(batch: Batch, labels: IntArray, classes: npt.NDArray[Any]) 
     if bad.size:
         label = classes.tolist()[labels[bad[0]]]
         raise ValueError(
-            f"{_where(batch, int(bad[0]))}: the true label {label!r} is not among those allowed "
-            "there"
+            f"{batch.place(int(bad[0]))}: the true label {label!r} is not among those allowed there"
         )
 
 
@@ -169,7 +163,7 @@ def _check_ends(
         if bad.size:
             label = classes.tolist()[labels[bad[0]]]
             raise ValueError(
-                f"{_where(batch, int(bad[0]))}: constraints forbid {label!r} as the {place} label, "
+                f"{batch.place(int(bad[0]))}: constraints forbid {label!r} as the {place} label, "
                 "which it truly is"
             )
 
@@ -191,6 +185,6 @@ def _check_pairs(
         names = classes.tolist()
         pair = names[one[bad[0]]], names[other[bad[0]]]
         raise ValueError(
-            f"{_where(batch, int(rows[bad[0]]))}: constraints forbid the pair {pair!r}, whose "
+            f"{batch.place(int(rows[bad[0]]))}: constraints forbid the pair {pair!r}, whose "
             "second label is the true one here"
         )

@@ -20,6 +20,7 @@ from typing import Literal
 import numpy as np
 
 from crfx.batch import Batch
+from crfx.inference.clamping import clamped
 from crfx.inference.problem import Problem
 from crfx.objectives.base import Evaluation, Objective, PartName
 from crfx.objectives.counts import moved_scores
@@ -63,11 +64,7 @@ class Level:
         found = whole.cut(self.part.batch, self.part.rows)
         if not len(self.given):
             return found
-        node, labels = found.scores.node, self.truth.labels[self.given]  # a copy: may be changed
-        allowed = node[self.given, labels]
-        node[self.given] = -np.inf
-        node[self.given, labels] = allowed
-        return found
+        return clamped(found, self.given, self.truth.labels[self.given])
 
 
 def levels_of(truth: Truth) -> list[Level]:

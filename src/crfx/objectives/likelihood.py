@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from crfx import _core
+from crfx.inference.clamping import clamped
 from crfx.inference.native import thread_count
 from crfx.inference.problem import Problem
 from crfx.inference.results import SumProduct
@@ -35,7 +36,7 @@ class Sums(NamedTuple):
 
     problem: Problem
     free: SumProduct
-    clamped: SumProduct | None
+    agreeing: SumProduct | None
     curvature: Curvature | None
 
 
@@ -71,8 +72,8 @@ class Likelihood:
             weights=self.truth.weights,
             n_jobs=self.n_jobs,
         )
-        clamped = self._clamped(problem, edges)
-        value = self._value(problem, free, clamped)
+        agreeing = self._clamped(problem, edges)
+        value = self._value(problem, free, agreeing)
         ways = {
             "ends": self._ends,  # first: it reads the node marginals that the next one changes
             "node": self._node,
@@ -84,7 +85,7 @@ class Likelihood:
         if curvature is not None and curvature.first_order:
             curved, curvature = unit_curvature(self.truth, problem, parts), None
         for part in (name for name in ways if name in parts):
-            slope, curve = ways[part](Sums(problem, free, clamped, curvature))
+            slope, curve = ways[part](Sums(problem, free, agreeing, curvature))
             gradient |= slope
             curved |= curve
         gamma = free.node_gamma if "node" in parts else None
@@ -96,27 +97,22 @@ class Likelihood:
         part = self.truth.partial
         if part is None:
             return None
-        sub = problem.cut(part.batch, part.rows)
-        node, labels = sub.scores.node, self.truth.labels[part.rows]  # a copy: it may be changed
-        known = labels != UNKNOWN
-        allowed = node[known, labels[known]]
-        node[known] = -np.inf
-        node[known, labels[known]] = allowed
-        weights = self.truth.weights
+        labels, weights = self.truth.labels[part.rows], self.truth.weights
+        known = np.flatnonzero(labels != UNKNOWN)
         return summed(
-            sub,
+            clamped(problem.cut(part.batch, part.rows), known, labels[known]),
             edges,
             None,
             weights=None if weights is None else weights[part.instances],
             n_jobs=self.n_jobs,
         )
 
-    def _value(self, problem: Problem, free: SumProduct, clamped: SumProduct | None) -> float:
+    def _value(self, problem: Problem, free: SumProduct, agreeing: SumProduct | None) -> float:
         weights = self.truth.weights
         value = float(weighted_sum(weights, free.log_z)) - self._known_score(problem)
-        if clamped is not None and self.truth.partial is not None:
+        if agreeing is not None and self.truth.partial is not None:
             partial = None if weights is None else weights[self.truth.partial.instances]
-            value -= float(weighted_sum(partial, clamped.log_z))
+            value -= float(weighted_sum(partial, agreeing.log_z))
         return value
 
     def _known_score(self, problem: Problem) -> float:
@@ -130,14 +126,14 @@ class Likelihood:
     # One method per part.
 
     def _node(self, at: Sums) -> Slopes:
-        problem, free, clamped, curvature = at
+        problem, free, agreeing, curvature = at
         p, truth = free.node, self.truth
         curved: dict[str, FloatArray] = {}
         if curvature is not None:
             gamma = free.node_gamma
             curved = {"node": event_curvature(p, gamma, curvature.factor, self.n_jobs)}
-        if clamped is not None and truth.partial is not None:
-            p[truth.partial.rows] -= clamped.node
+        if agreeing is not None and truth.partial is not None:
+            p[truth.partial.rows] -= agreeing.node
         self._weigh(p, *curved.values())
         self.target.subtract_from("node", p, problem.sharing)
         return {"node": p}, curved
@@ -150,36 +146,36 @@ class Likelihood:
                 array *= weights.reshape((-1,) + (1,) * (array.ndim - 1))
 
     def _edge(self, at: Sums) -> Slopes:
-        problem, free, clamped, curvature = at
+        problem, free, agreeing, curvature = at
         gradient = free.edge
         assert gradient is not None
         # Scores may differ by edge, those of a base model do; the table that moves is shared.
         sharing: Sharing = "typed" if problem.sharing == "typed" else "shared"
         self.target.subtract_from("edge", gradient, sharing)
-        if clamped is not None and clamped.edge is not None:
-            gradient -= clamped.edge
+        if agreeing is not None and agreeing.edge is not None:
+            gradient -= agreeing.edge
         if curvature is None:
             return {"edge": gradient}, {}
         assert free.edge_curvature is not None
         return {"edge": gradient}, {"edge": curvature.factor * free.edge_curvature}
 
     def _each_edge(self, at: Sums) -> Slopes:
-        problem, free, clamped, curvature = at
+        problem, free, agreeing, curvature = at
         assert free.edge is not None
         p, truth = free.edge, self.truth
         curved: dict[str, FloatArray] = {}
         if curvature is not None:
             gamma = free.edge_gamma
             curved = {"edge": event_curvature(p, gamma, curvature.factor, self.n_jobs)}
-        if clamped is not None and truth.partial is not None:
-            assert clamped.edge is not None
-            p[truth.partial.rows] -= clamped.edge
+        if agreeing is not None and truth.partial is not None:
+            assert agreeing.edge is not None
+            p[truth.partial.rows] -= agreeing.edge
         self._weigh(p, *curved.values())
         self.target.subtract_from("edge", p, problem.sharing)
         return {"edge": p}, curved
 
     def _ends(self, at: Sums) -> Slopes:
-        problem, free, clamped, curvature = at
+        problem, free, agreeing, curvature = at
         truth = self.truth
         gradient: dict[str, FloatArray] = {}
         curvatures: dict[str, FloatArray] = {}
@@ -192,10 +188,10 @@ class Likelihood:
             if curvature is not None:
                 variance = weighted_sum(weights, p * (1 - p))
                 curvatures[name] = curvature.ends_factor * variance
-            if clamped is not None and truth.partial is not None:
+            if agreeing is not None and truth.partial is not None:
                 own = truth.rows_with(name, truth.partial.batch)
                 known = self._weights_of(truth.partial.rows[own])
-                slope -= weighted_sum(known, clamped.node[own])
+                slope -= weighted_sum(known, agreeing.node[own])
             self.target.subtract_from(name, slope, problem.sharing)
             gradient[name] = slope
         return gradient, curvatures

@@ -14,6 +14,7 @@ from typing import Literal
 
 import numpy as np
 
+from crfx.inference.clamping import clamped
 from crfx.inference.max_product import best_labels
 from crfx.inference.problem import Problem
 from crfx.objectives.base import Evaluation, PartName
@@ -57,13 +58,8 @@ class PerceptronLoss:
     def _true_labels(self, problem: Problem, known: IntArray) -> IntArray:
         if known.all():
             return self.truth.labels
-        node = problem.scores.node.copy()
         rows = np.flatnonzero(known)
-        allowed = node[rows, self.truth.labels[rows]]
-        node[rows] = -np.inf
-        node[rows, self.truth.labels[rows]] = allowed
-        clamped = replace(problem, scores=replace(problem.scores, node=node))
-        return best_labels(clamped, self.n_jobs)[0]
+        return best_labels(clamped(problem, rows, self.truth.labels[rows]), self.n_jobs)[0]
 
     def _augmented(self, problem: Problem, true: IntArray, known: IntArray) -> Problem:
         """Every label but the true one gains the margin, where the truth is known."""

@@ -39,18 +39,18 @@ class Forest(Structure):
         if outside.size:
             row = int(outside[0])
             raise ValueError(
-                f"{_where(batch, row)}: parent {parents[row]} is out of range; parents count within"
+                f"{batch.place(row)}: parent {parents[row]} is out of range; parents count within"
                 f" the instance, 0 to {lengths[row] - 1}, and -1 marks a root"
             )
         itself = np.flatnonzero(parents == batch.positions)
         if itself.size:
-            where = _where(batch, int(itself[0]))
+            where = batch.place(int(itself[0]))
             raise ValueError(f"{where}: the node is its own parent; use -1 to mark a root")
         top, _ = self._climb(batch)
         endless = np.flatnonzero(parents[top] != -1)
         if endless.size:
             raise ValueError(
-                f"{_where(batch, int(top[endless[0]]))}: the node is its own ancestor (a cycle of "
+                f"{batch.place(int(top[endless[0]]))}: the node is its own ancestor (a cycle of "
                 "parents); some node on the cycle must be a root, with parent -1"
             )
 
@@ -104,8 +104,3 @@ class Forest(Structure):
             steps = steps + steps[reached]
             reached = reached[reached]
         return reached, steps
-
-
-def _where(batch: Batch, row: int) -> str:
-    instance, position = batch.locate(row)
-    return f"instance {instance}, position {position}"
