@@ -1,4 +1,4 @@
-"""BIO and BIOES: what may follow what, one from the other, and conlleval's reading of all."""
+"""BIO and BIOES: what may follow what, and conlleval's reading of it."""
 
 from itertools import product
 
@@ -12,7 +12,6 @@ from crfx.structures.label_schemes import (
     check_labels,
     completed,
     continuing,
-    converted,
     tag_and_type,
 )
 
@@ -22,25 +21,6 @@ BIOES = ["O", *(f"{tag}-{kind}" for kind in "XY" for tag in "BIES")]
 
 def one(labels):
     return Batch(np.array([0, len(labels)]))
-
-
-@pytest.mark.parametrize("first", BIO)
-def test_all_forms_have_the_spans_of_the_first(first):
-    for rest in product(BIO, repeat=3):
-        check_forms([first, *rest])
-
-
-def check_forms(labels):
-    """Read as IOB1, every sequence of these labels is one; conversions leave its spans."""
-    iob2, bioes = (converted(scheme, labels, one(labels)) for scheme in ("bio", "bioes"))
-    assert spans(iob2) == spans(bioes) == spans(labels)
-    for scheme, classes, own in (("bio", BIO, iob2), ("bioes", BIOES, bioes)):
-        pair, first, last = allowed_pairs(scheme, classes)
-        codes = [classes.index(label) for label in own]
-        assert pair[codes[:-1], codes[1:]].all()
-        assert first[codes[0]]
-        assert last[codes[-1]]
-        assert converted(scheme, own, one(own)) == own  # as it is
 
 
 @pytest.mark.parametrize("scheme", ["bio", "bioes"])
@@ -67,22 +47,6 @@ def test_going_on_is_conllevals():
     for before, label in product(BIOES, repeat=2):
         joined = {(0, 1, kind) for kind in "XY"} & spans([before, label])
         assert continuing([before, label])[0, 1] == bool(joined)
-
-
-def test_several_instances_do_not_touch():
-    labels = ["B-X", "I-X", "I-X", "I-X"]
-    batch = Batch(np.array([0, 2, 4]))
-    assert converted("bio", labels, batch) == ["B-X", "I-X", "B-X", "I-X"]
-    assert converted("bioes", labels, batch) == ["B-X", "E-X", "B-X", "E-X"]
-
-
-def test_unknown_labels():
-    labels = ["I-X", None, "I-X", "O"]
-    assert converted("bio", labels, one(labels)) == ["B-X", None, "I-X", "O"]
-    with pytest.raises(ValueError, match="instance 0, position 0: the label after 'B-X'"):
-        converted("bioes", labels, one(labels))
-    labels = ["S-X", None, "E-X", "O"]
-    assert converted("bioes", labels, one(labels)) == labels
 
 
 def test_labels_that_must_exist():

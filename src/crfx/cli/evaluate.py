@@ -67,7 +67,7 @@ def _compared(
     """Labels that mark spans in another scheme than the model's (IOB1) are told in its own."""
     from crfx.batch import Batch
     from crfx.structures.constraints import scheme_of
-    from crfx.structures.label_schemes import converted
+    from crfx.structures.scheme_conversion import converted
 
     scheme, predicted = scheme_of(model.constraints), model.predict(**given)
     for true, found in zip(y, predicted, strict=True):

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from crfx.estimators.allowed_labels import read_allowed
 from crfx.estimators.inputs import Input
 from crfx.structures.constraints import scheme_of
-from crfx.structures.label_schemes import check_labels, completed, converted
+from crfx.structures.label_schemes import check_labels, completed
+from crfx.structures.scheme_conversion import converted
 
 
 def scheme_labels(

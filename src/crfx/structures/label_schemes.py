@@ -1,4 +1,4 @@
-"""BIO and BIOES: labels that mark spans, what may follow them, and one scheme from another.
+"""BIO and BIOES: labels that mark spans, and what may follow them.
 
 A label is "O", or a tag (B, I, E, S), alone or followed by a hyphen and a type: "B-PER".
 """
@@ -58,10 +58,9 @@ def check_labels(scheme: str, labels: Sequence[Any], batch: Batch) -> None:
     good = {label for label in set(labels) if label is None or (tag_of(label) or " ") in tags}
     for row, label in enumerate(labels):
         if label not in good:
-            instance, position = batch.locate(row)
             forms = ", ".join(f"'{tag}-TYPE'" for tag in TAGS[scheme])
             raise ValueError(
-                f"instance {instance}, position {position}: label {label!r} does not fit "
+                f"{batch.place(row)}: label {label!r} does not fit "
                 f'constraints="{scheme}": labels are {OUTSIDE!r}, {forms}'
             )
 
@@ -70,61 +69,6 @@ def tag_of(label: Any) -> str | None:
     """O, B, I, E or S; None where a label marks no span and is not "O"."""
     parts = tag_and_type(label)
     return None if parts is None else parts[0]
-
-
-def converted(scheme: str, labels: Sequence[Any], batch: Batch) -> list[Any]:
-    """The labels of all rows in the scheme: IOB1 becomes IOB2, and both become BIOES.
-
-    Labels among which there is an E or an S are BIOES already.  None is unknown: an I after it is
-    taken to go on with what is unknown.  Labels of no scheme are left as they are.
-    """
-    if {tag_of(label) for label in set(labels)} & {"E", "S"}:
-        return list(labels)
-    filled = batch.lengths > 0
-    firsts, lasts = batch.offsets[:-1][filled], batch.offsets[1:][filled] - 1
-    before = [OUTSIDE, *labels[:-1]]
-    for row in firsts.tolist():
-        before[row] = OUTSIDE
-    found = [_in_iob2(a, b) for a, b in zip(before, labels, strict=True)]
-    if scheme == "bio":
-        return found
-    after = [*found[1:], OUTSIDE]
-    for row in lasts.tolist():
-        after[row] = OUTSIDE
-    result = [_in_bioes(a, b) for a, b in zip(found, after, strict=True)]
-    if _UNTOLD in result:
-        _fail_untold(result.index(_UNTOLD), found, batch)
-    return result
-
-
-@lru_cache(maxsize=MOST_REMEMBERED)
-def _in_iob2(before: Any, label: Any) -> Any:
-    """Spans begin with B: an I that begins one becomes a B."""
-    begins = before is not None and not goes_on(before, label)
-    return "B" + label[1:] if begins and tag_of(label) == "I" else label
-
-
-_UNTOLD = object()
-
-
-@lru_cache(maxsize=MOST_REMEMBERED)
-def _in_bioes(label: Any, after: Any) -> Any:
-    """From IOB2: the last label of a span becomes E, the only one S."""
-    tag = tag_of(label)
-    if tag not in ("B", "I") or goes_on(label, after):
-        return label
-    if after is None:
-        return _UNTOLD
-    return {"B": "S", "I": "E"}[tag] + label[1:]
-
-
-def _fail_untold(row: int, labels: Sequence[Any], batch: Batch) -> None:
-    instance, position = batch.locate(row)
-    raise ValueError(
-        f"instance {instance}, position {position}: the label after {labels[row]!r} is unknown, so "
-        'that it cannot be told whether the span ends here, as constraints="bioes" asks: pass '
-        "labels in BIOES"
-    )
 
 
 def completed(scheme: str, labels: Iterable[Any]) -> set[Any]:
