@@ -28,6 +28,18 @@ def sequences(seed=0):
     return X, y
 
 
+def spans(y):
+    """The same labels as spans in BIO, which begin where there is none to go on with."""
+    found = []
+    for own in y:
+        tags = ["O", "B-X", "I-X"]
+        found.append([tags[label] for label in own])
+        for place, tag in enumerate(found[-1]):
+            if tag == "I-X" and (place == 0 or found[-1][place - 1] == "O"):
+                found[-1][place] = "B-X"
+    return found
+
+
 def words(X):
     return [[[f"{f}={v > 0}" for f, v in enumerate(row)] for row in x] for x in X]
 
@@ -62,16 +74,25 @@ MODELS = {
             n_hidden=4, trainer="perceptron", sweeps=3, herding=True, random_state=0
         ),
     ),
+    "GBCRF, BIO": (same, lambda: GBCRF(n_estimators=4, constraints="bio")),
+    "LinearCRF, BIO, order 2": (
+        same,
+        lambda: LinearCRF(max_iter=10, order=2, constraints="bio", decode="marginal"),
+    ),
 }
+
+
+def task(kind, seed=0):
+    """Instances and labels that the model takes."""
+    X, y = sequences(seed)
+    return MODELS[kind][0](X), spans(y) if "BIO" in kind else y
 
 
 @functools.cache
 def model_file(kind, folder):
     """Saved, so that every test has one that has not predicted yet."""
-    convert, make = MODELS[kind]
-    X, y = sequences()
     path = folder / f"{kind}.crfx"
-    make().fit(convert(X), y).save(path)
+    MODELS[kind][1]().fit(*task(kind)).save(path)
     return path
 
 
@@ -91,9 +112,27 @@ def answers(crf, X, y):
             found += [labels, np.float64(p)]
         if crf.model_.has_edges:
             found.append(crf.predict_edge_marginals([X])[0])
+        found += sure_answers(crf, X)
     if isinstance(crf, GBCRF) and not isinstance(X, list):
         found.append(crf.predict_contributions([X])[0])
     return b"".join(np.asarray(part).tobytes() for part in found)
+
+
+def sure_answers(crf, X):
+    """How sure it is, where it is not sure enough, and what it says if not all labels may be."""
+    n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+    allowed = [[None if row % 3 else crf.classes_[[0, -1]].tolist() for row in range(n_rows)]]
+    found = []
+    for more in ({}, {"allowed": allowed}):
+        found += crf.predict_confidence([X], **more)[0]
+        doubtful = crf.predict([X], min_probability=0.5, **more)[0]
+        found.append(np.array([str(label) for label in doubtful]))  # objects: bytes tell places
+        found += [crf.predict([X], **more)[0], crf.predict_marginals([X], **more)[0]]
+        found.append(crf.sample([X], 2, random_state=1, **more)[0])
+        if crf.constraints is not None:
+            for least in (None, 0.1):
+                found.append(str(crf.predict_spans([X], min_probability=least, **more)[0]))
+    return found
 
 
 def at_once(work, n_tasks):
@@ -124,9 +163,7 @@ def at_once(work, n_tasks):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_threads_that_predict_at_the_same_time(kind, n_jobs, folder):
     """Other bits would be found here with n_jobs=2, too: what is expected is told by one thread."""
-    convert, _ = MODELS[kind]
-    X, y = sequences(seed=1)
-    X, y = convert(X)[:8], y[:8]
+    X, y = (part[:8] for part in task(kind, seed=1))
     alone = loading.load(model_file(kind, folder)).set_params(n_jobs=1)
     expected = [answers(alone, *pair) for pair in zip(X, y, strict=True)]
     crf = loading.load(model_file(kind, folder)).set_params(n_jobs=n_jobs)
