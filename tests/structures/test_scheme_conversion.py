@@ -51,3 +51,8 @@ def test_unknown_labels():
         converted("bioes", labels, one(labels))
     labels = ["S-X", None, "E-X", "O"]
     assert converted("bioes", labels, one(labels)) == labels
+
+
+@pytest.mark.parametrize("scheme", ["bio", "bioes"])
+def test_nothing_becomes_nothing(scheme):
+    assert converted(scheme, [], Batch.from_lengths([0])) == []

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from crfx.io.whole_file import whole_file
 
 INK, PALETTE = "#222222", ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 HATCHES = ("", "///", "...", "xxx", "---", "++")
@@ -117,11 +118,5 @@ def _figure(width: float, height: float) -> Any:
 
 
 def _save(figure: Any, target: Path) -> None:
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".png")
-    os.close(handle)
-    try:
-        figure.savefig(name, dpi=150)
-        os.replace(name, target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with whole_file(target) as file:
+        figure.savefig(file, dpi=150, format="png")

@@ -16,7 +16,7 @@ def converted(scheme: str, labels: Sequence[Any], batch: Batch) -> list[Any]:
     Labels among which there is an E or an S are BIOES already.  None is unknown: an I after it is
     taken to go on with what is unknown.  Labels of no scheme are left as they are.
     """
-    if {tag_of(label) for label in set(labels)} & {"E", "S"}:
+    if not labels or {tag_of(label) for label in set(labels)} & {"E", "S"}:
         return list(labels)
     filled = batch.lengths > 0
     firsts, lasts = batch.offsets[:-1][filled], batch.offsets[1:][filled] - 1
