@@ -71,7 +71,8 @@ class Run:
             self.model = arguments["init_model"]  # nothing is left to do
             return
         saves = Checkpoint(self.checkpoint, every=1, seconds=SECONDS_BETWEEN_CHECKPOINTS)
-        left = self._asked - self.done
+        # Unread as yet by the estimator, which says what is wrong with it.
+        left = self._asked - self.done if self.done else self._asked
 
         def keep(progress: Progress) -> bool:
             nonlocal left

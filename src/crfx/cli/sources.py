@@ -163,6 +163,8 @@ def read_labelled(reading: Reading, lines: Lines) -> Labelled:
     found = list(labelled_sentences(reading, lines))
     if not found:
         raise ValueError(f"{lines.name} has no sentences")
+    if not any(token for sentence in found for token in sentence.tokens):
+        raise ValueError(f"{lines.name}, read as {reading.format.name}, has labels and no features")
     y = [sentence.labels or [None] * len(sentence.tokens) for sentence in found]
     known = {label for own in y for label in own if label is not None}
     if not known:
