@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 
 from crfx import GBCRF, LinearCRF, TreeCRF
 from crfx.batch import Batch
-from crfx.estimators import labelling
+from crfx.estimators import decoding
 from crfx.estimators.boosted import _Plan
 from crfx.estimators.context_assembly import _row_sampler
 from crfx.estimators.fitting import read_training
@@ -456,14 +456,14 @@ def test_prediction_takes_a_few_instances_at_a_time(kind, monkeypatch):
     monkeypatch.setattr(
         ContextTrees, "part_scores", lambda *a: seen.append(a[1].n_rows) or scored(*a)
     )
-    monkeypatch.setattr(labelling, "MOST_SCORES", 9 * 20)  # twenty positions
+    monkeypatch.setattr(decoding, "MOST_SCORES", 9 * 20)  # twenty positions
     assert same(crf.predict(inputs), whole[0])
     assert len(seen) > 2
     assert sum(seen) == sum(x.shape[0] for x in inputs)
     assert max(seen) <= max(20, *map(len, X))
     assert same(crf.predict_marginals(inputs), whole[1])
     assert crf.score([kind(x) for x in X], Y) == whole[2]
-    monkeypatch.setattr(labelling, "MOST_SCORES", 1)
+    monkeypatch.setattr(decoding, "MOST_SCORES", 1)
     assert same(crf.predict(inputs), whole[0])
     assert crf.predict([]) == []
 

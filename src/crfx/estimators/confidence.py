@@ -7,8 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from crfx.estimators.decoding import DecodingEstimator
+from crfx.inference.max_product import best_lists, checked_k
 from crfx.inference.problem import Problem
 from crfx.inference.results import SumProduct
+from crfx.inference.spans import Span, SpanTags, probable_spans
 from crfx.objectives.counts import labelling_scores
 from crfx.scores import IntArray
 
@@ -38,3 +41,80 @@ def check_probability(value: Any, above: float | None = None) -> None:
     if not is_number or not 0 <= value <= 1 or (above is not None and not value > above):
         least = "0" if above is None else "above 0"
         raise ValueError(f"min_probability is {value!r}: it must lie between {least} and 1")
+
+
+class ConfidentEstimator(DecodingEstimator):
+    """Labellings and spans with their probabilities."""
+
+    def predict_kbest(
+        self,
+        X: Any,
+        k: int,
+        *,
+        lengths: Any = None,
+        parents: Any = None,
+        edge_types: Any = None,
+        n_rounds: int | None = None,
+        allowed: Any = None,
+    ) -> list[list[tuple[npt.NDArray[Any], float]]]:
+        """Per instance up to ``k`` pairs (labels, probability), best first; fewer where
+        constraints leave fewer.
+        """
+        _, problem = self._problem(X, lengths, parents, edge_types, n_rounds, allowed)
+        lists = best_lists(problem, checked_k(k), self.n_jobs)
+        log_z = self._sums(problem).log_z
+        return [
+            [(self.classes_[codes], float(np.exp(score - total))) for codes, score in best]
+            for best, total in zip(lists, log_z, strict=True)
+        ]
+
+    def predict_confidence(
+        self,
+        X: Any,
+        *,
+        lengths: Any = None,
+        parents: Any = None,
+        edge_types: Any = None,
+        n_rounds: int | None = None,
+        allowed: Any = None,
+    ) -> list[Confidence]:
+        """Per instance how probable the labelling of `predict` is: each label, and the whole."""
+        data, problem = self._problem(X, lengths, parents, edge_types, n_rounds, allowed)
+        codes = self._by_parts(data, self._decoding_model, n_rounds, self._decode)
+        return confidence(problem, codes, self._sums(problem))
+
+    def predict_spans(
+        self,
+        X: Any,
+        *,
+        lengths: Any = None,
+        parents: Any = None,
+        edge_types: Any = None,
+        n_rounds: int | None = None,
+        allowed: Any = None,
+        min_probability: float | None = None,
+    ) -> list[list[Span]]:
+        """Per instance the spans (start, stop, label, probability) of the labelling of `predict`.
+
+        The probability is that of a span with exactly these ends and this type: a sum over all
+        labellings that have it.  With ``min_probability``, above 0, instead all spans that are as
+        probable, which may overlap.  Labels are in BIO, IOB1 or BIOES, read as conlleval does.
+        """
+        self._check_fitted()
+        tags = SpanTags.of(self.classes_)
+        check_probability(min_probability, above=0.0)
+        data = self._input(X, lengths, parents, edge_types, n_rounds, allowed)
+        self._check_probable()
+        if data.batch.parents is not None:
+            raise ValueError("spans are of chains, but parents are given")
+        codes = None
+        if min_probability is None:
+            codes = self._by_parts(data, self._decoding_model, n_rounds, self._decode)
+        found: list[list[Span]] = []
+        row = 0
+        for part in self._parts(data, self.model_):
+            own = None if codes is None else codes[row : row + part.n_rows]
+            row += part.n_rows
+            problem = self.model_.problem(part, n_rounds)
+            found += probable_spans(problem, tags, own, min_probability, self.n_jobs)
+        return found
