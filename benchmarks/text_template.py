@@ -37,12 +37,11 @@ from crfx import LinearCRF
 from crfx.datasets import load_conll2000, load_conll2003, load_ud_ewt
 from crfx.features import Template
 from crfx.features.text_template import text_template
-from crfx.report.experiments.conll2003 import bio2
 from crfx.tag_report import TagReport
 
 TARGET = RESULTS / "text-template.json"
 PAGE = ROOT / "reports" / "text-template.md"
-CHOSEN: dict[str, Any] = {"l2": 0.1, "min_count": 2}
+CHOSEN: dict[str, Any] = {"l2": 0.1, "min_count": 2, "constraints": "bioes"}
 WANTED, MOST_SECONDS = 84.0, 180.0
 TRIPLES = "{c}[-2..0] & {c}[-1..1] & {c}[0..2]\n"
 NO_KINDS = """\
@@ -66,20 +65,20 @@ class Trial:
     more: str = ""
     instead: str | None = None
     settings: dict[str, Any] = field(default_factory=dict)
-    iobes: bool = False
 
 
 TRIALS = {
     "entities": Trial("entities", "the default"),
+    "entities-bio": Trial("entities", "learned as BIO", settings={"constraints": "bio"}),
+    "entities-free": Trial("entities", "no constraints", settings={"constraints": None}),
+    "entities-strong": Trial("entities", "stronger penalty", settings={"l2": 0.2}),
+    "entities-weak": Trial("entities", "weaker penalty", settings={"l2": 0.05}),
+    "entities-rare": Trial("entities", "all names", settings={"min_count": 1}),
     "entities-no-kinds": Trial("entities", "without pairs of kinds", "", NO_KINDS),
     "entities-triples": Trial("entities", "and triples of columns", TRIPLES),
-    "entities-iobes": Trial("entities", "labels as IOBES", iobes=True),
-    "entities-strong": Trial("entities", "stronger penalty", settings={"l2": 0.3}),
-    "entities-weak": Trial("entities", "weaker penalty", settings={"l2": 0.03}),
-    "entities-rare": Trial("entities", "all names", settings={"min_count": 1}),
     "chunks": Trial("chunks", "the default"),
     "chunks-triples": Trial("chunks", "and triples of columns", TRIPLES),
-    "tags": Trial("tags", "the default"),
+    "tags": Trial("tags", "the default", settings={"constraints": None}),
 }
 FIGURE = {"entities": "F1", "chunks": "F1", "tags": "accuracy"}
 
@@ -97,8 +96,7 @@ def data_of(task: str) -> tuple[tuple[str, ...], Any, Any]:
         return ("word",), (data.train.tokens, data.train.upos), (data.dev.tokens, data.dev.upos)
     entities = load_conll2003()
     judged = entities.testb if task == "test" else entities.testa
-    parts = [(part.X, [bio2(tags) for tags in part.y]) for part in (entities.train, judged)]
-    return ("word", "c1", "c2"), *parts
+    return ("word", "c1", "c2"), (entities.train.X, entities.train.y), (judged.X, judged.y)
 
 
 def template_of(trial: Trial, columns: tuple[str, ...]) -> Template:
@@ -115,20 +113,9 @@ def template_of(trial: Trial, columns: tuple[str, ...]) -> Template:
     return Template(text, columns)
 
 
-def iobes(tags: list[str]) -> list[str]:
-    """From B and I: the last of a span is E, the only one S."""
-    following = [*tags[1:], "O"]
-    return [
-        tag if tag == "O" or after.startswith("I-") else {"B": "S", "I": "E"}[tag[0]] + tag[1:]
-        for tag, after in zip(tags, following, strict=True)
-    ]
-
-
 def run(trial: Trial) -> dict[str, Any]:
     """Train and judge."""
     columns, (X, y), (X_dev, y_dev) = data_of(trial.task)
-    if trial.iobes:
-        y, y_dev = [iobes(tags) for tags in y], [iobes(tags) for tags in y_dev]
     template = template_of(trial, columns)
     begin, begin_cpu = time.perf_counter(), time.process_time()
     crf = LinearCRF(**CHOSEN | trial.settings, n_jobs=1).fit(template(X), y)
@@ -136,9 +123,11 @@ def run(trial: Trial) -> dict[str, Any]:
     report = TagReport(crf.classes_.tolist())
     for true, found in zip(y_dev, crf.predict(template(X_dev)), strict=True):
         report.add(list(true), found.tolist())
-    scores = {"accuracy": 100 * report.accuracy}
-    if report.has_spans():
+    scores = {}
+    if report.has_spans():  # in schemes that need not be the same
         scores["F1"] = 100 * report.span().f1
+    else:
+        scores["accuracy"] = 100 * report.accuracy
     return {
         "command": command_line(),
         "machine": machine(),
@@ -181,9 +170,12 @@ def page(found: dict[str, Any]) -> str:
         f1, seconds = own["scores"]["F1"], own["seconds"]
         lines += [
             "",
-            f"CoNLL-2003 testb, looked at once, with the default: F1 {f1:.2f} (≥ {WANTED:.0f}: "
-            f"{verdict(f1 >= WANTED)}), accuracy {own['scores']['accuracy']:.2f} %; training took "
+            f"CoNLL-2003 testb with the default: F1 {f1:.2f} (≥ {WANTED:.0f}: "
+            f"{verdict(f1 >= WANTED)}); training took "
             f"{seconds:.0f} s (≤ {MOST_SECONDS:.0f}: {verdict(seconds <= MOST_SECONDS)}).",
+            "",
+            "Before BIOES was chosen, on testa, testb had been looked at twice: 84.18 without "
+            "constraints, 83.96 learned as BIO.",
             "",
             "The template there:",
             "",

@@ -142,7 +142,8 @@ def test_objects_with_probabilities(model, conll, capsys):
         np.testing.assert_allclose(found["probabilities"], expected, rtol=1e-6)
         assert 0 < found["probability"] <= min(found["probabilities"]) + 1e-6
         for span in found["spans"]:
-            assert found["labels"][span["start"]] == f"B-{span['label']}"
+            begin = "S" if span["stop"] == span["start"] + 1 else "B"
+            assert found["labels"][span["start"]] == f"{begin}-{span['label']}"
             assert 0 < span["probability"] <= 1
 
 

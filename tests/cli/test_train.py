@@ -34,7 +34,8 @@ def test_every_model_learns_from_a_plain_file(conll, capsys, name):
     assert "saved in m.crfx" in told.err
     model = load("m.crfx")
     assert type(model) is kind
-    assert model.classes_.tolist() == ["B-LOC", "B-PER", "I-PER", "O"]
+    assert set(model.classes_) >= {"S-LOC", "S-PER", "B-PER", "E-PER", "O"}
+    assert model.constraints == "bioes"
     assert model.history_["eval_metric"][model.best_iteration_] > 0.8
     assert not (conll / "m.checkpoint.crfx").exists()
 
@@ -49,7 +50,7 @@ def test_json_is_alone_on_standard_output(conll, capsys):
     told = json.loads(capsys.readouterr().out)
     assert told["class"] == "LinearCRF"
     assert told["sequences"] == 60
-    assert told["labels"] == 4
+    assert told["labels"] == 6  # BIOES
     assert told["dev"]["span_f1"] > 0.9
 
 
@@ -198,8 +199,18 @@ def test_a_model_that_goes_on_keeps_its_constraints_and_may_get_labels(conll):
     assert main([*more, "-o", "n.crfx", "-q"]) == 2
     assert main([*more, "-o", "n.crfx", "-q", "--classes", "B-NUM"]) == 0
     found = load("n.crfx")
-    assert found.constraints == "bio"
-    assert "B-NUM" in found.classes_
+    assert found.constraints == "bioes"
+    assert {"B-NUM", "I-NUM", "E-NUM", "S-NUM"} <= set(found.classes_)
+
+
+@pytest.mark.parametrize(("wanted", "labels"), [("bio", "BI"), ("bioes", "BIES"), ("none", "BI")])
+def test_the_scheme_is_the_users(conll, capsys, wanted, labels):
+    assert main([*LINEAR, "--constraints", wanted, "-q"]) == 0
+    found = load("m.crfx")
+    assert found.constraints == (None if wanted == "none" else wanted)
+    assert {label[0] for label in found.classes_} == {*labels, "O"}
+    assert main(["tag", "m.crfx", "plain.txt", "--write", "labels"]) == 0
+    assert {line[0] for line in capsys.readouterr().out.split()} <= {*labels, "O"}
 
 
 def test_resuming_with_other_settings_is_refused(conll, capsys):

@@ -30,7 +30,10 @@ def run(arguments: argparse.Namespace) -> None:
     from crfx.tag_report import TagReport
 
     model = load_labeller(arguments.model, arguments.jobs)
-    report = TagReport(map(str, model.classes_))
+    known = model.classes_.tolist()
+    if model.reading_ is not None:
+        known = model.reading_.labels(known)
+    report = TagReport(map(str, known))
     for true, predicted in _pairs(model, arguments.file):
         report.add(true, predicted)
     if not report.n_tokens:
@@ -69,8 +72,13 @@ def _compared(
     from crfx.structures.constraints import scheme_of
     from crfx.structures.scheme_conversion import converted
 
-    scheme, predicted = scheme_of(model.constraints), model.predict(**given)
-    for true, found in zip(y, predicted, strict=True):
+    reading, scheme = model.reading_, scheme_of(model.constraints)
+    as_bio = reading is not None and reading.as_bio
+    for true, predicted in zip(y, model.predict(**given), strict=True):
+        found = predicted.tolist()
+        if as_bio:
+            found = reading.labels(found)
         if scheme is not None:
-            true = converted(scheme, true, Batch.from_lengths([len(true)]))
-        yield true, found.tolist()
+            own = "bio" if as_bio else scheme
+            true = converted(own, true, Batch.from_lengths([len(true)]))
+        yield true, found

@@ -31,7 +31,7 @@ class Tagger:
         if self.form == "jsonl":
             return self._objects(given, sentences)
         found = [
-            [ABSTAINED if label is None else str(label) for label in own]
+            [ABSTAINED if label is None else str(label) for label in self._as_written(own)]
             for own in self._labels(given)
         ]
         if self.form == "labels" or self.reading is None:
@@ -42,6 +42,9 @@ class Tagger:
             _lines(written(sentence, labels), ends=bool(sentence.tokens))
             for sentence, labels in zip(sentences, found, strict=True)
         ]
+
+    def _as_written(self, labels: list[Any]) -> list[Any]:
+        return labels if self.reading is None else self.reading.labels(labels)
 
     def check(self) -> None:
         """Raise ValueError where labels left open could not be told from others."""

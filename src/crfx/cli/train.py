@@ -6,6 +6,7 @@ import argparse
 import json
 import math
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from crfx.cli.resuming import (
     counted_in,
     rounds_done,
 )
+from crfx.cli.schemes import Scheme, choose_scheme, log_scheme
 from crfx.cli.sources import TEXT_OPTIONS, add_text_options
 
 if TYPE_CHECKING:
@@ -119,9 +121,11 @@ def run(arguments: argparse.Namespace) -> None:
     log = Log(arguments.quiet)
     start = _start(arguments, log)
     reading, train, dev = _read(arguments, start, log)
-    model = _new_model(arguments, train, dev, start, log, on_text=reading is not None)
+    scheme = choose_scheme(arguments.constraints, train, start, reading)
+    log_scheme(scheme, arguments.constraints, log)
+    model = _new_model(arguments, train, dev, start, scheme, on_text=reading is not None)
     if reading is not None:
-        model.reading_ = reading
+        model.reading_ = replace(reading, as_bio=scheme.as_bio)
     run = Run(model, checkpoint_path(arguments.output))
     if arguments.resume:
         check_same_settings(model, start)
@@ -134,7 +138,7 @@ def run(arguments: argparse.Namespace) -> None:
         y=train.y,
         eval_set=eval_set,
         init_model=start,
-        classes=arguments.classes,
+        classes=scheme.all_tags(arguments.classes),
     )
     seconds = time.perf_counter() - begin
     run.save(arguments.output)
@@ -210,7 +214,7 @@ def _said_of_reading(arguments: argparse.Namespace) -> list[str]:
 
 def _check_same_reading(asked: Reading, known: Reading, arguments: argparse.Namespace) -> None:
     """One that goes on keeps its features: options that ask for others are refused."""
-    if asked.to_plain() != known.to_plain():
+    if replace(asked, as_bio=known.as_bio).to_plain() != known.to_plain():
         raise ValueError(
             f"--{_said_of_reading(arguments)[0]}: the model to go on with reads {known}, as it did "
             "in training; leave the option out"
@@ -228,17 +232,14 @@ def _new_model(
     train: Labelled,
     dev: Labelled | None,
     start: Any,
-    log: Log,
+    scheme: Scheme,
     *,
     on_text: bool,
 ) -> Any:
     patience = arguments.patience
     if patience is None and dev is not None:
         patience = _PATIENCE.get(arguments.model)
-    constraints = _constraints(arguments.constraints, train.labels, start)
-    if arguments.constraints == "auto" and isinstance(constraints, str):
-        log(f"labels mark spans: constraints {constraints}, which IOB1 is turned into")
-    own = (constraints, patience, arguments.jobs, arguments.seed)
+    own = (scheme.constraints, patience, arguments.jobs, arguments.seed)
     named = dict(zip(_NAMED, own, strict=True))
     labels = train.labels if start is None else train.labels | set(start.classes_.tolist())
     usual: dict[str, Any] = {"eval_metric": _metric(labels)}
@@ -247,15 +248,6 @@ def _new_model(
     kind = _kind(arguments.model)
     settings = settings_of(kind, arguments.set, named, usual)
     return kind(**settings, verbose=0 if arguments.quiet else 1)
-
-
-def _constraints(wanted: str, labels: set[Any], start: Any) -> Any:
-    """What --constraints means for these labels; a model that goes on keeps its own."""
-    if wanted != "auto":
-        return None if wanted == "none" else wanted
-    from crfx.structures.marked_spans import scheme_of_labels
-
-    return scheme_of_labels(labels) if start is None else start.constraints
 
 
 def _metric(labels: set[Any]) -> str:
