@@ -32,7 +32,7 @@ CASES = [
     train("dev that is a folder", "--dev there", "there is a folder", {"there": None}),
     train("dev with other columns", "--dev d.conll", "d.conll:1: it has 2 columns",
            {"d.conll": "EU B-ORG\n\n"}),
-    train("dev with other labels", "--dev d.conll", "B-PER", {"d.conll": "EU NNP B-PER\n\n"}),
+    train("dev with other labels", "--dev d.conll", "S-PER", {"d.conll": "EU NNP B-PER\n\n"}),
     train("dev that is empty", "--dev d.conll", "d.conll", {"d.conll": ""}),
     train("patience without dev", "--patience 3", "--patience needs --dev"),
     train("patience of 0", "--patience 0 --dev a.conll", "--patience: 0 is not"),
