@@ -1,5 +1,9 @@
 """Small files of text with entities, for the commands."""
 
+import signal
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -41,3 +45,30 @@ def conll(tmp_path, monkeypatch):
         (tmp_path / f"{name}.txt").write_text(as_conll(sentences(seed, count)))
     (tmp_path / "plain.txt").write_text(as_conll(sentences(2, 20), labelled=False))
     return tmp_path
+
+
+@pytest.fixture
+def started():
+    """Starts a command in a process of its own that hears Ctrl-C, and ends it with the test.
+
+    What runs in the background has SIGINT ignored, and so have its children.
+    """
+    processes = []
+
+    def start(*arguments):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "crfx", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            stream.close()

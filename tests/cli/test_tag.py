@@ -67,40 +67,22 @@ def test_a_mistake_on_the_way_leaves_no_file(model, conll, capsys):
     assert not (conll / "out.txt").exists()
 
 
-def test_every_sentence_is_labelled_as_soon_as_it_has_come(model, conll):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "crfx", "tag", "m.crfx", "-"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        cwd=conll,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
+def test_every_sentence_is_labelled_as_soon_as_it_has_come(model, started):
+    process = started("tag", "m.crfx", "-")
     for _ in range(3):
         process.stdin.write(b"Ada n\nleft w\n\n")
         process.stdin.flush()
         # Would wait for ever, were the sentence held back; the suite's own limit ends that.
-        assert [process.stdout.readline() for _ in range(3)] == [
-            b"Ada n B-PER\n",
-            b"left w O\n",
-            b"\n",
-        ]
-    process.communicate()
-    assert process.returncode == 0
+        found = [process.stdout.readline() for _ in range(3)]
+        assert found == [b"Ada n B-PER\n", b"left w O\n", b"\n"]
+    process.stdin.close()
+    assert process.wait(timeout=60) == 0
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, None])
-def test_an_end_while_the_next_sentence_is_awaited(model, conll, stop):
+def test_an_end_while_the_next_sentence_is_awaited(model, started, stop):
     """Ctrl-C, a signal, or a reader that goes: no abort, although a thread still reads."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "crfx", "tag", "m.crfx", "-"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stderr is not None
+    process = started("tag", "m.crfx", "-")
     process.stdin.write(b"Ada n\nleft w\n\n")
     process.stdin.flush()
     assert process.stdout.readline() == b"Ada n B-PER\n"
@@ -110,10 +92,7 @@ def test_an_end_while_the_next_sentence_is_awaited(model, conll, stop):
         process.stdin.flush()
     else:
         process.send_signal(stop)
-    code = process.wait(timeout=60)
-    told = process.stderr.read()
-    for stream in (process.stdin, process.stdout, process.stderr):
-        stream.close()
+    code, told = process.wait(timeout=60), process.stderr.read()
     assert (code, told) == ((0, b"") if stop is None else (130, b"crfx tag: interrupted\n"))
 
 

@@ -3,8 +3,6 @@
 import gzip
 import json
 import signal
-import subprocess
-import sys
 import time
 
 import numpy as np
@@ -103,18 +101,14 @@ BOOSTED = ["train", "--model", "gbcrf", "--train", "train.txt", "-o", "m.crfx", 
 
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_keeps_what_was_learned(conll, stop):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "crfx", *BOOSTED, "--set", "n_estimators=100000"],
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def test_a_signal_keeps_what_was_learned(conll, started, stop):
+    process = started(*BOOSTED, "--set", "n_estimators=100000")
     while not (conll / "m.checkpoint.crfx").exists():  # the first round is kept at once
         assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(stop)
-    _, told = process.communicate(timeout=60)
-    assert process.returncode == INTERRUPTED
+    assert process.wait(timeout=60) == INTERRUPTED
+    told = process.stderr.read().decode()
     assert "kept in m.checkpoint.crfx; the same command with --resume goes on" in told
     assert "Traceback" not in told
     assert not (conll / "m.crfx").exists()
