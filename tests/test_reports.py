@@ -51,6 +51,9 @@ def result():
         "ranking",
         "class_weights",
         "latency",
+        "tagging",
+        "text_template",
+        "cli",
     ],
 )
 def test_the_page_is_rendered_from_the_results(load_benchmark, name):
@@ -59,6 +62,7 @@ def test_the_page_is_rendered_from_the_results(load_benchmark, name):
         "treecrf": "treecrf-scale.json",
         "objectives": "objectives-speed.json",
         "class_weights": "class-weights.json",
+        "text_template": "text-template.json",
     }
     target = RESULTS / others.get(name, f"{name}.json")
     recorded = json.loads(target.read_text(encoding="utf-8"))
