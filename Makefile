@@ -96,6 +96,9 @@ bench: $(BENCH_DONE) ## measure the core against its peers
 	$(PY) benchmarks/tagging.py
 	$(PY) benchmarks/class_weights.py
 	$(PY) benchmarks/latency.py
+	$(PY) benchmarks/text_template.py
+	$(PY) benchmarks/cli.py
+	$(PY) benchmarks/real_work.py
 
 demo: $(BUILD_DONE) ## read handwritten digit strings, without and with their structure
 	@$(BIN)/crfx demo

@@ -26,7 +26,8 @@ def load_benchmark(monkeypatch):
         return module
 
     yield load
-    sys.modules.pop("measuring", None)
+    for name in ("measuring", "cli", "latency", "tagging"):
+        sys.modules.pop(name, None)
 
 
 @pytest.fixture
@@ -67,6 +68,11 @@ def test_the_page_is_rendered_from_the_results(load_benchmark, name):
     target = RESULTS / others.get(name, f"{name}.json")
     recorded = json.loads(target.read_text(encoding="utf-8"))
     assert module.PAGE.read_text(encoding="utf-8") == module.page(recorded)
+
+
+def test_the_page_of_pages_is_rendered_from_their_results(load_benchmark):
+    module = load_benchmark("real_work")
+    assert module.PAGE.read_text(encoding="utf-8") == module.page()
 
 
 def test_a_changed_figure_changes_the_page(benchmark, result):

@@ -1,0 +1,108 @@
+"""Is it ready for real work?  One page from what other benchmarks have measured.
+
+    python benchmarks/real_work.py
+
+Reads reports/results/{cli,tagging,latency,bad-inputs,fuzz}.json, writes reports/real-work.md.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import cli
+import latency
+import tagging
+from measuring import RESULTS, ROOT, verdict, write_whole
+
+PAGE = ROOT / "reports" / "real-work.md"
+LEAST_BAD_INPUTS = 200
+
+
+def read(name: str) -> Any:
+    """What was measured."""
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def page() -> str:
+    """The report, rendered from what was measured."""
+    rows = [_entities(read("cli")), _tagging(read("tagging")), _latency(read("latency"))]
+    lines = [
+        "# Ready for real work",
+        "",
+        "Rendered by `benchmarks/real_work.py` from the results of the pages it names.",
+        "",
+        "| what | figure | page |",
+        "|---|---|---|",
+        "| from a clone to a model of one's own file | 2 commands: `make setup`, `crfx train` | "
+        "[README](../README.md) |",
+        *rows,
+        _bad_inputs(read("bad-inputs")),
+        "| spans, k best, marginals under constraints | equal to enumeration: spans to 1e-9, what "
+        "estimators give from float32 scores to 2e-5 | `tests/inference/test_spans.py`, "
+        "`tests/estimators/test_constraints.py` |",
+        _fuzz(read("fuzz")),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _entities(found: dict[str, Any]) -> str:
+    own = found["models"]["linear"]
+    f1, tag, told = own["testb"]["f1"], own["tag_ten_lines"], found["help"]
+    return (
+        f"| `crfx train --model linear`, `crfx eval` on CoNLL-2003, nothing but the file | F1 "
+        f"{100 * f1:.2f} on testb (≥ {100 * cli.LEAST_F1:.0f}): {verdict(f1 >= cli.LEAST_F1)}; "
+        f"`crfx --help` in {told:.2f} s (≤ {cli.MOST_SECONDS_HELP}): "
+        f"{verdict(told <= cli.MOST_SECONDS_HELP)}; `crfx tag` of ten lines in {tag:.2f} s "
+        f"(≤ {cli.MOST_SECONDS_TAG}): {verdict(tag <= cli.MOST_SECONDS_TAG)} | [cli](cli.md) |"
+    )
+
+
+def _tagging(found: dict[str, Any]) -> str:
+    seconds = {name: own["total"] for name, own in found["seconds"].items()}
+    ratio = seconds["CRFsuite"] / seconds["crfx, 1 thread"]
+    return (
+        f"| tagging testb, file to file, beside python-crfsuite, one thread | {ratio:.1f} times as "
+        f"fast (≥ {tagging.WANTED:.0f}): {verdict(ratio >= tagging.WANTED)} | "
+        "[tagging](tagging.md) |"
+    )
+
+
+def _latency(found: dict[str, Any]) -> str:
+    ratio = latency.ratio_of(found)
+    reached = verdict(ratio <= latency.MOST_RATIO)
+    return (
+        f"| `GBCRF`, one sentence of 20 tokens, 300 rounds, 9 labels | {ratio:.2f} of XGBoost's "
+        f"time (≤ {latency.MOST_RATIO}): {reached} | [latency](latency.md) |"
+    )
+
+
+def _bad_inputs(found: dict[str, Any]) -> str:
+    n_cases = len(found["cases"])
+    n_refused = sum(case["refused"] for case in found["cases"])
+    reached = n_refused == n_cases >= LEAST_BAD_INPUTS
+    return (
+        f"| bad inputs, each refused clearly | {n_refused} of {n_cases} (≥ {LEAST_BAD_INPUTS}): "
+        f"{verdict(reached)} | [bad-inputs](bad-inputs.md) |"
+    )
+
+
+def _fuzz(found: dict[str, Any]) -> str:
+    minutes = min(own["minutes"] for own in found.values())
+    executions = sum(own["executions"] for own in found.values())
+    findings = sum(len(own["findings"]) for own in found.values())
+    return (
+        f"| coverage-guided fuzzing of {len(found)} loaders | {minutes:.0f} minutes each or more, "
+        f"{executions:,} inputs, {findings} findings left | [fuzz](fuzz.md) |"
+    )
+
+
+def main() -> None:
+    """Write the page."""
+    text = page()
+    write_whole(PAGE, text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
