@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 from crfx import GBCRF, Constraints, HiddenUnitCRF, LinearCRF, TreeCRF
 from crfx.metrics import spans
+from crfx.model import Model
 
 FLOAT32 = 2e-5
 """What probabilities of float32 scores may be off by."""
@@ -299,3 +300,17 @@ def test_none_where_the_model_is_unsure(bio_task):
     assert any(label is not None for labels in sure for label in labels)
     every = crf.predict(X, min_probability=0.0)
     assert [own.tolist() for own in every] == [own.tolist() for own in crf.predict(X)]
+
+
+@pytest.mark.parametrize("method", ["predict_confidence", "predict_spans"])
+@pytest.mark.parametrize(("decode", "count"), [("viterbi", 1), ("joint", 2)])
+def test_scores_are_made_once_for_each_model_that_is_asked(monkeypatch, method, decode, count):
+    random = np.random.default_rng(0)
+    X = [random.normal(size=(4, 2)).astype(np.float32) for _ in range(3)]
+    y = [["B-X" if row[0] > 0 else "O" for row in own] for own in X]
+    crf = HiddenUnitCRF(2, sweeps=1, step=0.1, random_state=0, decode=decode).fit(X, y)
+    made = []
+    scored = Model.problem
+    monkeypatch.setattr(Model, "problem", lambda *own: made.append(1) or scored(*own))
+    getattr(crf, method)(X)
+    assert len(made) == count

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from crfx import GBCRF, FeatureInduction, HiddenUnitCRF, LinearCRF, RankingCRF, TreeCRF
 from crfx.features import Template
+from crfx.io.conll import Conll
+from crfx.io.reading import Reading
 from crfx.objectives import options
 from crfx.testing import make_task
 
@@ -156,6 +158,18 @@ def _ranking(scorer: str, base: Any = None, **arguments: Any) -> Kind:
 FEW_TREES = {"n_estimators": 3, "min_child_weight": 0.5, "max_depth": 2}
 INDUCTION = FeatureInduction(rounds=1, per_round=4, iterations=3, min_count=1, min_gain=0.0)
 
+
+def _as_from_a_file(kind: Kind) -> Kind:
+    """One that knows how its file was read, as those of ``crfx train`` do."""
+
+    def make(**more: Any) -> Any:
+        crf = kind.make(**more)
+        crf.reading_ = Reading(Conll(("word",)), TEMPLATE)
+        return crf
+
+    return replace(kind, make=make)
+
+
 KINDS: dict[str, Kind] = {
     "gbcrf": _gbcrf(),
     "gbcrf-linear": _gbcrf(edges="linear", learning_rate=0.1),
@@ -187,6 +201,7 @@ KINDS: dict[str, Kind] = {
     "linear-words": _linear(words, l1=0.05),
     "linear-template": _linear(sentences, min_count=2),
     "linear-constraints": _linear(entities, constraints="bio", class_weight={"O": 0.5}),
+    "linear-file": _as_from_a_file(_linear(sentences)),
     "linear-hashed": _linear(words, n_hashed=32),
     "linear-induction": _linear(binary, feature_induction=INDUCTION),
     "linear-sgd": _linear(trainer="sgd", step=0.1, objective="expected_loss"),

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from crfx.estimators.decoding import DecodingEstimator
 from crfx.inference.max_product import best_lists, checked_k
+from crfx.inference.native import thread_count
 from crfx.inference.problem import Problem
 from crfx.inference.results import SumProduct
 from crfx.inference.spans import Span, SpanTags, probable_spans
@@ -79,9 +80,8 @@ class ConfidentEstimator(DecodingEstimator):
         allowed: Any = None,
     ) -> list[Confidence]:
         """Per instance how probable the labelling of `predict` is: each label, and the whole."""
-        data, problem = self._problem(X, lengths, parents, edge_types, n_rounds, allowed)
-        codes = self._by_parts(data, self._decoding_model, n_rounds, self._decode)
-        return confidence(problem, codes, self._sums(problem))
+        _, problem = self._problem(X, lengths, parents, edge_types, n_rounds, allowed)
+        return confidence(problem, self._labelling(problem, n_rounds), self._sums(problem))
 
     def predict_spans(
         self,
@@ -107,14 +107,10 @@ class ConfidentEstimator(DecodingEstimator):
         self._check_probable()
         if data.batch.parents is not None:
             raise ValueError("spans are of chains, but parents are given")
-        codes = None
-        if min_probability is None:
-            codes = self._by_parts(data, self._decoding_model, n_rounds, self._decode)
+        self.model_.use_threads(thread_count(self.n_jobs))
         found: list[list[Span]] = []
-        row = 0
         for part in self._parts(data, self.model_):
-            own = None if codes is None else codes[row : row + part.n_rows]
-            row += part.n_rows
             problem = self.model_.problem(part, n_rounds)
+            own = self._labelling(problem, n_rounds) if min_probability is None else None
             found += probable_spans(problem, tags, own, min_probability, self.n_jobs)
         return found

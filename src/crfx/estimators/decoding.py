@@ -50,6 +50,16 @@ class DecodingEstimator(Estimator):
             raise ValueError(f"decode is {self.decode!r}, which {type(self).__name__} has not")
         return best_labels(problem, self.n_jobs)[0]
 
+    def _labelling(self, problem: Problem, n_rounds: int | None) -> npt.NDArray[Any]:
+        """(rows,) what `predict` says; scored anew only where another model than ``model_``, whose
+        scores ``problem`` has, decodes.
+        """
+        model = self._decoding_model
+        if model is not self.model_:
+            model.use_threads(thread_count(self.n_jobs))
+            problem = model.problem(problem.batch, n_rounds)
+        return self._decode(problem)
+
     def _sums(self, problem: Problem, edges: str | None = None) -> SumProduct:
         return summed(problem, edges, None, n_jobs=self.n_jobs)
 

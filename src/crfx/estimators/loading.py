@@ -29,6 +29,7 @@ from crfx.io.model_file import Contents, read, write
 from crfx.io.reading import Reading
 from crfx.objectives import options, task_loss
 from crfx.structures import constraints
+from crfx.structures.marked_spans import scheme_of_labels
 from crfx.trainers.induction import FeatureInduction
 
 CLASSES: dict[str, Callable[..., Any]] = {
@@ -134,6 +135,8 @@ def _unpack(contents: Contents) -> Any:
     estimator.columns_ = _columns(values)
     if "reading" in values:
         estimator.reading_ = Reading.from_plain(values["reading"])
+        if estimator.reading_.as_bio and scheme_of_labels(values["labels"]) is None:
+            raise ValueError("its labels are to be written as BIO, but mark no spans")
     count = COUNTS[values["class"]]
     n_done = file_values.whole(values, count)
     setattr(estimator, f"{count}_", n_done)
