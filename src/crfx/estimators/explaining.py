@@ -1,79 +1,146 @@
-"""Which features the trees of an estimator use, and what each contributes to a score."""
+"""Why a model labels one instance as it does."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from crfx.estimators.inputs import read_input
-from crfx.estimators.labelling import LabellingEstimator
-from crfx.features import Columns
-from crfx.inference.native import thread_count
-from crfx.potentials.trees import BoostedTrees
+from crfx.estimators.confidence import ConfidentEstimator
+from crfx.estimators.explained_parts import ExplainedParts
+from crfx.explanation import ExplainedEdge, ExplainedPosition, Explanation, Terms
+from crfx.inference.neighbours import side_messages
+from crfx.inference.problem import Problem
+from crfx.messages import shown
+from crfx.scores import FloatArray, IntArray
 
-IMPORTANCE_KINDS = ("total_gain", "gain", "weight", "cover", "total_cover")
-
-
-def named_importance(ensemble: Any, columns: Columns, kind: str) -> dict[str, float]:
-    """XGBoost's importance of every feature that is used, by the name that the user knows."""
-    if kind not in IMPORTANCE_KINDS:
-        choices = ", ".join(map(repr, IMPORTANCE_KINDS))
-        raise ValueError(f"kind is {kind!r}: choose one of {choices}")
-    found: dict[str, float] = ensemble.importance(kind)
-    names = None if columns.vocabulary is None else columns.known_names()
-    if names is None:  # XGBoost has seen the names itself, or there are none
-        return found
-    return {names[int(column[1:])]: value for column, value in found.items()}
+Array64 = npt.NDArray[np.float64]
 
 
-class ExplainedTrees(LabellingEstimator):
-    """A labelling estimator whose node scores are trees."""
+class ExplainingEstimator(ConfidentEstimator):
+    """Scores as sums over features, probabilities with and without neighbours."""
 
-    def feature_importance(self, kind: str = "total_gain") -> dict[str, float]:
-        """Importance of the features in the node trees: XGBoost's "total_gain", "gain", "weight",
-        "cover" or "total_cover", by column name or f0, f1, ...; features never used are left out.
-        A base model's trees are not counted.
-        """
-        return named_importance(self._node_ensemble(), self.columns_, kind)
-
-    @property
-    def feature_importances_(self) -> npt.NDArray[np.float64]:
-        """(features,) total gain in the node trees, as shares that add up to 1."""
-        gains, names = self.feature_importance(), self.columns_.known_names()
-        names = names or [f"f{number}" for number in range(self.columns_.n)]
-        found = np.array([gains.get(name, 0.0) for name in names], dtype=np.float64)
-        return np.divide(found, found.sum() or 1.0)
-
-    def predict_contributions(
+    def explain(
         self,
-        X: Any,
+        X_i: Any,
         *,
-        lengths: Any = None,
         parents: Any = None,
         edge_types: Any = None,
-        n_rounds: int | None = None,
-    ) -> Any:
-        """(length, labels, features + 1) per instance: SHAP values of the node scores.
+        allowed: Any = None,
+        positions: Any = None,
+    ) -> Explanation:
+        """Why one instance is labelled as it is: a `crfx.explanation.Explanation`.
 
-        They add up to the scores that the trees give, a base model's aside; the last column is the
-        expected score.  Edges do not change them.
+        ``X_i``, ``parents``, ``edge_types`` and ``allowed`` are of one instance: what lists given
+        to ``predict`` hold once per instance.  ``positions`` are those to be explained, from 0 on;
+        None: all.  Scores and probabilities are those of `predict_marginals`.  O(length *
+        labels^(order+1)) for the messages, in NumPy; docs/explaining.md names the methods and what
+        they cost.
         """
-        ensemble = self._node_ensemble()
-        self._check_rounds(n_rounds)
-        data = read_input(X, lengths, parents, edge_types, columns=self.columns_)
-        self.model_.use_threads(thread_count(self.n_jobs))
-        node: Any = self.model_.node
-        matrix = node.learner.matrix(data.batch.X)
-        return data.split(ensemble.contributions(matrix, n_rounds))
-
-    def _node_ensemble(self) -> Any:
         self._check_fitted()
-        node = self.model_.node
-        if not isinstance(node, BoostedTrees):
-            raise ValueError("only XGBoost's trees tell this: the model has a base_learner")
-        ensemble = node.ensemble()
-        if ensemble is None:
-            raise ValueError("the model has no rounds")
-        return ensemble
+        one = _one(X_i), None, _one(parents), _one(edge_types), None, _one(allowed)
+        _, problem = self._problem(*one)
+        rows = checked_positions(positions, problem.batch.n_rows)
+        codes = self._labelling(problem, None)
+        parts = ExplainedParts(self.model_, problem.batch, rows, codes, self.classes_)
+        return Explanation(
+            method=parts.method,
+            classes=self.classes_,
+            predicted=self.classes_[codes],
+            positions=self._explained(parts, problem),
+        )
+
+    def _explained(self, parts: ExplainedParts, problem: Problem) -> list[ExplainedPosition]:
+        names, classes = self.columns_.name_of(), self.classes_
+        given = parts.given_before()
+        scores = _node_scores(self.model_, problem) + given
+        messages, marginals = _messages(problem, given), self._marginals(problem)
+        allowed = problem.batch.allowed
+        found = []
+        for row, node, edge in zip(parts.rows, parts.nodes(names), parts.edges(names), strict=True):
+            free = None if allowed is None else allowed[row]
+            found.append(
+                ExplainedPosition(
+                    **vars(node),
+                    classes=classes,
+                    score=scores[row].astype(np.float64),
+                    position=int(row),
+                    predicted=classes[parts.codes[row]],
+                    marginal=marginals[row].astype(np.float64),
+                    alone=_softmax(scores[row], free),
+                    allowed=free,
+                    messages={side: own[row] for side, own in messages.items()},
+                    edge=None if edge is None else self._explained_edge(parts, int(row), edge),
+                )
+            )
+        return found
+
+    def _explained_edge(self, parts: ExplainedParts, row: int, terms: Terms) -> ExplainedEdge:
+        return ExplainedEdge(
+            **vars(terms),
+            classes=self.classes_,
+            score=terms.base + terms.contributions.sum(axis=0),
+            before=self.classes_[parts.before(row)].tolist(),
+        )
+
+
+def _one(given: Any) -> list[Any] | None:
+    """What is given for one instance as a list of instances."""
+    return None if given is None else [given]
+
+
+def checked_positions(positions: Any, length: int) -> IntArray:
+    """The argument ``positions``, whole numbers from 0 to ``length`` - 1; None: all."""
+    if positions is None:
+        return np.arange(length)
+    if isinstance(positions, int | np.integer) and not isinstance(positions, bool):
+        positions = [positions]
+    try:
+        found = np.asarray(positions)
+    except ValueError:
+        found = np.zeros((0, 0))
+    if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
+        raise ValueError(
+            f"positions is {shown(positions)}: pass whole numbers, counted from 0, or None for all"
+        )
+    outside = found[(found < 0) | (found >= length)]
+    if outside.size:
+        raise ValueError(
+            f"position {outside[0]} is not there: the instance has {length}, counted from 0"
+        )
+    return found.astype(np.int64)
+
+
+def _node_scores(model: Any, problem: Problem) -> FloatArray:
+    """(rows, K) without what ``allowed`` forbids."""
+    batch = problem.batch
+    if batch.allowed is None:
+        return problem.scores.node
+    free = replace(batch, allowed=None)
+    found: FloatArray = model.scores(free, problem.structure).node
+    return found
+
+
+def _messages(problem: Problem, given: FloatArray) -> dict[str, Array64]:
+    """By side, (rows, K), centred; without what is ``given`` as scores of the position."""
+    sides = ("before", "after") if problem.batch.parents is None else ("parent", "children")
+    before, after = side_messages(problem)
+    return {sides[0]: _centred(before - given), sides[1]: _centred(after)}
+
+
+def _centred(messages: Array64) -> Array64:
+    """With a mean of 0 over what is finite of every row."""
+    finite = np.isfinite(messages)
+    counts = np.maximum(finite.sum(axis=1, keepdims=True), 1)
+    mean = np.where(finite, messages, 0.0).sum(axis=1, keepdims=True) / counts
+    return np.asarray(messages - mean)
+
+
+def _softmax(scores: FloatArray, allowed: npt.NDArray[np.bool_] | None) -> Array64:
+    wide = scores.astype(np.float64)
+    if allowed is not None:
+        wide = np.where(allowed, wide, -np.inf)
+    odds = np.exp(wide - wide.max())
+    return np.asarray(odds / odds.sum())

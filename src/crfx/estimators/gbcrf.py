@@ -11,7 +11,7 @@ from crfx.estimators.boosted import BoostedEstimator
 from crfx.estimators.class_weight import ClassWeight
 from crfx.estimators.continuing import continued
 from crfx.estimators.evaluation import EvalMetric
-from crfx.estimators.explaining import ExplainedTrees
+from crfx.estimators.explained_trees import ExplainedTrees
 from crfx.estimators.parameters import check_parameters
 from crfx.model import EdgeFamily, Model
 from crfx.objectives import curvature as curvatures

@@ -7,7 +7,8 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from crfx.estimators.confidence import ConfidentEstimator, check_probability
+from crfx.estimators.confidence import check_probability
+from crfx.estimators.explaining import ExplainingEstimator
 from crfx.estimators.inputs import flat_labels
 from crfx.estimators.scheme_labels import scheme_labels
 from crfx.estimators.seeds import generator_of
@@ -22,7 +23,7 @@ from crfx.objectives.truth import UNKNOWN
 from crfx.scores import IntArray
 
 
-class LabellingEstimator(ConfidentEstimator):
+class LabellingEstimator(ExplainingEstimator):
     """Predictions from ``model_`` and ``classes_``.
 
     Methods take X as ``fit`` does: a list of (length, features) matrices, or one stacked matrix

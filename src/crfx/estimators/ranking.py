@@ -11,7 +11,9 @@ import numpy.typing as npt
 
 from crfx import features
 from crfx.estimators.base import Estimator, fitted
-from crfx.estimators.explaining import named_importance
+from crfx.estimators.explained_ranking import explained_query
+from crfx.estimators.explained_trees import named_importance
+from crfx.estimators.explaining import checked_positions
 from crfx.estimators.fitting import as_before_unless, listed_callbacks
 from crfx.estimators.ranking_inputs import (
     Queries,
@@ -29,6 +31,7 @@ from crfx.estimators.ranking_training import (
     train_linear,
     train_trees,
 )
+from crfx.explanation import Explanation
 from crfx.inference.native import thread_count
 from crfx.ndcg import Gain, ndcg
 from crfx.objectives.ranking import RankingObjectiveName
@@ -288,6 +291,18 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
         given = read_queries(X, relevance, group, columns=self.columns_)
         scores = self.predict(X)
         return ndcg(given.relevance, scores, given.batch.lengths, cut=cut, gain=self.gain)
+
+    def explain(self, X_q: Any, *, positions: Any = None) -> Explanation:
+        """Why the documents of one query, (documents, features), are ordered as they are.
+
+        As `GBCRF.explain`, with one score; ``predicted`` are ranks, from 1, and ``positions`` the
+        documents to explain, from 0 on (None: all).
+        """
+        self._check_fitted()
+        matrix = read_documents(X_q, self.columns_)
+        rows = checked_positions(positions, matrix.shape[0])
+        self.model_.use_threads(thread_count(self.n_jobs))
+        return explained_query(self.model_, matrix, rows, self.columns_.name_of())
 
     def feature_importance(self, kind: str = "total_gain") -> dict[str, float]:
         """Of the trees, as `GBCRF.feature_importance`; a linear scorer has ``coef_``."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from crfx.explanation import Names, Terms
 from crfx.potentials.linear import LinearFunction, WeightPattern
 from crfx.potentials.trees import BoostedTrees
 
@@ -34,6 +36,20 @@ class RankingModel:
     def base_scores(self, X: Any) -> Array64:
         """(documents,) of what lies below, 0 where nothing does."""
         return np.zeros(X.shape[0]) if self.base is None else self.base.scores(X)
+
+    @property
+    def method(self) -> str:
+        """How `explained` shares scores out among features."""
+        below = [] if self.base is None else [self.base.method]
+        return ", ".join(dict.fromkeys([self.function.method, *below]))
+
+    def explained(self, X: Any, names: Names) -> Iterator[Terms]:
+        """The score of every document as a sum over features."""
+        own = self.function.explained(X, names)
+        if self.base is None:
+            return own
+        pairs = zip(own, self.base.explained(X, names), strict=True)
+        return (first.plus(second) for first, second in pairs)
 
     def use_threads(self, n_jobs: int) -> None:
         """Score on so many threads from now on."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,6 +48,11 @@ class Columns:
         if isinstance(self.vocabulary, HashedVocabulary):
             return None
         return self.names if self.vocabulary is None else self.vocabulary.names()
+
+    def name_of(self) -> Callable[[int], str]:
+        """A function that names a column by its number: f0, f1, ... where they have no names."""
+        known = self.known_names()
+        return lambda column: f"f{column}" if known is None else str(known[column])
 
     def category_counts(self) -> dict[int, int]:
         """How many categories there are, by column; columns of numbers are left out."""

@@ -49,6 +49,19 @@ def take_rows(X: Any, rows: IntArray) -> Any:
     return X.iloc[rows] if is_frame(X) else X[rows]
 
 
+def inputs_at(X: Any, row: int, columns: IntArray) -> list[Any]:
+    """The values of some columns of a row, to be shown: None where one is missing."""
+    if is_frame(X):
+        own = X.iloc[[row], columns]
+        pairs = zip(columns.tolist(), own.isna().to_numpy()[0], strict=True)
+        return [None if is_missing else X.iat[row, column] for column, is_missing in pairs]
+    if sparse.issparse(X):
+        own = single_entries(X[row])
+        stored = dict(zip(own.indices.tolist(), own.data.astype(np.float64).tolist(), strict=True))
+        return [stored.get(column) for column in columns.tolist()]
+    return [None if value != value else value for value in X[row, columns].astype(float).tolist()]
+
+
 def is_categorical(column: Any) -> bool:
     """Whether a column of a data frame holds categories."""
     return hasattr(column, "cat") and hasattr(column.cat, "categories")

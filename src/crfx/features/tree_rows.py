@@ -7,7 +7,9 @@ stand rows for what lies outside.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -107,11 +109,75 @@ def category_flags(X: Any) -> npt.NDArray[np.uint8]:
 
 def window_names(names: Sequence[str], left: int, right: int, *, is_sparse: bool) -> list[str]:
     """The names of the columns of `tree_rows`: ``name[-1]``, ``name``, ``name[+1]``."""
-    marks = [f"[{shift:+d}]" if shift else "" for shift in range(-left, right + 1)]
+    marks = [_mark(shift) for shift in range(-left, right + 1)]
     found = [f"{name}{mark}" for mark in marks for name in names]
     if is_sparse and (left or right):
         found += [f"outside{mark}" for mark in marks]
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class WindowView:
+    """The columns of `tree_rows`, read one by one: for explanations."""
+
+    X: Any
+    lengths: IntArray
+    left: int
+    right: int
+
+    def origin(self, column: int) -> tuple[int | None, int]:
+        """The column of X, and how far from the position; None for "there is no neighbour"."""
+        n_base, width = self.X.shape[1], self.left + 1 + self.right
+        if column >= width * n_base:
+            return None, column - width * n_base - self.left
+        return column % n_base, column // n_base - self.left
+
+    def name(self, column: int, names: Callable[[int], str]) -> str:
+        """As in `window_names`."""
+        base, shift = self.origin(column)
+        return f"{'outside' if base is None else names(base)}{_mark(shift)}"
+
+    def values(self, rows: IntArray, columns: IntArray) -> npt.NDArray[np.float32]:
+        """(columns, rows) as trees see them: NaN where missing, `OUTSIDE` beyond the ends."""
+        found = np.full((len(columns), len(rows)), np.nan, np.float32)
+        if sparse.issparse(self.X):
+            wide = single_entries(self._wide[rows])[:, columns].tocoo()
+            found[wide.col, wide.row] = wide.data
+            return found
+        numbers, outside = as_numbers(self.X)
+        ends = np.cumsum(self.lengths)
+        first = np.repeat(ends - self.lengths, self.lengths)[rows]
+        last = np.repeat(ends, self.lengths)[rows]
+        for place, column in enumerate(columns.tolist()):
+            base, shift = self.origin(column)
+            inside = (rows + shift >= first) & (rows + shift < last)
+            found[place] = outside[base]
+            found[place, inside] = numbers[(rows + shift)[inside], base]
+        return found
+
+    @cached_property
+    def _wide(self) -> Any:
+        if not (self.left or self.right):
+            return self.X
+        return _sparse_window(self.X, self.lengths, self.left, self.right)
+
+    def shown(self, column: int, value: float) -> Any:
+        """A value of `values` as users know it: a category by its name, None where missing."""
+        base, _ = self.origin(column)
+        if value != value:
+            return None
+        if value == OUTSIDE:
+            return "outside"
+        if base is not None and is_frame(self.X):
+            own = self.X.iloc[:, base]
+            if is_categorical(own):
+                known = own.cat.categories
+                return known[int(value)] if int(value) < len(known) else "outside"
+        return float(value)
+
+
+def _mark(shift: int) -> str:
+    return f"[{shift:+d}]" if shift else ""
 
 
 def _sparse_window(X: Any, lengths: IntArray, left: int, right: int) -> Any:

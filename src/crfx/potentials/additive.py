@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from crfx.explanation import Names, Terms
 from crfx.scores import FloatArray
 
 
@@ -35,6 +36,15 @@ class Function(Protocol):
 
     def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> Any:
         """(rows, outputs); of the first rounds only, where the function grew in rounds."""
+        ...
+
+    @property
+    def method(self) -> str:
+        """How `explained` shares scores out among features, in words."""
+        ...
+
+    def explained(self, X: Any, names: Names) -> Iterable[Terms]:
+        """The scores of every row as a sum over features, whose columns have these names."""
         ...
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
@@ -13,9 +13,12 @@ from scipy import sparse
 
 from crfx import _core
 from crfx.batch import Batch
-from crfx.features.tree_rows import category_flags, tree_rows
+from crfx.explanation import Names, Terms
+from crfx.features.tree_rows import WindowView, category_flags, tree_rows
+from crfx.potentials.context_terms import ContextTerms
 from crfx.potentials.tree_arrays import NAMES, TreeArrays, join
-from crfx.scores import FloatArray
+from crfx.potentials.tree_shap import SHAP
+from crfx.scores import FloatArray, IntArray
 from crfx.structures import Chain, Forest
 
 Array32 = npt.NDArray[np.float32]
@@ -224,6 +227,31 @@ class ContextTrees:
         n_rounds = self.n_rounds if n_rounds is None else min(n_rounds, self.n_rounds)
         self._add(self._native(), n_rounds * n_labels, bound, 1.0, node, edge)
         return node, edge
+
+    def given(self, batch: Batch, structure: Chain | Forest, before: IntArray) -> FloatArray:
+        """(rows, K) the scores of edges from the labels ``before`` (rows, order), codes; 0 where
+        there are none (-1).
+        """
+        found: FloatArray = np.zeros((batch.n_rows, self.shape.n_labels), np.float32)
+        rows = np.flatnonzero((before >= 0).all(axis=1))
+        _, edge = self.part_scores(batch, structure)
+        found[rows] = edge[(rows, *before[rows].T)]
+        return found
+
+    method = SHAP
+
+    def explained(
+        self,
+        batch: Batch,
+        rows: IntArray,
+        before: IntArray,
+        names: Names,
+        labels: Sequence[Any],
+    ) -> list[Terms]:
+        """F of some rows as sums, after the labels ``before`` (all rows, order); SHAP values."""
+        self.shape.check_kind(batch)
+        view = WindowView(batch.X, batch.lengths, *self.shape.window)
+        return ContextTerms(self.trees, view, before, labels).of(rows, names)
 
     def add(
         self,

@@ -11,6 +11,7 @@ To all of them weights from features straight to labels may be added (``skip``).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -19,6 +20,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx import _core
+from crfx.explanation import Names, Terms
+from crfx.potentials.hidden_terms import INTEGRATED, hidden_terms
 from crfx.potentials.linear import (
     LinearFunction,
     PreparedFeatures,
@@ -90,6 +93,7 @@ class HiddenUnitFunction:
     """
 
     n_rounds = 0
+    method = INTEGRATED
 
     def __init__(self, shape: HiddenShape, weights: Array32) -> None:
         self.shape, self.weights = shape, weights
@@ -163,6 +167,11 @@ class HiddenUnitFunction:
             rows = slice(begin, begin + ROWS_AT_ONCE)
             found[rows] = HiddenFeatures(X[rows], self.shape, self.n_jobs).scores(self.weights)
         return found
+
+    def explained(self, X: Any, names: Names) -> Iterator[Terms]:
+        """The scores of every row of X as sums: integrated gradients, see `hidden_terms`."""
+        parts = self.shape.split(self.weights)
+        return hidden_terms(self.checked(X), parts, self.shape.activation, names)
 
     def use_threads(self, n_jobs: int) -> None:
         """Score on so many threads from now on."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,8 +13,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx import _core
+from crfx.explanation import Names, Terms
 from crfx.features.conjunctions import Conjunctions
 from crfx.potentials.blas import one_blas_thread
+from crfx.potentials.linear_terms import WEIGHT_TIMES_VALUE, weighted_terms
 from crfx.scores import IntArray
 
 Array32 = npt.NDArray[np.float32]
@@ -138,6 +140,7 @@ class LinearFunction:
     """
 
     n_rounds = 0
+    method = WEIGHT_TIMES_VALUE
 
     def __init__(
         self,
@@ -182,6 +185,14 @@ class LinearFunction:
     def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> Array32:
         """(rows, outputs)."""
         return self.prepare(X).scores(self.weights)
+
+    def explained(self, X: Any, names: Names) -> Iterator[Terms]:
+        """The scores of every row of X as sums, weight times value; names are those of columns."""
+        matrix = self.pattern.matrix(self.weights)
+        base = np.zeros(self.n_outputs)
+        return weighted_terms(
+            with_conjunctions(X, self.conjunctions), matrix, base, names, self.conjunctions
+        )
 
     def with_outputs(self, places: IntArray, n_outputs: int) -> LinearFunction:
         """The same weights with more outputs: output k becomes ``places[k]``, new ones are 0."""

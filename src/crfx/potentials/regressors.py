@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
+from crfx.explanation import Names, Terms
 from crfx.potentials.additive import Addition
+from crfx.potentials.sampled_shapley import SAMPLED, sampled_terms
 
 Array32 = npt.NDArray[np.float32]
 
@@ -92,6 +95,12 @@ class BoostedRegressors:
             for fitted, step in self._rounds[:n_rounds]:
                 total += np.float32(step) * _predict(fitted, X)
         return total
+
+    method = SAMPLED
+
+    def explained(self, X: Any, names: Names) -> Iterator[Terms]:
+        """The scores of every row of X as sums, see `sampled_shapley`."""
+        return sampled_terms(lambda rows: self.scores(rows, rows.shape[0]), X, names)
 
 
 class _Zero:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from threading import Lock
 from typing import Any
@@ -9,13 +10,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crfx.explanation import Names, Terms
+from crfx.features.matrices import inputs_at, take_rows
 from crfx.potentials import tree_format
 from crfx.potentials.additive import Addition
 from crfx.potentials.tree_scorer import TreeScorer
+from crfx.potentials.tree_shap import SHAP
 from crfx.potentials.xgboost_learner import GrownTrees, TreeEnsemble, XGBoostLearner
 
 Array32 = npt.NDArray[np.float32]
 
+MOST_VALUES = 2**24
+"""SHAP values that are held at a time, unless one row has more: 64 MiB."""
 _JOINING = Lock()
 """Held while rounds are joined or laid out: the first of many threads that predict does so."""
 
@@ -30,6 +36,8 @@ class BoostedTrees:
     ``raw`` are rounds that there are, and ``decoded`` what `tree_format.check` has made of them: to
     decode many small trees takes longer than all else that is done before the first prediction.
     """
+
+    method = SHAP
 
     def __init__(
         self,
@@ -121,6 +129,18 @@ class BoostedTrees:
                 self._ensemble = TreeEnsemble(raw, self.n_outputs, self.learner.n_jobs)
             return self._ensemble
 
+    def explained(self, X: Any, names: Names) -> Iterator[Terms]:
+        """The scores of every row of X as sums: SHAP values; ``base`` is the expected score."""
+        ensemble, n_rows, n_columns = self.ensemble(), X.shape[0], X.shape[1]
+        if ensemble is None:
+            yield from (Terms.nothing(self.n_outputs) for _ in range(n_rows))
+            return
+        at_once = max(1, MOST_VALUES // (self.n_outputs * (n_columns + 1)))
+        for begin in range(0, n_rows, at_once):
+            part = take_rows(X, np.arange(begin, min(begin + at_once, n_rows)))
+            values = ensemble.contributions(self.learner.matrix(part))
+            yield from (_terms(part, row, own, names) for row, own in enumerate(values))
+
     def _ready(self) -> TreeScorer | None:
         """Ready to score; None before the first round."""
         if self._scorer is None:
@@ -143,3 +163,11 @@ class BoostedTrees:
         if scorer is None or not n_rows or n_rounds == 0:
             return np.zeros((n_rows, self.n_outputs), dtype=np.float32)
         return scorer.scores(X, self.learner.n_jobs, n_rounds)
+
+
+def _terms(X: Any, row: int, values: Array32, names: Names) -> Terms:
+    """Of one row, from its SHAP values (outputs, features + 1)."""
+    columns = np.flatnonzero(values[:, :-1].any(axis=0))
+    told = [names(column) for column in columns.tolist()]
+    inputs = inputs_at(X, row, columns)
+    return Terms.of(values[:, -1], columns, told, inputs, values[:, columns].T)

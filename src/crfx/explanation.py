@@ -1,0 +1,308 @@
+"""Explanations: scores as sums over features, and what the neighbours added.
+
+A score is ``base`` plus a term per feature.  Only differences between labels matter to a label's
+probability, so what speaks for a label is told against the mean of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Array64 = npt.NDArray[np.float64]
+Names = Callable[[int], str]
+"""The name of a column of X, by its number."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Terms:
+    """Scores of some outputs (labels) as a sum: ``base`` plus the ``contributions`` of features.
+
+    ``base`` (outputs,) is the score without any feature; ``contributions`` (active, outputs).  Of
+    every feature that adds something: its number in ``columns`` (active,), -1 where it is not one
+    column of X at this very position; its name; and its value in ``inputs`` (active,), of objects,
+    None where it is missing.
+    """
+
+    base: Array64
+    columns: npt.NDArray[np.int64]
+    features: list[str]
+    inputs: npt.NDArray[np.object_]
+    contributions: Array64
+
+    @classmethod
+    def of(
+        cls, base: Any, columns: Any, features: Sequence[str], inputs: Any, values: Any
+    ) -> Terms:
+        """From plain values; features that add nothing to any output are left out."""
+        base, values = np.asarray(base, np.float64), np.asarray(values, np.float64)
+        values = values.reshape(-1, len(base))
+        kept = np.flatnonzero(values.any(axis=1))
+        return cls(
+            base=base,
+            columns=np.asarray(columns, np.int64)[kept],
+            features=[features[k] for k in kept.tolist()],
+            inputs=_objects([inputs[k] for k in kept.tolist()]),
+            contributions=values[kept],
+        )
+
+    @classmethod
+    def nothing(cls, n_outputs: int) -> Terms:
+        """A sum of nothing."""
+        return cls.of(np.zeros(n_outputs), [], [], [], np.zeros((0, n_outputs)))
+
+    def take(self, outputs: npt.NDArray[np.int64]) -> Terms:
+        """Of some outputs."""
+        values = self.contributions[:, outputs]
+        return Terms.of(self.base[outputs], self.columns, self.features, self.inputs, values)
+
+    def plus(self, other: Terms) -> Terms:
+        """The sum of two; features are the same where their names are."""
+        place = {name: at for at, name in enumerate(self.features)}
+        at = [place.setdefault(name, len(place)) for name in other.features]
+        new = [k for k, name in enumerate(other.features) if at[k] >= len(self.features)]
+        total = np.zeros((len(place), len(self.base)))
+        total[: len(self.features)] = self.contributions
+        total[at] += other.contributions
+        return Terms.of(
+            self.base + other.base,
+            np.concatenate([self.columns, other.columns[new]]),
+            list(place),
+            [*self.inputs, *other.inputs[new]],
+            total,
+        )
+
+
+def _objects(values: Sequence[Any]) -> npt.NDArray[np.object_]:
+    found = np.empty(len(values), dtype=object)
+    found[:] = [value.item() if isinstance(value, np.generic) else value for value in values]
+    return found
+
+
+class Contribution(NamedTuple):
+    """What one feature says for a label: above 0 for it, below 0 against it."""
+
+    feature: str
+    input: Any
+    contribution: float
+
+
+def towards(values: Any, place: int) -> Any:
+    """(..., labels) values as (...): that of one label less the mean of the others.
+
+    Labels that are ruled out (-inf) do not count; inf where no other is left.  One label alone
+    counts as it is.
+    """
+    values = np.asarray(values, np.float64)
+    if values.shape[-1] == 1:
+        return values[..., 0]
+    others = np.delete(values, place, axis=-1)
+    finite = np.isfinite(others)
+    counts = finite.sum(axis=-1)
+    mean = np.where(finite, others, 0.0).sum(axis=-1) / np.maximum(counts, 1)
+    return np.where(counts > 0, values[..., place] - mean, np.inf)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ExplainedScores(Terms):
+    """Terms with the scores (labels,) that they add up to, to 1e-4."""
+
+    classes: npt.NDArray[Any]
+    score: Array64
+
+    def _place(self, label: Any) -> int:
+        found = [at for at, own in enumerate(self.classes.tolist()) if own == label]
+        if not found:
+            known = ", ".join(map(repr, self.classes.tolist()[:10]))
+            raise ValueError(f"label {label!r} is not one of the model's: {known}")
+        return found[0]
+
+    def _strongest(self, place: int, n: int) -> list[Contribution]:
+        values = towards(self.contributions, place)
+        foremost = np.argsort(-np.abs(values), kind="stable")[:n]
+        return [Contribution(self.features[k], self.inputs[k], float(values[k])) for k in foremost]
+
+    def to_plain(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "score": numbers(self.score),
+            "base": numbers(self.base),
+            "features": [
+                {"feature": name, "column": int(column), "input": plain, "contributions": own}
+                for name, column, plain, own in zip(
+                    self.features,
+                    self.columns,
+                    map(_plain, self.inputs),
+                    map(numbers, self.contributions),
+                    strict=True,
+                )
+            ],
+        }
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ExplainedEdge(ExplainedScores):
+    """The edge into a position from the labels predicted ``before`` it, oldest first, where edges
+    depend on features: its score for every label that the position might have.
+    """
+
+    before: list[Any]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ExplainedPosition(ExplainedScores):
+    """One position: what its features say, and what its neighbours add.
+
+    ``alone`` (labels,) are the probabilities by ``score`` alone, ``marginal`` those with edges.
+    ``messages`` are what the two sides add to the score, (labels,) each, centred to a mean of 0
+    over what is finite: "before" and "after" in chains, "parent" and "children" in forests; -inf
+    where constraints leave no labelling of that side.  In chains of order 1 and in forests
+    softmax(score + all messages) over the ``allowed`` labels is ``marginal``.  In chains of higher
+    order a message is of the part of the chain that ends, or begins, at the position: edges that
+    reach over it belong to neither side.
+
+    Of a ranking there are no probabilities and no messages; ``predicted`` is the rank, from 1.
+    """
+
+    position: int
+    predicted: Any
+    marginal: Array64 | None = None
+    alone: Array64 | None = None
+    allowed: npt.NDArray[np.bool_] | None = None
+    messages: dict[str, Array64] = field(default_factory=dict)
+    edge: ExplainedEdge | None = None
+
+    @property
+    def place(self) -> int:
+        """Where the predicted label is in ``classes``."""
+        return self._place(self.predicted) if len(self.classes) > 1 else 0
+
+    def strongest(self, label: Any = None, n: int = 5) -> list[Contribution]:
+        """The ``n`` features that say most for or against a label, by default the predicted one:
+        what each adds to its score, less the mean of what it adds to the other labels'.
+        """
+        return self._strongest(self.place if label is None else self._place(label), n)
+
+    def edge_contributions(self, label: Any = None, n: int = 5) -> list[Contribution]:
+        """As `strongest`, of the edge into the position; empty where edges are tables, or where
+        none ends here.
+        """
+        if self.edge is None:
+            return []
+        return self.edge._strongest(self.place if label is None else self._place(label), n)
+
+    def to_plain(self) -> dict[str, Any]:
+        """For JSON; what is -inf, or missing, is None."""
+        found = {"position": self.position, "predicted": _plain(self.predicted)}
+        found |= super().to_plain()
+        if self.marginal is not None and self.alone is not None:
+            found |= {"marginal": numbers(self.marginal), "alone": numbers(self.alone)}
+        if self.allowed is not None:
+            found["allowed"] = self.allowed.tolist()
+        found["messages"] = {side: numbers(own) for side, own in self.messages.items()}
+        if self.edge is not None:
+            before = [_plain(label) for label in self.edge.before]
+            found["edge"] = {"before": before, **self.edge.to_plain()}
+        return found
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Explanation:
+    """Why one instance was labelled, or one query ordered, as it was.
+
+    ``method`` names how scores were shared out among features; ``predicted`` (length,) are the
+    labels (ranks) of all positions, ``positions`` those that were asked for.
+    """
+
+    method: str
+    classes: npt.NDArray[Any]
+    predicted: npt.NDArray[Any]
+    positions: list[ExplainedPosition]
+
+    def as_text(self, top: int = 5, tokens: Sequence[str] | None = None) -> str:
+        """For the terminal: ``top`` features a position; ``tokens`` (length,) are shown if given.
+
+        Lines below a position add up to its score for the predicted label, less the mean of the
+        others.
+        """
+        against = ", less the mean of the other labels" if len(self.classes) > 1 else ""
+        lines = [f"{self.method}; numbers are scores of the predicted label{against}"]
+        if len(self.classes) == 1:
+            lines = [self.method]
+        for own in self.positions:
+            lines += ["", *_told(own, top, None if tokens is None else tokens[own.position])]
+        return "\n".join(lines)
+
+    def to_plain(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "method": self.method,
+            "classes": self.classes.tolist(),
+            "predicted": self.predicted.tolist(),
+            "positions": [own.to_plain() for own in self.positions],
+        }
+
+
+def _told(own: ExplainedPosition, top: int, token: str | None) -> list[str]:
+    begin = f"{own.position}" if token is None else f"{own.position} {token}"
+    if own.marginal is None or own.alone is None:
+        return [f"{begin}: rank {own.predicted}, score {own.score[0]:.4g}", *_told_terms(own, top)]
+    p, alone = own.marginal[own.place], own.alone[own.place]
+    lines = [f"{begin}: {own.predicted}, probability {p:.3f}, without edges {alone:.3f}"]
+    lines += _told_terms(own, top)
+    lines += [
+        f"  {towards(message, own.place):+8.3f}  from {_SIDES[side]}"
+        for side, message in own.messages.items()
+        if np.ptp(message[np.isfinite(message)]) > 0 or not np.isfinite(message).all()
+    ]
+    if own.edge is not None:
+        lines.append(f"  the edge from {' '.join(map(str, own.edge.before))}")
+        lines += [f"  {line}" for line in _told_terms(own.edge, top, own.place)]
+    return lines
+
+
+_SIDES = {
+    "before": "before",
+    "after": "after",
+    "parent": "the parent",
+    "children": "the children",
+}
+
+
+def _told_terms(own: Any, top: int, place: int | None = None) -> list[str]:
+    """The strongest features, the rest in one line, and what the score is without any."""
+    place = own.place if place is None else place
+    foremost = own._strongest(place, top)
+    lines = [
+        f"  {each.contribution:+8.3f}  {each.feature}{_told_input(each.input)}" for each in foremost
+    ]
+    n_rest = len(own.features) - len(foremost)
+    if n_rest:
+        rest = towards(own.contributions, place).sum() - sum(each.contribution for each in foremost)
+        lines.append(f"  {rest:+8.3f}  {n_rest} other feature{'s' * (n_rest > 1)}")
+    return [*lines, f"  {towards(own.base, place):+8.3f}  without any feature"]
+
+
+def _told_input(value: Any) -> str:
+    if value is None:
+        return " (missing)"
+    if isinstance(value, float):
+        return "" if value == 1.0 else f" = {value:.4g}"
+    return f" = {value}"
+
+
+def numbers(values: Any) -> list[float | None]:
+    """For JSON, which knows no infinity."""
+    return [float(value) if np.isfinite(value) else None for value in values]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value if isinstance(value, str | int | float | bool | type(None)) else str(value)
