@@ -76,11 +76,11 @@ def _arriving(order: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
 def _rows_like(X: Any, columns: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> Any:
     """(rows, features) of the kind of X: ``values`` (rows, columns) in their columns, else 0."""
     shape = len(values), X.shape[1]
+    dtype = np.float64 if is_frame(X) else np.result_type(X.dtype, np.float32)
     if sparse.issparse(X):
         rows, places = np.nonzero(values)
-        return sparse.csr_matrix(
-            (values[rows, places].astype(np.float32), (rows, columns[places])), shape=shape
-        )
-    wide = np.zeros(shape, np.float32)
+        entries = values[rows, places], (rows, columns[places])
+        return sparse.csr_matrix(entries, shape=shape, dtype=dtype)
+    wide = np.zeros(shape, dtype)
     wide[:, columns] = values
     return type(X)(wide, columns=X.columns) if is_frame(X) else wide

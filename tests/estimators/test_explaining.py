@@ -1,0 +1,313 @@
+"""`explain`: what every estimator of every kind must satisfy, and what explanations say."""
+
+import json
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.tree import DecisionTreeRegressor
+
+from crfx import GBCRF, HiddenUnitCRF, LinearCRF, RankingCRF, TreeCRF
+from crfx.explanation import towards
+from crfx.testing import make_task
+
+KINDS = runpy.run_path(str(Path(__file__).parents[1] / "saved_models" / "kinds.py"))["KINDS"]
+LABELLING = {name: kind for name, kind in KINDS.items() if not kind.ranks}
+VOTES = "hidden-perceptron"  # its sweeps vote: there is no score to explain
+SUMS = {"rtol": 0, "atol": 1e-4}
+PROBABILITIES = {"rtol": 0, "atol": 1e-5}
+ONE = {"n_jobs": 1, "random_state": 0}
+
+
+def softmax(scores):
+    odds = np.exp(scores - scores.max())
+    return odds / odds.sum()
+
+
+def total(terms):
+    return terms.base + terms.contributions.sum(axis=0)
+
+
+def one_instance(kind, instance=0, seed=1):
+    """(X_i, further arguments) that the estimator was not fitted on."""
+    X, _, more = kind.data(seed)
+    return list(X)[instance], {name: own[instance] for name, own in more.items()}
+
+
+def check(found, crf, X_i, more):
+    """What holds for every explanation of a labelling."""
+    lists = {name: [own] for name, own in more.items()}
+    assert found.predicted.tolist() == crf.predict([X_i], **lists)[0].tolist()
+    marginals = crf.predict_marginals([X_i], **lists)[0]
+    exact = crf.model_.order == 1
+    sides = {"parent", "children"} if "parents" in more else {"before", "after"}
+    for own in found.positions:
+        assert own.predicted == found.predicted[own.position]
+        np.testing.assert_allclose(total(own), own.score, **SUMS)
+        np.testing.assert_allclose(own.marginal, marginals[own.position], **PROBABILITIES)
+        free = np.ones(len(own.classes), bool) if own.allowed is None else own.allowed
+        open_scores = np.where(free, own.score, -np.inf)
+        np.testing.assert_allclose(own.alone, softmax(open_scores), **PROBABILITIES)
+        assert own.messages.keys() == sides
+        for message in own.messages.values():
+            assert abs(message[np.isfinite(message)].mean()) < 1e-9
+        if exact:
+            with_messages = softmax(open_scores + sum(own.messages.values()))
+            np.testing.assert_allclose(with_messages, own.marginal, **PROBABILITIES)
+        if own.edge is not None:
+            np.testing.assert_allclose(total(own.edge), own.edge.score, **SUMS)
+        assert len(own.columns) == len(own.features) == len(own.inputs) == len(own.contributions)
+        assert len(set(own.features)) == len(own.features)
+
+
+@pytest.mark.parametrize("name", [name for name in LABELLING if name != VOTES])
+def test_sums_and_messages_hold_for_every_kind(name):
+    kind = KINDS[name]
+    crf = kind.fitted()
+    for instance in range(3):
+        X_i, more = one_instance(kind, instance)
+        found = crf.explain(X_i, **more)
+        assert [own.position for own in found.positions] == list(range(len(found.predicted)))
+        check(found, crf, X_i, more)
+        json.dumps(found.to_plain(), allow_nan=False)
+        assert found.as_text().startswith(found.method)
+
+
+def test_sweeps_that_vote_are_not_explained():
+    kind = KINDS[VOTES]
+    with pytest.raises(ValueError, match="with herding sweeps vote"):
+        kind.fitted().explain(one_instance(kind)[0])
+
+
+@pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.ranks])
+def test_sums_hold_for_rankings(name):
+    kind = KINDS[name]
+    crf = kind.fitted()
+    X, _, more = kind.data(1)
+    X_q = X[: more["group"][0]]
+    found = crf.explain(X_q)
+    assert found.classes.tolist() == ["score"]
+    (order,) = crf.rank(X_q, [len(X_q)])
+    assert found.predicted[order].tolist() == list(range(1, len(X_q) + 1))
+    for own, score in zip(found.positions, crf.predict(X_q), strict=True):
+        np.testing.assert_allclose(total(own), score, **SUMS)
+        assert own.marginal is None
+        assert own.messages == {}
+        (foremost, *_) = own.strongest()
+        assert abs(foremost.contribution) == np.abs(own.contributions).max()
+    json.dumps(found.to_plain(), allow_nan=False)
+    assert "rank 1, score" in found.as_text()
+
+
+@pytest.mark.parametrize("edges", ["table", "trees"])
+@pytest.mark.parametrize("as_kind", [np.asarray, sparse.csr_matrix])
+def test_any_regressor_is_explained_by_asking_it(edges, as_kind):
+    X, y = make_task(0, n_instances=10)
+    X = [as_kind(own) for own in X]
+    learner = DecisionTreeRegressor(max_depth=2)
+    crf = GBCRF(2, base_learner=learner, edges=edges, **ONE).fit(X, y)
+    found = crf.explain(X[0])
+    assert found.method.startswith("Shapley values against the input 0, sampled")
+    check(found, crf, X[0], {})
+
+
+@pytest.mark.parametrize("top", [GBCRF(2, max_depth=2, edges="linear", **ONE), LinearCRF(**ONE)])
+def test_context_trees_under_another_model_are_told_with_it(top):
+    X, y = make_task(0, n_instances=10)
+    base = TreeCRF(2, window=1, **ONE).fit(X, y)
+    crf = top.fit(X, y, init_model=base)
+    found = crf.explain(X[0])
+    check(found, crf, X[0], {})
+    assert any("label[-1]" in own.features for own in found.positions)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_constraints_reach_the_messages(order, seed):
+    kind = KINDS["linear-constraints"]
+    X, y, _ = kind.data(seed)
+    crf = kind.make(order=order).fit(X, y)
+    short = X[0][:2]  # of orders 2 and 3 such a chain has no edge but its constraints
+    for X_i in (X[0], short):
+        found = crf.explain(X_i)
+        check(found, crf, X_i, {})
+        inside = [name.startswith("I") for name in found.classes]
+        assert np.isneginf(found.positions[0].messages["before"][inside]).all()
+    with_messages = softmax(found.positions[1].score + sum(found.positions[1].messages.values()))
+    np.testing.assert_allclose(with_messages, found.positions[1].marginal, **PROBABILITIES)
+
+
+def test_labels_that_are_not_allowed_keep_their_score():
+    X, y = make_task(0, n_instances=10)
+    crf = LinearCRF(**ONE).fit(X, y)
+    allowed = [["L0", "L2"], *[None] * (len(X[0]) - 1)]
+    found = crf.explain(X[0], allowed=allowed)
+    check(found, crf, X[0], {"allowed": allowed})
+    first = found.positions[0]
+    assert np.isfinite(first.score).all()
+    assert first.allowed.tolist() == [True, False, True]
+    assert (first.alone[1], first.marginal[1]) == (0.0, 0.0)
+
+
+def test_edges_that_depend_on_features_are_explained():
+    X, y = make_task(0, n_instances=20)
+    for crf in (
+        GBCRF(3, max_depth=2, edges="trees", **ONE),
+        GBCRF(3, max_depth=2, edges="linear", **ONE),
+        LinearCRF(edges="linear", **ONE),
+    ):
+        crf.fit(X, y)
+        found = crf.explain(X[0])
+        edges = crf._problem([X[0]], None, None, None, None, None)[1].scores.edge
+        assert found.positions[0].edge is None
+        assert found.positions[0].edge_contributions() == []
+        for own in found.positions[1:]:
+            before = found.classes.tolist().index(own.edge.before[0])
+            assert own.edge.before == [found.predicted[own.position - 1]]
+            np.testing.assert_allclose(own.edge.score, edges[own.position, before], **SUMS)
+            (foremost,) = own.edge_contributions(n=1)
+            place = found.classes.tolist().index(own.predicted)
+            values = towards(own.edge.contributions, place)
+            assert abs(foremost.contribution) == np.abs(values).max()
+        assert "the edge from L" in found.as_text()
+
+
+def test_edges_of_two_models_are_told_together():
+    X, y = make_task(0, n_instances=12)
+    base = LinearCRF(edges="linear", **ONE).fit(X, y)
+    crf = GBCRF(2, max_depth=2, edges="trees", **ONE).fit(X, y, init_model=base)
+    found = crf.explain(X[0])
+    edges = crf._problem([X[0]], None, None, None, None, None)[1].scores.edge
+    for own in found.positions[1:]:
+        before = found.classes.tolist().index(own.edge.before[0])
+        np.testing.assert_allclose(own.edge.score, edges[own.position, before], **SUMS)
+
+
+def test_values_of_trees_are_those_of_predict_contributions():
+    kind = KINDS["gbcrf-words"]
+    crf = kind.fitted()
+    X_i, _ = one_instance(kind)
+    (shap,) = crf.predict_contributions([X_i])
+    for own in crf.explain(X_i).positions:
+        np.testing.assert_array_equal(own.base, shap[own.position, :, -1])
+        np.testing.assert_array_equal(own.contributions, shap[own.position][:, own.columns].T)
+        assert own.features == crf.feature_names_in_[own.columns].tolist()
+
+
+def test_conjunctions_are_features():
+    kind = KINDS["linear-induction"]
+    crf = kind.fitted()
+    names = {" & ".join(map(str, own)) for own in crf.induced_features_}
+    found = crf.explain(one_instance(kind)[0])
+    told = {
+        (name, int(column))
+        for own in found.positions
+        for name, column in zip(own.features, own.columns, strict=True)
+        if " & " in name
+    }
+    assert told
+    assert told <= {(name, -1) for name in names}
+
+
+def test_inputs_are_shown_as_they_were_given():
+    kind = KINDS["treecrf-categories"]
+    X_i, _ = one_instance(kind)
+    own = kind.fitted(window=1).explain(X_i).positions[0]
+    given = dict(zip(own.features, own.inputs, strict=True))
+    assert given["kind"] == X_i["kind"].iloc[0]
+    assert given["number"] == pytest.approx(X_i["number"].iloc[0])
+    assert {value for name, value in given.items() if name.endswith("[-1]")} <= {"outside", None}
+    kind = KINDS["gbcrf-independent"]  # with holes
+    X_i, _ = one_instance(kind)
+    for own in kind.fitted().explain(X_i).positions:
+        for column, value in zip(own.columns, own.inputs, strict=True):
+            given = X_i[own.position, column]
+            assert value is None if np.isnan(given) else value == given
+
+
+def test_what_speaks_for_a_label_is_told_against_the_others():
+    X, y = make_task(0, n_instances=10)
+    crf = LinearCRF(**ONE).fit(X, y)
+    own = crf.explain(X[0]).positions[0]
+    for label in crf.classes_:
+        place = crf.classes_.tolist().index(label)
+        others = np.delete(own.contributions, place, axis=1).mean(axis=1)
+        expected = dict(zip(own.features, own.contributions[:, place] - others, strict=True))
+        found = own.strongest(label, n=4)
+        assert {each.feature: each.contribution for each in found} == pytest.approx(expected)
+        sizes = [abs(each.contribution) for each in found]
+        assert sizes == sorted(sizes, reverse=True)
+    assert own.strongest() == own.strongest(own.predicted)
+    assert len(own.strongest(n=2)) == 2
+    with pytest.raises(ValueError, match="label 'L9' is not one of the model's: 'L0'"):
+        own.strongest("L9")
+
+
+def test_towards_leaves_out_what_is_ruled_out():
+    assert towards([3.0, 1.0, -np.inf], 0) == 2.0
+    assert towards([3.0, -np.inf, -np.inf], 0) == np.inf
+    assert towards([[3.0]], 0).tolist() == [3.0]
+
+
+def test_lines_of_the_text_add_up():
+    kind = KINDS["linear-words"]
+    crf = kind.fitted()
+    found = crf.explain(one_instance(kind, 1)[0])
+    blocks = found.as_text(top=1, tokens=[f"w{k}" for k in range(9)]).split("\n\n")[1:]
+    assert len(blocks) == len(found.positions)
+    for block, own in zip(blocks, found.positions, strict=True):
+        first, *lines = block.splitlines()
+        assert first.startswith(f"{own.position} w{own.position}: {own.predicted}, probability ")
+        told = [float(line.split()[0]) for line in lines if " from " not in line]
+        place = own.classes.tolist().index(own.predicted)
+        assert sum(told) == pytest.approx(float(towards(own.score, place)), abs=0.003)
+
+
+def test_positions_can_be_chosen():
+    X, y = make_task(0, n_instances=10)
+    for crf in (TreeCRF(2, window=1, **ONE), LinearCRF(**ONE), HiddenUnitCRF(2, sweeps=1, **ONE)):
+        crf.fit(X, y)
+        whole = crf.explain(X[0])
+        found = crf.explain(X[0], positions=[3, 1])
+        assert [own.position for own in found.positions] == [3, 1]
+        assert len(found.predicted) == len(X[0])
+        for own in found.positions:
+            same = whole.positions[own.position]
+            assert own.features == same.features
+            np.testing.assert_allclose(own.contributions, same.contributions, **SUMS)
+        assert crf.explain(X[0], positions=2).positions[0].position == 2
+        assert crf.explain(X[0][:0]).positions == []
+
+
+BAD_POSITIONS = [
+    ([7], "position 7 is not there: the instance has 6, counted from 0"),
+    ([-1], "position -1 is not there"),
+    ([0.5], "pass whole numbers, counted from 0"),
+    ("all", "positions is 'all': pass whole numbers"),
+    ([[0], [1, 2]], "pass whole numbers"),
+    (True, "positions is True"),
+]
+
+
+@pytest.mark.parametrize(("positions", "message"), BAD_POSITIONS)
+def test_positions_that_are_not_there_are_refused(positions, message):
+    X, y = make_task(0, n_instances=10)
+    crf = LinearCRF(**ONE).fit(X, y)
+    with pytest.raises(ValueError, match=message):
+        crf.explain(X[0][:6], positions=positions)
+    ranker = RankingCRF("linear", sweeps=1, **ONE).fit(X[0][:6], range(6), group=[6])
+    with pytest.raises(ValueError, match=message):
+        ranker.explain(X[0][:6], positions=positions)
+
+
+def test_several_instances_are_refused():
+    X, y = make_task(0, n_instances=10)
+    crf = LinearCRF(**ONE).fit(X, y)
+    with pytest.raises(ValueError, match="explain takes one instance"):
+        crf.explain(X)
+    words, y, _ = KINDS["linear-words"].data(0)
+    crf = KINDS["linear-words"].make().fit(words, y)
+    with pytest.raises(ValueError, match="explain takes one instance"):
+        crf.explain(words)

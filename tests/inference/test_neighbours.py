@@ -1,0 +1,94 @@
+"""Messages of the two sides against enumeration of the part of the instance that each side is."""
+
+import numpy as np
+import pytest
+
+from crfx.inference import reference
+from crfx.inference.neighbours import side_messages
+from crfx.inference.problem import prepare
+from crfx.testing import enumeration, make_problem
+
+EXACT = {"rtol": 1e-9, "atol": 1e-10}
+
+CASES = [
+    {"order": order, "sharing": sharing, "ends": ends, "forbid": forbid}
+    for order in (1, 2, 3)
+    for sharing in ("shared", "typed", "each")
+    for ends, forbid in ((True, 0.0), (False, 0.3))
+] + [
+    {"shape": shape, "sharing": sharing, "forbid": forbid}
+    for shape in ("path", "star", "random")
+    for sharing in ("shared", "typed", "each")
+    for forbid in (0.0, 0.3)
+]
+
+
+def softmax(messages):
+    odds = np.exp(messages - messages.max())
+    return odds / odds.sum()
+
+
+def part_of(problem, rows, row, *, start, end):
+    """The rows alone, ``row`` without a score of its own: what they say about its label."""
+    rows = np.asarray(rows)
+    node = problem.node.copy()
+    node[row] = 0.0
+    parents = problem.parents
+    if parents is not None:
+        place = {int(old): new for new, old in enumerate(rows)}
+        parents = np.array([place.get(int(parents[old]), -1) for old in rows])
+    is_each = problem.edge is not None and problem.edge_types is None
+    is_each = is_each and problem.edge.ndim > problem.order + 1
+    return problem.with_arrays(
+        node=node[rows],
+        edge=problem.edge[rows] if is_each else problem.edge,
+        offsets=np.array([0, len(rows)]),
+        parents=parents,
+        edge_types=None if problem.edge_types is None else problem.edge_types[rows],
+        start=problem.start if start else None,
+        end=problem.end if end else None,
+    )
+
+
+def descendants(parents, row):
+    """The row and all below it."""
+    found = [row]
+    for node in found:
+        found += np.flatnonzero(parents == node).tolist()
+    return found
+
+
+def sides(problem, row):
+    """(rows before, rows after), the row in both."""
+    n_rows = len(problem.node)
+    if problem.parents is None:
+        return range(row + 1), range(row, n_rows)
+    below = descendants(problem.parents, row)
+    return [r for r in range(n_rows) if r == row or r not in below], sorted(below)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(map(str, case.values())))
+@pytest.mark.parametrize("length", [1, 3, 6])
+def test_messages_are_sums_over_one_side(case, length):
+    problem = make_problem(length, lengths=(length,), **case)
+    before, after = side_messages(prepare(**problem.arguments()))
+    for row in range(length):
+        for rows, messages, ends in zip(
+            sides(problem, row),
+            (before, after),
+            ({"start": True, "end": False}, {"start": False, "end": True}),
+            strict=True,
+        ):
+            own = part_of(problem, rows, row, **ends)
+            expected = enumeration.sum_product(**own.arguments()).node[list(rows).index(row)]
+            np.testing.assert_allclose(softmax(messages[row]), expected, **EXACT)
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.get("order", 1) == 1], ids=str)
+def test_with_the_scores_they_are_the_marginals(case):
+    problem = make_problem(3, lengths=(5, 0, 1, 30), **case)
+    before, after = side_messages(prepare(**problem.arguments()))
+    expected = reference.sum_product(**problem.arguments()).node
+    total = problem.node + before + after
+    found = np.array([softmax(own) for own in total])
+    np.testing.assert_allclose(found, expected, **EXACT)
