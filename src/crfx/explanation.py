@@ -62,17 +62,18 @@ class Terms:
 
     def plus(self, other: Terms) -> Terms:
         """The sum of two; features are the same where their names are."""
-        place = {name: at for at, name in enumerate(self.features)}
-        at = [place.setdefault(name, len(place)) for name in other.features]
-        new = [k for k, name in enumerate(other.features) if at[k] >= len(self.features)]
+        place: dict[str, int] = {}
+        both = [self, other]
+        at = [[place.setdefault(name, len(place)) for name in own.features] for own in both]
+        firsts = np.unique(np.concatenate(at).astype(np.int64), return_index=True)[1]
         total = np.zeros((len(place), len(self.base)))
-        total[: len(self.features)] = self.contributions
-        total[at] += other.contributions
+        for own, places in zip(both, at, strict=True):
+            np.add.at(total, places, own.contributions)
         return Terms.of(
             self.base + other.base,
-            np.concatenate([self.columns, other.columns[new]]),
+            np.concatenate([own.columns for own in both])[firsts],
             list(place),
-            [*self.inputs, *other.inputs[new]],
+            np.concatenate([own.inputs for own in both])[firsts],
             total,
         )
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from crfx.estimators.confidence import ConfidentEstimator
 from crfx.estimators.explained_parts import ExplainedParts
+from crfx.estimators.importance import Importance, labelling_importance
 from crfx.explanation import ExplainedEdge, ExplainedPosition, Explanation, Terms
 from crfx.inference.neighbours import side_messages
 from crfx.inference.problem import Problem
@@ -51,6 +52,16 @@ class ExplainingEstimator(ConfidentEstimator):
             predicted=self.classes_[codes],
             positions=self._explained(parts, problem),
         )
+
+    def importance(self) -> Importance:
+        """How much every feature matters over all, to nodes and to edges.
+
+        Of trees the share of what their splits gained, of weights how far they part the labels,
+        of tables the size of every transition's score.  Of the model's own: what lies underneath
+        (``init_model``) is not counted.
+        """
+        self._check_fitted()
+        return labelling_importance(self.model_, self.columns_.name_of(), self.classes_.tolist())
 
     def _explained(self, parts: ExplainedParts, problem: Problem) -> list[ExplainedPosition]:
         names, classes = self.columns_.name_of(), self.classes_

@@ -15,6 +15,7 @@ from crfx.estimators.explained_ranking import explained_query
 from crfx.estimators.explained_trees import named_importance
 from crfx.estimators.explaining import checked_positions
 from crfx.estimators.fitting import as_before_unless, listed_callbacks
+from crfx.estimators.importance import Importance, function_importance
 from crfx.estimators.ranking_inputs import (
     Queries,
     read_documents,
@@ -303,6 +304,11 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
         rows = checked_positions(positions, matrix.shape[0])
         self.model_.use_threads(thread_count(self.n_jobs))
         return explained_query(self.model_, matrix, rows, self.columns_.name_of())
+
+    def importance(self) -> Importance:
+        """How much every feature matters over all, as `GBCRF.importance`; there are no edges."""
+        self._check_fitted()
+        return function_importance(self.model_.function, self.columns_.name_of())
 
     def feature_importance(self, kind: str = "total_gain") -> dict[str, float]:
         """Of the trees, as `GBCRF.feature_importance`; a linear scorer has ``coef_``."""

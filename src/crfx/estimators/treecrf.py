@@ -17,6 +17,7 @@ from crfx.estimators.context_assembly import (
     parse_window,
 )
 from crfx.estimators.evaluation import EvalMetric
+from crfx.estimators.importance import Importance, shares
 from crfx.estimators.parameters import check_treecrf_parameters
 from crfx.features.tree_rows import window_names
 from crfx.model import Model
@@ -24,6 +25,7 @@ from crfx.objectives import curvature as curvatures
 from crfx.objectives.pseudo_likelihood import PseudoLikelihood
 from crfx.objectives.truth import Truth
 from crfx.potentials.context_trees import ContextTrees
+from crfx.potentials.tree_shap import SHARE_OF_GAIN
 from crfx.structures import Chain, Forest
 from crfx.trainers.blocks import Block
 from crfx.trainers.boosting import Boosting
@@ -199,6 +201,16 @@ class TreeCRF(BoostedEstimator):
         elif kind in ("gain", "cover"):
             totals[used] /= counts[used]
         return {names[k]: float(totals[k]) for k in used}
+
+    def importance(self) -> Importance:
+        """As `GBCRF.importance`: features under nodes, labels before under edges, shares of one
+        whole, since the same trees ask for both.
+        """
+        found = shares(self.feature_importance("total_gain"))
+        labels = {f"label[-{place + 1}]" for place in range(self.model_.order)}
+        before = {name: share for name, share in found.items() if name in labels}
+        rest = {name: share for name, share in found.items() if name not in labels}
+        return Importance.of(rest, SHARE_OF_GAIN, before, SHARE_OF_GAIN)
 
     @property
     def _was_sparse(self) -> bool:

@@ -47,6 +47,19 @@ class Function(Protocol):
         """The scores of every row as a sum over features, whose columns have these names."""
         ...
 
+    @property
+    def measure(self) -> str:
+        """What `strengths` are, in words; of shares they are the parts, of any total."""
+        ...
+
+    def named(self, names: Names) -> Names:
+        """The names of its features, given those of columns."""
+        ...
+
+    def strengths(self) -> FloatArray:
+        """(features,) how much each matters, 0 or more."""
+        ...
+
 
 class AdditiveFunction(Function, Protocol):
     """A function of the features that grows round by round: trees, or any regressor."""

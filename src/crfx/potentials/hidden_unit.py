@@ -94,6 +94,7 @@ class HiddenUnitFunction:
 
     n_rounds = 0
     method = INTEGRATED
+    measure = "weights to hidden units, times how far units part the labels"
 
     def __init__(self, shape: HiddenShape, weights: Array32) -> None:
         self.shape, self.weights = shape, weights
@@ -172,6 +173,23 @@ class HiddenUnitFunction:
         """The scores of every row of X as sums: integrated gradients, see `hidden_terms`."""
         parts = self.shape.split(self.weights)
         return hidden_terms(self.checked(X), parts, self.shape.activation, names)
+
+    def named(self, names: Names) -> Names:
+        """The names of its features, which are columns."""
+        return names
+
+    def strengths(self) -> Array64:
+        """(features,) sum over units of |W| times the spread of V over labels.
+
+        A label's score moves by at most |W_jh| where feature j moves by 1 and unit h is on; what
+        it moves *between* labels depends on how far their V lie apart.
+        """
+        parts = self.shape.split(self.weights)
+        apart = np.ptp(parts["to_label"], axis=1) if self.shape.n_hidden else np.zeros(0)
+        found = np.abs(parts["weights"]) @ apart
+        if self.shape.skip:
+            found = found + np.ptp(parts["skip"], axis=1)
+        return np.asarray(found, np.float64)
 
     def use_threads(self, n_jobs: int) -> None:
         """Score on so many threads from now on."""

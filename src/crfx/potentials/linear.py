@@ -16,7 +16,13 @@ from crfx import _core
 from crfx.explanation import Names, Terms
 from crfx.features.conjunctions import Conjunctions
 from crfx.potentials.blas import one_blas_thread
-from crfx.potentials.linear_terms import WEIGHT_TIMES_VALUE, weighted_terms
+from crfx.potentials.linear_terms import (
+    SIZE_OF_WEIGHT,
+    SPREAD,
+    WEIGHT_TIMES_VALUE,
+    spread,
+    weighted_terms,
+)
 from crfx.scores import IntArray
 
 Array32 = npt.NDArray[np.float32]
@@ -188,11 +194,26 @@ class LinearFunction:
 
     def explained(self, X: Any, names: Names) -> Iterator[Terms]:
         """The scores of every row of X as sums, weight times value; names are those of columns."""
-        matrix = self.pattern.matrix(self.weights)
-        base = np.zeros(self.n_outputs)
-        return weighted_terms(
-            with_conjunctions(X, self.conjunctions), matrix, base, names, self.conjunctions
+        X = with_conjunctions(X, self.conjunctions)
+        matrix, base = self.pattern.matrix(self.weights), np.zeros(self.n_outputs)
+        return weighted_terms(X, matrix, base, self.named(names), self.n_columns)
+
+    def named(self, names: Names) -> Names:
+        """The names of its features: of columns these, of conjunctions theirs joined."""
+        sets = [] if self.conjunctions is None else self.conjunctions.sets()
+        n_columns = self.n_columns
+        return lambda column: " & ".join(
+            map(names, (column,) if column < n_columns else sets[column - n_columns])
         )
+
+    @property
+    def measure(self) -> str:
+        """What `strengths` are, in words."""
+        return SIZE_OF_WEIGHT if self.n_outputs == 1 else SPREAD
+
+    def strengths(self) -> Array64:
+        """(features,) how far their weights for the outputs lie apart; sizes, of one output."""
+        return spread(self.pattern.matrix(self.weights))
 
     def with_outputs(self, places: IntArray, n_outputs: int) -> LinearFunction:
         """The same weights with more outputs: output k becomes ``places[k]``, new ones are 0."""

@@ -6,34 +6,42 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from crfx.explanation import Names, Terms
-from crfx.features.conjunctions import Conjunctions, canonical
+from crfx.features.conjunctions import canonical
 
+Array64 = npt.NDArray[np.float64]
 WEIGHT_TIMES_VALUE = "weight × value"
+SPREAD = "how far its weights part the labels"
+SIZE_OF_WEIGHT = "size of its weight"
 
 
 def weighted_terms(
-    X: Any, weights: Any, base: Any, names: Names, conjunctions: Conjunctions | None = None
+    X: Any, weights: Any, base: Any, names: Names, n_columns: int | None = None
 ) -> Iterator[Terms]:
     """Per row of X: ``base`` (outputs,) and, of every feature that is not 0, weight times value.
 
     X (rows, features) is dense or CSR, without missing values, ``weights`` (features, outputs) too;
-    the last features are the ``conjunctions``, if any.  O(entries of X * outputs).
+    features from ``n_columns`` on are no columns of X.  O(entries of X * outputs).
     """
     X, weights = canonical(sparse.csr_matrix(X)), sparse.csr_matrix(weights)
-    sets = [] if conjunctions is None else conjunctions.sets()
-    n_columns = X.shape[1] - len(sets)
-
-    def named(column: int) -> str:
-        if column < n_columns:
-            return names(column)
-        return " & ".join(names(each) for each in sets[column - n_columns])
-
+    n_columns = X.shape[1] if n_columns is None else n_columns
     for row in range(X.shape[0]):
         entries = slice(X.indptr[row], X.indptr[row + 1])
         columns, values = X.indices[entries], X.data[entries].astype(np.float64)
         own = weights[columns].toarray() * values[:, None]
         told = np.where(columns < n_columns, columns, -1)
-        yield Terms.of(base, told, list(map(named, columns.tolist())), values, own)
+        yield Terms.of(base, told, list(map(names, columns.tolist())), values, own)
+
+
+def spread(weights: Any) -> Array64:
+    """(features,) of (features, outputs), dense or sparse: the largest weight less the smallest,
+    0 where there is none; the size of the weight where there is one output.
+    """
+    matrix = sparse.csr_matrix(weights)
+    if matrix.shape[1] == 1:
+        return np.asarray(np.abs(matrix.toarray()[:, 0]), np.float64)
+    largest, smallest = (ends(axis=1).toarray()[:, 0] for ends in (matrix.max, matrix.min))
+    return np.asarray(largest - smallest, np.float64)

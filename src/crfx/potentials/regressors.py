@@ -96,7 +96,18 @@ class BoostedRegressors:
                 total += np.float32(step) * _predict(fitted, X)
         return total
 
-    method = SAMPLED
+    method, measure = SAMPLED, "nothing"
+
+    def named(self, names: Names) -> Names:
+        """The names of its features, which are columns."""
+        return names
+
+    def strengths(self) -> Any:
+        """Raise: a regressor can be asked about rows, not about its features."""
+        raise ValueError(
+            "a base_learner does not tell which features matter over all: `explain` tells it of "
+            "single predictions"
+        )
 
     def explained(self, X: Any, names: Names) -> Iterator[Terms]:
         """The scores of every row of X as sums, see `sampled_shapley`."""

@@ -27,6 +27,7 @@ Bools = npt.NDArray[np.bool_]
 
 MOST_CELLS = 2**22
 """Cells (paths times rows) that are held at a time, unless one row has more."""
+SHARE_OF_GAIN = "share of the gain of all splits"
 SHAP = "SHAP values (path-dependent)"
 
 

@@ -15,7 +15,7 @@ from crfx.features.matrices import inputs_at, take_rows
 from crfx.potentials import tree_format
 from crfx.potentials.additive import Addition
 from crfx.potentials.tree_scorer import TreeScorer
-from crfx.potentials.tree_shap import SHAP
+from crfx.potentials.tree_shap import SHAP, SHARE_OF_GAIN
 from crfx.potentials.xgboost_learner import GrownTrees, TreeEnsemble, XGBoostLearner
 
 Array32 = npt.NDArray[np.float32]
@@ -37,7 +37,7 @@ class BoostedTrees:
     decode many small trees takes longer than all else that is done before the first prediction.
     """
 
-    method = SHAP
+    method, measure = SHAP, SHARE_OF_GAIN
 
     def __init__(
         self,
@@ -140,6 +140,15 @@ class BoostedTrees:
             part = take_rows(X, np.arange(begin, min(begin + at_once, n_rows)))
             values = ensemble.contributions(self.learner.matrix(part))
             yield from (_terms(part, row, own, names) for row, own in enumerate(values))
+
+    def named(self, names: Names) -> Names:
+        """The names of its features, which are columns."""
+        return names
+
+    def strengths(self) -> npt.NDArray[np.float64]:
+        """(features,) what the splits at a feature have gained; none before the first round."""
+        ensemble = self.ensemble()
+        return np.zeros(0) if ensemble is None else ensemble.gains()
 
     def _ready(self) -> TreeScorer | None:
         """Ready to score; None before the first round."""

@@ -198,6 +198,13 @@ class TreeEnsemble:
         with _EXPLAINING:
             self._booster.set_param({"nthread": n_jobs})
 
+    def gains(self) -> npt.NDArray[np.float64]:
+        """(features,) what the splits at a feature have gained in all."""
+        known = self._booster.feature_names
+        names = known or [f"f{number}" for number in range(self._booster.num_features())]
+        found = self.importance("total_gain")
+        return np.array([found.get(name, 0.0) for name in names], dtype=np.float64)
+
     def importance(self, kind: str) -> dict[str, float]:
         """Total or mean gain, cover or number of splits of every feature that is used."""
         with _EXPLAINING, plain_errors():

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
+
+from crfx.explanation import Names
 
 Described = dict[str, Any]
 
@@ -26,6 +26,7 @@ def describe(model: Any, top: int = 10) -> Described:
         found["order"] = model.model_.order
         found["edges"] = model.model_.edge_family
         found["transitions"] = strongest_transitions(model, top)
+        found["important_edges"] = important_in_edges(model, top)
     found["important"] = important_features(model, top)
     return found
 
@@ -90,73 +91,49 @@ def _parted(place: tuple[Any, ...], model: Any) -> tuple[int | None, list[Any]]:
 
 def important_features(model: Any, top: int) -> Described:
     """``by``: how importance is measured; ``features``: the foremost, with the label they speak
-    for or against where that can be told.
+    for or against where weights tell it.
     """
-    if _has_trees(model):
-        gains = model.feature_importance("total_gain") if model.n_rounds_ else {}
-        total = sum(gains.values()) or 1.0
-        foremost = sorted(gains.items(), key=lambda pair: -pair[1])[:top]
-        return {
-            "by": "share of the gain of all splits",
-            "features": [{"feature": name, "value": gain / total} for name, gain in foremost],
-        }
-    weights = sparse.coo_matrix(_weights(model))
-    chosen = np.argsort(-np.abs(weights.data), kind="stable")[:top]
-    names, labels = _names(model), getattr(model, "classes_", np.array([])).tolist()
+    weights = _weights(model)
+    if weights is None:
+        found = model.importance()
+        return {"by": found.node_by, "features": _foremost(found.node, top)}
+    names, labels = _feature_names(model), getattr(model, "classes_", None)
     features = []
-    for at in chosen:
+    for at in np.argsort(-np.abs(weights.data), kind="stable")[:top]:
         entry: Described = {"feature": names(int(weights.col[at]))}
-        if weights.shape[0] > 1:
-            entry["label"] = labels[weights.row[at]]
+        if labels is not None:
+            entry["label"] = labels.tolist()[weights.row[at]]
         features.append({**entry, "value": float(weights.data[at])})
-    return {"by": _measure(model), "features": features}
+    return {"by": "weight", "features": features}
 
 
-def _has_trees(model: Any) -> bool:
-    return hasattr(model, "feature_importance") and getattr(model, "scorer", "trees") == "trees"
+def important_in_edges(model: Any, top: int) -> Described | None:
+    """As `important_features`, where edges depend on features; None where they do not."""
+    if model.model_.edge_family in (None, "table"):
+        return None
+    found = model.importance()
+    return {"by": found.edge_by, "features": _foremost(found.edge, top)}
+
+
+def _foremost(found: dict[str, float], top: int) -> list[Described]:
+    return [{"feature": name, "value": value} for name, value in list(found.items())[:top]]
 
 
 def _weights(model: Any) -> Any:
-    """(labels, features) weights, or (1, features) where they are not told apart by label."""
-    if hasattr(model, "n_hidden"):
-        return _hidden_weights(model)
-    weights = model.coef_
-    return weights if sparse.issparse(weights) else np.atleast_2d(weights)
-
-
-def _hidden_weights(model: Any) -> npt.NDArray[Any]:
-    """(1, features) sum over units of |W| times the spread of V over labels.
-
-    A label's score moves by at most |W_jh| where feature j moves by 1 and unit h is on; what it
-    moves *between* labels depends on how far their V lie apart.
+    """(labels, features) weights of a model that is linear, (1, features) of one that ranks; None
+    of others.
     """
-    node = model.model_.node
-    parts = node.shape.split(node.weights)
-    spread = np.ptp(parts["to_label"], axis=1) if node.shape.n_hidden else np.zeros(0)
-    found = np.abs(parts["weights"]) @ spread
-    if node.shape.skip:
-        found = found + np.ptp(parts["skip"], axis=1)
-    return np.asarray(found)[None]
+    weights = getattr(model, "coef_", None)
+    if weights is None:
+        return None
+    return sparse.coo_matrix(weights if sparse.issparse(weights) else np.atleast_2d(weights))
 
 
-def _measure(model: Any) -> str:
-    if hasattr(model, "n_hidden"):
-        return "weights to hidden units, times how far units part the labels"
-    return "weight"
-
-
-def _names(model: Any) -> Callable[[int], str]:
-    """The name of a column by its number; f0, f1, ... where they have none."""
-    known = model.columns_.known_names()
-    induced = getattr(model, "induced_features_", [])
-    joined = [" & ".join(map(str, names)) for names in induced]
-
-    def name(column: int) -> str:
-        if column >= model.columns_.n:
-            return str(joined[column - model.columns_.n])
-        return f"f{column}" if known is None else str(known[column])
-
-    return name
+def _feature_names(model: Any) -> Names:
+    """The names of columns, and of conjunctions after them."""
+    names: Names = model.columns_.name_of()
+    node = getattr(model.model_, "node", None)
+    return names if node is None else node.named(names)
 
 
 def as_text(found: Described) -> str:
@@ -175,6 +152,9 @@ def as_text(found: Described) -> str:
     if found["important"]["features"]:
         lines += ["", f"Most important features, by {found['important']['by']}"]
         lines += [f"  {_told_feature(entry)}" for entry in found["important"]["features"]]
+    if found.get("important_edges"):
+        lines += ["", f"Most important to edges, by {found['important_edges']['by']}"]
+        lines += [f"  {_told_feature(entry)}" for entry in found["important_edges"]["features"]]
     return "\n".join(lines)
 
 

@@ -1,0 +1,113 @@
+"""How much features and transitions matter to a model over all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crfx.explanation import Names
+from crfx.model import Model
+from crfx.potentials.context_trees import ContextTrees
+from crfx.potentials.linear_terms import SPREAD, spread
+from crfx.potentials.tree_shap import SHARE_OF_GAIN
+from crfx.scores import FloatArray
+
+NO_EDGES = "no edges"
+SIZE = "size of the transition's score"
+CONSTANT = "(constant)"
+"""Of linear edges: what the transition scores whatever the features."""
+
+
+@dataclass(frozen=True)
+class Importance:
+    """``node``: features; ``edge``: features where edges depend on them, else transitions.
+
+    Greatest first; what does not matter at all is left out.  ``node_by`` and ``edge_by`` name the
+    measures: numbers of different ones do not compare.
+    """
+
+    node: dict[str, float]
+    node_by: str
+    edge: dict[str, float]
+    edge_by: str
+
+    @classmethod
+    def of(
+        cls,
+        node: dict[str, float],
+        node_by: str,
+        edge: dict[str, float] | None = None,
+        edge_by: str = NO_EDGES,
+    ) -> Importance:
+        """From what is found, in any order."""
+        return cls(_ordered(node), node_by, _ordered(edge or {}), edge_by)
+
+
+def _ordered(found: dict[str, float]) -> dict[str, float]:
+    kept = ((name, float(value)) for name, value in found.items() if value)
+    return dict(sorted(kept, key=lambda pair: -pair[1]))
+
+
+def shares(found: dict[str, float]) -> dict[str, float]:
+    """The same, adding up to 1."""
+    total = sum(found.values()) or 1.0
+    return {name: value / total for name, value in found.items()}
+
+
+def function_importance(function: Any, names: Names) -> Importance:
+    """Of one function of the features."""
+    found = _named(function.strengths(), function.named(names))
+    measure = function.measure
+    return Importance.of(shares(found) if measure == SHARE_OF_GAIN else found, measure)
+
+
+def labelling_importance(model: Model, names: Names, labels: Sequence[Any]) -> Importance:
+    """Of nodes and of edges; a base model's are not counted."""
+    assert not isinstance(model.node, ContextTrees), "TreeCRF tells its own"
+    node = function_importance(model.node, names)
+    edge, measure = _edges(model, names, labels)
+    return Importance.of(node.node, node.node_by, edge, measure)
+
+
+def _edges(model: Model, names: Names, labels: Sequence[Any]) -> tuple[dict[str, float], str]:
+    if model.edge_family is None:
+        return {}, NO_EDGES
+    if model.edge_family == "table":
+        return _transitions(model, labels), SIZE
+    if model.edge_family == "trees":
+        assert model.edge_functions is not None
+        gains = np.sum([function.strengths() for function in model.edge_functions], axis=0)
+        return shares(_named(gains, names)), SHARE_OF_GAIN
+    weights = list(_edge_weights(model))
+    apart = np.max([spread(own) for own in weights], axis=0)  # of all types
+    n_features = len(apart) - 1
+    return _named(apart, lambda k: CONSTANT if k == n_features else names(k)), SPREAD
+
+
+def _edge_weights(model: Model) -> Iterable[Any]:
+    """(features + 1, entries) of every type; the last is the constant's."""
+    if model.edge_functions is None:
+        assert model.edge is not None
+        return model.edge.tables["weights"]
+    functions: Any = model.edge_functions
+    return (function.pattern.matrix(function.weights) for function in functions)
+
+
+def _transitions(model: Model, labels: Sequence[Any]) -> dict[str, float]:
+    """By labels, oldest first, and type where edges have types."""
+    assert model.edge is not None
+    table = model.edge.tables["edge"]
+    n_before = table.ndim - model.order - 1
+    found = {}
+    for place in zip(*np.nonzero(table), strict=True):
+        path = " -> ".join(str(labels[code]) for code in place[n_before:])
+        kind = f" (type {place[0]})" if n_before else ""
+        found[path + kind] = abs(float(table[place]))
+    return found
+
+
+def _named(strengths: FloatArray, names: Names) -> dict[str, float]:
+    return {names(int(column)): float(strengths[column]) for column in np.flatnonzero(strengths)}
