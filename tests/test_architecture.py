@@ -16,7 +16,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "crfx"
 FLOORS = (
     ("__main__",),
     ("cli", "report"),
-    ("estimators", "distributed"),
+    ("scorers", "estimators", "distributed"),
     ("datasets",),
     ("trainers",),
     ("io",),

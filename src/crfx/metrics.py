@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -11,22 +11,92 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
-def token_accuracy(y_true: Sequence[ArrayLike], y_pred: Sequence[ArrayLike]) -> float:
+def token_accuracy(
+    y_true: Sequence[ArrayLike],
+    y_pred: Sequence[ArrayLike],
+    sample_weight: Sequence[float] | NDArray[Any] | None = None,
+) -> float:
     """The share of positions, over all instances together, whose label is right.
 
-    Positions whose true label is None, unknown, do not count.
+    Positions whose true label is None, unknown, do not count; others count with the weight of their
+    instance, where ``sample_weight`` gives one for each.
 
     >>> token_accuracy([["A", "B"], ["A"]], [["A", "B"], ["B"]])
     0.6666666666666666
+    >>> token_accuracy([["A", "B"], ["A"]], [["A", "B"], ["B"]], sample_weight=[1, 2])
+    0.5
     """
-    right = total = 0
-    for _, true, predicted in _pairs(y_true, y_pred):
-        known = np.array([label is not None for label in true.tolist()], dtype=bool)
-        right += int(np.count_nonzero((true == predicted) & known))
-        total += int(known.sum())
+    if sample_weight is not None and len(sample_weight) != len(y_true):
+        raise ValueError(
+            f"sample_weight has {len(sample_weight)} entries, y_true has {len(y_true)} instances"
+        )
+    right = total = 0.0
+    for instance, true, predicted in _pairs(y_true, y_pred):
+        weight = 1 if sample_weight is None else float(sample_weight[instance])
+        known = _is_known(true)
+        right += weight * int(np.count_nonzero((true == predicted) & known))
+        total += weight * int(known.sum())
     if total == 0:
         raise ValueError("there is no position to score: every instance is empty, or unknown")
     return right / total
+
+
+def sequence_accuracy(y_true: Sequence[ArrayLike], y_pred: Sequence[ArrayLike]) -> float:
+    """The share of instances all of whose labels are right.
+
+    Unknown labels (None) may be any; instances without a known label do not count.
+
+    >>> sequence_accuracy([["A", "B"], ["A"]], [["A", "B"], ["B"]])
+    0.5
+    """
+    right = total = 0
+    for _, true, predicted in _pairs(y_true, y_pred):
+        known = _is_known(true)
+        right += bool(known.any() and (true == predicted)[known].all())
+        total += bool(known.any())
+    if total == 0:
+        raise ValueError("there is no instance to score: every one is empty, or unknown")
+    return right / total
+
+
+def label_f1(
+    y_true: Sequence[ArrayLike],
+    y_pred: Sequence[ArrayLike],
+    *,
+    average: Literal["macro", "weighted", "micro"] = "macro",
+    labels: Sequence[Any] | None = None,
+) -> float:
+    """F1 of labels, position by position: scikit-learn's ``f1_score`` of all positions together.
+
+    ``average`` over labels: "macro" counts each alike, "weighted" by how often it is true, "micro"
+    adds the counts up first.  ``labels`` are those that count, say all but "O"; None: all there
+    are.  Positions whose true label is None do not count.
+
+    >>> label_f1([["A", "B"], ["A"]], [["A", "B"], ["B"]])
+    0.6666666666666666
+    >>> label_f1([["A", "B"], ["A"]], [["A", "B"], ["B"]], labels=["B"])
+    0.6666666666666666
+    """
+    from sklearn.metrics import f1_score
+
+    wanted: list[Any] = []
+    found: list[Any] = []
+    for _, true, predicted in _pairs(y_true, y_pred):
+        known = _is_known(true)
+        wanted += true[known].tolist()
+        found += predicted[known].tolist()
+    if not wanted:
+        raise ValueError("there is no position to score: every instance is empty, or unknown")
+    code_of = {label: code for code, label in enumerate(dict.fromkeys([*wanted, *found]))}
+    counted = None if labels is None else [code_of[own] for own in labels if own in code_of]
+    if counted == []:
+        raise ValueError(f"none of the labels {list(labels or ())!r} is there, true or found")
+    codes = ([code_of[own] for own in part] for part in (wanted, found))
+    return float(f1_score(*codes, average=average, labels=counted, zero_division=0.0))
+
+
+def _is_known(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    return np.array([label is not None for label in labels.tolist()], dtype=bool)
 
 
 def _pairs(

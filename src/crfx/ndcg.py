@@ -52,12 +52,15 @@ def ndcg(
     return float(mean_ndcg(found)[0])
 
 
-def mean_ndcg(by_query: Array64) -> Array64:
+def mean_ndcg(by_query: Array64, weights: Array64 | None = None) -> Array64:
     """The mean over the queries that count: (queries, cuts) from `ndcg_by_query` to (cuts,)."""
-    counted = by_query[~np.isnan(by_query).any(axis=1)]
-    if not len(counted):
+    counts = ~np.isnan(by_query).any(axis=1)
+    if weights is not None:
+        counts &= weights > 0
+    if not counts.any():
         raise ValueError("no query has a relevant document: there is no NDCG to take the mean of")
-    return np.asarray(counted.mean(axis=0))
+    own = None if weights is None else weights[counts]
+    return np.asarray(np.average(by_query[counts], axis=0, weights=own))
 
 
 def ndcg_by_query(

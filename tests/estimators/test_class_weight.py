@@ -189,7 +189,7 @@ def test_labels_of_instances_without_weight_do_not_count(make):
     for weight in ("balanced", {"L1": 2.0}):
         with pytest.raises(ValueError, match="class_weight is given, but y has no known label"):
             make(class_weight=weight).fit(X, unknown, sample_weight=weights)
-    with pytest.raises(ValueError, match="sample_weight is 0 for every instance"):
+    with pytest.raises(ValueError, match="sample_weight is zero for every instance"):
         make(class_weight={"L0": 2.0}).fit(X, y, sample_weight=0 * weights)
 
 

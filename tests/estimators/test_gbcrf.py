@@ -442,11 +442,11 @@ def test_types_of_edges_that_would_fill_the_memory(edges):
 
 
 def test_weights_must_leave_something_to_learn_from():
-    with pytest.raises(ValueError, match="sample_weight is 0 for every instance"):
+    with pytest.raises(ValueError, match="sample_weight is zero for every instance"):
         GBCRF(1).fit(X, Y, sample_weight=np.zeros(len(X)))
     filled = [own[:0] if i == 0 else own for i, own in enumerate(X)]
     labels = [own[:0] if i == 0 else own for i, own in enumerate(Y)]
-    with pytest.raises(ValueError, match="sample_weight is 0 for every instance"):
+    with pytest.raises(ValueError, match="sample_weight is zero for every instance"):
         GBCRF(1).fit(filled, labels, sample_weight=np.arange(len(X)) == 0)
 
 

@@ -82,12 +82,12 @@ def test_arguments(options, message):
         ({"relevance": [1] * 6}, "no query has documents of two relevance levels"),
         ({"relevance": [2000, 1, 0, 0, 0, 0]}, "use gain='linear'"),
         ({"X": np.full((6, 2), np.inf)}, "document 0: feature 0 is infinite"),
-        ({"X": [X[:4], X[4:]]}, "X is a list of matrices: stack them"),
+        ({"X": [X[:4], X[4:]]}, "group is given, but X is a list of queries"),
         ({"X": X[:, :0]}, "X has no features"),
         ({"sample_weight": [1.0]}, "sample_weight has shape (1,): pass one weight per query, 2"),
         ({"sample_weight": [1.0, -1.0]}, "query 1: its weight -1.0 is not 0 or more"),
         ({"sample_weight": [0.0, 0.0]}, "and a weight above 0: there is no order to learn"),
-        ({"eval_set": (X, RELEVANCE)}, "eval_set is not (X, relevance, group), nor a dict"),
+        ({"eval_set": (X, RELEVANCE)}, "eval_set: group is missing"),
         ({"eval_set": (X, RELEVANCE, [5])}, "eval_set: group adds up to 5 documents"),
         ({"eval_set": (X[:, :1], RELEVANCE, GROUP)}, "eval_set: X has 1 features"),
         ({"eval_set": {"X": X, "y": 1}}, "eval_set has ['X', 'y']: its keys are X, relevance"),
@@ -125,11 +125,11 @@ def test_an_unfitted_model():
 
 def test_other_features_than_in_training():
     crf = RankingCRF(sweeps=1, random_state=0).fit(X, RELEVANCE, group=GROUP)
-    with refused("X has 3 features, the model was fitted with 2"):
+    with refused("X has 3 features, but crfx is expecting 2"):
         crf.predict(np.zeros((2, 3)))
     with refused("group adds up to 5 documents, but X has 6"):
         crf.rank(X, [5])
-    with refused("X has 3 features, the model was fitted with 2"):
+    with refused("X has 3 features, but crfx is expecting 2"):
         RankingCRF().fit(np.zeros((6, 3)), RELEVANCE, group=GROUP, init_model=crf)
 
 

@@ -130,5 +130,7 @@ def test_patterns_of_pairs_leave_out_what_has_no_weight():
 
 def test_nothing_to_learn_from_is_refused():
     for crf in (GBCRF(1), TreeCRF(1), LinearCRF(), HiddenUnitCRF(2)):
-        with pytest.raises(ValueError, match="sample_weight is 0 for every instance that has pos"):
+        with pytest.raises(
+            ValueError, match="sample_weight is zero for every instance that has pos"
+        ):
             crf.fit(X, Y, sample_weight=np.zeros(len(X)))

@@ -171,7 +171,7 @@ def test_what_cannot_go_on():
         TreeCRF(1, order=2, **ONE).fit(X, Y, init_model=old)
     with pytest.raises(ValueError, match="trained on chains"):
         TreeCRF(1, **ONE).fit(X, Y, parents=[np.arange(len(x)) - 1 for x in X], init_model=old)
-    with pytest.raises(ValueError, match="X has 3 features, the model was fitted with 4"):
+    with pytest.raises(ValueError, match="X has 3 features, but crfx is expecting 4"):
         TreeCRF(1, **ONE).fit([x[:, :3] for x in X], Y, init_model=old)
     with pytest.raises(ValueError, match="'new', which was not seen"):
         TreeCRF(1, **ONE).fit(X, [["new"] * len(y) for y in Y], init_model=old)

@@ -85,7 +85,7 @@ def test_windows_that_are_taken(window):
         ({"X": [sparse.csr_matrix(X[0]), *X[1:]]}, "instance 1: X is dense"),
         ({"y": [Y[0][:-1], *Y[1:]]}, "instance 0: y has"),
         ({"y": [[None] * len(own) for own in Y]}, "no known label"),
-        ({"sample_weight": np.zeros(len(X))}, "sample_weight is 0 for every instance"),
+        ({"sample_weight": np.zeros(len(X))}, "sample_weight is zero for every instance"),
         ({"sample_weight": [1.0]}, "one weight per instance"),
         ({"X": [], "y": []}, "X has no instances"),
         ({"parents": [p + 1 for p in PARENTS]}, "its own parent"),
@@ -132,7 +132,7 @@ def test_more_than_the_memory_there_is(monkeypatch):
 
 def test_bad_input_to_a_fitted_model():
     crf = TreeCRF(1, window=3, random_state=0).fit(X, Y)
-    with pytest.raises(ValueError, match="X has 3 features, the model was fitted with 4"):
+    with pytest.raises(ValueError, match="X has 3 features, but crfx is expecting 4"):
         crf.predict([x[:, :3] for x in X])
     with pytest.raises(ValueError, match="X is sparse, but the model was fitted on dense features"):
         crf.predict([sparse.csr_matrix(x) for x in X])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from crfx.estimators.nested_settings import nested_settings, with_nested
 from crfx.features import Columns
 from crfx.io.reading import Reading
 
@@ -43,6 +44,28 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             raise AttributeError("the model was fitted on arrays, which have no feature names")
         return np.array(self.columns_.names, dtype=object)
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+    def __sklearn_tags__(self) -> Any:
+        """Neither classifier nor regressor: for scikit-learn those have one target per row of X."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = tags.input_tags.allow_nan = True
+        return tags
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The arguments; ``deep``: with the settings of their own that they have, such as
+        ``objective__temperature`` where ``objective`` is a ``KL``.
+        """
+        found: dict[str, Any] = super().get_params(deep=deep)
+        return found | nested_settings(found) if deep else found
+
+    def set_params(self, **params: Any) -> Self:
+        """Change arguments, or settings of their own: a changed copy takes their place."""
+        super().set_params(**with_nested(self.get_params(deep=False), params))
+        return self
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, whole or not at all."""
         from crfx.estimators.loading import save
@@ -50,7 +73,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         save(self, path)
 
     def _check_fitted(self) -> None:
-        if not hasattr(self, "model_"):
+        if not self.__sklearn_is_fitted__():
             raise NotFittedError(f"this {type(self).__name__} is not fitted: call fit first")
 
 

@@ -154,7 +154,7 @@ class BoostedEstimator(LabellingEstimator):
             }
             return _Plan(found, n_rounds, kept)
         model = self._new_model(batch, structure, len(given.classes))
-        model.set_base(init_model._base_model)
+        model.set_base(init_model._base_model())
         return _Plan(model, 0, {})
 
     def _checked_callbacks(self, callbacks: Sequence[Callback] | None) -> list[Callback]:

@@ -121,8 +121,8 @@ def _without_weightless(data: Input, truth: Truth) -> tuple[Input, Truth]:
     kept = np.flatnonzero(truth.weights > 0)
     if not truth.batch.lengths[kept].any():
         raise ValueError(
-            "sample_weight is 0 for every instance that has positions: there is nothing to learn "
-            "from"
+            "sample_weight is zero for every instance that has positions: there is nothing to "
+            "learn from"
         )
     part, rows = truth.take(kept)
     batch = replace(part.batch, X=features.take_rows(data.batch.X, rows))

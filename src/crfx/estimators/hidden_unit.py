@@ -243,7 +243,7 @@ class HiddenUnitCRF(ParametricEstimator):
                 f"{shape.size:.3g} weights, and at most {MOST_WEIGHTS:.3g} fit"
             )
         node = HiddenUnitFunction.random(shape, FIRST_WEIGHTS, np.random.default_rng(self._seed))
-        base = None if before is None else before._base_model
+        base = None if before is None else before._base_model()
         model = new_model(self, given.truth, node, None if base is None else base.n_types)
         if base is not None:
             model.set_base(base)
@@ -323,7 +323,6 @@ class HiddenUnitCRF(ParametricEstimator):
         self._check_fitted()
         return maximised(self.model_) if self._decoder == "joint" else self.model_
 
-    @property
     def _base_model(self) -> Model:
         if self._votes is not None:
             raise ValueError("init_model votes (herding): it has no scores to stand on")

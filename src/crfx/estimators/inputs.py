@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,14 @@ import numpy.typing as npt
 
 from crfx import features
 from crfx.batch import Batch
+from crfx.estimators.shape_hints import (
+    NOT_SPLIT,
+    SWAPPED,
+    beside_lengths,
+    unequal,
+    without_lengths,
+    wrong_shape,
+)
 from crfx.messages import shown
 from crfx.objectives.truth import UNKNOWN
 from crfx.scores import IntArray
@@ -29,8 +38,10 @@ class Input:
 
     def split(self, values: npt.NDArray[Any], axis: int = 0) -> Any:
         """(rows, ...) as a list per instance, or as it is where X came stacked."""
-        if not self.as_list:
-            return values
+        return self.by_instance(values, axis) if self.as_list else values
+
+    def by_instance(self, values: npt.NDArray[Any], axis: int = 0) -> list[npt.NDArray[Any]]:
+        """(rows, ...) as a list per instance."""
         parts = np.split(values, self.batch.offsets[1:-1], axis)
         return parts[: self.batch.n_instances]  # NumPy makes one part of nothing
 
@@ -51,25 +62,18 @@ def read_input(
     ``columns`` are those of a fitted model, which X must have too; where they are words and
     ``grows``, new words are added to a copy of them, as ``numbering`` says.
     """
+    X = features.unwrapped(X)
     instances = _instances(X)
     if instances is None:
         if len(getattr(X, "shape", ())) != 2:
-            told = f"has shape {X.shape}" if hasattr(X, "shape") else f"is {shown(X)}"
-            raise ValueError(
-                f"X {told}: pass a list with one matrix per instance, or one stacked matrix with "
-                "lengths="
-            )
+            raise ValueError(wrong_shape(X))
         if lengths is None:
-            raise ValueError(
-                "X is one stacked matrix: pass lengths=, the number of rows of each instance, or a "
-                "list with one matrix per instance ([X] for a single one; cross-validation needs "
-                "the list)"
-            )
+            raise ValueError(without_lengths(X))
         if columns is not None:
             columns.check_numbers()
         matrix, counts = features.stacked(X), lengths
     elif lengths is not None:
-        raise ValueError("lengths are given, but X is a list: a list has its own lengths")
+        raise ValueError(beside_lengths(X))
     else:
         matrix, counts, columns = _stacked(
             instances, columns, grows, numbering or features.Numbering()
@@ -82,7 +86,9 @@ def read_input(
         numbering.check(columns.vocabulary)
     batch = Batch.from_lengths(counts, X=matrix)
     if batch.n_rows != matrix.shape[0]:
-        raise ValueError(f"lengths add up to {batch.n_rows} but X has {matrix.shape[0]} rows")
+        raise ValueError(
+            f"lengths add up to {batch.n_rows} but X has {matrix.shape[0]} rows; {NOT_SPLIT}"
+        )
     if parents is not None or edge_types is not None:
         batch = Batch.from_lengths(
             counts,
@@ -197,13 +203,19 @@ def flat_labels(y: Any, data: Input) -> list[Any]:
     """The labels of all rows, in order; None where unknown (None, NaN and pandas' NA)."""
     batch = data.batch
     if y is None:
-        raise ValueError("y is missing: pass the labels")
+        raise ValueError(
+            "y is missing: crfx requires y to be passed, but the target y is None; None is for "
+            "single labels that are unknown"
+        )
+    y = features.unwrapped(y)
     if not hasattr(y, "__len__") and hasattr(y, "__iter__"):
         y = list(y)
     if not data.as_list:
         labels = plain_labels(_checked_list(y, "y is"))
         if len(labels) != batch.n_rows:
-            raise ValueError(f"y has {len(labels)} labels but X has {batch.n_rows} rows")
+            listed = labels and isinstance(labels[0], list | np.ndarray)
+            remedy = ": beside lengths y is one flat list, np.concatenate(y)" if listed else ""
+            raise ValueError(f"y has {len(labels)} labels but X has {batch.n_rows} rows{remedy}")
         _check_labels(labels, batch)
         return labels
     _checked_list(y, "y is")
@@ -216,7 +228,7 @@ def flat_labels(y: Any, data: Input) -> list[Any]:
     for instance, (own, length) in enumerate(zip(y, batch.lengths, strict=True)):
         _checked_list(own, f"instance {instance}: y holds")
         if len(own) != length:
-            raise ValueError(f"instance {instance}: y has {len(own)} labels, X has {length} rows")
+            raise ValueError(unequal(instance, y, batch.lengths.tolist()))
         labels += plain_labels(own)
     _check_labels(labels, batch)
     return labels
@@ -241,8 +253,10 @@ def _check_labels(labels: list[Any], batch: Batch) -> None:
             instance, position = batch.locate(row)
             raise ValueError(
                 f"instance {instance}, position {position}: y holds {shown(label)}: a label is "
-                "text, a number or another single value"
+                f"text, a number or another single value; {SWAPPED}"
             )
+        if isinstance(label, float) and math.isinf(label):
+            raise ValueError(f"{batch.place(row)}: y holds {label}, which is no label")
 
 
 def plain_labels(y: Any) -> list[Any]:

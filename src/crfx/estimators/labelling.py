@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from crfx.estimators.confidence import check_probability
 from crfx.estimators.explaining import ExplainingEstimator
-from crfx.estimators.inputs import flat_labels
+from crfx.estimators.inputs import Input, flat_labels, instance_weights
 from crfx.estimators.scheme_labels import scheme_labels
 from crfx.estimators.seeds import generator_of
 from crfx.estimators.unknown_labels import known_codes, warn_of_unknown
@@ -21,6 +21,8 @@ from crfx.metrics import token_accuracy
 from crfx.model import Model
 from crfx.objectives.truth import UNKNOWN
 from crfx.scores import IntArray
+
+_STRUCTURE = {"lengths": True, "parents": True, "edge_types": True}
 
 
 class LabellingEstimator(ExplainingEstimator):
@@ -34,6 +36,19 @@ class LabellingEstimator(ExplainingEstimator):
 
     _is_called = "estimator that labels"
     constraints: Any
+
+    # How rows hang together is a part of the input: where metadata is routed, they ask for it.
+    __metadata_request__fit = _STRUCTURE
+    __metadata_request__partial_fit = _STRUCTURE
+    __metadata_request__predict = _STRUCTURE
+    __metadata_request__score = _STRUCTURE
+
+    def __sklearn_tags__(self) -> Any:
+        """Of X as a list of instances: one matrix needs ``lengths`` beside it."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
+        tags.input_tags.dict = tags.input_tags.string = True
+        return tags
 
     def predict(
         self,
@@ -63,7 +78,6 @@ class LabellingEstimator(ExplainingEstimator):
         labels[p[np.arange(len(codes)), codes] < min_probability] = None
         return data.split(labels)
 
-    @property
     def _base_model(self) -> Model:
         """The model that stands underneath another estimator."""
         return self.model_
@@ -178,19 +192,31 @@ class LabellingEstimator(ExplainingEstimator):
         lengths: Any = None,
         parents: Any = None,
         edge_types: Any = None,
+        sample_weight: Any = None,
         allowed: Any = None,
     ) -> float:
         """Token accuracy over the positions whose label is given.
 
+        Positions count with the weight of their instance, where ``sample_weight`` has one for each.
         A label that the model was not trained on is never right; a warning names it.
         """
         data = self._input(X, lengths, parents, edge_types, None, allowed)
+        weights = instance_weights(sample_weight, data)
+        return token_accuracy(*self._true_and_found(data, y), sample_weight=weights)
+
+    def _true_and_found(
+        self, data: Input, y: Any
+    ) -> tuple[list[npt.NDArray[Any]], list[npt.NDArray[Any]]]:
+        """The labels of every instance as metrics take them: the true ones, in the scheme of the
+        constraints and None where unknown, and those that `predict` finds.
+        """
         found = self._by_parts(data, self._decoding_model, None, self._decode)
-        true = scheme_labels(self.constraints, flat_labels(y, data), data)
-        codes, is_strange = known_codes(true, self.classes_)
-        warn_of_unknown(true, is_strange, "y", "they count as wrong")
-        counts = (codes != UNKNOWN) | is_strange
-        return token_accuracy([codes[counts]], [found[counts]])
+        labels = scheme_labels(self.constraints, flat_labels(y, data), data)
+        _, is_strange = known_codes(labels, self.classes_)
+        warn_of_unknown(labels, is_strange, "y", "they count as wrong")
+        true = np.empty(len(labels), dtype=object)
+        true[:] = labels
+        return data.by_instance(true), data.by_instance(self.classes_[found])
 
     @property
     def transitions_(self) -> npt.NDArray[np.float32] | None:

@@ -278,7 +278,7 @@ class LinearCRF(ParametricEstimator):
         if not goes_on:
             model, _ = self._grown(given, None)
             if given.init_model is not None:
-                model.set_base(given.init_model._base_model)
+                model.set_base(given.init_model._base_model())
             return model
         assert given.init_model is not None
         model, origin = self._grown(given, given.init_model)
@@ -289,7 +289,7 @@ class LinearCRF(ParametricEstimator):
     def _grown(self, given: Training, start: LabellingEstimator | None) -> tuple[Model, IntArray]:
         """A model for the data, with all that ``start`` has; where its weights come from."""
         if start is None:
-            base = None if given.init_model is None else given.init_model._base_model
+            base = None if given.init_model is None else given.init_model._base_model()
             least_types = None if base is None else base.n_types
             model = new_linear_model(self, given.truth, len(given.classes), least_types)
             return model, np.full(len(get_weights(model)), -1)

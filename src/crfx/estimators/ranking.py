@@ -34,7 +34,7 @@ from crfx.estimators.ranking_training import (
 )
 from crfx.explanation import Explanation
 from crfx.inference.native import thread_count
-from crfx.ndcg import Gain, ndcg
+from crfx.ndcg import Gain, mean_ndcg, ndcg_by_query
 from crfx.objectives.ranking import RankingObjectiveName
 from crfx.potentials.linear import LinearFunction
 from crfx.potentials.trees import BoostedTrees
@@ -211,14 +211,14 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
 
         Parameters
         ----------
-        X : (documents, features) array, CSR matrix or data frame
+        X : (documents, features) array, CSR matrix or data frame; or a list, one per query
             The documents of one query after the other.  For trees NaN and absent entries of CSR
             are missing; for a linear scorer they count as 0.
-        relevance : (documents,) numbers, 0 or more
+        relevance : (documents,) numbers, 0 or more; or a list of them, one per query
         group : (queries,) whole numbers
-            How many documents each query has.
+            How many documents each query has; not given where X is a list.
         sample_weight : (queries,) numbers, optional
-        eval_set : (X, relevance, group), or a dict of these, optional
+        eval_set : (X, relevance, group), or a dict of these, optional; (X, relevance) of lists
             Watched: ``history_["eval_metric"]`` and early stopping are about it.
         init_model : fitted RankingCRF, or the path of a model file, optional
             One with the same scorer is trained further, as if it had been one longer run (to the
@@ -274,24 +274,45 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
             linear_function(weights) if self.scorer == "linear" else new_trees(self, raw), base
         )
 
-    def predict(self, X: Any) -> Array64:
-        """(documents,) scores: the larger, the better a document's rank."""
+    def predict(self, X: Any) -> Any:
+        """(documents,) scores: the larger, the better a document's rank.
+
+        A list of queries gives a list of scores.
+        """
+        scores, sizes = self._scores(X)
+        return scores if sizes is None else np.split(scores, np.cumsum(sizes)[:-1])
+
+    def _scores(self, X: Any) -> tuple[Array64, list[int] | None]:
+        """(documents,) scores, and the sizes of the queries where X is a list of them."""
         self._check_fitted()
-        matrix = read_documents(X, self.columns_)
+        matrix, sizes = read_documents(X, self.columns_)
         self.model_.use_threads(thread_count(self.n_jobs))
-        return self.model_.scores(matrix)
+        return self.model_.scores(matrix), sizes
 
-    def rank(self, X: Any, group: Any) -> list[npt.NDArray[np.integer[Any]]]:
+    def rank(self, X: Any, group: Any = None) -> list[npt.NDArray[np.integer[Any]]]:
         """For every query its documents, counted within it, best first."""
-        scores = self.predict(X)
-        return best_orders(scores, read_group(group, len(scores)).offsets)
+        scores, sizes = self._scores(X)
+        return best_orders(scores, read_group(group, len(scores), sizes).offsets)
 
-    def score(self, X: Any, relevance: Any, group: Any, *, cut: int | None = None) -> float:
-        """Mean NDCG, at a cut if one is given; see `crfx.ndcg`."""
+    def score(
+        self,
+        X: Any,
+        relevance: Any,
+        group: Any = None,
+        *,
+        cut: int | None = None,
+        sample_weight: Any = None,
+    ) -> float:
+        """Mean NDCG, at a cut if one is given; see `crfx.ndcg`.
+
+        ``sample_weight`` (queries,) are weights in the mean.
+        """
         self._check_fitted()
-        given = read_queries(X, relevance, group, columns=self.columns_)
-        scores = self.predict(X)
-        return ndcg(given.relevance, scores, given.batch.lengths, cut=cut, gain=self.gain)
+        given = read_queries(X, relevance, group, sample_weight, columns=self.columns_)
+        scores, _ = self._scores(X)
+        lengths = given.batch.lengths
+        found = ndcg_by_query(given.relevance, scores, lengths, cuts=(cut,), gain=self.gain)
+        return float(mean_ndcg(found, given.weights)[0])
 
     def explain(self, X_q: Any, *, positions: Any = None) -> Explanation:
         """Why the documents of one query, (documents, features), are ordered as they are.

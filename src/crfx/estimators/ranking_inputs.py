@@ -29,14 +29,17 @@ class Queries:
         return gain_of(self.relevance, gain)
 
 
-def read_documents(X: Any, columns: features.Columns | None, *, training: bool = False) -> Any:
-    """X as a matrix of documents, with the columns of a fitted model."""
-    if isinstance(X, list | tuple) and X and hasattr(X[0], "shape") and len(X[0].shape) == 2:
-        raise ValueError(
-            "X is a list of matrices: stack them, one query after the other, and pass group=, the "
-            "number of documents of each query"
-        )
-    matrix = features.stacked(X)
+def read_documents(
+    X: Any, columns: features.Columns | None, *, training: bool = False
+) -> tuple[Any, list[int] | None]:
+    """X as a matrix of documents, with the columns of a fitted model; and how many each query has,
+    where X is a list with one matrix per query.
+    """
+    X, sizes = features.unwrapped(X), None
+    if isinstance(X, list | tuple) and X and len(getattr(X[0], "shape", ())) == 2:
+        matrix, sizes = features.stack(X)
+    else:
+        matrix = features.stacked(X)
     if columns is not None:
         matrix = columns.matched(matrix, training=training)
     infinite = features.first_infinite(matrix)
@@ -45,13 +48,20 @@ def read_documents(X: Any, columns: features.Columns | None, *, training: bool =
             f"document {infinite[0]}: feature {infinite[1]} is infinite, or too large for float32; "
             "NaN marks a missing value"
         )
-    return matrix
+    return matrix, sizes
 
 
-def read_group(group: Any, n_documents: int) -> Batch:
-    """``group``, the number of documents of each query, as a batch."""
+def read_group(group: Any, n_documents: int, own_sizes: list[int] | None = None) -> Batch:
+    """``group``, the number of documents of each query, as a batch; a list X has its own."""
+    if own_sizes is not None:
+        if group is not None:
+            raise ValueError("group is given, but X is a list of queries: a list has its own sizes")
+        group = own_sizes
     if group is None:
-        raise ValueError("group is missing: pass the number of documents of each query")
+        raise ValueError(
+            "group is missing: pass the number of documents of each query, as in fit(X, relevance, "
+            "group=[5, 3]), or a list with one matrix per query, which cross-validation needs"
+        )
     try:
         sizes = np.asarray(group)
     except ValueError:  # lists of unequal lengths
@@ -64,7 +74,8 @@ def read_group(group: Any, n_documents: int) -> Batch:
     if sizes.sum() != n_documents:
         raise ValueError(
             f"group adds up to {int(sizes.sum())} documents, but X has {n_documents}: it lists how "
-            "many documents each query has, in the order of X"
+            "many documents each query has, in the order of X; cross-validation splits documents "
+            "and leaves group whole: pass it a list with one matrix per query"
         )
     return Batch.from_lengths(sizes.astype(np.int64))
 
@@ -79,37 +90,60 @@ def read_queries(
     training: bool = False,
 ) -> Queries:
     """Read and check what is learned from, or judged on."""
-    matrix = read_documents(X, columns, training=training)
-    batch = read_group(group, matrix.shape[0])
+    matrix, sizes = read_documents(X, columns, training=training)
+    batch = read_group(group, matrix.shape[0], sizes)
     batch = Batch(batch.offsets, X=matrix)
     if not batch.n_rows:
         raise ValueError("X has no documents")
     return Queries(
         batch,
         features.Columns.of(matrix) if columns is None else columns,
-        _relevance(relevance, batch),
+        _relevance(_joined(relevance, sizes), batch),
         _weights(sample_weight, batch),
     )
 
 
 def read_eval_set(eval_set: Any, columns: features.Columns) -> Queries:
-    """The argument ``eval_set``: (X, relevance, group), or a dict of these."""
+    """The argument ``eval_set``: (X, relevance, group), or a dict of these; a list X of queries
+    has no group.
+    """
     names = ("X", "relevance", "group")
     if isinstance(eval_set, dict):
-        if set(eval_set) != set(names):
+        if not {"X", "relevance"} <= set(eval_set) <= set(names):
             raise ValueError(f"eval_set has {sorted(eval_set)}: its keys are {', '.join(names)}")
-        given = [eval_set[name] for name in names]
-    elif isinstance(eval_set, tuple | list) and len(eval_set) == 3:
-        given = list(eval_set)
+        given = dict(eval_set)
+    elif isinstance(eval_set, tuple | list) and len(eval_set) in (2, 3):
+        given = dict(zip(names, eval_set, strict=False))
     else:
         raise ValueError("eval_set is not (X, relevance, group), nor a dict of these")
     try:
-        return read_queries(*given, columns=columns)
+        return read_queries(**{"group": None, **given}, columns=columns)
     except ValueError as error:
         raise ValueError(f"eval_set: {error}") from None
 
 
+def _joined(relevance: Any, sizes: list[int] | None) -> Any:
+    """One list for all documents, where there is one for each query."""
+    if sizes is None:
+        return relevance
+    if not hasattr(relevance, "__len__") or len(relevance) != len(sizes):
+        count = len(relevance) if hasattr(relevance, "__len__") else "no"
+        raise ValueError(f"relevance has {count} lists, but X has {len(sizes)} queries")
+    for query, (own, size) in enumerate(zip(relevance, sizes, strict=True)):
+        if np.shape(own) != (size,):
+            raise ValueError(
+                f"query {query}: relevance has shape {np.shape(own)}: pass one number per "
+                f"document, {size}"
+            )
+    return np.concatenate([np.asarray(own) for own in relevance])
+
+
 def _relevance(relevance: Any, batch: Batch) -> Array64:
+    if relevance is None:
+        raise ValueError(
+            "relevance is missing: crfx requires y to be passed, but the target y is None"
+        )
+    relevance = features.unwrapped(relevance)
     try:
         found = np.array(relevance, np.float64)
     except (TypeError, ValueError):

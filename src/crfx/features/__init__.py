@@ -2,7 +2,8 @@
 
 Rows are positions.  `matrices` stacks arrays, CSR matrices and data frames; `words` reads dicts and
 texts, `templates` makes such texts of columns, `windows` puts neighbours side by side; `columns`
-says whether features are those a model was fitted on; `conjunctions` multiplies columns.
+says whether features are those a model was fitted on; `conjunctions` multiplies columns;
+`per_position` has scikit-learn's transformers work on lists of instances.
 """
 
 from crfx.features.columns import Columns
@@ -12,7 +13,9 @@ from crfx.features.matrices import (
     stack,
     stacked,
     take_rows,
+    unwrapped,
 )
+from crfx.features.per_position import PerPosition
 from crfx.features.templates import Template
 from crfx.features.windows import windowed, windows
 from crfx.features.words import HashedVocabulary, Numbering, Vocabulary, peek
@@ -21,6 +24,7 @@ __all__ = [
     "Columns",
     "HashedVocabulary",
     "Numbering",
+    "PerPosition",
     "Template",
     "Vocabulary",
     "first_infinite",
@@ -29,6 +33,7 @@ __all__ = [
     "stack",
     "stacked",
     "take_rows",
+    "unwrapped",
     "windowed",
     "windows",
 ]

@@ -26,7 +26,10 @@ class Columns:
     def of(cls, X: Any) -> Columns:
         """Those of a stacked matrix."""
         if not X.shape[1]:
-            raise ValueError("X has no features: its matrices have no columns")
+            raise ValueError(
+                f"X has no features: it has 0 feature(s) (shape={X.shape}) while a minimum of 1 is "
+                "required."
+            )
         if not is_frame(X):
             return cls(X.shape[1])
         categories = {
@@ -76,7 +79,10 @@ class Columns:
         A category that training has not seen is missing; where training goes on it is an error.
         """
         if X.shape[1] != self.n:
-            raise ValueError(f"X has {X.shape[1]} features, the model was fitted with {self.n}")
+            raise ValueError(
+                f"X has {X.shape[1]} features, but crfx is expecting {self.n} features as input, "
+                "which the model was fitted with"
+            )
         if not is_frame(X):
             if self.categories:
                 name = next(iter(self.categories))

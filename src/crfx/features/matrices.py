@@ -23,6 +23,12 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "iloc") and hasattr(X, "columns")
 
 
+def unwrapped(X: Any) -> Any:
+    """X as an array where it is something that NumPy knows how to read (``__array__``)."""
+    is_known = hasattr(X, "shape") or isinstance(X, list | tuple)
+    return np.asarray(X) if hasattr(X, "__array__") and not is_known else X
+
+
 def stack(instances: Sequence[Any]) -> tuple[Any, list[int]]:
     """Stack the features of instances, (length, features) each; return them and the lengths."""
     if any(is_frame(X) for X in instances):
@@ -142,8 +148,8 @@ def _array(X: Any, instance: int | None) -> Any:
     where = _where(instance)
     if isinstance(X, str | dict):
         raise ValueError(
-            f"{where} is one {type(X).__name__}: an instance is a list of positions; wrap a single "
-            "instance in a list, [X]"
+            f"{where} is one {type(X).__name__}: an instance is a list of positions (a sentence: "
+            "its words, text.split()); wrap a single instance in a list, [X]"
         )
     if isinstance(X, np.ma.MaskedArray):
         raise ValueError(f"{where} is a masked array: put NaN where a value is missing")
@@ -152,13 +158,27 @@ def _array(X: Any, instance: int | None) -> Any:
     except ValueError:
         raise ValueError(f"{where} has rows of unequal lengths") from None
     if array.ndim != 2:
-        raise ValueError(f"{where} has shape {array.shape}: it must be (positions, features)")
+        raise ValueError(
+            f"{where} has shape {array.shape}: it must be (positions, features){_reshaped(array)}"
+        )
+    if array.dtype.kind == "c":
+        raise ValueError(f"{where} has dtype {array.dtype}: Complex data not supported")
     if array.dtype.kind not in "fiub":
         raise ValueError(
             f"{where} has dtype {array.dtype}: pass numbers, or a data frame with categorical "
             "columns"
         )
     return array if array.dtype.kind == "f" else array.astype(np.float32)
+
+
+def _reshaped(array: npt.NDArray[Any]) -> str:
+    """What makes a matrix of one axis."""
+    if array.ndim != 1:
+        return ""
+    return (
+        ". Reshape your data: x.reshape(-1, 1) where it is one feature of many positions; if X is "
+        "a list of rows, it is one matrix, np.array(X)"
+    )
 
 
 def _stack_frames(instances: Sequence[Any]) -> tuple[Any, list[int]]:

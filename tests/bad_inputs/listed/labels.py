@@ -29,6 +29,7 @@ def first(*labels: Any) -> list[Any]:
     return [list(labels), *Y[1:]]
 
 
+PADDED = np.array([[*own, *"O" * (5 - len(own))] for own in Y])
 LABELS: dict[str, tuple[Any, str]] = {
     "None": (None, "y is missing"),
     "a number": (3, "y"),
@@ -60,6 +61,11 @@ LABELS: dict[str, tuple[Any, str]] = {
     "complex labels": ([[1j * n for n in range(len(own))] for own in Y], "y mixes|y holds"),
     "objects as labels": (first("A", object(), "A"), "y mixes labels"),
     "functions as labels": ([[print, len, print], *Y[1:]], "y mixes labels|y holds"),
+    "padded labels": (
+        PADDED,
+        r"y is padded, cut it: \[own\[:len\(x\)\] for own, x in zip\(y, X\)\]",
+    ),
+    "an infinite label": (first(1.0, INF, 2.0), "instance 0, position 1: y holds inf|y mixes"),
     "a frame of labels": (pandas.DataFrame({"y": FLAT}), "y"),
 }
 
@@ -74,7 +80,7 @@ def _fit(area: str, tried: str, message: str, names: Any = LABELLERS, **given: A
 STACKED_LABELS: dict[str, tuple[Any, str]] = {
     "stacked X, too few labels": (FLAT[:-1], "y has 13 labels but X has 14 rows"),
     "stacked X, too many labels": ([*FLAT, "A"], "y has 15 labels but X has 14 rows"),
-    "stacked X, lists of labels": (Y, "y has 4 labels but X has 14 rows"),
+    "stacked X, lists of labels": (Y, r"y has 4 labels but X has 14 rows: .*concatenate\(y\)"),
     "stacked X, a text": ("ABABABABABABAB", "y"),
     "stacked X, a set": (set(range(14)), "y"),
     "stacked X, labels of two columns": (np.zeros((14, 2)), "y"),

@@ -44,6 +44,10 @@ TWICE = pandas.DataFrame(X[0], columns=["a", "a", "b"])
 DATED = pandas.DataFrame({"a": pandas.to_datetime(["2020-01-01"] * 3), "b": [1, 2, 3]})
 ENDLESS = pandas.DataFrame({"a": [1.0, INF, 2.0], "b": [1, 2, 3]})
 
+PADDED = np.zeros((4, 5, 3))
+for number, own in enumerate(X):
+    PADDED[number, : len(own)] = own
+
 TRIED: dict[str, tuple[Any, str]] = {
     "None": (None, "X is None: pass a list"),
     "a number": (3, "X is 3: pass a list"),
@@ -54,9 +58,9 @@ TRIED: dict[str, tuple[Any, str]] = {
     "a set of numbers": ({1, 2}, "X"),
     "instances that are numbers": ([1, 2, 3, 4], r"instance 0: X"),
     "instances that are None": ([None] * 4, "instance 0: X"),
-    "one matrix without lengths": (STACKED, "pass lengths="),
+    "one matrix without lengths": (STACKED, r"shape \(14, 3\).*lengths=\[5, 3\].*fit\(\[X\[:5\]"),
     "one sparse matrix without lengths": (sparse.csr_matrix(STACKED), "pass lengths="),
-    "one data frame without lengths": (pandas.DataFrame(STACKED), "pass lengths="),
+    "one data frame without lengths": (pandas.DataFrame(STACKED), r"lengths=.*X.iloc\[:5\]"),
     "one row without lengths": (STACKED[0], r"X has shape \(3,\)"),
     "a matrix of no axis": (np.array(1.0), r"X has shape \(\)"),
     "an instance of one axis": (first(X[0][:, 0]), r"instance 0: X has shape \(3,\)"),
@@ -114,6 +118,10 @@ TRIED: dict[str, tuple[Any, str]] = {
     "texts among matrices": (["abc", *X[1:]], "instance 0: X"),
     "a matrix among words": ([[{"a": 1.0}] * 3, *X[1:]], "instance 1"),
     "a generator of nothing": (iter(()), "X has no instances"),
+    "rows in a list without lengths": (STACKED.tolist(), r"instance 0: X .*one matrix, np.array"),
+    "one feature a position, of one axis": ([own[:, 0] for own in X], r"0: X .*reshape\(-1, 1\)"),
+    "sentences as texts": (["a b c", "a b c d", "a b", "a b c d e"], r"text.split\(\)"),
+    "padded": (PADDED, r"if X is padded, cut it: \[x\[:len\(own\)\] for x, own in zip\(X, y\)\]"),
     "a function": (print, "X is <built-in function print>: pass a list"),
 }
 
@@ -159,6 +167,29 @@ CASES = [
         "lengths beside a list",
         lambda crf, folder: crf.fit(X, Y, lengths=[3, 4, 2, 5]),
         "lengths are given, but X is a list",
+        subjects=unfitted_and_fitted(),
+    ),
+    Case(
+        AREA,
+        "a padded array beside lengths",
+        lambda crf, folder: crf.fit(PADDED, Y, lengths=[3, 4, 2, 5]),
+        r"padded, cut it, \[x\[:n\] for x, n in zip\(X, lengths\)\]",
+        subjects=unfitted_and_fitted(),
+    ),
+    Case(
+        AREA,
+        "stacked X and y, swapped",
+        lambda crf, folder: crf.fit(
+            [label for own in Y for label in own], STACKED, lengths=[3, 4, 2, 5]
+        ),
+        "are X and y swapped",
+        subjects=unfitted_and_fitted(),
+    ),
+    Case(
+        AREA,
+        "X and y swapped",
+        lambda crf, folder: crf.fit(Y, X),
+        "are X and y swapped",
         subjects=unfitted_and_fitted(),
     ),
 ]

@@ -50,7 +50,7 @@ EVAL_SETS: dict[str, tuple[Any, str]] = {
     "another key": ({"X": X, "y": Y, "weight": 1}, "eval_set has 'weight'"),
     "y of None": ((X, None), "eval_set: y is missing"),
     "X of None": ((None, Y), "eval_set: X is None"),
-    "other features": (([own[:, :2] for own in X], Y), "eval_set: X has 2 features, the model"),
+    "other features": (([own[:, :2] for own in X], Y), "eval_set: X has 2 features, but crfx"),
     "words": ((WORDS, Y), "X holds dicts or texts"),
     "other labels": (
         (X, [["Z"] * len(own) for own in Y]),
@@ -73,7 +73,7 @@ INIT_MODELS: dict[str, tuple[Any, str]] = {
     "one that ranks": (fitted("RankingCRF"), "init_model is a RankingCRF"),
     "one with other features": (
         LinearCRF(max_iter=1).fit([own[:, :2] for own in X], Y),
-        "X has 3 features, the model was fitted with 2",
+        "X has 3 features, but crfx is expecting 2",
     ),
     "one with other labels": (
         LinearCRF(max_iter=1).fit(X, [["C"] * len(own) for own in Y]),

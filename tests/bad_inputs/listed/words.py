@@ -70,7 +70,7 @@ CASES = [
         AREA,
         "numbers to a model of dicts",
         lambda crf, folder: crf.predict(X),
-        "X has 3 features, the model was fitted with|X holds numbers",
+        "X has 3 features, but crfx is expecting|X holds numbers",
         subjects=only_fitted(data="words"),
     ),
 ]

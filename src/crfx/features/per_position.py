@@ -1,0 +1,99 @@
+"""Scikit-learn's transformers on lists of instances: fitted and applied position by position."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.exceptions import NotFittedError
+
+from crfx.features.matrices import stack, take_rows
+
+
+class PerPosition(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[misc, call-arg]
+    """A transformer of rows for a list of instances, (length, features) each.
+
+    It sees all positions of all instances as one matrix, and its output is cut into instances
+    again.  Several transformers go inside: ``PerPosition(ColumnTransformer(...))``.
+
+    Parameters
+    ----------
+    transformer : scikit-learn's, or any with ``fit`` and ``transform``
+        It stays unfitted; ``transformer_`` is its fitted copy.
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> scale = PerPosition(StandardScaler()).fit([[[0.0], [2.0]], [[4.0]]])
+    >>> [x.ravel().round(2).tolist() for x in scale.transform([[[2.0]], [[0.0], [4.0]]])]
+    [[0.0], [-1.22, 1.22]]
+    """
+
+    transformer_: Any
+
+    def __init__(self, transformer: Any) -> None:
+        self.transformer = transformer
+
+    def fit(self, X: Any, y: Any = None) -> PerPosition:
+        """Fit a copy of the transformer to all positions; ``y`` is None or labels per instance."""
+        self._fit(X, y)
+        return self
+
+    def _fit(self, X: Any, y: Any) -> tuple[Any, list[int]]:
+        rows, lengths = _rows(X)
+        labels = None if y is None else np.concatenate([np.asarray(own) for own in y])
+        self.transformer_ = clone(self.transformer).fit(rows, labels)
+        self.n_features_in_ = rows.shape[1]
+        return rows, lengths
+
+    def fit_transform(self, X: Any, y: Any = None) -> list[Any]:
+        """Fit, then transform the same instances."""
+        rows, lengths = self._fit(X, y)
+        return _cut(self.transformer_.transform(rows), lengths)
+
+    def transform(self, X: Any) -> list[Any]:
+        """The instances, transformed."""
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError("this PerPosition is not fitted: call fit first")
+        rows, lengths = _rows(X)
+        return _cut(self.transformer_.transform(rows), lengths)
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
+        """Those of the transformer."""
+        return self.transformer_.get_feature_names_out(input_features)  # type: ignore[no-any-return]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "transformer_")
+
+    def __sklearn_tags__(self) -> Any:
+        """Of lists of matrices."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
+        return tags
+
+
+def _rows(X: Any) -> tuple[Any, list[int]]:
+    if len(getattr(X, "shape", ())) == 2:
+        raise ValueError(
+            f"X is one matrix of shape {X.shape}: the transformer itself takes it; PerPosition is "
+            "for a list with one matrix per instance"
+        )
+    instances = list(X)
+    if not instances:
+        raise ValueError("X has no instances")
+    return stack(instances)
+
+
+def _cut(rows: Any, lengths: list[int]) -> list[Any]:
+    """A matrix of any kind as one per instance."""
+    if rows.shape[0] != sum(lengths):
+        raise ValueError(
+            f"the transformer made {rows.shape[0]} rows of {sum(lengths)}: it must keep positions"
+        )
+    ends = np.cumsum(lengths)
+    return [
+        take_rows(rows, np.arange(end - length, end))
+        for end, length in zip(ends, lengths, strict=True)
+    ]

@@ -1,0 +1,148 @@
+"""Scorers for scikit-learn's searches and cross-validation: ``scoring=crfx.scorers.span_f1``.
+
+They take an estimator that is fitted, or a pipeline that ends with one, and judge it on lists of
+instances; more is better.  Several at once: ``scoring={"f1": span_f1, "accuracy":
+token_accuracy}``.  ``parents`` and ``edge_types`` reach them by metadata routing, unasked.
+
+>>> from sklearn.model_selection import cross_validate
+>>> from crfx import LinearCRF, scorers
+>>> X = [[{"word": "Ada"}, {"word": "sang"}], [{"word": "Bo"}, {"word": "left"}]] * 3
+>>> y = [["B-PER", "O"]] * 6
+>>> figures = {"f1": scorers.span_f1, "exact": scorers.sequence_accuracy}
+>>> found = cross_validate(LinearCRF(), X, y, cv=3, scoring=figures)
+>>> found["test_f1"].tolist(), found["test_exact"].tolist()
+([1.0, 1.0, 1.0], [1.0, 1.0, 1.0])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import MetadataRequest
+
+from crfx import metrics
+from crfx.estimators.base import Estimator
+from crfx.estimators.labelling import LabellingEstimator
+from crfx.estimators.ranking import RankingCRF
+from crfx.messages import shown
+
+__all__ = [
+    "f1_macro",
+    "f1_weighted",
+    "log_likelihood",
+    "make_scorer",
+    "ndcg",
+    "ndcg_at",
+    "sequence_accuracy",
+    "span_f1",
+    "token_accuracy",
+]
+
+
+class Scorer:
+    """``scorer(estimator, X, y)`` gives a number, better when larger.
+
+    ``judge`` gets the estimator itself, X as that takes it, y and what comes with them.
+    """
+
+    def __init__(
+        self, name: str, kind: type[Estimator], judge: Callable[..., float], asks: tuple[str, ...]
+    ) -> None:
+        self.name, self._kind, self._judge = name, kind, judge
+        self._request = MetadataRequest(owner=self)
+        for each in asks:
+            self._request.score.add_request(param=each, alias=True)
+
+    def __call__(self, estimator: Any, X: Any, y: Any, **given: Any) -> float:
+        """The figure of a fitted estimator, or of a pipeline or search that holds one."""
+        inner, X = _within(estimator, X)
+        if not isinstance(inner, self._kind):
+            raise ValueError(
+                f"the scorer {self.name} is for a crfx estimator "
+                f"({self._kind._is_called}), not for {shown(inner)}"
+            )
+        return float(self._judge(inner, X, y, **given))
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """What it asks for; scikit-learn calls this."""
+        return self._request
+
+    def __repr__(self) -> str:
+        return f"crfx.scorers.{self.name}"
+
+
+def _within(estimator: Any, X: Any) -> tuple[Any, Any]:
+    """The last estimator of a search or pipeline, and X as the steps before hand it on."""
+    if hasattr(estimator, "best_estimator_"):
+        return _within(estimator.best_estimator_, X)
+    if isinstance(estimator, Pipeline):
+        if len(estimator) > 1:
+            X = estimator[:-1].transform(X)
+        return _within(estimator[-1], X)
+    return estimator, X
+
+
+def make_scorer(metric: Callable[..., float], **settings: Any) -> Scorer:
+    """A scorer of a function of (y_true, y_pred), lists of label arrays; better when larger.
+
+    ``settings`` are further arguments of the function.
+
+    >>> from crfx.metrics import label_f1
+    >>> make_scorer(label_f1, labels=["B-PER", "I-PER"])
+    crfx.scorers.label_f1
+    """
+    name = getattr(metric, "__name__", type(metric).__name__)
+    return _of_labels(name, partial(metric, **settings))
+
+
+def ndcg_at(cut: int | None) -> Scorer:
+    """Mean NDCG of a ranker at a cut, on a list of queries.
+
+    >>> ndcg_at(5)
+    crfx.scorers.ndcg_at(5)
+    """
+    name = "ndcg" if cut is None else f"ndcg_at({cut})"
+    return Scorer(name, RankingCRF, partial(RankingCRF.score, cut=cut), ("group",))
+
+
+def _of_labels(name: str, metric: Callable[..., float]) -> Scorer:
+    return Scorer(name, LabellingEstimator, partial(_judge_labels, metric), _STRUCTURE)
+
+
+def _judge_labels(
+    metric: Callable[..., float],
+    crf: LabellingEstimator,
+    X: Any,
+    y: Any,
+    *,
+    lengths: Any = None,
+    parents: Any = None,
+    edge_types: Any = None,
+) -> float:
+    data = crf._input(X, lengths, parents, edge_types, None, None)
+    return metric(*crf._true_and_found(data, y))
+
+
+def _mean_log_likelihood(crf: LabellingEstimator, X: Any, y: Any, **given: Any) -> float:
+    return float(crf.log_likelihood(X, y, **given).mean())
+
+
+_STRUCTURE = ("lengths", "parents", "edge_types")
+
+token_accuracy = _of_labels("token_accuracy", metrics.token_accuracy)
+"""The share of positions whose label is right; what ``score`` gives too."""
+sequence_accuracy = _of_labels("sequence_accuracy", metrics.sequence_accuracy)
+"""The share of instances all of whose labels are right."""
+span_f1 = _of_labels("span_f1", metrics.span_f1)
+"""F1 of whole spans (CoNLL's rule), of all types together: the micro average."""
+f1_macro = _of_labels("f1_macro", metrics.label_f1)
+"""F1 of labels, position by position; every label counts alike."""
+f1_weighted = _of_labels("f1_weighted", partial(metrics.label_f1, average="weighted"))
+"""F1 of labels, position by position; labels count by how often they are true."""
+log_likelihood = Scorer("log_likelihood", LabellingEstimator, _mean_log_likelihood, _STRUCTURE)
+"""log p(y | X), the mean over instances."""
+ndcg = ndcg_at(None)
+"""Mean NDCG of a ranker, whole lists, on a list of queries; what ``score`` gives too."""

@@ -1,0 +1,316 @@
+"""Searches, curves, folds and routed metadata, on lists of instances."""
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import UnsetMetadataPassedError
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.feature_selection import SelectKBest
+from sklearn.inspection import permutation_importance
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    HalvingGridSearchCV,
+    KFold,
+    RandomizedSearchCV,
+    cross_val_predict,
+    cross_val_score,
+    cross_validate,
+    learning_curve,
+)
+from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.utils import get_tags
+
+from crfx import GBCRF, HiddenUnitCRF, LinearCRF, RankingCRF, TreeCRF, scorers
+from crfx.features import PerPosition
+from crfx.inference.native import thread_count
+from crfx.objectives import KL
+from crfx.testing import make_task
+
+X, Y = make_task(n_instances=18)
+STACKED, FLAT, LENGTHS = np.concatenate(X), np.concatenate(Y), [len(x) for x in X]
+PARENTS = [np.array([-1, *((np.arange(1, len(x)) - 1) // 2)]) for x in X]
+WEIGHTS = np.arange(1.0, len(X) + 1)
+CRF = LinearCRF(max_iter=5, n_jobs=1)
+L2 = {"l2": [0.1, 1.0, 10.0]}
+LABELLERS = [LinearCRF, GBCRF, HiddenUnitCRF, TreeCRF]
+
+
+@pytest.fixture
+def routing():
+    with config_context(enable_metadata_routing=True):
+        yield
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        RandomizedSearchCV(CRF, L2, n_iter=2, cv=2, random_state=0),
+        HalvingGridSearchCV(CRF, L2, cv=2, factor=2, random_state=0),
+        HalvingGridSearchCV(CRF, L2, cv=2, resource="max_iter", min_resources=2, max_resources=8),
+    ],
+    ids=["random", "halving", "halving iterations"],
+)
+def test_searches(search):
+    search = clone(search).fit(X, Y)
+    assert search.best_params_["l2"] in L2["l2"]
+    assert 0.3 < search.best_score_ <= 1
+
+
+def seen_threads(crf, X, y):
+    return float(thread_count(None))
+
+
+def test_a_search_in_processes_shares_the_cores():
+    found = GridSearchCV(CRF, L2, cv=2, n_jobs=2, scoring=seen_threads).fit(X, Y)
+    own = thread_count(None)
+    assert found.cv_results_["mean_test_score"].max() <= max(own // 2, 1)
+    again = GridSearchCV(CRF, L2, cv=2, scoring=scorers.f1_macro).fit(X, Y)
+    beside = GridSearchCV(CRF, L2, cv=2, n_jobs=2, scoring=scorers.f1_macro).fit(X, Y)
+    assert again.best_score_ == beside.best_score_
+
+
+def test_settings_of_an_objective_are_searched():
+    crf = LinearCRF(max_iter=5, objective=KL())
+    grid = {"objective__temperature": [0.1, 0.5], "l2": [0.1, 1.0]}
+    search = GridSearchCV(crf, grid, cv=2).fit(X, Y)
+    wanted = search.best_params_["objective__temperature"]
+    assert search.best_estimator_.objective.temperature == wanted
+    assert crf.objective == KL()
+
+
+def test_a_setting_is_changed_in_a_copy():
+    shared = KL()
+    crf = LinearCRF(objective=shared)
+    assert crf.get_params()["objective__temperature"] == shared.temperature
+    assert "objective__temperature" not in crf.get_params(deep=False)
+    crf.set_params(objective__temperature=0.7, objective__seed=3, l2=2.0)
+    assert (crf.objective, crf.l2, shared) == (KL(0.7, seed=3), 2.0, KL())
+    crf.set_params(objective__temperature=0.9, objective=KL(seed=1))
+    assert crf.objective == KL(0.9, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("objective", "given", "message"),
+    [
+        ("kl", {"objective__temperature": 1.0}, "objective is 'kl', which has no settings: pass"),
+        (KL(), {"objective__heat": 1.0}, "has no setting 'heat'"),
+        (KL(), {"objective__temperature": -1.0}, "temperature is -1.0: it must be above 0"),
+        (KL(), {"object__temperature": 1.0}, "Invalid parameter 'object' for estimator"),
+        (KL(), {"temperature": 1.0}, "Invalid parameter 'temperature' for estimator"),
+    ],
+)
+def test_settings_that_are_not_there(objective, given, message):
+    crf = LinearCRF(objective=objective)
+    with pytest.raises(ValueError, match=message):
+        crf.set_params(**given)
+    assert crf.objective == objective
+
+
+def test_settings_of_a_base_learner_are_reached():
+    from sklearn.tree import DecisionTreeRegressor
+
+    crf = GBCRF(base_learner=DecisionTreeRegressor())
+    crf.set_params(base_learner__max_depth=2)
+    assert crf.get_params()["base_learner__max_depth"] == 2
+
+
+def test_a_learning_curve():
+    sizes, _, found = learning_curve(CRF, X, Y, cv=2, train_sizes=[0.5, 1.0])
+    assert (sizes == [4, 9]).all()
+    assert found.shape == (2, 2)
+
+
+def test_folds_keep_documents_together():
+    documents = np.arange(len(X)) // 3
+    found = cross_val_score(CRF, X, Y, groups=documents, cv=GroupKFold(3))
+    assert found.shape == (3,)
+
+
+def test_predictions_of_folds_are_put_together_by_hand():
+    with pytest.raises(ValueError, match="inhomogeneous"):  # it joins lists as if they were rows
+        cross_val_predict(CRF, X, Y, cv=2)
+    found = [None] * len(X)
+    for train, test in KFold(2).split(X):
+        crf = clone(CRF).fit([X[i] for i in train], [Y[i] for i in train])
+        for i, labels in zip(test, crf.predict([X[i] for i in test]), strict=True):
+            found[i] = labels
+    scores = cross_val_score(CRF, X, Y, cv=KFold(2))
+    halves = [np.concatenate(found[s]) == np.concatenate(Y[s]) for s in (slice(9), slice(9, 18))]
+    np.testing.assert_array_equal([half.mean() for half in halves], scores)
+
+
+def test_importance_by_permutation_wants_one_matrix():
+    crf = clone(CRF).fit(X, Y)
+    with pytest.raises(ValueError, match="inhomogeneous"):
+        permutation_importance(crf, X, Y)
+    found = permutation_importance(
+        crf,
+        STACKED,
+        FLAT,
+        scoring=lambda crf, X, y: crf.score(X, y, lengths=LENGTHS),
+        n_repeats=2,
+        random_state=0,
+    )
+    assert found.importances_mean.shape == (STACKED.shape[1],)
+    assert found.importances_mean.max() > 0
+
+
+@pytest.mark.filterwarnings("ignore:Estimator fit failed|Scoring failed:UserWarning")
+def test_lengths_cannot_be_split():
+    with pytest.raises(ValueError, match="leaves lengths whole: pass it a list with one matrix"):
+        cross_validate(CRF, STACKED, FLAT, cv=2, params={"lengths": LENGTHS})
+
+
+@pytest.mark.usefixtures("routing")
+def test_structure_is_routed_unasked():
+    found = cross_validate(CRF, X, Y, cv=3, params={"parents": PARENTS})["test_score"]
+    plain = cross_validate(CRF, X, Y, cv=3)["test_score"]
+    assert (found != plain).any()
+    crf = clone(CRF).fit(X[6:], Y[6:], parents=PARENTS[6:])
+    assert found[0] == crf.score(X[:6], Y[:6], parents=PARENTS[:6])
+
+
+@pytest.mark.usefixtures("routing")
+def test_structure_is_routed_through_pipelines():
+    pipeline = make_pipeline(PerPosition(StandardScaler()), CRF)
+    types = [np.arange(len(x)) % 2 for x in X]
+    given = {"parents": PARENTS, "edge_types": types}
+    pipeline.fit(X, Y, **given)
+    assert pipeline[-1].model_.is_forest
+    assert pipeline.score(X, Y, **given) > 0.5
+    assert len(pipeline.predict(X, **given)) == len(X)
+    found = cross_validate(pipeline, X, Y, cv=2, params=given, scoring=scorers.log_likelihood)
+    assert np.isfinite(found["test_score"]).all()
+
+
+@pytest.mark.usefixtures("routing")
+@pytest.mark.parametrize("kind", LABELLERS)
+def test_weights_are_routed_where_they_are_asked_for(kind):
+    small = {"n_estimators": 2} if kind in (GBCRF, TreeCRF) else {"max_iter": 3}
+    small |= {"sweeps": 2, "step": 0.1, "n_hidden": 2} if kind is HiddenUnitCRF else {}
+    crf = kind(random_state=0, n_jobs=1, **small)
+    with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
+        cross_validate(crf, X, Y, cv=2, params={"sample_weight": WEIGHTS})
+    asks = clone(crf).set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+    found = cross_validate(asks, X, Y, cv=2, params={"sample_weight": WEIGHTS})["test_score"]
+    half = clone(crf).fit(X[9:], Y[9:], sample_weight=WEIGHTS[9:])
+    assert found[0] == half.score(X[:9], Y[:9], sample_weight=WEIGHTS[:9])
+
+
+@pytest.mark.usefixtures("routing")
+def test_stacked_queries_are_routed():
+    group, relevance = np.array(LENGTHS), np.arange(len(STACKED)) % 3.0
+    crf = RankingCRF(sweeps=2, random_state=0).set_fit_request(group=True)
+    pipeline = make_pipeline(StandardScaler(), crf.set_score_request(group=True))
+    pipeline.fit(STACKED, relevance, group=group)
+    assert 0 < pipeline.score(STACKED, relevance, group=group) <= 1
+
+
+def queries():
+    random = np.random.default_rng(0)
+    X = [random.normal(size=(n, 3)) for n in random.integers(2, 7, 12)]
+    return X, [np.digitize(2 * x[:, 0] - x[:, 1], [0.5, 2.0]).astype(float) for x in X]
+
+
+def test_rankers_are_cross_validated_on_lists_of_queries():
+    X, relevance = queries()
+    crf = RankingCRF(sweeps=3, random_state=0)
+    search = GridSearchCV(crf, {"temperature": [0.01, 1.0]}, cv=3).fit(X, relevance)
+    assert 0.5 < search.best_score_ <= 1
+    groups = np.arange(len(X)) // 2
+    assert cross_val_score(crf, X, relevance, groups=groups, cv=GroupKFold(3)).shape == (3,)
+    weights = np.arange(1.0, len(X) + 1)
+    with config_context(enable_metadata_routing=True):
+        crf.set_fit_request(sample_weight=True).set_score_request(sample_weight=False)
+        cross_validate(crf, X, relevance, cv=3, params={"sample_weight": weights})
+
+
+@pytest.mark.parametrize("scorer", ["linear", "trees"])
+def test_a_list_of_queries_is_one_stacked_matrix(scorer):
+    X, relevance = queries()
+    stacked, flat, group = np.concatenate(X), np.concatenate(relevance), [len(x) for x in X]
+    small = {"sweeps": 3} if scorer == "linear" else {"n_estimators": 3, "min_child_weight": 0.5}
+    crf = RankingCRF(scorer, random_state=0, n_jobs=1, **small)
+    one = clone(crf).fit(X, relevance, eval_set=(X, relevance))
+    other = clone(crf).fit(stacked, flat, group=group, eval_set=(stacked, flat, group))
+    assert one.history_["eval_metric"] == other.history_["eval_metric"]
+    assert [len(own) for own in one.predict(X)] == group
+    np.testing.assert_array_equal(np.concatenate(one.predict(X)), other.predict(stacked))
+    for a, b in zip(one.rank(X), other.rank(stacked, group), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert one.score(X, relevance, cut=2) == other.score(stacked, flat, group, cut=2)
+    weights = np.arange(len(X)) % 3
+    twice = [i for i, count in enumerate(weights) for _ in range(count)]
+    assert one.score(X, relevance, sample_weight=weights) == pytest.approx(
+        one.score([X[i] for i in twice], [relevance[i] for i in twice]), abs=1e-12
+    )
+
+
+@pytest.mark.parametrize("kind", [*LABELLERS, RankingCRF])
+def test_tags(kind):
+    tags = get_tags(kind())
+    assert not is_classifier(kind())  # labels lie in lists: folds cannot be stratified by them
+    assert not is_regressor(kind())
+    assert tags.target_tags.required
+    assert tags.input_tags.sparse
+    assert tags.input_tags.allow_nan
+    assert tags.input_tags.two_d_array == (kind is RankingCRF)
+    assert tags.input_tags.dict == (kind is not RankingCRF)
+
+
+def test_transformers_work_on_lists():
+    scale = PerPosition(StandardScaler())
+    found = scale.fit_transform(X)
+    assert [len(x) for x in found] == LENGTHS
+    np.testing.assert_array_equal(np.concatenate(found), StandardScaler().fit_transform(STACKED))
+    np.testing.assert_array_equal(scale.transform(X[:1])[0], found[0])
+    union = FeatureUnion([("scaled", StandardScaler()), ("unit", MinMaxScaler())])
+    assert PerPosition(union).fit(X).transform(X)[0].shape == (LENGTHS[0], 2 * X[0].shape[1])
+    columns = ColumnTransformer([("scaled", StandardScaler(), [0, 1])], remainder="drop")
+    pipeline = make_pipeline(PerPosition(columns), CRF).fit(X, Y)
+    assert pipeline[-1].n_features_in_ == 2
+
+
+def test_transformers_may_look_at_labels():
+    best = PerPosition(SelectKBest(k=2)).fit(X, Y)
+    wanted = SelectKBest(k=2).fit_transform(STACKED, FLAT)
+    np.testing.assert_array_equal(np.concatenate(best.transform(X)), wanted)
+
+
+def test_transformers_of_frames():
+    import pandas
+
+    frames = [pandas.DataFrame(x, columns=list("abcd")) for x in X]
+    scale = PerPosition(StandardScaler().set_output(transform="pandas"))
+    found = scale.fit_transform(frames)
+    assert list(found[3].columns) == list("abcd") == list(scale.get_feature_names_out())
+    crf = make_pipeline(scale, CRF).fit(frames, Y)[-1]
+    assert crf.feature_names_in_.tolist() == list("abcd")
+
+
+class Halves(StandardScaler):
+    def transform(self, X):
+        return super().transform(X)[::2]
+
+
+@pytest.mark.parametrize(
+    ("transformer", "given", "message"),
+    [
+        (StandardScaler(), STACKED, "the transformer itself takes it"),
+        (StandardScaler(), [], "X has no instances"),
+        (StandardScaler(), [X[0], X[1][:, :2]], "instance 1: X has 2 features"),
+        (Halves(), X, "it must keep positions"),
+    ],
+)
+def test_lists_that_cannot_be_transformed(transformer, given, message):
+    with pytest.raises(ValueError, match=message):
+        PerPosition(transformer).fit_transform(given)
+
+
+def test_a_transformer_is_fitted_first():
+    with pytest.raises(ValueError, match="this PerPosition is not fitted: call fit first"):
+        PerPosition(StandardScaler()).transform(X)

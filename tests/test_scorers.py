@@ -1,0 +1,149 @@
+"""Scorers in scikit-learn's hands: the figures are those of the metrics, whatever stands around."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
+from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from crfx import LinearCRF, RankingCRF, metrics, scorers
+from crfx.features import PerPosition
+from crfx.testing import make_task
+
+X, Y = make_task(n_instances=12)
+SPANS = {"L0": "O", "L1": "B-PER", "L2": "I-PER"}
+TAGS = [[SPANS[str(label)] for label in own] for own in Y]
+CRF = LinearCRF(max_iter=5).fit(X, TAGS)
+FOUND = CRF.predict(X)
+QUERIES = [x[:, :2] for x in X if len(x) > 1]
+RELEVANCE = [np.digitize(q[:, 0], [0.3, 1.0]).astype(float) for q in QUERIES]
+TIGHT = 1e-12
+
+OF_LABELS = {
+    "token_accuracy": metrics.token_accuracy(TAGS, FOUND),
+    "sequence_accuracy": metrics.sequence_accuracy(TAGS, FOUND),
+    "span_f1": metrics.span_f1(TAGS, FOUND),
+    "f1_macro": f1_score(np.concatenate(TAGS), np.concatenate(FOUND), average="macro"),
+    "f1_weighted": f1_score(np.concatenate(TAGS), np.concatenate(FOUND), average="weighted"),
+    "log_likelihood": CRF.log_likelihood(X, TAGS).mean(),
+}
+
+
+@pytest.mark.parametrize("name", OF_LABELS)
+def test_the_figure_is_that_of_the_metric(name):
+    assert getattr(scorers, name)(CRF, X, TAGS) == pytest.approx(OF_LABELS[name], abs=TIGHT)
+    assert OF_LABELS[name] not in (0, 1)
+
+
+def test_all_scorers_are_tried():
+    assert set(scorers.__all__) == {*OF_LABELS, "make_scorer", "ndcg", "ndcg_at"}
+
+
+@pytest.mark.parametrize("name", OF_LABELS)
+def test_pipelines_and_searches_are_seen_through(name):
+    scorer = getattr(scorers, name)
+    pipeline = make_pipeline(PerPosition(StandardScaler()), LinearCRF(max_iter=5)).fit(X, TAGS)
+    direct = scorer(pipeline[-1], pipeline[0].transform(X), TAGS)
+    assert scorer(pipeline, X, TAGS) == direct
+    search = GridSearchCV(LinearCRF(max_iter=5), {"l2": [0.1, 1.0]}, scoring=scorer, cv=2)
+    search.fit(X, TAGS)
+    assert search.score(X, TAGS) == scorer(search.best_estimator_, X, TAGS)
+
+
+def test_several_at_once():
+    wanted = {name: getattr(scorers, name) for name in OF_LABELS}
+    found = cross_validate(LinearCRF(max_iter=5), X, TAGS, cv=3, scoring=wanted)
+    assert {f"test_{name}" for name in wanted} <= set(found)
+    assert (found["test_token_accuracy"] >= found["test_sequence_accuracy"]).all()
+
+
+def test_parents_reach_them_unasked():
+    parents = [np.array([-1, *((np.arange(1, len(x)) - 1) // 2)]) for x in X]
+    with config_context(enable_metadata_routing=True):
+        found = cross_validate(
+            LinearCRF(max_iter=5),
+            X,
+            Y,
+            cv=3,
+            params={"parents": parents},
+            scoring={"labels": scorers.token_accuracy, "likely": scorers.log_likelihood},
+        )
+        by_score = cross_val_score(LinearCRF(max_iter=5), X, Y, cv=3, params={"parents": parents})
+    np.testing.assert_array_equal(found["test_labels"], by_score)
+    assert np.isfinite(found["test_likely"]).all()
+
+
+def test_labels_are_read_in_the_scheme_of_the_constraints():
+    iob1 = [["I-PER", "I-PER", "O"], ["O", "I-PER"]]
+    words = [[{"w": "Ada"}, {"w": "Bo"}, {"w": "is"}], [{"w": "is"}, {"w": "Bo"}]]
+    crf = LinearCRF(l2=1e-3, constraints="bio").fit(words, iob1)
+    for scorer in (scorers.token_accuracy, scorers.sequence_accuracy, scorers.f1_macro):
+        assert scorer(crf, words, iob1) == 1
+
+
+def test_one_of_your_own():
+    persons = scorers.make_scorer(metrics.label_f1, labels=["B-PER", "I-PER"])
+    assert persons(CRF, X, TAGS) == metrics.label_f1(TAGS, FOUND, labels=["B-PER", "I-PER"])
+    assert persons(CRF, X, TAGS) != scorers.f1_macro(CRF, X, TAGS)
+
+
+def test_rankers_are_judged_on_lists_of_queries():
+    crf = RankingCRF(sweeps=2, random_state=0)
+    found = cross_validate(
+        crf, QUERIES, RELEVANCE, cv=3, scoring={"all": scorers.ndcg, "first": scorers.ndcg_at(1)}
+    )
+    np.testing.assert_array_equal(found["test_all"], cross_val_score(crf, QUERIES, RELEVANCE, cv=3))
+    assert (found["test_first"] != found["test_all"]).any()
+    crf.fit(QUERIES, RELEVANCE)
+    assert scorers.ndcg_at(1)(crf, QUERIES, RELEVANCE) == crf.score(QUERIES, RELEVANCE, cut=1)
+
+
+@pytest.mark.parametrize("name", [*OF_LABELS, "ndcg"])
+def test_they_are_pickled(name):
+    again = pickle.loads(pickle.dumps(getattr(scorers, name)))
+    assert repr(again) == f"crfx.scorers.{name}"
+
+
+def test_others_are_refused():
+    other = LogisticRegression()
+    with pytest.raises(ValueError, match=r"scorer span_f1 is for a crfx estimator .*not for Logis"):
+        scorers.span_f1(other, X, Y)
+    with pytest.raises(
+        ValueError, match=r"scorer ndcg is for a crfx estimator .*not for LinearCRF"
+    ):
+        scorers.ndcg(CRF, X, Y)
+
+
+def test_the_mean_over_labels_is_that_of_scikit_learn():
+    true, found = [["a", "b", None], ["c"]], [["a", "a", "b"], ["c"]]
+    for average in ("macro", "weighted", "micro"):
+        wanted = f1_score(list("abc"), list("aac"), average=average, zero_division=0.0)
+        assert metrics.label_f1(true, found, average=average) == pytest.approx(wanted, abs=TIGHT)
+
+
+@pytest.mark.parametrize("metric", [metrics.label_f1, metrics.sequence_accuracy])
+def test_nothing_is_no_figure(metric):
+    with pytest.raises(ValueError, match=r"there is no (position|instance) to score"):
+        metric([[None]], [["a"]])
+
+
+def test_labels_that_are_not_there():
+    with pytest.raises(ValueError, match=r"none of the labels \['z'\] is there"):
+        metrics.label_f1([["a"]], [["a"]], labels=["z"])
+
+
+def test_weights_of_instances():
+    true, found = [["a", "b"], ["a"]], [["a", "b"], ["b"]]
+    assert metrics.token_accuracy(true, found, [1.0, 0.0]) == 1
+    with pytest.raises(ValueError, match="sample_weight has 1 entries, y_true has 2 instances"):
+        metrics.token_accuracy(true, found, [1.0])
+    weights = np.arange(len(X), dtype=float)
+    twice = [i for i, count in enumerate(weights) for _ in range(int(count))]
+    assert CRF.score(X, TAGS, sample_weight=weights) == pytest.approx(
+        CRF.score([X[i] for i in twice], [TAGS[i] for i in twice]), abs=TIGHT
+    )
