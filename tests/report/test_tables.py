@@ -261,3 +261,9 @@ settings = { estimator = "LinearCRF", l2 = 0.5 }
     row = read_table(path, quick=True).row("linear")
     assert row.settings == {"estimator": "LinearCRF", "l2": 0.5}
     assert row.data == {"fold": 1, "train": 5}
+
+
+def test_the_page_on_reproducing_lists_every_table():
+    page = (Path(__file__).parents[2] / "docs" / "reproducing.md").read_text(encoding="utf-8")
+    names = [path.stem for path in COMMITTED]
+    assert [name for name in names if f"[{name}]" not in page and f"`{name}`" not in page] == []
