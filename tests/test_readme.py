@@ -25,7 +25,8 @@ def run(blocks):
         exec(compile(block, "README.md", "exec"), namespace)
 
 
-PAGES = ["README.md", *(str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("docs/*.md")))]
+DOCS = [path for path in sorted(ROOT.glob("docs/**/*.md")) if path.parent.name != "decisions"]
+PAGES = ["README.md", *(str(path.relative_to(ROOT)) for path in DOCS)]
 
 
 @pytest.mark.parametrize("page", PAGES)
