@@ -321,7 +321,9 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
         documents to explain, from 0 on (None: all).
         """
         self._check_fitted()
-        matrix = read_documents(X_q, self.columns_)
+        matrix, sizes = read_documents(X_q, self.columns_)
+        if sizes is not None:
+            raise ValueError("X_q is a list of queries: explain takes one, for example X[0]")
         rows = checked_positions(positions, matrix.shape[0])
         self.model_.use_threads(thread_count(self.n_jobs))
         return explained_query(self.model_, matrix, rows, self.columns_.name_of())
