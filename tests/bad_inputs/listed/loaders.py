@@ -119,7 +119,7 @@ MODEL: dict[str, tuple[Callable[[Any, Path], Any], str]] = {
     "a manifest that is empty": (_raw(_zipped(model_json=b"{}")), NOT_A_MODEL),
     "a manifest that is not UTF-8": (_raw(_zipped(model_json=b"\xff\xfe{}")), NOT_A_MODEL),
     "a manifest nested too deeply": (_raw(_zipped(model_json=b"[" * 100_000)), NOT_A_MODEL),
-    "a gzip": (_raw(gzip.compress(b"hello")), NOT_A_MODEL),
+    "a gzip": (_raw(gzip.compress(b"hello", mtime=0)), NOT_A_MODEL),
     "cut in half": (_spoilt(lambda raw: raw[: len(raw) // 2]), NOT_A_MODEL),
     "without its last byte": (_spoilt(lambda raw: raw[:-1]), NOT_A_MODEL),
     "with its middle turned over": (
@@ -172,7 +172,7 @@ def _letor(raw: bytes, name: str = "f.txt", **own: Any) -> Callable[[Any, Path],
 
 
 GOOD = b"1 qid:1 1:0.5 2:1\n0 qid:1 1:0.25\n"
-PACKED = gzip.compress(GOOD)
+PACKED = gzip.compress(GOOD, mtime=0)
 LETOR: dict[str, tuple[Callable[[Any, Path], Any], str]] = {
     "an empty file": (_letor(b""), "f.txt has no documents"),
     "blank lines": (_letor(b"\n\n  \n"), "f.txt has no documents"),
