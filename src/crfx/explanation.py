@@ -224,18 +224,20 @@ class Explanation:
     predicted: npt.NDArray[Any]
     positions: list[ExplainedPosition]
 
-    def as_text(self, top: int = 5, tokens: Sequence[str] | None = None) -> str:
-        """For the terminal: ``top`` features a position; ``tokens`` (length,) are shown if given.
+    def as_text(self, top: int = 5, tokens: Sequence[str] | None = None, *, first: int = 0) -> str:
+        """For the terminal: ``top`` features a position; ``tokens`` (length,) are shown if given,
+        ``first`` is the number of the first position.
 
-        Lines below a position add up to its score for the predicted label, less the mean of the
-        others.
+        The lines of a position, up to what it has without any feature, add up to its score for the
+        predicted label, less the mean of the others; then comes what its neighbours add.
         """
         against = ", less the mean of the other labels" if len(self.classes) > 1 else ""
         lines = [f"{self.method}; numbers are scores of the predicted label{against}"]
         if len(self.classes) == 1:
             lines = [self.method]
         for own in self.positions:
-            lines += ["", *_told(own, top, None if tokens is None else tokens[own.position])]
+            token = "" if tokens is None else f" {tokens[own.position]}"
+            lines += ["", *_told(own, top, f"{own.position + first}{token}")]
         return "\n".join(lines)
 
     def to_plain(self) -> dict[str, Any]:
@@ -248,8 +250,7 @@ class Explanation:
         }
 
 
-def _told(own: ExplainedPosition, top: int, token: str | None) -> list[str]:
-    begin = f"{own.position}" if token is None else f"{own.position} {token}"
+def _told(own: ExplainedPosition, top: int, begin: str) -> list[str]:
     if own.marginal is None or own.alone is None:
         return [f"{begin}: rank {own.predicted}, score {own.score[0]:.4g}", *_told_terms(own, top)]
     p, alone = own.marginal[own.place], own.alone[own.place]
