@@ -24,7 +24,16 @@ FLOORS = (
     ("potentials", "objectives"),
     ("inference",),
     ("structures", "batch"),
-    ("scores", "tag_report", "metrics", "ndcg", "features", "messages", "explanation"),
+    (
+        "scores",
+        "tag_report",
+        "calibration",
+        "metrics",
+        "ndcg",
+        "features",
+        "messages",
+        "explanation",
+    ),
     ("_core",),
 )
 ORDER = [part for floor in FLOORS for part in floor]

@@ -31,7 +31,7 @@ def token_accuracy(
             f"sample_weight has {len(sample_weight)} entries, y_true has {len(y_true)} instances"
         )
     right = total = 0.0
-    for instance, true, predicted in _pairs(y_true, y_pred):
+    for instance, true, predicted in pairs_of_labels(y_true, y_pred):
         weight = 1 if sample_weight is None else float(sample_weight[instance])
         known = _is_known(true)
         right += weight * int(np.count_nonzero((true == predicted) & known))
@@ -50,7 +50,7 @@ def sequence_accuracy(y_true: Sequence[ArrayLike], y_pred: Sequence[ArrayLike]) 
     0.5
     """
     right = total = 0
-    for _, true, predicted in _pairs(y_true, y_pred):
+    for _, true, predicted in pairs_of_labels(y_true, y_pred):
         known = _is_known(true)
         right += bool(known.any() and (true == predicted)[known].all())
         total += bool(known.any())
@@ -81,7 +81,7 @@ def label_f1(
 
     wanted: list[Any] = []
     found: list[Any] = []
-    for _, true, predicted in _pairs(y_true, y_pred):
+    for _, true, predicted in pairs_of_labels(y_true, y_pred):
         known = _is_known(true)
         wanted += true[known].tolist()
         found += predicted[known].tolist()
@@ -99,7 +99,7 @@ def _is_known(labels: NDArray[Any]) -> NDArray[np.bool_]:
     return np.array([label is not None for label in labels.tolist()], dtype=bool)
 
 
-def _pairs(
+def pairs_of_labels(
     y_true: Sequence[ArrayLike], y_pred: Sequence[ArrayLike]
 ) -> Iterator[tuple[int, NDArray[Any], NDArray[Any]]]:
     """(number, true labels, predicted labels) of every instance, of equal length."""
@@ -158,7 +158,7 @@ def span_f1(y_true: Sequence[Sequence[str]], y_pred: Sequence[Sequence[str]]) ->
     0.6666666666666666
     """
     right = found = wanted = 0
-    for instance, true, predicted in _pairs(y_true, y_pred):
+    for instance, true, predicted in pairs_of_labels(y_true, y_pred):
         try:
             a, b = spans(true), spans(predicted)
         except ValueError as error:

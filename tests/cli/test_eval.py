@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from crfx import GBCRF, HiddenUnitCRF, RankingCRF, TreeCRF, load
+from crfx import GBCRF, HiddenUnitCRF, LinearCRF, RankingCRF, TreeCRF, load
 from crfx.cli import main
 from crfx.metrics import span_f1, token_accuracy
 
@@ -149,3 +149,18 @@ def test_inspect_knows_rankings(tmp_path, capsys, scorer):
     model.save(tmp_path / "m.crfx")
     assert main(["inspect", str(tmp_path / "m.crfx")]) == 0
     assert "f1" in capsys.readouterr().out
+
+
+def test_instances_of_arrays_are_counted_over_the_whole_file(tmp_path, monkeypatch, capsys):
+    """They are looked at a few hundred at a time."""
+    monkeypatch.chdir(tmp_path)
+    X, lengths = np.ones((700, 2), np.float32), np.ones(700, np.int64)
+    y = np.array(["A", "B"] * 350)
+    LinearCRF(max_iter=2).fit(X, y, lengths=lengths).save("m.crfx")
+    np.savez("good.npz", X=X, lengths=lengths, y=y)
+    assert main(["eval", "m.crfx", "good.npz", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["sentences"] == 700
+    X[600, 1] = np.inf
+    np.savez("bad.npz", X=X, lengths=lengths, y=y)
+    assert main(["eval", "m.crfx", "bad.npz"]) == 2
+    assert "instance 600" in capsys.readouterr().err

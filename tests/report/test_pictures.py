@@ -16,8 +16,8 @@ PANELS = {
 @pytest.fixture
 def drawn(monkeypatch, tmp_path):
     """Draws bars and returns the axes of the panels."""
-    made, make = [], pictures._figure
-    monkeypatch.setattr(pictures, "_figure", lambda *size: made.append(make(*size)) or made[-1])
+    made, make = [], pictures.new_figure
+    monkeypatch.setattr(pictures, "new_figure", lambda *size: made.append(make(*size)) or made[-1])
 
     def draw(panels, **arguments):
         pictures.bar_chart(tmp_path / "bars.png", panels, y_label="error, %", **arguments)

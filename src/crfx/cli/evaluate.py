@@ -27,13 +27,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Label the file, compare, tell."""
     from crfx.cli.models import load_labeller
+    from crfx.report.written_labels import WrittenLabels
     from crfx.tag_report import TagReport
 
     model = load_labeller(arguments.model, arguments.jobs)
-    known = model.classes_.tolist()
-    if model.reading_ is not None:
-        known = model.reading_.labels(known)
-    report = TagReport(map(str, known))
+    report = TagReport(map(str, WrittenLabels(model).names))
     for true, predicted in _pairs(model, arguments.file):
         report.add(true, predicted)
     if not report.n_tokens:
@@ -46,39 +44,10 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _pairs(model: Any, path: str) -> Iterator[tuple[list[Any], list[Any]]]:
     """(true labels, predicted labels) of every sequence."""
-    from crfx.cli.models import reading_of
-    from crfx.cli.sources import array_instances, labelled_sentences, wants_arrays
-    from crfx.cli.streaming import MOST_AT_ONCE, as_they_come
-    from crfx.io.lines import open_lines
+    from crfx.cli.sources import labelled_parts
+    from crfx.report.written_labels import WrittenLabels
 
-    if wants_arrays(path, None):
-        given, y = array_instances(path)
-        if y is None:
-            raise ValueError(f"{path} has no array y: the labels")
-        yield from _compared(model, given, y)
-        return
-    reading = reading_of(model, path)
-    with open_lines(path) as lines:
-        for sentences in as_they_come(labelled_sentences(reading, lines), MOST_AT_ONCE):
-            labels = [each.labels or [None] * len(each.tokens) for each in sentences]
-            yield from _compared(model, reading.arguments(sentences), labels)
-
-
-def _compared(
-    model: Any, given: dict[str, Any], y: list[list[Any]]
-) -> Iterator[tuple[list[Any], list[Any]]]:
-    """Labels that mark spans in another scheme than the model's (IOB1) are told in its own."""
-    from crfx.batch import Batch
-    from crfx.structures.constraints import scheme_of
-    from crfx.structures.scheme_conversion import converted
-
-    reading, scheme = model.reading_, scheme_of(model.constraints)
-    as_bio = reading is not None and reading.as_bio
-    for true, predicted in zip(y, model.predict(**given), strict=True):
-        found = predicted.tolist()
-        if as_bio:
-            found = reading.labels(found)
-        if scheme is not None:
-            own = "bio" if as_bio else scheme
-            true = converted(own, true, Batch.from_lengths([len(true)]))
-        yield true, found
+    written = WrittenLabels(model)
+    for part in labelled_parts(model, path):
+        for true, predicted in zip(part.y, model.predict(**part.arguments), strict=True):
+            yield written.true(true), written.found(predicted)

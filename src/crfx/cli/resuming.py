@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from crfx.report.counting import counted_in, rounds_argument
+
 if TYPE_CHECKING:
     from crfx.trainers.callbacks import Progress
 
 SECONDS_BETWEEN_CHECKPOINTS = 30.0
-_COUNTED = {"n_estimators": "rounds", "max_iter": "iterations", "sweeps": "sweeps"}
 
 
 def checkpoint_path(output: Path) -> Path:
@@ -24,18 +25,6 @@ def checkpoint_path(output: Path) -> Path:
 def rounds_done(model: Any) -> int:
     """How many rounds, iterations or sweeps a model has had."""
     return int(model.n_rounds_ if hasattr(model, "n_rounds_") else model.n_iter_)
-
-
-def counted_in(model: Any) -> str:
-    """What its training is counted in, in a word."""
-    return _COUNTED[_rounds_argument(model)]
-
-
-def _rounds_argument(model: Any) -> str:
-    """The argument that says how long training goes on."""
-    if hasattr(model, "n_estimators"):
-        return "n_estimators"
-    return "max_iter" if model.trainer == "lbfgs" else "sweeps"
 
 
 def check_same_settings(model: Any, start: Any) -> None:
@@ -61,7 +50,7 @@ class Run:
     done: int = 0
 
     def __post_init__(self) -> None:
-        self._asked: int = getattr(self.model, _rounds_argument(self.model))
+        self._asked: int = getattr(self.model, rounds_argument(self.model))
 
     def fit(self, **arguments: Any) -> None:
         """Train; what Ctrl-C leaves is kept, and told how to go on with."""

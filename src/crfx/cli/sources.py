@@ -83,6 +83,42 @@ def array_instances(path: str) -> tuple[dict[str, Any], list[list[Any]] | None]:
     return given, None if found.y is None else parted(_plain(found.y, path))
 
 
+@dataclass(frozen=True, eq=False)
+class LabelledPart:
+    """Some sequences of a file that is judged by: lists with an entry per instance.
+
+    ``sentences`` are those of a text file, None where it holds arrays.
+    """
+
+    arguments: dict[str, Any]
+    y: list[list[Any]]
+    sentences: list[Sentence] | None = None
+
+
+def labelled_parts(model: Any, path: str) -> Iterator[LabelledPart]:
+    """The sequences of a file with labels, as a model reads it, a few hundred at a time."""
+    from crfx.cli.models import reading_of
+    from crfx.cli.streaming import MOST_AT_ONCE, as_they_come
+    from crfx.estimators.inputs import read_input
+    from crfx.io.lines import open_lines
+
+    if wants_arrays(path, None):
+        given, y = array_instances(path)
+        if y is None:
+            raise ValueError(f"{path} has no array y: the labels")
+        read_input(**given, columns=model.columns_)  # here, where instances have their numbers
+        for begin in range(0, len(y), MOST_AT_ONCE):
+            rows = slice(begin, begin + MOST_AT_ONCE)
+            part = {name: None if own is None else own[rows] for name, own in given.items()}
+            yield LabelledPart(part, y[rows])
+        return
+    reading = reading_of(model, path)
+    with open_lines(path) as lines:
+        for sentences in as_they_come(labelled_sentences(reading, lines), MOST_AT_ONCE):
+            labels = [each.labels or [None] * len(each.tokens) for each in sentences]
+            yield LabelledPart(reading.arguments(sentences), labels, sentences)
+
+
 def add_text_options(parser: argparse.ArgumentParser) -> None:
     """The options that say how a file of text is to be read."""
     parser.add_argument(

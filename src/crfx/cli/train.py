@@ -24,11 +24,11 @@ from crfx.cli.resuming import (
     Run,
     check_same_settings,
     checkpoint_path,
-    counted_in,
     rounds_done,
 )
 from crfx.cli.schemes import Scheme, choose_scheme, log_scheme
 from crfx.cli.sources import TEXT_OPTIONS, add_text_options
+from crfx.report.counting import counted_in
 
 if TYPE_CHECKING:
     from crfx.cli.sources import Labelled

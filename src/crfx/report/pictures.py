@@ -1,25 +1,15 @@
-"""Pictures of what was measured.  The one door to matplotlib, an extra: crfx[plot]."""
+"""Charts of what was measured, for the pages of published tables and for the demo."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from crfx.io.whole_file import whole_file
-
-INK, PALETTE = "#222222", ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-HATCHES = ("", "///", "...", "xxx", "---", "++")
-"""Of bars beside their colours: in print these may look alike."""
-
+from crfx.report.drawing import HATCHES, INK, PALETTE, draw_line, dress, new_figure, save
 
 Curve = tuple[Sequence[float], Sequence[float]]
 """x and y of its points."""
-
-
-class MissingPlotLibrary(ImportError):
-    """matplotlib is not installed."""
 
 
 def counted(values: Sequence[float]) -> Curve:
@@ -37,19 +27,16 @@ def line_chart(
     log_scale: bool = False,
 ) -> None:
     """Draw one line per curve; written whole or not at all."""
-    figure = _figure(7, 4.2)
+    figure = new_figure(7, 4.2)
     axes = figure.add_subplot()
-    for (name, points), colour in zip(curves.items(), PALETTE * len(curves), strict=False):
-        axes.plot(*points, label=name, color=colour, linewidth=1.8)
-    axes.set_xlabel(x_label, color=INK)
-    axes.set_ylabel(y_label, color=INK)
-    axes.set_title(title, color=INK)
+    for number, (name, points) in enumerate(curves.items()):
+        draw_line(axes, *points, number, name)
+    dress(axes, x_label, y_label, title)
     axes.set_yscale("log" if log_scale else "linear")
     axes.grid(alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)
     if curves:
         axes.legend(frameon=True, framealpha=0.9, edgecolor="none")
-    _save(figure, Path(path))
+    save(figure, path)
 
 
 def bar_chart(
@@ -71,7 +58,7 @@ def bar_chart(
     most = max(len(groups) for groups in panels.values())
     n_series = len(next(iter(next(iter(panels.values())).values())))
     width = max(5, 0.32 * most * n_series)  # numbers stand on the bars
-    figure = _figure(width * n_columns, 0.8 + 2.7 * n_rows)
+    figure = new_figure(width * n_columns, 0.8 + 2.7 * n_rows)
     for number, (name, groups) in enumerate(panels.items(), 1):
         axes = figure.add_subplot(n_rows, n_columns, number)
         _draw_bars(axes, groups, digits)
@@ -83,7 +70,7 @@ def bar_chart(
     figure.suptitle(title, color=INK)
     handles, labels = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
-    _save(figure, Path(path))
+    save(figure, path)
 
 
 def _draw_bars(axes: Any, groups: Mapping[str, Mapping[str, float | None]], digits: int) -> None:
@@ -107,16 +94,3 @@ def _draw_bars(axes: Any, groups: Mapping[str, Mapping[str, float | None]], digi
     axes.set_xticks(range(len(groups)), list(groups))
     axes.margins(y=0.25 if upright else 0.12)  # room for the numbers
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def _figure(width: float, height: float) -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingPlotLibrary("pictures need matplotlib: pip install 'crfx[plot]'") from None
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def _save(figure: Any, target: Path) -> None:
-    with whole_file(target) as file:
-        figure.savefig(file, dpi=150, format="png")

@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from crfx.report.asked_pictures import Bars, Group, Line, Plot
-from crfx.report.pictures import Curve, MissingPlotLibrary, bar_chart, counted, line_chart
+from crfx.report.drawing import MissingPlotLibrary
+from crfx.report.pictures import Curve, bar_chart, counted, line_chart
 from crfx.report.summary import RowSummary
 from crfx.report.tables import Table
 

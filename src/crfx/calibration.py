@@ -1,0 +1,144 @@
+"""Whether probabilities mean what they say: reliability bins and the expected calibration error.
+
+Of all labels that a model gives with probability p, a share p should be right (Guo et al. 2017).
+Fed instance by instance, in constant memory, or with lists as `crfx.metrics` is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx.metrics import pairs_of_labels
+
+ROUNDING = 1e-3
+"""How far from 0 or 1 a probability may be by rounding."""
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Labels whose probability lies above ``low`` and up to ``high`` (the first bin has 0 too).
+
+    ``probability`` is their mean probability, ``right`` the share that is right; both 0 where
+    ``count`` is.
+    """
+
+    low: float
+    high: float
+    count: int
+    probability: float
+    right: float
+
+    @property
+    def gap(self) -> float:
+        """How far apart both are; positive where the model is surer than it should be."""
+        return self.probability - self.right
+
+
+class Reliability:
+    """Counts of right labels by their probability, in ``n_bins`` bins of equal width.
+
+    >>> counted = Reliability(n_bins=2)
+    >>> counted.add([0.9, 0.7, 0.4], [True, False, True])
+    >>> [(each.count, round(each.gap, 3)) for each in counted.bins()]
+    [(1, -0.6), (2, 0.3)]
+    >>> round(counted.error(), 3)
+    0.4
+    """
+
+    def __init__(self, n_bins: int = 10) -> None:
+        whole = isinstance(n_bins, int | np.integer) and not isinstance(n_bins, bool)
+        if not whole or n_bins < 1:
+            raise ValueError(f"n_bins is {n_bins!r}: it must be a whole number of 1 or more")
+        self.n_bins = int(n_bins)
+        self._edges = np.linspace(0.0, 1.0, self.n_bins + 1)
+        self._sums = np.zeros((3, self.n_bins))
+        """How many, the sum of their probabilities, how many are right."""
+
+    def add(self, probabilities: npt.ArrayLike, right: npt.ArrayLike) -> None:
+        """Count labels: their probabilities (labels,), and whether each is right (labels,)."""
+        p, good = np.asarray(probabilities, np.float64), np.asarray(right, bool)
+        if p.ndim != 1 or p.shape != good.shape:
+            raise ValueError(
+                f"probabilities have shape {p.shape} and right has {good.shape}: both must be one "
+                "entry a label"
+            )
+        p = _checked(p)
+        at = np.clip(np.searchsorted(self._edges, p, side="left") - 1, 0, self.n_bins - 1)
+        for row, weights in zip(self._sums, (None, p, good), strict=True):
+            row += np.bincount(at, weights, self.n_bins)
+
+    @property
+    def n_labels(self) -> int:
+        """How many were counted."""
+        return int(self._sums[0].sum())
+
+    def bins(self) -> list[Bin]:
+        """All bins, from the least probable."""
+        counts = np.maximum(self._sums[0], 1)
+        means, shares = self._sums[1] / counts, self._sums[2] / counts
+        columns = (self._edges[:-1], self._edges[1:], self._sums[0], means, shares)
+        return [
+            Bin(float(low), float(high), int(count), float(mean), float(share))
+            for low, high, count, mean, share in zip(*columns, strict=True)
+        ]
+
+    def error(self) -> float:
+        """The expected calibration error: the mean size of the bins' gaps, weighted by counts."""
+        if not self.n_labels:
+            raise ValueError("there is no label to judge by: every instance is empty, or unknown")
+        return float(np.abs(self._sums[1] - self._sums[2]).sum() / self.n_labels)
+
+
+def _checked(p: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Between 0 and 1; sums in float32 may come out a little above."""
+    bad = p[~((p >= -ROUNDING) & (p <= 1 + ROUNDING))]  # NaN is among them
+    if len(bad):
+        raise ValueError(f"{bad[0]} is no probability: it must lie between 0 and 1")
+    return np.clip(p, 0.0, 1.0)
+
+
+def reliability(
+    y_true: Sequence[Any], y_pred: Sequence[Any], probabilities: Sequence[Any], *, n_bins: int = 10
+) -> Reliability:
+    """Count the labels of all instances.
+
+    ``y_true`` and ``y_pred`` are lists of label arrays, one per instance; ``probabilities`` has for
+    every label of ``y_pred`` how probable it is, as ``predict_confidence(X)`` gives in ``labels``.
+    Positions whose true label is None, unknown, do not count.
+    """
+    found = Reliability(n_bins)
+    if len(probabilities) != len(y_pred):
+        raise ValueError(
+            f"y_pred has {len(y_pred)} instances, probabilities have {len(probabilities)}"
+        )
+    for instance, true, predicted in pairs_of_labels(y_true, y_pred):
+        p = np.asarray(probabilities[instance], np.float64)
+        if p.shape != predicted.shape:
+            raise ValueError(
+                f"instance {instance}: y_pred has {len(predicted)} labels, probabilities have "
+                f"shape {p.shape}; pass that of the label at every position"
+            )
+        known = np.array([label is not None for label in true.tolist()], dtype=bool)
+        try:
+            found.add(p[known], (true == predicted)[known])
+        except ValueError as error:
+            raise ValueError(f"instance {instance}: {error}") from None
+    return found
+
+
+def expected_calibration_error(
+    y_true: Sequence[Any], y_pred: Sequence[Any], probabilities: Sequence[Any], *, n_bins: int = 10
+) -> float:
+    """The mean distance, over labels, of probability and share that is right, bin by bin.
+
+    Arguments as those of `reliability`; 0 is perfect, and the bins decide how fine one looks.
+
+    >>> expected_calibration_error([["A", "B"]], [["A", "A"]], [[0.75, 0.75]])
+    0.25
+    """
+    return reliability(y_true, y_pred, probabilities, n_bins=n_bins).error()

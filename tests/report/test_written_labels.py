@@ -1,0 +1,54 @@
+"""True and found labels meet in the same words."""
+
+import numpy as np
+import pytest
+
+from crfx import LinearCRF
+from crfx.features import Template
+from crfx.io.conll import Conll
+from crfx.io.reading import Reading
+from crfx.report.written_labels import WrittenLabels, as_instances, judged_instances
+from crfx.testing import make_task
+
+TOLERANCE = 1e-5
+X = [[["w=Ada"], ["w=Lovelace"], ["w=left"]], [["w=Rome"], ["w=fell"]], [["w=Bo"], ["w=left"]]]
+IOB1 = [["I-PER", "I-PER", "O"], ["I-LOC", "O"], ["I-PER", "O"]]
+
+
+def fitted(as_bio):
+    crf = LinearCRF(constraints="bioes", n_jobs=1).fit(X, IOB1)
+    if as_bio:
+        crf.reading_ = Reading(Conll(("word",)), Template("word[0]", ["word"]), as_bio=True)
+    return crf
+
+
+def test_labels_that_are_written_alike_add_up():
+    crf = fitted(as_bio=True)
+    written = WrittenLabels(crf)
+    assert written.names == ["B-PER", "I-PER", "O", "B-LOC"]
+    own = crf.predict_marginals(X)[0]
+    at = {label: column for column, label in enumerate(crf.classes_.tolist())}
+    folded = written.marginals(own)
+    np.testing.assert_allclose(folded.sum(axis=1), 1, atol=TOLERANCE)
+    expected = own[:, at["B-PER"]] + own[:, at["S-PER"]]
+    np.testing.assert_allclose(folded[:, 0], expected, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("as_bio", [True, False])
+def test_truth_in_iob1_meets_what_is_found(as_bio):
+    crf = fitted(as_bio)
+    first, second, _ = judged_instances(crf, {"X": X}, IOB1, WrittenLabels(crf))
+    last, only = ("I-PER", "B-LOC") if as_bio else ("E-PER", "S-LOC")
+    assert first.true == first.found == ["B-PER", last, "O"]
+    assert second.true == second.found == [only, "O"]
+    assert (first.probabilities == first.marginals.max(axis=1)).all()
+
+
+def test_stacked_input_is_parted():
+    X, y = make_task(0, n_instances=5)
+    crf = LinearCRF(max_iter=3, n_jobs=1).fit(X, y)
+    lengths = [len(own) for own in X]
+    given, labels = as_instances(crf, np.concatenate(X), np.concatenate(y), lengths, None, None)
+    assert [own.tolist() for own in given["X"]] == [own.tolist() for own in X]
+    assert labels == [list(own) for own in y]
+    assert given["parents"] is None
