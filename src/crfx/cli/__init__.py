@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
-from crfx.cli import convert, demo, evaluate, inspect, rank, reproduce, tag, train
+from crfx.cli import convert, demo, evaluate, inspect, rank, report, reproduce, tag, train
 
 _COMMANDS: dict[str, Any] = {
     "demo": demo,
@@ -24,6 +24,7 @@ _COMMANDS: dict[str, Any] = {
     "tag": tag,
     "eval": evaluate,
     "inspect": inspect,
+    "report": report,
     "convert": convert,
     "rank": rank,
     "reproduce": reproduce,

@@ -15,6 +15,15 @@ if TYPE_CHECKING:
 def load_labeller(path: Path, n_jobs: int | None = None) -> Any:
     """A model that labels, to be used on so many threads."""
     from crfx.estimators.labelling import LabellingEstimator
+
+    model = load_model(path, n_jobs)
+    if not isinstance(model, LabellingEstimator):
+        raise ValueError(f"{path} holds a {type(model).__name__}: `crfx rank` is for those")
+    return model
+
+
+def load_model(path: Path, n_jobs: int | None = None) -> Any:
+    """A model of any kind, to be used on so many threads."""
     from crfx.estimators.loading import load
 
     try:
@@ -23,8 +32,6 @@ def load_labeller(path: Path, n_jobs: int | None = None) -> Any:
         if zipfile.is_zipfile(path):
             raise
         raise ValueError(f"{error} (the model comes before the file)") from None
-    if not isinstance(model, LabellingEstimator):
-        raise ValueError(f"{path} holds a {type(model).__name__}: `crfx rank` is for those")
     if n_jobs is not None:
         model.set_params(n_jobs=n_jobs)
     return model

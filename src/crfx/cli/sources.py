@@ -93,6 +93,15 @@ class LabelledPart:
     arguments: dict[str, Any]
     y: list[list[Any]]
     sentences: list[Sentence] | None = None
+    reading: Reading | None = None
+
+    def one(self, at: int) -> dict[str, Any]:
+        """The arguments of `explain` for one sequence."""
+        given = self.arguments
+        if self.reading is not None and self.sentences is not None:
+            given, at = self.reading.arguments([self.sentences[at]]), 0
+        found = {"X_i" if name == "X" else name: own for name, own in given.items()}
+        return {name: None if own is None else list(own)[at] for name, own in found.items()}
 
 
 def labelled_parts(model: Any, path: str) -> Iterator[LabelledPart]:
@@ -116,7 +125,7 @@ def labelled_parts(model: Any, path: str) -> Iterator[LabelledPart]:
     with open_lines(path) as lines:
         for sentences in as_they_come(labelled_sentences(reading, lines), MOST_AT_ONCE):
             labels = [each.labels or [None] * len(each.tokens) for each in sentences]
-            yield LabelledPart(reading.arguments(sentences), labels, sentences)
+            yield LabelledPart(reading.arguments(sentences), labels, sentences, reading)
 
 
 def add_text_options(parser: argparse.ArgumentParser) -> None:

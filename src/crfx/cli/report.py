@@ -1,0 +1,121 @@
+"""`crfx report`: one page about a model and what it makes of a file, to be read in a browser."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from crfx.cli.options import Log, add_example, add_quiet, at_least, check_output
+
+if TYPE_CHECKING:
+    from crfx.cli.sources import LabelledPart
+    from crfx.report.page.judging import Instance
+
+SUMMARY = "write a page about a model: figures, mistakes, calibration, explanations"
+EXAMPLE = """  crfx report ner.crfx test.conll -o page.html
+  crfx report ranking.crfx test.txt -o page.html --worst 20
+
+The page is one file of HTML and asks no network for anything. Needs pip install 'crfx[report]'."""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of the command."""
+    add_example(parser, SUMMARY, EXAMPLE)
+    parser.add_argument("model", type=Path, metavar="M.crfx")
+    parser.add_argument("file", metavar="FILE", help="with the right labels; - is stdin; .gz too")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="PAGE.html", help="write the page there"
+    )
+    parser.add_argument(
+        "--worst",
+        type=at_least(0),
+        default=5,
+        metavar="N",
+        help="how many sequences with most mistakes, and how many uncertain ones (%(default)s)",
+    )
+    parser.add_argument("--title", help="of the page (the name of FILE)")
+    parser.add_argument("--jobs", type=at_least(1), metavar="N", help="threads (all cores)")
+    add_quiet(parser)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Load, look at the file, write the page whole or not at all."""
+    from crfx.cli.models import load_model
+    from crfx.estimators.ranking import RankingCRF
+    from crfx.io.whole_file import whole_text
+
+    check_output(arguments.output, "the page")
+    model = load_model(arguments.model, arguments.jobs)
+    page = _of_ranking if isinstance(model, RankingCRF) else _of_labelling
+    text = page(model, arguments)
+    with whole_text(arguments.output) as file:
+        file.write(text)
+    Log(arguments.quiet)(f"{arguments.output}: {len(text.encode()):,} bytes")
+
+
+def _names(arguments: argparse.Namespace) -> dict[str, str]:
+    """What the page is about."""
+    from datetime import date
+    from importlib.metadata import version
+
+    file = "standard input" if arguments.file == "-" else Path(arguments.file).name
+    return {
+        "title": arguments.title or f"{arguments.model.name} on {file}",
+        "model_file": arguments.model.name,
+        "data_file": file,
+        "version": version("crfx"),
+        "date": date.today().isoformat(),
+    }
+
+
+def _of_ranking(model: Any, arguments: argparse.Namespace) -> str:
+    from crfx.io import letor
+    from crfx.report.page.ranking import ranking_page
+
+    part = letor.read(arguments.file, n_features=model.n_features_in_, comments=True)
+    return ranking_page(model, part, arguments.worst, _names(arguments))
+
+
+def _of_labelling(model: Any, arguments: argparse.Namespace) -> str:
+    from crfx.cli.sources import labelled_parts
+    from crfx.report.page.judging import Judgement
+    from crfx.report.page.labelling import labelling_page
+    from crfx.report.written_labels import judged_instances
+
+    judgement = Judgement(model, arguments.worst)
+    for part in labelled_parts(model, arguments.file):
+        judged = judged_instances(model, part.arguments, part.y, judgement.written)
+        for own, instance in zip(judged, _instances(part), strict=True):
+            judgement.add(own, instance)
+    if not judgement.report.n_tokens:
+        raise ValueError(f"{arguments.file} has no token with a label: there is nothing to report")
+    return labelling_page(model, judgement, _names(arguments))
+
+
+def _instances(part: LabelledPart) -> Iterator[Any]:
+    """For every sequence a function that makes it."""
+    from functools import partial
+
+    return (partial(_instance, part, at) for at in range(len(part.y)))
+
+
+def _instance(part: LabelledPart, at: int) -> Instance:
+    from crfx.report.page.judging import Instance
+
+    if part.sentences is None:
+        return Instance(part.one(at), None, "")
+    sentence = part.sentences[at]
+    return Instance(
+        part.one(at), [_word(token) for token in sentence.tokens], f"line {sentence.number}"
+    )
+
+
+def _word(token: Any) -> str:
+    """Of a token with columns the first; of one with features the first of them."""
+    if isinstance(token, str):
+        return token
+    first = next(iter(token), "")
+    value = token[first] if isinstance(token, dict) and token else None
+    return f"{first}:{value}" if isinstance(value, str) else str(first)

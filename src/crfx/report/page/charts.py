@@ -1,0 +1,150 @@
+"""Charts as places in a drawing of SVG, which templates draw: no library, no colours here."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from crfx.calibration import Reliability
+from crfx.report.curves import HistoryCurve
+
+WIDTH, HEIGHT = 360.0, 200.0
+LEFT, RIGHT, TOP, BOTTOM = 46.0, 10.0, 10.0, 32.0
+MOST_POINTS = 240
+"""Of a line: more cannot be told apart at this width."""
+LARGE_RANGE = 30
+"""From the least to the greatest value; beyond that an axis is logarithmic."""
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A mark on an axis: its place and what stands beside it."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One line with its axes: ``points`` and ``dots`` as SVG takes them."""
+
+    title: str
+    told: str
+    x_label: str
+    width: float
+    height: float
+    points: str
+    dots: list[tuple[float, float, str]]
+    x_ticks: list[Tick]
+    y_ticks: list[Tick]
+    kept: Tick | None = None
+    diagonal: str = ""
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """From numbers to places."""
+
+    low: float
+    high: float
+    begin: float
+    end: float
+    is_log: bool = False
+
+    def __call__(self, value: float) -> float:
+        low, value, high = (
+            math.log(each) if self.is_log else each for each in (self.low, value, self.high)
+        )
+        share = (value - low) / ((high - low) or 1.0)
+        return round(self.begin + share * (self.end - self.begin), 2)
+
+    def ticks(self, most: int, *, whole: bool = False) -> list[Tick]:
+        """Round numbers between both ends."""
+        if self.is_log:
+            powers = range(math.ceil(math.log10(self.low)), math.floor(math.log10(self.high)) + 1)
+            return [Tick(self(10.0**power), _compact(10.0**power)) for power in powers]
+        step = _round_step((self.high - self.low) / most, whole=whole)
+        first = math.ceil(self.low / step - 1e-9)
+        last = math.floor(self.high / step + 1e-9)
+        return [Tick(self(k * step), _compact(k * step)) for k in range(first, last + 1)]
+
+
+def _compact(value: float) -> str:
+    """A number that fits beside an axis."""
+    for size, sign in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= size:
+            return f"{value / (1e3 if sign == 'k' else size):g}{sign}"
+    return f"{value:.6g}".replace("-", "−")
+
+
+def _round_step(step: float, *, whole: bool) -> float:
+    """The next larger of 1, 2 and 5 times a power of ten."""
+    if not step > 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(step))
+    found = next(k * power for k in (1, 2, 5, 10) if k * power >= step * (1 - 1e-9))
+    return max(found, 1.0) if whole else found
+
+
+def history_chart(curve: HistoryCurve, counted: str) -> Chart:
+    """A curve of the training, over rounds."""
+    values = np.array(curve.values)
+    finite = np.flatnonzero(np.isfinite(values))
+    chosen = finite[np.unique(np.linspace(0, len(finite) - 1, MOST_POINTS).astype(int))]
+    low, high = float(values[chosen].min()), float(values[chosen].max())
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    x = _Scale(1, max(len(values), 2), LEFT, WIDTH - RIGHT)
+    is_log = low > 0 and high > LARGE_RANGE * low
+    y = _Scale(low, high, HEIGHT - BOTTOM, TOP, is_log)
+    told = f"{curve.title}: {values[finite[0]]:.4g} at first, {values[finite[-1]]:.4g} at last"
+    kept = None
+    if curve.kept < len(values) - 1:
+        kept = Tick(x(curve.kept + 1), f"kept: {curve.kept + 1}")
+        told += f", {curve.at_kept:.4g} after {counted} {curve.kept + 1}, which were kept"
+    if is_log:
+        told += " (logarithmic axis)"
+    return Chart(
+        curve.title,
+        told,
+        counted,
+        WIDTH,
+        HEIGHT,
+        " ".join(f"{x(at + 1)},{y(values[at])}" for at in chosen.tolist()),
+        [],
+        x.ticks(5, whole=True),
+        y.ticks(6),
+        kept,
+    )
+
+
+def reliability_chart(counted: Reliability) -> Chart:
+    """Of labels found with a probability, the share that is right; a dot for every bin."""
+    size = 280.0
+    x = _Scale(0, 1, LEFT, size - RIGHT)
+    y = _Scale(0, 1, size - BOTTOM, TOP)
+    bins = [each for each in counted.bins() if each.count]
+    dots = [
+        (x(each.probability), y(each.right), f"{each.count:,} labels: {_told(each)}")
+        for each in bins
+    ]
+    return Chart(
+        "share that is right, by probability",
+        f"expected calibration error {counted.error():.4f}; the table has the numbers",
+        "probability of the label found",
+        size,
+        size,
+        " ".join(f"{x(each.probability)},{y(each.right)}" for each in bins),
+        dots,
+        x.ticks(5),
+        y.ticks(5),
+        None,
+        f"{x(0)},{y(0)} {x(1)},{y(1)}",
+    )
+
+
+def _told(each: Any) -> str:
+    return f"probability {100 * each.probability:.1f} %, right {100 * each.right:.1f} %"

@@ -1,0 +1,82 @@
+"""The one door to Jinja2, an extra (crfx[report]): from templates and values to a page.
+
+Whatever a template is given is text: it is escaped, always.  Signs that would disturb a page, or
+could not be written, are replaced.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_SPACES = "\t\n"
+
+
+def render(template: str, values: dict[str, Any]) -> str:
+    """The page; ``values`` are the names that the template uses, and all of them."""
+    page: str = _environment().get_template(template).render(values)
+    return page
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Any:
+    try:
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+    except ImportError:
+        raise ImportError("the page needs Jinja2: pip install 'crfx[report]'") from None
+    found = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_written,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters.update(
+        percent=percent, count=counted, hundredths=hundredths, signed=signed, short=short
+    )
+    return found
+
+
+def _written(value: Any) -> Any:
+    """Text as it may stand in a page: control signs, and halves of signs, are replaced."""
+    if not isinstance(value, str) or hasattr(value, "__html__"):
+        return value
+    return "".join(_visible(sign) for sign in value) if not value.isprintable() else value
+
+
+def _visible(sign: str) -> str:
+    kind = unicodedata.category(sign)
+    return "\N{REPLACEMENT CHARACTER}" if kind in ("Cc", "Cs") and sign not in _SPACES else sign
+
+
+def counted(number: int) -> str:
+    """With a comma between thousands."""
+    return f"{number:,}"
+
+
+def hundredths(share: float) -> str:
+    """Of 1, for a table that says so."""
+    return f"{100 * share:.2f}"
+
+
+def percent(share: float, digits: int = 2) -> str:
+    """Of 1."""
+    return f"{100 * share:.{digits}f} %"
+
+
+def signed(number: float, digits: int = 2) -> str:
+    """With a sign, and none of nothing."""
+    if math.isinf(number):
+        return "∞" if number > 0 else "−∞"
+    text = f"{number:+.{digits}f}"
+    return f"{0:.{digits}f}" if float(text) == 0 else text.replace("-", "−")
+
+
+def short(number: float | None) -> str:
+    """Four digits."""
+    return "?" if number is None else f"{number:.4g}".replace("-", "−")
