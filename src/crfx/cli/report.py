@@ -74,6 +74,8 @@ def _of_ranking(model: Any, arguments: argparse.Namespace) -> str:
     from crfx.io import letor
     from crfx.report.page.ranking import ranking_page
 
+    if arguments.file == "-":
+        raise ValueError("documents are not read from standard input: name a file")
     part = letor.read(arguments.file, n_features=model.n_features_in_, comments=True)
     return ranking_page(model, part, arguments.worst, _names(arguments))
 

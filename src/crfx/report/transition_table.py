@@ -55,6 +55,17 @@ def transition_table(model: Any, edge_type: int | None = None) -> TransitionTabl
     return TransitionTable(rows, names, table.reshape(len(rows), len(names)))
 
 
+def transition_tables(model: Any) -> dict[str, TransitionTable]:
+    """All of a model by what they are of; ValueError as `transition_table`."""
+    edges = model.transitions_
+    if edges is None or edges.ndim == model.model_.order + 1:
+        return {"Scores of transitions": transition_table(model)}
+    return {
+        f"Scores of transitions, edges of type {kind}": transition_table(model, kind)
+        for kind in range(len(edges))
+    }
+
+
 def _of_type(table: npt.NDArray[Any], order: int, edge_type: int | None) -> npt.NDArray[Any]:
     if table.ndim == order + 1:
         if edge_type is not None:

@@ -13,7 +13,7 @@ from crfx.report.page.charts import history_chart, reliability_chart
 from crfx.report.page.judging import Judgement
 from crfx.report.page.sequences import shown_sequence
 from crfx.report.page.templating import percent, render
-from crfx.report.transition_table import transition_table
+from crfx.report.transition_table import transition_tables
 
 MOST_MISTAKES = 10
 TOP = 15
@@ -26,7 +26,7 @@ def labelling_page(model: Any, judgement: Judgement, names: dict[str, str]) -> s
     """The page, as text; ``names`` are those of title, model, file, version and date."""
     report, written = judgement.report, judgement.written
     found = confusion(report, written.names)
-    table, no_table = _transitions(model)
+    tables, no_table = _transitions(model)
     spans = {"all types": report.span(), **report.spans()} if report.has_spans() else {}
     return render(
         "labelling.html",
@@ -44,7 +44,7 @@ def labelling_page(model: Any, judgement: Judgement, names: dict[str, str]) -> s
             "reliability": reliability_chart(judgement.reliability),
             "bins": judgement.reliability.bins(),
             "calibration_error": judgement.reliability.error(),
-            "transitions": table,
+            "transitions": tables,
             "no_transitions": no_table,
             "is_bio": written.is_bio,
         },
@@ -92,9 +92,10 @@ def _mistakes(found: Confusion) -> list[tuple[str, str, int, float]]:
     return sorted(entries, key=lambda entry: (-entry[2], entry[:2]))[:MOST_MISTAKES]
 
 
-def _transitions(model: Any) -> tuple[CellTable | None, str]:
-    """The table, or why there is none to be shown."""
+def _transitions(model: Any) -> tuple[dict[str, CellTable], str]:
+    """The tables by their titles, or why there is none to be shown."""
     try:
-        return transition_cells(transition_table(model)), ""
+        tables = transition_tables(model)
     except ValueError as error:
-        return None, str(error)
+        return {}, str(error)
+    return {title: transition_cells(table) for title, table in tables.items()}, ""

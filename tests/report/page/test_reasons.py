@@ -1,0 +1,65 @@
+"""Reasons add up to the odds of two labels, and to the gap of two documents."""
+
+import numpy as np
+import pytest
+
+from crfx import GBCRF, LinearCRF, RankingCRF
+from crfx.report.page.reasons import TOP, why_before, why_label
+from crfx.testing import make_task
+
+CLOSE = 1e-3
+X, Y = make_task(0, n_instances=12)
+
+
+def log_odds(own, rival):
+    return np.log(own.marginal[own.place]) - np.log(own.marginal[rival])
+
+
+@pytest.mark.parametrize(
+    "crf",
+    [LinearCRF(max_iter=5), GBCRF(3, max_depth=2, random_state=0), LinearCRF(order=3, max_iter=5)],
+    ids=["linear", "trees", "order 3"],
+)
+def test_reasons_add_up_to_the_log_odds(crf):
+    crf.set_params(n_jobs=1).fit(X, Y)
+    for own in crf.explain(X[1]).positions:
+        rival = (own.place + 1) % len(crf.classes_)
+        why = why_label(own, rival)
+        assert why.total == pytest.approx(log_odds(own, rival), abs=CLOSE)
+        numbers = [reason.number for reason in why.reasons]
+        assert sum(numbers) == pytest.approx(why.total, abs=CLOSE)
+        assert max(reason.size for reason in why.reasons) == pytest.approx(100, abs=CLOSE)
+        assert why.together == (own.marginal[own.place], own.marginal[rival])
+        over = [reason for reason in why.reasons if "reach over" in reason.name]
+        assert not over or crf.model_.order > 1
+
+
+def test_the_rest_of_many_features_is_one_line():
+    words = [[f"f{k}" for k in range(20)]]
+    crf = LinearCRF(n_jobs=1).fit([words, [["g"]]], [["A"], ["B"]])
+    (own,) = crf.explain(words).positions
+    why = why_label(own, 1 - own.place)
+    assert sum(reason.is_feature for reason in why.reasons) == TOP
+    assert f"{20 - TOP} other features" in [reason.name for reason in why.reasons]
+    assert why.total == pytest.approx(log_odds(own, 1 - own.place), abs=CLOSE)
+
+
+def test_what_is_ruled_out_is_infinite():
+    crf = LinearCRF(constraints="bio", n_jobs=1)
+    crf.fit([[["a"], ["b"]], [["c"]]], [["B-X", "I-X"], ["O"]])
+    own = crf.explain([["c"]]).positions[0]  # I cannot be first
+    why = why_label(own, crf.classes_.tolist().index("I-X"))
+    assert why.total == np.inf
+
+
+@pytest.mark.parametrize("scorer", ["linear", "trees"])
+def test_documents_differ_by_their_features(scorer):
+    random = np.random.default_rng(0)
+    documents = random.normal(size=(24, 4)).astype(np.float32)
+    crf = RankingCRF(scorer, n_jobs=1, random_state=0)
+    crf.set_params(**({"n_estimators": 3, "min_child_weight": 0.1} if scorer == "trees" else {}))
+    crf.fit(documents, (documents[:, 0] > 0).astype(float), group=[6] * 4)
+    one, other = crf.explain(documents[:6], positions=[0, 3]).positions
+    why = why_before(one, other)
+    gap = crf.predict(documents[:6])
+    assert why.total == pytest.approx(gap[0] - gap[3], abs=CLOSE)
