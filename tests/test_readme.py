@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+from shutil import copyfile
 
 import pytest
 
@@ -28,12 +29,18 @@ def run(blocks):
 DOCS = [path for path in sorted(ROOT.glob("docs/**/*.md")) if path.parent.name != "decisions"]
 PAGES = ["README.md", *(str(path.relative_to(ROOT)) for path in DOCS)]
 
+OPTIONAL = {"torch"}
+"""What pages may import that an environment for the tests need not have."""
+
 
 @pytest.mark.parametrize("page", PAGES)
 def test_python_blocks_run_and_print_what_they_say(page, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)  # they may write files
+    write_files(tmp_path)
     blocks = python_blocks((ROOT / page).read_text(encoding="utf-8"))
     assert blocks
+    for library in OPTIONAL & set(re.findall(r"^import (\w+)", "".join(blocks), re.MULTILINE)):
+        pytest.importorskip(library, reason=f"the page needs {library}, which crfx does not")
     run(blocks)
     promised = re.findall(r"print\(.*\)  # (.+)", "".join(blocks))
     assert capsys.readouterr().out.splitlines() == promised
@@ -60,7 +67,8 @@ def test_commands_run(page, monkeypatch, tmp_path, capfd):
 
 
 def write_files(folder):
-    """What the commands of the pages read: text with labels, a template, rankings."""
+    """What the pages read: text with labels, a template, rankings, a model of CRFsuite."""
+    copyfile(ROOT / "tests/saved_models/crfsuite.model", folder / "model.crfsuite")
     sentence = "Ada NNP B-PER\nvisited VBD O\nRome NNP B-LOC\n\nBo NNP B-PER\nleft VBD O\n\n"
     for name in ("train.conll", "dev.conll", "test.conll"):
         (folder / name).write_text(sentence * 5)
