@@ -44,3 +44,18 @@ for name, crf in [("alone", alone), ("in the word", chain)]:
 letters = chain.classes_.tolist()
 follows = {a: letters[chain.transitions_[k].argmax()] for k, a in enumerate(letters)}
 print("the table favours", ", ".join(f"{a}{follows[a]}" for a in "ilqu"))
+
+# 4. Why is the letter that changed what it is? Its pixels, and beside them those, black or white,
+#    that speak for it (+) and against it (-); and what its neighbours added.
+changed = int(np.argmax(alone.predict([word])[0] != chain.predict([word])[0]))
+(own,) = chain.explain(word, positions=[changed]).positions
+said = np.zeros(128)
+for name, _, contribution in own.strongest(n=128):
+    said[int(name[1:])] = contribution  # f0 to f127
+signs = np.select([said > 0.1, said < -0.1], ["+", "-"], ".")
+for row in np.split(np.arange(128), 16):
+    print("".join(np.where(word[changed][row], "#", ".")), "".join(signs[row]))
+print(
+    f"{own.predicted}: {own.marginal[own.place]:.2f}, and without its neighbours "
+    f"{own.alone[own.place]:.2f}"
+)

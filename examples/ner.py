@@ -6,6 +6,8 @@ dict; `LinearCRF` takes it as it is. The vectors say of a word that training nev
 behaves like others that it did.
 """
 
+from collections import defaultdict
+
 from crfx import LinearCRF
 from crfx.datasets import load_conll2003, load_word_vectors
 from crfx.features import Template
@@ -49,10 +51,28 @@ for name, features in [("names", template), ("names and vectors", with_vectors)]
     f1 = span_f1(y_test, crf.predict(features(X_test)))
     print(f"{name:18} F1 of entities {f1:.3f}")
 
-# 4. One sentence: the entities, and how probable each is, summed over all labellings that have it.
-chosen = next(i for i, y in enumerate(y_test) if len(set(y)) > 2 and len(y) > 8)
-words = [token.word for token in X_test[chosen]]
-(sentence,) = with_vectors(X_test[chosen : chosen + 1])
+# 4. A sentence with a name that training has not met: its entities, and how probable each is,
+#    summed over all labellings that have it.
+known = {token.word for sentence in X_train for token in sentence}
+for tokens, true in zip(X_test, y_test, strict=True):
+    words = [token.word for token in tokens]
+    (x,) = with_vectors([tokens])
+    entities = crf.predict_spans([x])[0]
+    new = [span for span in entities if words[span.start] not in known]
+    if new and 8 < len(words) < 20 and span_f1([true], crf.predict([x])) == 1:
+        break
 print("\n" + " ".join(words))
-for begin, end, kind, probability in crf.predict_spans([sentence])[0]:
-    print(f"  {kind:5} {probability:.2f}  {' '.join(words[begin:end])}")
+for start, stop, kind, probability in entities:
+    print(f"  {kind:4} {probability:.2f}  {' '.join(words[start:stop])}")
+
+# 5. Why? The features that say most for its label, the numbers of the vector taken together.
+(own,) = crf.explain(x, positions=[new[0].start]).positions
+said = defaultdict(float)
+for name, _, contribution in own.strongest(n=len(own.features)):
+    said["the vector" if name.startswith("vector:") else name] += contribution
+print(
+    f"{words[own.position]} is {own.predicted}: {own.marginal[own.place]:.2f}, and without its "
+    f"neighbours' labels {own.alone[own.place]:.2f}"
+)
+for name in sorted(said, key=lambda name: -abs(said[name]))[:5]:
+    print(f"  {said[name]:+.2f}  {name}")

@@ -49,3 +49,8 @@ for title, line in [
     ("found", "".join(found)),
 ]:
     print(f"{title:9} {line[:70]}")
+
+# 5. Why does the sheet begin where it does? SHAP values of the letters around, of the class before,
+#    and what the rest of the chain adds.
+begin = found.tolist().index("e")
+print(crf.explain(X_test[shortest], positions=[begin]).as_text())

@@ -46,3 +46,6 @@ X, relevance = test.X[pages], test.relevance[pages].astype(int)
 (order,) = trees.rank(X, [len(X)])
 print("relevance of one query's pages, as they came: ", *relevance)
 print("relevance of one query's pages, in our order: ", *relevance[order])
+
+# 4. Why are the first two first? The features that moved their scores most (f0 is column 1).
+print(trees.explain(X, positions=order[:2]).as_text(top=3))

@@ -59,3 +59,19 @@ for name, edges in [("phrase by phrase", None), ("along the tree", "table")]:
         f"{name:17} phrases {crf.score(X_test, y_test, **trees_test):.1%} right, whole sentences "
         f"{np.mean([own == true for own, true in roots]):.1%}, good or bad {np.mean(sides):.1%}"
     )
+
+# 4. A short sentence that comes out right: what is felt about its phrases.
+chosen = next(
+    i
+    for i, true in enumerate(y_test)
+    if len(true) < 26 and true[0] in (0, 4) and (found[i] == true).mean() > 0.9
+)
+for phrase, feeling in zip(
+    phrases(words[chosen], trees_test["parents"][chosen]), found[chosen], strict=True
+):
+    if len(phrase) > 1:
+        print(f"  {FEELINGS[feeling]:13}  {' '.join(phrase)}")
+
+# 5. Why is the whole of it felt like that? Its own words, and what its parts add.
+tree = {name: part[chosen] for name, part in trees_test.items()}
+print(crf.explain(X_test[chosen], positions=[0], **tree).as_text())

@@ -1,5 +1,6 @@
-"""Every file in examples/ runs from an empty folder, without a warning, and prints something."""
+"""Every file in examples/ runs from an empty folder, without a warning; its page is true."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -30,6 +31,38 @@ def output_of(example, folder):
     return result.stdout
 
 
+PAGE = (ROOT / "docs/examples.md").read_text(encoding="utf-8")
+CLOSE = {"rel": 0, "abs": 0.015}
+"""Shares that docs/examples.md shows: another machine rounds otherwise, and trees then differ."""
+
+
+def figures(text):
+    """Lines that tell how good something is: their words, and their numbers as shares."""
+    found = {}
+    for line in text.splitlines():
+        if re.search(r"%|F1|NDCG", line):
+            shares = [
+                float(number) / (100 if percent else 1)
+                for number, percent in re.findall(r"(?<![@\w])(\d+\.\d+)(%?)", line)
+            ]
+            found[re.sub(r"\d+\.\d+", "_", line).rstrip()] = shares
+    return found
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_example_runs(example, tmp_path):
-    assert output_of(example, tmp_path).strip()
+def test_example_runs_and_prints_the_figures_of_the_page(example, tmp_path):
+    output = output_of(example, tmp_path)
+    assert output.strip()
+    section = PAGE.partition(f"[examples/{example.name}]")[2]
+    assert section, "docs/examples.md does not name it"
+    shown = re.match(r"[^`#]*(?:`[^`\n]+`[^`#]*)*```text\n(.*?)```", section, re.DOTALL)
+    if shown is not None:
+        assert figures(output) == {
+            line: pytest.approx(shares, **CLOSE) for line, shares in figures(shown[1]).items()
+        }
+
+
+def test_other_figures_are_seen():
+    first, second = figures("a  55.0% right"), figures("a  57.0% right")
+    assert first.keys() == second.keys()
+    assert first["a  _% right"] != pytest.approx(second["a  _% right"], **CLOSE)
