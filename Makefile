@@ -13,6 +13,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 TOOLS_DONE := $(VENV)/.tools-installed
 BUILD_DONE := $(VENV)/.crfx-installed
 BENCH_DONE := $(VENV)/.bench-installed
+DOCS_DONE  := $(VENV)/.docs-installed
 
 CPP_FILES := $(shell find cpp -name '*.hpp' -o -name '*.cpp' 2>/dev/null)
 # What the compiled module is made of. Python files are not: the install is editable.
@@ -20,7 +21,7 @@ CORE_FILES := CMakeLists.txt $(shell find cpp -path cpp/tests -prune -o -type f 
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build stubs lint format types test test-core sanitize bench demo clean
+.PHONY: help setup build stubs lint format types test test-core sanitize docs bench demo clean
 
 help: ## list these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -80,6 +81,16 @@ build/sanitize/build.ninja: CMAKE_ARGS := -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCR
 # Configured once; afterwards ninja runs cmake again whenever CMakeLists.txt changes.
 build/%/build.ninja: | $(TOOLS_DONE)
 	$(BIN)/cmake -S . -B $(@D) -G Ninja -DCRFX_BUILD_TESTS=ON -DCRFX_BUILD_PYTHON=OFF $(CMAKE_ARGS)
+
+$(DOCS_DONE): pyproject.toml | $(TOOLS_DONE)
+	@$(PY) -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb")); \
+	  print(*p["project"]["optional-dependencies"]["docs"], sep="\n")' > $(VENV)/docs-requirements.txt
+	$(PY) -m pip install --quiet -r $(VENV)/docs-requirements.txt
+	@touch $@
+
+# The theme's notice about what comes after MkDocs 1 is answered in docs/decisions/0020.
+docs: $(DOCS_DONE) ## build the documentation site into build/site; warnings are errors
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 $(BENCH_DONE): pyproject.toml | $(BUILD_DONE)
 	$(PY) -m pip install --quiet --no-build-isolation --editable '.[bench]'

@@ -32,6 +32,8 @@ class Batch:
     allowed : None or (rows, K) bool
         The labels that a row may have; None: all.
 
+    Notes
+    -----
     Integer arrays of any width are accepted and normalised; floats, booleans and objects are not.
     O(instances), and O(rows) where ``parents`` or ``edge_types`` need conversion.
     """

@@ -42,13 +42,15 @@ class Scores:
     ----------
     node : (rows, K) float32 or float64
     edge : None, (K, ..., K), (types, K, ..., K) or (rows, K, ..., K)
-        ``order + 1`` label axes; how the first axis is to be read is settled by :meth:`sharing`.
+        ``order + 1`` label axes; how the first axis is to be read is settled by `sharing`.
     start, end : None or (K,)
         Added at the first and last position of a chain; ``start`` at every root of a forest.
     pairs : None or (K, K)
         Of neighbours in chains of 2 to ``order`` positions, which have no edge of that order:
         constraints alone, 0 or -inf.
 
+    Notes
+    -----
     All tables are C-contiguous and of the dtype of ``node``: arrays that are not are copied once,
     here.  Construction makes no pass over ``node`` otherwise.
     """

@@ -37,7 +37,7 @@ class Parser(argparse.ArgumentParser):
     """Tells mistakes in one line, and knows the options that all commands have."""
 
     def error(self, message: str) -> NoReturn:
-        # argparse would print the usage first; an error is one line.
+        """Tell a mistake and leave with 2; argparse would print the usage first."""
         told = " ".join(message.split())
         self.exit(2, f"{self.prog}: error: {told} (see {self.prog} --help)\n")
 

@@ -133,15 +133,17 @@ class HiddenUnitCRF(ParametricEstimator):
     verbose : int
         1: a progress bar, on a terminal.
 
-    An ``init_model`` that is a HiddenUnitCRF of the same shape is trained on, for ``sweeps`` or
-    ``max_iter`` more; with the same trainer and arguments, ``burn_in`` among them, as if it had
-    been one longer run.  A sweep that is interrupted is repeated when training goes on.
-
     Attributes
     ----------
     classes_, transitions_, n_features_in_, feature_names_in_, best_iteration_, n_iter_
     history_ : dict of lists, one entry per sweep or iteration
         ``objective`` (penalty included), ``seconds``, and ``eval_metric`` where it applies.
+
+    Notes
+    -----
+    An ``init_model`` that is a HiddenUnitCRF of the same shape is trained on, for ``sweeps`` or
+    ``max_iter`` more; with the same trainer and arguments, ``burn_in`` among them, as if it had
+    been one longer run.  A sweep that is interrupted is repeated when training goes on.
     """
 
     _usual_l2: ClassVar = {"lbfgs": 1.0, "sgd": 0.0, "perceptron": 0.0, "large_margin": 0.0}

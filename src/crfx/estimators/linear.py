@@ -121,9 +121,6 @@ class LinearCRF(ParametricEstimator):
     verbose : int
         1: a progress bar, on a terminal.
 
-    An ``init_model`` that is a LinearCRF with the same ``edges``, ``order`` and ``start_end`` is
-    trained on, and has its conjunctions; features and pairs may be new.
-
     Attributes
     ----------
     classes_, coef_, transitions_, n_features_in_, feature_names_in_, best_iteration_, n_iter_
@@ -131,6 +128,11 @@ class LinearCRF(ParametricEstimator):
         The features of every conjunction: names, or column numbers where X has no names.
     history_ : dict of lists, one entry per iteration
         ``objective`` (penalties included), ``seconds``, and ``eval_metric`` where it applies.
+
+    Notes
+    -----
+    An ``init_model`` that is a LinearCRF with the same ``edges``, ``order`` and ``start_end`` is
+    trained on, and has its conjunctions; features and pairs may be new.
     """
 
     _counts_on = False  # it starts anew, from the weights

@@ -151,7 +151,7 @@ def set_weights(model: Model, values: npt.NDArray[Any]) -> None:
 
 
 def parameter_arrays(model: Model) -> list[npt.NDArray[Any]]:
-    """The arrays that hold the parameters, in the order of :func:`parameter_blocks`."""
+    """The arrays that hold the parameters, in the order of `parameter_blocks`."""
     node, *edges = parametric_functions(model)
     tables = [
         [] if part is None else list(part.tables.values()) for part in (model.edge, model.ends)

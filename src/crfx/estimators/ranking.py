@@ -98,8 +98,6 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
     verbose : int
         1: a progress bar, on a terminal.
 
-    An argument that the scorer or the objective has no use for must be None.
-
     Attributes
     ----------
     n_skipped_ : int
@@ -109,6 +107,10 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
         ``objective``, the mean over queries (linear: of subsets drawn once, penalty included;
         trees: of the subsets of the round, after it), ``seconds``, and where they apply
         ``eval_metric``, ``halvings`` and ``effective_samples``, the mean over sampled subsets.
+
+    Notes
+    -----
+    An argument that the scorer or the objective has no use for must be None.
 
     Examples
     --------

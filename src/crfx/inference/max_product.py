@@ -26,7 +26,7 @@ def max_product(
     k: int = 1,
     n_jobs: int | None = None,
 ) -> MaxProduct:
-    """Find the labellings of highest score (Viterbi).  Arguments as in :func:`sum_product`.
+    """Find the labellings of highest score (Viterbi).  Arguments as in `sum_product`.
 
     With ``k=1``, ``labels`` is one stacked array (rows,); equal scores go to the smaller label,
     earlier positions (in a forest: roots) first.  With ``k`` > 1 it is a list per instance of up to

@@ -31,7 +31,7 @@ def sample(
     seed: int = 0,
     n_jobs: int | None = None,
 ) -> npt.NDArray[np.int32]:
-    """Draw ``n`` independent labellings of every instance.  Arguments as in :func:`sum_product`.
+    """Draw ``n`` independent labellings of every instance.  Arguments as in `sum_product`.
 
     Returns (n, rows) int32.  A draw depends on the seed, its number, its row and the scores alone:
     not on threads, and asking for more draws does not change the first ones.

@@ -69,6 +69,8 @@ class Hamming(PositionLoss):
         Divide by the length of the instance: the share of wrong positions.  It changes the scale
         of weights and temperatures that objectives put on the loss.
 
+    Examples
+    --------
     >>> Hamming(weights={"B": 2.0}).costs(np.array(["A", "B"]))
     array([[0., 1.],
            [2., 0.]])

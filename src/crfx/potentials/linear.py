@@ -94,7 +94,7 @@ class WeightPattern:
 
     @classmethod
     def of_matrix(cls, matrix: Any) -> tuple[WeightPattern, Array64]:
-        """The pattern of a CSR matrix and its weights: what :meth:`matrix` takes apart."""
+        """The pattern of a CSR matrix and its weights: what `matrix` takes apart."""
         matrix.sort_indices()
         pattern, place = cls._filled(matrix.indptr, matrix.indices, matrix.shape[1])
         weights = np.zeros(pattern.n_weights)

@@ -131,14 +131,14 @@ class Tables:
 
     @classmethod
     def from_sum(cls, tables: dict[str, FloatArray], l2: float, n_rounds: int) -> Tables:
-        """Build from the sum of rounds that were not kept: where :meth:`rounds` gave None."""
+        """Build from the sum of rounds that were not kept: where `rounds` gave None."""
         found = cls(tables, l2)
         found._rounds, found._n_rounds = None, n_rounds
         return found
 
     @classmethod
     def from_rounds(cls, rounds: dict[str, Array32], l2: float) -> Tables:
-        """Build from what :meth:`rounds` gave."""
+        """Build from what `rounds` gave."""
         found = cls({name: stacked[0] for name, stacked in rounds.items()}, l2)
         n_rounds = len(next(iter(rounds.values()))) - 1
         for number in range(n_rounds):

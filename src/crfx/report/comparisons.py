@@ -55,7 +55,9 @@ class HasCurves(Protocol):
     """A unit of a row, as far as it matters here."""
 
     @property
-    def curves(self) -> dict[str, list[float]]: ...
+    def curves(self) -> dict[str, list[float]]:
+        """Name of a curve: its values, one per round."""
+        ...
 
 
 def read_comparison(fields: Fields, rows: Sequence[str]) -> Comparison:

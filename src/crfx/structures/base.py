@@ -12,7 +12,7 @@ from crfx.scores import IntArray, Scores, table_index
 
 
 class Structure(ABC):
-    """The parts of a batch.  Call :meth:`check` once before the other methods."""
+    """The parts of a batch.  Call `check` once before the other methods."""
 
     __slots__ = ()
 

@@ -26,6 +26,8 @@ class Constraints:
     start_forbidden, end_forbidden : lists of labels
         May not be first (in a forest: at a root), or last (of chains only).
 
+    Examples
+    --------
     >>> Constraints(forbidden=[("O", "I")], start_forbidden=["I"]).start_forbidden
     ['I']
     """

@@ -126,7 +126,7 @@ def problems(
     gaps: Sequence[float] = (0.0,),
     dtypes: Sequence[npt.DTypeLike] = (np.float64, np.float32),
 ) -> SearchStrategy[RawProblem]:
-    """Return a hypothesis strategy over :func:`make_problem`; empty instances included.
+    """Return a hypothesis strategy over `make_problem`; empty instances included.
 
     Needs the package ``hypothesis``.  Numbers come from a drawn seed: what shrinks is the shape.
     """
