@@ -93,6 +93,18 @@ class GBCRF(ExplainedTrees, BoostedEstimator):
     history_ : dict of lists, one entry per round
         ``objective`` (training, after the round, penalties included), ``halvings``, ``seconds``,
         ``gamma`` (mean over nodes) and ``eval_metric`` where they apply.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from crfx import GBCRF
+    >>> X = [np.array([[0.0], [1.0], [2.0]]), np.array([[2.0], [1.0]])] * 10
+    >>> y = [["low", "middle", "high"], ["high", "middle"]] * 10  # 20 sequences, one feature
+    >>> crf = GBCRF(10, n_jobs=1).fit(X, y)
+    >>> crf.predict([np.array([[2.0], [1.0], [0.0]])])[0].tolist()
+    ['high', 'middle', 'low']
+    >>> crf.predict_marginals(X)[1].shape  # positions, labels
+    (2, 3)
     """
 
     def __init__(

@@ -144,6 +144,17 @@ class HiddenUnitCRF(ParametricEstimator):
     An ``init_model`` that is a HiddenUnitCRF of the same shape is trained on, for ``sweeps`` or
     ``max_iter`` more; with the same trainer and arguments, ``burn_in`` among them, as if it had
     been one longer run.  A sweep that is interrupted is repeated when training goes on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from crfx import HiddenUnitCRF
+    >>> random = np.random.default_rng(0)
+    >>> X = [random.uniform(-1, 1, (5, 1)) for _ in range(40)]
+    >>> y = [np.where(abs(x[:, 0]) < 0.5, "near", "far") for x in X]  # no linear score can tell
+    >>> crf = HiddenUnitCRF(20, trainer="lbfgs", l2=0.01, random_state=0, n_jobs=1).fit(X, y)
+    >>> crf.predict([np.array([[-0.9], [0.0], [0.9]])])[0].tolist()
+    ['far', 'near', 'far']
     """
 
     _usual_l2: ClassVar = {"lbfgs": 1.0, "sgd": 0.0, "perceptron": 0.0, "large_margin": 0.0}

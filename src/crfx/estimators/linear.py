@@ -133,6 +133,15 @@ class LinearCRF(ParametricEstimator):
     -----
     An ``init_model`` that is a LinearCRF with the same ``edges``, ``order`` and ``start_end`` is
     trained on, and has its conjunctions; features and pairs may be new.
+
+    Examples
+    --------
+    >>> from crfx import LinearCRF
+    >>> X = [[["Ada", "capital"], ["met"], ["Bo", "capital"]], [["Bo", "capital"], ["left"]]]
+    >>> y = [["PER", "O", "PER"], ["PER", "O"]]
+    >>> crf = LinearCRF(n_jobs=1).fit(X, y)
+    >>> crf.predict([[["Cy", "capital"], ["left"]]])[0].tolist()
+    ['PER', 'O']
     """
 
     _counts_on = False  # it starts anew, from the weights

@@ -118,6 +118,16 @@ class TreeCRF(BoostedEstimator):
     history_ : dict of lists, one entry per round
         ``objective`` (training, after the round; of the pseudo-likelihood in the first ones),
         ``halvings``, ``seconds``, ``gamma`` (mean over nodes) and ``eval_metric`` where they apply.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from crfx import TreeCRF
+    >>> X = [np.array([[1.0], [0.0], [0.0], [0.0]])] * 10  # the feature marks the beginning
+    >>> y = [["in", "out", "in", "out"]] * 10  # the rest depends on the label before
+    >>> crf = TreeCRF(20, n_jobs=1).fit(X, y)
+    >>> crf.predict([np.array([[1.0], [0.0], [0.0], [0.0], [0.0], [0.0]])])[0].tolist()
+    ['in', 'out', 'in', 'out', 'in', 'out']
     """
 
     def __init__(

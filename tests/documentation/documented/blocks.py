@@ -1,0 +1,53 @@
+"""The fenced blocks of the pages."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from documented import ROOT
+
+FENCE = re.compile(
+    r"^(?P<indent> *)```(?P<kind>\w*)[^\n]*\n(?P<text>.*?)^(?P=indent)```$", re.M | re.S
+)
+COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block: where it stands, the word behind its fence, what is in it."""
+
+    page: str
+    line: int
+    kind: str
+    text: str
+
+    @property
+    def place(self) -> str:
+        """For messages: README.md:12."""
+        return f"{self.page}:{self.line}"
+
+
+def pages() -> list[str]:
+    """README.md and the pages of docs/, from the repository's root; decisions have no blocks."""
+    return ["README.md", *(name(path) for path in sorted((ROOT / "docs").rglob("*.md")))]
+
+
+def name(path: Path) -> str:
+    """The path of a page, as links and messages write it."""
+    return path.relative_to(ROOT).as_posix()
+
+
+def blocks_of(page: str) -> list[Block]:
+    """The blocks of a page, in order."""
+    return found_in(page, (ROOT / page).read_text(encoding="utf-8"))
+
+
+def found_in(page: str, text: str) -> list[Block]:
+    """The blocks of a text; what is in comments is not shown, and does not count."""
+    shown = COMMENT.sub(lambda match: "\n" * match[0].count("\n"), text)
+    return [
+        Block(page, shown.count("\n", 0, match.start()) + 1, match["kind"], match["text"])
+        for match in FENCE.finditer(shown)
+    ]

@@ -1,0 +1,90 @@
+"""What README.md and the pages of docs/ show is true: every block runs, links lead somewhere."""
+
+import re
+
+import pytest
+from documented import ROOT
+from documented.blocks import blocks_of, found_in, pages
+from documented.files import write_files
+from documented.running import Page, commands
+from measure import needed
+
+SHOWING = [page for page in pages() if blocks_of(page)]
+
+
+@pytest.mark.parametrize("page", SHOWING)
+def test_blocks_do_what_the_page_says(page, tmp_path):
+    blocks = blocks_of(page)
+    if missing := needed(blocks):
+        pytest.skip(f"the page needs {', '.join(missing)}, which crfx does not")
+    write_files(tmp_path)
+    Page(tmp_path).run(blocks)
+
+
+def test_the_makes_of_contributing_exist(tmp_path):
+    blocks = [block for block in blocks_of("CONTRIBUTING.md") if block.kind == "sh"]
+    assert blocks
+    Page(tmp_path).run(blocks)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("```python\nx = 0\n```\n\ntext\n```python\n1 / x\n```\n", "division by zero"),
+        ("```python\nprint(1 + 1)  # 3\n```\n", "page.md:1 promises"),
+        ("```python\nprint(1)\n```\n", "page.md:1 promises"),
+        ("```python\nprint(1)\n```\n```text\n2\n```\n", "page.md:1 promises"),
+        ("```sh\ncrfx eval none.crfx test.conll\n```\n", "page.md:1: .* ended with 2"),
+        ("```sh\ncat none.conll | crfx tag none.crfx -\n```\n", "No such file"),
+        ("```sh\nrm -rf build\n```\n", "executed by nothing"),
+        ("```sh\nmake fun\n```\n", r"make does not know \['fun'\]"),
+        ("```sh\npip install 'crfx[fun]'\n```\n", "no extra 'fun'"),
+        ("```sh\npip install numpy\n```\n", "what is numpy"),
+        ("```sh\npython examples/none.py\n```\n", "there is no examples/none.py"),
+        ("\n```text\nSome prose.\n```\n", "page.md:2 is neither"),
+        ("```rust\nfn main() {}\n```\n", "'rust' is run by nothing"),
+        ("```\nfn main() {}\n```\n", "'' is run by nothing"),
+        ("```json\n{'a': 1}\n```\n", "Expecting property name"),
+        ("```toml\na = \n```\n", "Invalid value"),
+    ],
+)
+def test_a_broken_block_is_seen(text, message, tmp_path):
+    with pytest.raises((AssertionError, ArithmeticError, ValueError), match=message):
+        Page(tmp_path).run(found_in("page.md", text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```python\nprint(1)  # 1\nprint([2,\n3])\n```\nIt prints:\n```text\n[2, 3]\n```\n",
+        "```sh\nmake setup PYTHON=python3.12\npip install '.[plot]' # a picture\n```\n",
+        "```text\nword[-1..1]\nlower(word[0]) & pos[1]\n```\n",
+        "```text\nAda B-PER\nleft O\n```\n",
+        '```json\n{"a": 1}\n```\n```toml\na = 1\n```\n',
+        "```sh\ncrfx inspect \\\n  --help | head -2\n```\n```text\n…\n\n```\n",
+    ],
+)
+def test_a_good_block_is_let_through(text, tmp_path):
+    Page(tmp_path).run(found_in("page.md", text))
+
+
+def test_comments_are_not_shown():
+    assert found_in("page.md", "<!--\n```python\n1 / 0\n```\n-->\n") == []
+
+
+def test_lines_of_the_shell_lose_their_comments_and_are_joined():
+    (block,) = found_in("page.md", "```sh\n# first\ncrfx a \\\n  b  # then\n```\n")
+    assert commands(block) == [("page.md:1", "crfx a b")]
+
+
+def test_the_two_commands_are_on_the_first_screen():
+    first_screen = "\n".join((ROOT / "README.md").read_text().splitlines()[:50])
+    assert "make demo" in first_screen
+    assert "make test" in first_screen
+
+
+@pytest.mark.parametrize("page", [*pages(), "CONTRIBUTING.md"])
+def test_links_lead_somewhere(page):
+    path = ROOT / page
+    links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text(encoding="utf-8"))
+    assert [link for link in links if not (path.parent / link).exists()] == []
