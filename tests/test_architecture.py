@@ -33,6 +33,7 @@ FLOORS = (
         "features",
         "messages",
         "explanation",
+        "terms",
     ),
     ("_core",),
 )

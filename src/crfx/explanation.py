@@ -6,82 +6,16 @@ probability, so what speaks for a label is told against the mean of the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from crfx.terms import Terms
+
 Array64 = npt.NDArray[np.float64]
-Names = Callable[[int], str]
-"""The name of a column of X, by its number."""
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Terms:
-    """Scores of some outputs (labels) as a sum: ``base`` plus the ``contributions`` of features.
-
-    ``base`` (outputs,) is the score without any feature; ``contributions`` (active, outputs).  Of
-    every feature that adds something: its number in ``columns`` (active,), -1 where it is not one
-    column of X at this very position; its name; and its value in ``inputs`` (active,), of objects,
-    None where it is missing.
-    """
-
-    base: Array64
-    columns: npt.NDArray[np.int64]
-    features: list[str]
-    inputs: npt.NDArray[np.object_]
-    contributions: Array64
-
-    @classmethod
-    def of(
-        cls, base: Any, columns: Any, features: Sequence[str], inputs: Any, values: Any
-    ) -> Terms:
-        """From plain values; features that add nothing to any output are left out."""
-        base, values = np.asarray(base, np.float64), np.asarray(values, np.float64)
-        values = values.reshape(-1, len(base))
-        kept = np.flatnonzero(values.any(axis=1))
-        return cls(
-            base=base,
-            columns=np.asarray(columns, np.int64)[kept],
-            features=[features[k] for k in kept.tolist()],
-            inputs=_objects([inputs[k] for k in kept.tolist()]),
-            contributions=values[kept],
-        )
-
-    @classmethod
-    def nothing(cls, n_outputs: int) -> Terms:
-        """A sum of nothing."""
-        return cls.of(np.zeros(n_outputs), [], [], [], np.zeros((0, n_outputs)))
-
-    def take(self, outputs: npt.NDArray[np.int64]) -> Terms:
-        """Of some outputs."""
-        values = self.contributions[:, outputs]
-        return Terms.of(self.base[outputs], self.columns, self.features, self.inputs, values)
-
-    def plus(self, other: Terms) -> Terms:
-        """The sum of two; features are the same where their names are."""
-        place: dict[str, int] = {}
-        both = [self, other]
-        at = [[place.setdefault(name, len(place)) for name in own.features] for own in both]
-        firsts = np.unique(np.concatenate(at).astype(np.int64), return_index=True)[1]
-        total = np.zeros((len(place), len(self.base)))
-        for own, places in zip(both, at, strict=True):
-            np.add.at(total, places, own.contributions)
-        return Terms.of(
-            self.base + other.base,
-            np.concatenate([own.columns for own in both])[firsts],
-            list(place),
-            np.concatenate([own.inputs for own in both])[firsts],
-            total,
-        )
-
-
-def _objects(values: Sequence[Any]) -> npt.NDArray[np.object_]:
-    found = np.empty(len(values), dtype=object)
-    found[:] = [value.item() if isinstance(value, np.generic) else value for value in values]
-    return found
 
 
 class Contribution(NamedTuple):

@@ -10,7 +10,6 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx.batch import Batch
-from crfx.explanation import Names, Terms
 from crfx.features import take_rows
 from crfx.model import Model
 from crfx.potentials.context_trees import ContextTrees
@@ -18,6 +17,7 @@ from crfx.potentials.linear_terms import WEIGHT_TIMES_VALUE, weighted_terms
 from crfx.potentials.newton import linear_features
 from crfx.scores import FloatArray, IntArray
 from crfx.structures import Chain, Forest
+from crfx.terms import Names, Terms
 
 
 class ExplainedParts:

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from crfx.estimators.ranking_model import RankingModel
-from crfx.explanation import ExplainedPosition, Explanation, Names
+from crfx.explanation import ExplainedPosition, Explanation
 from crfx.features import take_rows
 from crfx.scores import IntArray
 from crfx.structures.ranking import best_orders
+from crfx.terms import Names
 
 ONE_SCORE = np.array(["score"])
 

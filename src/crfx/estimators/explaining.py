@@ -11,11 +11,12 @@ import numpy.typing as npt
 from crfx.estimators.confidence import ConfidentEstimator
 from crfx.estimators.explained_parts import ExplainedParts
 from crfx.estimators.importance import Importance, labelling_importance
-from crfx.explanation import ExplainedEdge, ExplainedPosition, Explanation, Terms
+from crfx.explanation import ExplainedEdge, ExplainedPosition, Explanation
 from crfx.inference.neighbours import side_messages
 from crfx.inference.problem import Problem
 from crfx.messages import shown
 from crfx.scores import FloatArray, IntArray
+from crfx.terms import Terms
 
 Array64 = npt.NDArray[np.float64]
 
@@ -39,6 +40,14 @@ class ExplainingEstimator(ConfidentEstimator):
         None: all.  Scores and probabilities are those of `predict_marginals`.  O(length *
         labels^(order+1)) for the messages, in NumPy; docs/explaining.md names the methods and what
         they cost.
+
+        >>> from crfx import LinearCRF
+        >>> crf = LinearCRF().fit([[["hot"], ["cold"]], [["cold"]]], [["sun", "rain"], ["rain"]])
+        >>> found = crf.explain([["hot"], ["cold"]])
+        >>> found.method, found.predicted.tolist()
+        ('weight × value', ['sun', 'rain'])
+        >>> found.positions[0].strongest(n=1)[0].feature
+        'hot'
         """
         self._check_fitted()
         one = _alone(X_i), None, _one(parents), _one(edge_types), None, _one(allowed)
@@ -59,6 +68,12 @@ class ExplainingEstimator(ConfidentEstimator):
         Of trees the share of what their splits gained, of weights how far they part the labels,
         of tables the size of every transition's score.  Of the model's own: what lies underneath
         (``init_model``) is not counted.
+
+        >>> from crfx import LinearCRF
+        >>> crf = LinearCRF().fit([[["hot"], ["cold"]], [["cold"]]], [["sun", "rain"], ["rain"]])
+        >>> found = crf.importance()
+        >>> list(found.node), list(found.edge)
+        (['cold', 'hot'], ['sun -> rain'])
         """
         self._check_fitted()
         return labelling_importance(self.model_, self.columns_.name_of(), self.classes_.tolist())

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from crfx.explanation import Names
 from crfx.model import Model
 from crfx.potentials.context_trees import ContextTrees
 from crfx.potentials.linear_terms import SPREAD, spread
 from crfx.potentials.tree_shap import SHARE_OF_GAIN
 from crfx.scores import FloatArray
+from crfx.terms import Names
 
 NO_EDGES = "no edges"
 SIZE = "size of the transition's score"

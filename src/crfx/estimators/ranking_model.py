@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crfx.explanation import Names, Terms
 from crfx.potentials.linear import LinearFunction, WeightPattern
 from crfx.potentials.trees import BoostedTrees
+from crfx.terms import Names, Terms
 
 Array64 = npt.NDArray[np.float64]
 

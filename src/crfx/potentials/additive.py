@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from crfx.explanation import Names, Terms
 from crfx.scores import FloatArray
+from crfx.terms import Names, Terms
 
 
 @dataclass(frozen=True, eq=False)

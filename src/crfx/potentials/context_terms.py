@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crfx.explanation import Names, Terms
 from crfx.features.tree_rows import WindowView
 from crfx.potentials.tree_arrays import LEAF, WORD, TreeArrays
 from crfx.potentials.tree_shap import TreeShap
 from crfx.scores import IntArray
+from crfx.terms import Names, Terms
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]

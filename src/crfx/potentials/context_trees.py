@@ -13,13 +13,13 @@ from scipy import sparse
 
 from crfx import _core
 from crfx.batch import Batch
-from crfx.explanation import Names, Terms
 from crfx.features.tree_rows import WindowView, category_flags, tree_rows
 from crfx.potentials.context_terms import ContextTerms
 from crfx.potentials.tree_arrays import NAMES, TreeArrays, join
 from crfx.potentials.tree_shap import SHAP
 from crfx.scores import FloatArray, IntArray
 from crfx.structures import Chain, Forest
+from crfx.terms import Names, Terms
 
 Array32 = npt.NDArray[np.float32]
 MOST_LEAVES = 2**31 - 1

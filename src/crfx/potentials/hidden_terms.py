@@ -16,8 +16,8 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.special import expit
 
-from crfx.explanation import Names, Terms
 from crfx.features.conjunctions import canonical
+from crfx.terms import Names, Terms
 
 Array64 = npt.NDArray[np.float64]
 INTEGRATED = "gradient × input, integrated from the input 0"

@@ -20,7 +20,6 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx import _core
-from crfx.explanation import Names, Terms
 from crfx.potentials.hidden_terms import INTEGRATED, hidden_terms
 from crfx.potentials.linear import (
     LinearFunction,
@@ -29,6 +28,7 @@ from crfx.potentials.linear import (
     as_numbers,
 )
 from crfx.scores import IntArray
+from crfx.terms import Names, Terms
 
 Array32 = npt.NDArray[np.float32]
 Array64 = npt.NDArray[np.float64]

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx import _core
-from crfx.explanation import Names, Terms
 from crfx.features.conjunctions import Conjunctions
 from crfx.potentials.blas import one_blas_thread
 from crfx.potentials.linear_terms import (
@@ -24,6 +23,7 @@ from crfx.potentials.linear_terms import (
     weighted_terms,
 )
 from crfx.scores import IntArray
+from crfx.terms import Names, Terms
 
 Array32 = npt.NDArray[np.float32]
 Array64 = npt.NDArray[np.float64]

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from crfx.explanation import Names, Terms
 from crfx.features.conjunctions import canonical
+from crfx.terms import Names, Terms
 
 Array64 = npt.NDArray[np.float64]
 WEIGHT_TIMES_VALUE = "weight × value"

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from crfx.explanation import Names, Terms
 from crfx.potentials.additive import Addition
 from crfx.potentials.sampled_shapley import SAMPLED, sampled_terms
+from crfx.terms import Names, Terms
 
 Array32 = npt.NDArray[np.float32]
 

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from crfx.explanation import Names, Terms
 from crfx.features.matrices import inputs_at, is_categorical, is_frame, single_entries
+from crfx.terms import Names, Terms
 
 ORDERS = 16
 """Half of them drawn, the others these read backwards: exact where features interact by twos."""

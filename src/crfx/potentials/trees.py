@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crfx.explanation import Names, Terms
 from crfx.features.matrices import inputs_at, take_rows
 from crfx.potentials import tree_format
 from crfx.potentials.additive import Addition
 from crfx.potentials.tree_scorer import TreeScorer
 from crfx.potentials.tree_shap import SHAP, SHARE_OF_GAIN
 from crfx.potentials.xgboost_learner import GrownTrees, TreeEnsemble, XGBoostLearner
+from crfx.terms import Names, Terms
 
 Array32 = npt.NDArray[np.float32]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from crfx.explanation import Names
+from crfx.terms import Names
 
 Described = dict[str, Any]
 
