@@ -109,6 +109,7 @@ bench: $(BENCH_DONE) ## measure the core against its peers
 	$(PY) benchmarks/latency.py
 	$(PY) benchmarks/text_template.py
 	$(PY) benchmarks/cli.py
+	$(PY) benchmarks/report_page.py
 	$(PY) benchmarks/real_work.py
 
 demo: $(BUILD_DONE) ## read handwritten digit strings, without and with their structure

@@ -55,6 +55,7 @@ def result():
         "tagging",
         "text_template",
         "cli",
+        "report_page",
     ],
 )
 def test_the_page_is_rendered_from_the_results(load_benchmark, name):
@@ -64,6 +65,7 @@ def test_the_page_is_rendered_from_the_results(load_benchmark, name):
         "objectives": "objectives-speed.json",
         "class_weights": "class-weights.json",
         "text_template": "text-template.json",
+        "report_page": "report-page.json",
     }
     target = RESULTS / others.get(name, f"{name}.json")
     recorded = json.loads(target.read_text(encoding="utf-8"))

@@ -6,6 +6,7 @@ from listed import (
     arguments,
     commands_asked,
     commands_rank,
+    commands_report,
     commands_train,
     decoding,
     labels,
@@ -39,5 +40,6 @@ AREAS = (
     commands_train,
     commands_asked,
     commands_rank,
+    commands_report,
 )
 CASES: list[Case] = [case for area in AREAS for case in area.CASES]
