@@ -37,7 +37,8 @@ def test_estimators_show_an_example(name):
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_examples_of_commands_run(command, tmp_path):
+def test_examples_of_commands_run(command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     examples = examples_of_command(command)
     assert examples
     if any("CRFX_DATA" in line for line in examples):
@@ -54,6 +55,5 @@ def test_examples_of_commands_run(command, tmp_path):
 
 
 def run(page, lines):
-    os.chdir(page.folder)
     for line in lines:
         page.command(line, line)

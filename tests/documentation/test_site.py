@@ -1,0 +1,102 @@
+"""The site's own hooks; `make docs` builds it, and warnings are errors there."""
+
+import importlib.util
+
+import pytest
+from documented import ROOT
+
+pytest.importorskip("mkdocs", reason="make docs installs what the site is built with")
+pytest.importorskip("latex2mathml", reason="make docs installs what the site is built with")
+
+
+def hook(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / "hooks" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+mathematics, repository = hook("mathematics"), hook("repository")
+docstrings, offline = hook("docstrings"), hook("offline")
+
+
+class Page:
+    class file:
+        src_uri = "docs/page.md"
+
+
+def test_equations_become_mathml():
+    text = (
+        r'a <span class="arithmatex">\(\log Z\)</span> b <div class="arithmatex">\[x &lt; 1\]</div>'
+    )
+    found = mathematics.on_page_content(text, Page)
+    assert found.count("<math") == 2
+    assert "<mi>log</mi><mi>Z</mi>" in found
+    assert 'display="block"' in found
+    assert "arithmatex" not in found
+
+
+def test_words_that_the_converter_lacks_are_put_in_others():
+    assert "<mtable" in mathematics.mathml(r"\begin{aligned} a &= b \end{aligned}", display=True)
+    assert ">arg<" in mathematics.mathml(r"\arg\max_y f", display=False)
+
+
+@pytest.mark.parametrize(
+    ("latex", "message"),
+    [
+        (r"\nonsense x", r"which latex2mathml lacks"),
+        (r"\begin{nonsense} a & b \end{nonsense}", "which latex2mathml lacks|cannot read"),
+        (r"\frac{1", "braces"),
+        (r"\mathbf", "cannot read"),
+    ],
+)
+def test_an_equation_that_cannot_be_read_is_an_error(latex, message):
+    with pytest.raises(ValueError, match=message):
+        mathematics.mathml(latex, display=False)
+    with pytest.raises(Exception, match=r"docs/page\.md: "):
+        mathematics.on_page_content(rf'<span class="arithmatex">\({latex}\)</span>', Page)
+
+
+def test_what_is_linked_is_part_of_the_site(tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "reports" / "results" / ".cache").mkdir(parents=True)
+    (tmp_path / "docs" / "a.md").write_text("[b](../reports/b.md#c), [no](none.md), [w](http://w)")
+    (tmp_path / "reports" / "b.md").write_text("[r](results) ![p](p.png) [o](../../out.md)")
+    for name in ("p.png", "unlinked.png", "results/x.json", "results/.cache/y"):
+        (tmp_path / "reports" / name).touch()
+    assert sorted(repository.linked(tmp_path, ["docs/a.md"])) == [
+        "docs/a.md",
+        "reports/b.md",
+        "reports/p.png",
+        "reports/results",
+        "reports/results/x.json",
+    ]
+
+
+def test_examples_of_docstrings_become_code():
+    text = "Adds::\n\n    a + b\n\n>>> add(1, 2)\n3\n\nMore.\n\n    >>> add(0, 0)\n    0"
+    assert docstrings.as_markdown(text) == (
+        "Adds:\n\n    a + b\n\n```pycon\n>>> add(1, 2)\n3\n```\n\nMore.\n\n"
+        "    ```pycon\n    >>> add(0, 0)\n    0\n    ```"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<script src="https://cdn.example/x.js">',
+        "<img alt=x src=//example.org/x.png>",
+        '<link rel="stylesheet" href="https://fonts.example/css">',
+        '<link href="https://fonts.example" rel="preconnect">',
+    ],
+)
+def test_a_page_that_fetches_is_refused(text):
+    with pytest.raises(Exception, match=r"docs/page\.md would fetch"):
+        offline.on_post_page(f"<p>{text}</p>", Page)
+
+
+def test_links_and_own_scripts_are_free():
+    text = (
+        '<a href="https://example.org"><script src="../x.js"></script><link rel="next" href="x/">'
+    )
+    assert offline.on_post_page(text, Page) == text
