@@ -1,15 +1,17 @@
 """Estimators in scikit-learn's hands, on lists of instances."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from crfx import GBCRF, HiddenUnitCRF, LinearCRF, TreeCRF
+from crfx import GBCRF, FeatureInduction, HiddenUnitCRF, LinearCRF, TreeCRF
 from crfx.features import windows
 from crfx.testing import make_task
 
@@ -60,3 +62,27 @@ def test_a_fitted_one_is_pickled(estimator, data):
         estimator.predict_marginals(data), again.predict_marginals(data), strict=True
     ):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    "crf",
+    [
+        LinearCRF(max_iter=3),
+        LinearCRF(max_iter=3, l1=0.1),
+        HiddenUnitCRF(3, trainer="lbfgs", max_iter=3, random_state=0, n_jobs=1),
+    ],
+)
+def test_training_that_is_cut_short_says_so(crf):
+    with pytest.warns(ConvergenceWarning, match="L-BFGS stopped at max_iter=3") as caught:
+        clone(crf).fit(X, Y)
+    assert len(caught) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert clone(crf).set_params(max_iter=1000).fit(X, Y).n_iter_ < 1000
+
+
+def test_rounds_between_which_features_are_added_are_short_on_purpose():
+    induction = FeatureInduction(rounds=2, per_round=4, iterations=2, min_count=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        LinearCRF(feature_induction=induction).fit(DICTS, Y)

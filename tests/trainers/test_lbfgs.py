@@ -83,6 +83,18 @@ def test_convergence_looks_back_over_a_period():
     assert flat.index(True) == PERIOD - 1
 
 
+def test_a_run_that_is_cut_short_says_so():
+    _, _, function = quadratic()
+    with pytest.warns(ConvergenceWarning, match="stopped at max_iter=3, before it converged"):
+        minimise(function, np.zeros(12), never, max_iter=3, tol=1e-5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        minimise(function, np.zeros(12), never, max_iter=200, tol=1e-5)
+        minimise(function, np.zeros(12), never, max_iter=3, tol=1e-5, is_last=False)
+        minimise(function, np.zeros(12), never, max_iter=0, tol=1e-5)
+        minimise(function, np.zeros(12), lambda w, value: True, max_iter=1, tol=1e-5)
+
+
 def test_a_run_that_learns_nothing_says_so():
     """No step lowers a function whose gradient points the wrong way."""
     _, _, function = quadratic()

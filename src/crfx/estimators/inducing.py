@@ -52,7 +52,8 @@ class Inducer:
         model, settings = self.crf.model_, self.settings
         for _ in range(settings.rounds):
             whole = self.crf._objective(model, self.given)
-            set_weights(model, self._descend(whole, min(settings.iterations, self.crf.max_iter)))
+            most = min(settings.iterations, self.crf.max_iter)
+            set_weights(model, self._descend(whole, most, is_last=False))
             if self.is_stopped:
                 return get_weights(model)
             more = self._chosen(whole)
@@ -61,7 +62,9 @@ class Inducer:
             self._widen(model, more)
         return self._descend(self.crf._objective(model, self.given), self.crf.max_iter)
 
-    def _descend(self, whole: ParametricObjective, max_iter: int) -> Array64:
+    def _descend(
+        self, whole: ParametricObjective, max_iter: int, *, is_last: bool = True
+    ) -> Array64:
         def watch(weights: Array64, value: float) -> bool:
             self.is_stopped = self.watch(weights, value)
             return self.is_stopped
@@ -75,6 +78,7 @@ class Inducer:
             tol=crf.tol,
             l1=crf.l1,
             resolution=whole.resolution,
+            is_last=is_last,
         )
 
     def _chosen(self, whole: ParametricObjective) -> Conjunctions:

@@ -58,6 +58,7 @@ class LinearCRF(ParametricEstimator):
         Penalty on all weights; None: 1 for "lbfgs" and "sgd", 0 for the perceptrons.
     max_iter : int
         Iterations of "lbfgs" at most; those between rounds of ``feature_induction`` not counted.
+        A ConvergenceWarning says where they were too few; ``n_iter_`` tells how many there were.
     tol : float
         "lbfgs" ends once ten iterations improve the objective by less than this share of it.
     sweeps : int

@@ -32,6 +32,10 @@ NOTHING_LOWERS = (
     "no step lowers the objective, so nothing was learned: features of very different or very "
     "large size are the usual cause; scale the features to about -1 to 1"
 )
+NOT_CONVERGED = (
+    "L-BFGS stopped at max_iter={}, before it converged: raise max_iter, or tol if this is near "
+    "enough; scaled features converge sooner"
+)
 ENOUGH_DECREASE = 1e-4
 NEAR = 1e-3
 """While steps improve the value by a larger share, they go with the slope in every coordinate, as
@@ -76,13 +80,15 @@ def minimise(
     resolution: float = 0.0,
     course: Course | None = None,
     is_fresh: bool | None = None,
+    is_last: bool = True,
 ) -> Array64:
     """Lower ``function`` plus l1 |w|_1 from ``start``; return where it ended.
 
     Moves are not halved below what promises a share ``resolution`` of the value: what they bring
     could not be told from the rounding of the function.  ``course`` is what an earlier run has
     left, to go on as if it had not ended; it is kept up to date.  ``is_fresh``: not a warm start,
-    which may be at the minimum already; None: where ``start`` is all 0.
+    which may be at the minimum already; None: where ``start`` is all 0.  ``is_last``: no other run
+    follows, so that one that ends before it has converged is told of.
     """
     if max_iter == 0:
         return start
@@ -95,7 +101,10 @@ def minimise(
         return watch(values, value) or stops
 
     fresh = not start.any() if is_fresh is None else is_fresh
-    return _descend(function, start, seen, max_iter, l1, resolution, course, fresh)
+    found, ended = _descend(function, start, seen, max_iter, l1, resolution, course, fresh)
+    if is_last and not ended:
+        warnings.warn(NOT_CONVERGED.format(max_iter), ConvergenceWarning, stacklevel=2)
+    return found
 
 
 def warn_nothing_learned() -> None:
@@ -112,7 +121,8 @@ def _descend(
     resolution: float,
     course: Course,
     is_fresh: bool,
-) -> Array64:
+) -> tuple[Array64, bool]:
+    """Where it ended, and whether it would have without ``max_iter``."""
     at = start.copy()
     smooth, gradient = function(at)
     value = smooth + l1 * float(np.abs(at).sum())
@@ -143,7 +153,9 @@ def _descend(
         course.at = at
         if seen(at, value):
             break
-    return at
+    else:
+        return at, False
+    return at, True
 
 
 def _search(
