@@ -122,6 +122,7 @@ OTHERS = {
     "gbcrf": GBCRF(3, max_depth=2),
     "no edges": GBCRF(3, max_depth=2, edges=None),
     "order 2": GBCRF(3, max_depth=2, order=2),
+    "trees": GBCRF(3, max_depth=2, edges="trees"),
     "treecrf": TreeCRF(3),
     "hidden": HiddenUnitCRF(3, sweeps=2, random_state=0),
     "linear units": HiddenUnitCRF(0, skip=True, sweeps=2, random_state=0),
@@ -138,7 +139,8 @@ def test_inspect_knows_every_estimator(tmp_path, capsys, name):
     assert main(["inspect", str(path)]) == 0
     told = capsys.readouterr().out
     assert "f1" in told  # the column that matters
-    assert ("Strongest transitions" in told) == (name not in ("no edges", "treecrf"))
+    assert ("Strongest transitions" in told) == (name not in ("no edges", "treecrf", "trees"))
+    assert ("Most important to edges" in told) == (name in ("treecrf", "trees"))
 
 
 @pytest.mark.parametrize("scorer", ["linear", "trees"])

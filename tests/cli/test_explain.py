@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crfx import LinearCRF, load
-from crfx.cli import main
+from crfx.cli import inspect, main
 from crfx.testing import make_task
 
 
@@ -21,6 +21,13 @@ def model(conll, capsys):
 def explained(capsys, words):
     assert main(["inspect", *words.split()]) == 0
     return capsys.readouterr().out
+
+
+def test_the_examples_of_the_help_page_run(model, conll, capsys):
+    for old, new in (("m.crfx", "ner.crfx"), ("test.txt", "test.conll")):
+        (conll / old).rename(conll / new)
+    for line in inspect.EXAMPLE.splitlines():
+        assert explained(capsys, line.split("inspect ")[1])
 
 
 def words_of(path, number):

@@ -34,7 +34,9 @@ def answers(kind, crf):
     """All that an estimator says about data it was not fitted on, as arrays."""
     X, y, more = kind.data(1)
     if kind.ranks:
-        return {"scores": crf.predict(X), "orders": np.concatenate(crf.rank(X, **more))}
+        terms = [own.contributions.reshape(-1) for own in crf.explain(X).positions]
+        orders = np.concatenate(crf.rank(X, **more))
+        return {"scores": crf.predict(X), "orders": orders, "terms": np.concatenate(terms)}
     found = {
         "labels": np.concatenate(crf.predict(X, **more)),
         "marginals": np.concatenate(crf.predict_marginals(X, **more)),
@@ -46,6 +48,9 @@ def answers(kind, crf):
         found["k best"] = np.concatenate([labels for labels, _ in best])
         found["probabilities"] = np.array([probability for _, probability in best])
         found["log-likelihoods"] = crf.log_likelihood(X, y, **more)
+        first = {name: values[0] for name, values in more.items()}
+        explained = crf.explain(next(iter(X)), **first).positions
+        found["terms"] = np.concatenate([own.contributions.reshape(-1) for own in explained])
         if crf.model_.has_edges:
             edges = crf.predict_edge_marginals(X, **more)
             found["edges"] = np.concatenate([own.reshape(-1) for own in edges])

@@ -151,27 +151,34 @@ def test_labels_that_are_not_allowed_keep_their_score():
     assert (first.alone[1], first.marginal[1]) == (0.0, 0.0)
 
 
-def test_edges_that_depend_on_features_are_explained():
-    X, y = make_task(0, n_instances=20)
-    for crf in (
+@pytest.mark.parametrize(
+    "crf",
+    [
         GBCRF(3, max_depth=2, edges="trees", **ONE),
+        GBCRF(3, max_depth=2, edges="trees", order=2, **ONE),
         GBCRF(3, max_depth=2, edges="linear", **ONE),
         LinearCRF(edges="linear", **ONE),
-    ):
-        crf.fit(X, y)
-        found = crf.explain(X[0])
-        edges = crf._problem([X[0]], None, None, None, None, None)[1].scores.edge
-        assert found.positions[0].edge is None
-        assert found.positions[0].edge_contributions() == []
-        for own in found.positions[1:]:
-            before = found.classes.tolist().index(own.edge.before[0])
-            assert own.edge.before == [found.predicted[own.position - 1]]
-            np.testing.assert_allclose(own.edge.score, edges[own.position, before], **SUMS)
-            (foremost,) = own.edge_contributions(n=1)
-            place = found.classes.tolist().index(own.predicted)
-            values = towards(own.edge.contributions, place)
-            assert abs(foremost.contribution) == np.abs(values).max()
-        assert "the edge from L" in found.as_text()
+        LinearCRF(edges="linear", order=2, **ONE),
+    ],
+    ids=str,
+)
+def test_edges_that_depend_on_features_are_explained(crf):
+    X, y = make_task(0, n_instances=20)
+    found = crf.fit(X, y).explain(X[0])
+    edges = crf._problem([X[0]], None, None, None, None, None)[1].scores.edge
+    codes = np.searchsorted(found.classes, found.predicted)
+    for own in found.positions[: crf.order]:
+        assert own.edge is None
+        assert own.edge_contributions() == []
+    for own in found.positions[crf.order :]:
+        before = range(own.position - crf.order, own.position)
+        assert own.edge.before == found.predicted[before].tolist()
+        expected = edges[(own.position, *codes[before])]
+        np.testing.assert_allclose(own.edge.score, expected, **SUMS)
+        (foremost,) = own.edge_contributions(n=1)
+        values = towards(own.edge.contributions, codes[own.position])
+        assert abs(foremost.contribution) == np.abs(values).max()
+    assert "the edge from L" in found.as_text()
 
 
 def test_edges_of_two_models_are_told_together():
