@@ -23,6 +23,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import FeatureUnion, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils import get_tags
+from sklearn.utils.metadata_routing import get_routing_for_object
 
 from crfx import GBCRF, HiddenUnitCRF, LinearCRF, RankingCRF, TreeCRF, scorers
 from crfx.features import PerPosition
@@ -199,6 +200,18 @@ def test_weights_are_routed_where_they_are_asked_for(kind):
     found = cross_validate(asks, X, Y, cv=2, params={"sample_weight": WEIGHTS})["test_score"]
     half = clone(crf).fit(X[9:], Y[9:], sample_weight=WEIGHTS[9:])
     assert found[0] == half.score(X[:9], Y[:9], sample_weight=WEIGHTS[:9])
+
+
+def test_what_is_asked_for():
+    structure = {"lengths": True, "parents": True, "edge_types": True}
+    for kind in LABELLERS:
+        asked = get_routing_for_object(kind())
+        for method in ("fit", "predict", "score"):
+            own = getattr(asked, method).requests
+            assert {name: own[name] for name in own if own[name]} == structure
+    asked = get_routing_for_object(RankingCRF())
+    assert set(asked.score.requests) == {"group", "cut", "sample_weight"}
+    assert "relevance" not in asked.fit.requests
 
 
 @pytest.mark.usefixtures("routing")

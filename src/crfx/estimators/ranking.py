@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils.metadata_routing import UNUSED
 
 from crfx import features
 from crfx.estimators.base import Estimator, fitted
@@ -131,6 +132,9 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
     _state: SweepState | None
 
     _is_called = "RankingCRF"
+    # The target, under another name than y: no metadata.
+    __metadata_request__fit: ClassVar = {"relevance": UNUSED}
+    __metadata_request__score: ClassVar = {"relevance": UNUSED}
 
     def __init__(
         self,
