@@ -4,6 +4,9 @@
 
 #include "crfx/errors.hpp"
 #include "crfx/kernels.hpp"
+#ifdef CRFX_X86
+#include "crfx/processor.hpp"
+#endif
 
 namespace crfx {
 
@@ -31,14 +34,9 @@ const Kernels<S>& choose() {
                      "\": choose baseline, avx2 or avx512, or unset it");
   const auto allowed = [wanted](const char* name) { return !wanted || !std::strcmp(wanted, name); };
 #ifdef CRFX_X86
-  __builtin_cpu_init();
-  const bool has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                          __builtin_cpu_supports("avx512dq") &&
-                          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd");
-  const bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                        __builtin_cpu_supports("bmi2");
-  if (has_avx512 && allowed("avx512")) return avx512::table<S>;
-  if (has_avx2 && (allowed("avx2") || allowed("avx512"))) return avx2::table<S>;
+  const Processor processor;
+  if (processor.avx512 && allowed("avx512")) return avx512::table<S>;
+  if (processor.avx2 && (allowed("avx2") || allowed("avx512"))) return avx2::table<S>;
 #else
   (void)allowed;
 #endif

@@ -50,6 +50,6 @@ def mathml(latex: str, *, display: bool) -> str:
     depth = told.replace(r"\{", "").replace(r"\}", "")
     if depth.count("{") != depth.count("}"):
         raise ValueError(f"the braces of the equation {latex!r} do not match")
-    if unknown := re.search(r"\\\w+|<mi>&(?!#x)", found):
+    if unknown := re.search(r"\\\w+|(?<=<mi>)&(?=<)", found):
         raise ValueError(f"the equation {latex!r} has {unknown[0]!r}, which latex2mathml lacks")
     return found

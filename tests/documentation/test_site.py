@@ -38,6 +38,7 @@ def test_equations_become_mathml():
 
 def test_words_that_the_converter_lacks_are_put_in_others():
     assert "<mtable" in mathematics.mathml(r"\begin{aligned} a &= b \end{aligned}", display=True)
+    assert "&#x003B3;" in mathematics.mathml(r"\gamma", display=False)
     assert ">arg<" in mathematics.mathml(r"\arg\max_y f", display=False)
 
 

@@ -77,7 +77,7 @@ class BundleExpectation {
       sum += p * c[k];
       total += p;
     }
-    const Pack<S> mean = bundle_.alive(t) & (total > 0) ? sum / total : Pack<S>{};
+    const Pack<S> mean = (bundle_.alive(t) & (total > 0)) ? sum / total : Pack<S>{};
     for (int l = 0; l < lanes; ++l) value_[l] += static_cast<double>(mean[l]);
     Pack<S>* behind = behind_ + t * K_;
     for (int64_t k = 0; k < K_; ++k) behind[k] = c[k] = c[k] - mean;
@@ -95,7 +95,7 @@ class BundleExpectation {
     const Bits<S> inner = bundle_.alive(t);
     for (int64_t k = 0; k < K_; ++k) {
       const Pack<S> total = up[k] * inverse;
-      to[k] += inner & (total > 0) ? scratch_[k] / total : Pack<S>{};
+      to[k] += (inner & (total > 0)) ? scratch_[k] / total : Pack<S>{};
     }
   }
 
