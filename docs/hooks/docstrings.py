@@ -2,6 +2,8 @@
 
 Examples (``>>>``) would be quotations within quotations: they become blocks of code.  A paragraph
 that ends with ``::`` announces a block that is indented, which Markdown takes for code by itself.
+Arguments that are told together (``start, end : array``) are told one by one: griffe would give all
+of them the default of the first.
 """
 
 from __future__ import annotations
@@ -12,6 +14,10 @@ from typing import Any
 from griffe import Extension, Object
 
 EXAMPLE = re.compile(r"^(?P<indent> *)>>> .*(?:\n *\S.*)*", re.MULTILINE)
+
+TOGETHER = re.compile(
+    r"^(?P<names>\w+(?:, \w+)+)(?P<kind> : .*)?\n(?P<text>(?: {4}.*(?:\n|\Z))+)", re.MULTILINE
+)
 
 
 class Readable(Extension):
@@ -24,8 +30,16 @@ class Readable(Extension):
 
 
 def as_markdown(text: str) -> str:
-    """The text of a docstring, with its examples in fences."""
+    """The text of a docstring, with its examples in fences and a line for each argument."""
+    text = TOGETHER.sub(one_by_one, text)
     fenced = EXAMPLE.sub(
         lambda match: f"{match['indent']}```pycon\n{match[0]}\n{match['indent']}```", text
     )
     return re.sub(r"::$", ":", fenced, flags=re.MULTILINE)
+
+
+def one_by_one(match: re.Match[str]) -> str:
+    """Arguments that are told together, each with the whole text."""
+    text = match["text"].rstrip("\n")
+    told = [f"{name}{match['kind'] or ''}\n{text}\n" for name in match["names"].split(", ")]
+    return "".join(told)

@@ -82,6 +82,19 @@ def test_examples_of_docstrings_become_code():
     )
 
 
+def test_arguments_that_are_told_together_are_told_one_by_one():
+    text = (
+        "Sum.\n\nParameters\n----------\nnode : array\n    Scores.\n"
+        "start, end : array\n    Added.\n    At the ends.\norder, other\n    More.\n\n"
+        "Attributes\n----------\na_, b_, c_\nhistory_ : dict\n    Of lists.\n"
+    )
+    assert docstrings.as_markdown(text) == text.replace(
+        "start, end : array\n    Added.\n    At the ends.\norder, other\n    More.\n",
+        "start : array\n    Added.\n    At the ends.\nend : array\n    Added.\n    At the ends.\n"
+        "order\n    More.\nother\n    More.\n",
+    )
+
+
 @pytest.mark.parametrize(
     "text",
     [
