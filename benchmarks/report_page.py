@@ -138,8 +138,8 @@ def page(result: dict[str, Any]) -> str:
         _row("testa", result["tokens"], once),
         _row(f"testa {COPIES} times over", COPIES * result["tokens"], many),
         "",
-        "Seconds of the processor are of the whole command. Sequences that are not shown are not kept, so memory "
-        "does not grow with the file.",
+        "Seconds of the processor are of the whole command. Sequences that are not shown are not "
+        "kept, so memory does not grow with the file.",
         "",
         f"A desktop, {DESK} pixels wide: its first screens, light and dark.",
         "",

@@ -61,21 +61,20 @@ def explained(model: Any, wanted: Asked) -> tuple[Explanation, list[str] | None]
 
 def _instance(model: Any, wanted: Asked) -> Found:
     from crfx.cli.models import reading_of
-    from crfx.cli.sources import array_instances, wants_arrays
+    from crfx.cli.sources import arguments_of_one, array_instances, wants_arrays
 
     if wants_arrays(wanted.path, None):
         given, _ = array_instances(wanted.path)
         _check_count(wanted, len(given["X"]))
-        present = {name: rows for name, rows in given.items() if rows is not None}
-        own = {name: rows[wanted.number - 1] for name, rows in present.items()}
-        return _found(own, own["X"].shape[0])
+        own = arguments_of_one(given, wanted.number - 1)
+        return Found(own, own["X_i"].shape[0])
     reading = reading_of(model, wanted.path)
     sentence = _sentence(reading, wanted)
-    own = {name: next(iter(given)) for name, given in reading.arguments([sentence]).items()}
+    own = arguments_of_one(reading.arguments([sentence]), 0)
     tokens = None
     if reading.format.columns is not None:
         tokens = [str(columns[0]) for columns in sentence.tokens]
-    return _found(own, len(sentence.tokens), tokens)
+    return Found(own, len(sentence.tokens), tokens)
 
 
 def _sentence(reading: Reading, wanted: Asked) -> Sentence:
@@ -98,10 +97,6 @@ def _query(model: Any, wanted: Asked) -> Found:
     end = int(rankings.group[: wanted.number].sum())
     length = int(rankings.group[wanted.number - 1])
     return Found({"X_q": rankings.X[end - length : end]}, length)
-
-
-def _found(own: dict[str, Any], length: int, tokens: list[str] | None = None) -> Found:
-    return Found({"X_i": own.pop("X"), **own}, length, tokens)
 
 
 def _check_count(wanted: Asked, count: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,11 +98,15 @@ class LabelledPart:
 
     def one(self, at: int) -> dict[str, Any]:
         """The arguments of `explain` for one sequence."""
-        given = self.arguments
-        if self.reading is not None and self.sentences is not None:
-            given, at = self.reading.arguments([self.sentences[at]]), 0
-        found = {"X_i" if name == "X" else name: own for name, own in given.items()}
-        return {name: None if own is None else list(own)[at] for name, own in found.items()}
+        if self.reading is None or self.sentences is None:
+            return arguments_of_one(self.arguments, at)
+        return arguments_of_one(self.reading.arguments([self.sentences[at]]), 0)
+
+
+def arguments_of_one(given: dict[str, Any], at: int) -> dict[str, Any]:
+    """The arguments of `explain` for one of the instances that `predict` could be given."""
+    rows = {"X_i" if name == "X" else name: own for name, own in given.items() if own is not None}
+    return {name: next(islice(own, at, None)) for name, own in rows.items()}
 
 
 def labelled_parts(model: Any, path: str) -> Iterator[LabelledPart]:
