@@ -157,3 +157,10 @@ def test_more_mistakes_in_arguments():
 def test_trees_without_a_split_are_told():
     with pytest.warns(RuntimeWarning, match="no tree found a split"):
         RankingCRF("trees", n_estimators=2, min_child_weight=1e6).fit(X, RELEVANCE, group=GROUP)
+
+
+def test_one_query_is_explained_at_a_time():
+    crf = RankingCRF(random_state=0).fit(X, RELEVANCE, group=GROUP)
+    with refused("X_q is a list of 2 queries: explain one at a time, X[i]"):
+        crf.explain([X[:4], X[4:]])
+    assert len(crf.explain([X[:4]]).positions) == 4

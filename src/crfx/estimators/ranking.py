@@ -328,8 +328,8 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
         """
         self._check_fitted()
         matrix, sizes = read_documents(X_q, self.columns_)
-        if sizes is not None:
-            raise ValueError("X_q is a list of queries: explain takes one, for example X[0]")
+        if sizes is not None and len(sizes) > 1:
+            raise ValueError(f"X_q is a list of {len(sizes)} queries: explain one at a time, X[i]")
         rows = checked_positions(positions, matrix.shape[0])
         self.model_.use_threads(thread_count(self.n_jobs))
         return explained_query(self.model_, matrix, rows, self.columns_.name_of())
