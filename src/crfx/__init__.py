@@ -22,6 +22,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from crfx.estimators.crfsuite_models import from_crfsuite
     from crfx.estimators.gbcrf import GBCRF
     from crfx.estimators.hidden_unit import HiddenUnitCRF
     from crfx.estimators.linear import LinearCRF
@@ -49,6 +50,7 @@ __all__ = [
     "RankingCRF",
     "TreeCRF",
     "__version__",
+    "from_crfsuite",
     "load",
 ]
 
@@ -62,6 +64,7 @@ _HOMES = {
     "LinearCRF": "crfx.estimators.linear",
     "RankingCRF": "crfx.estimators.ranking",
     "TreeCRF": "crfx.estimators.treecrf",
+    "from_crfsuite": "crfx.estimators.crfsuite_models",
     "load": "crfx.estimators.loading",
 }
 
