@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SUMMARY = "run a published table, ours beside the published figures"
 EXAMPLE = """  crfx reproduce --list
   crfx reproduce loss-gradients --results mine
-  CRFX_DATA=data crfx reproduce hidden-units --row ocr-hidden-sgd-1 --unit 0 --quick --results mine"""
+  CRFX_DATA=data crfx reproduce letor --row linear-kl --unit 1 --quick --results mine"""
 _WIDTH_IN_A_PIPE = 120
 
 
