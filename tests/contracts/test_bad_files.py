@@ -315,7 +315,7 @@ def test_labels_come_back_as_they_were(tmp_path, labels):
         assert [type(label) for label in predicted] == [type(label) for label in sorted(labels)]
 
 
-@pytest.mark.parametrize("labels", [[1.0, np.inf], [(1, 2), (3, 4)], [b"a", b"b"]], ids=repr)
+@pytest.mark.parametrize("labels", [[(1, 2), (3, 4)], [b"a", b"b"]], ids=repr)
 def test_labels_that_no_file_can_hold(tmp_path, labels):
     from crfx import LinearCRF
 

@@ -32,7 +32,7 @@ def wrong_shape(X: Any) -> str:
     remedy = ""
     if len(getattr(X, "shape", ())) == 1:
         remedy = (
-            "; Reshape your data: X.reshape(-1, 1) where it is one feature of many positions, "
+            ". Reshape your data: X.reshape(-1, 1) where it is one feature of many positions, "
             "X.reshape(1, -1) where it is one position"
         )
     return (
