@@ -34,6 +34,7 @@ def test_the_makes_of_contributing_exist(tmp_path):
         ("```python\nprint(1 + 1)  # 3\n```\n", "page.md:1 promises"),
         ("```python\nprint(1)\n```\n", "page.md:1 promises"),
         ("```python\nprint(1)\n```\n```text\n2\n```\n", "page.md:1 promises"),
+        ("```python\nprint('a\\nb')\n```\n```text\nb\n…\na\n```\n", "page.md:1 promises"),
         ("```sh\ncrfx eval none.crfx test.conll\n```\n", "page.md:1: .* ended with 2"),
         ("```sh\ncat none.conll | crfx tag none.crfx -\n```\n", "No such file"),
         ("```sh\nrm -rf build\n```\n", "executed by nothing"),
@@ -57,6 +58,7 @@ def test_a_broken_block_is_seen(text, message, tmp_path):
     "text",
     [
         "```python\nprint(1)  # 1\nprint([2,\n3])\n```\nIt prints:\n```text\n[2, 3]\n```\n",
+        "```python\nprint('a\\nb\\nc')\n```\n```text\na\n…\nc\n```\n",
         "```sh\nmake setup PYTHON=python3.12\npip install '.[plot]' # a picture\n```\n",
         "```text\nword[-1..1]\nlower(word[0]) & pos[1]\n```\n",
         "```text\nAda B-PER\nleft O\n```\n",

@@ -1,0 +1,42 @@
+"""What is written in two places agrees: versions, and what the reference shows."""
+
+import importlib
+import re
+import tomllib
+
+import pytest
+from documented import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+REFERENCE = "\n".join(
+    page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs" / "api").glob("*.md"))
+)
+
+
+def test_the_citation_is_of_this_version():
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.findall(r"^version: (.+)$", text, re.MULTILINE) == [PROJECT["version"]]
+    assert re.findall(r"^license: (.+)$", text, re.MULTILINE) == [PROJECT["license"]]
+
+
+def missing(module, reference=REFERENCE):
+    """Public names of a module that no page of the reference shows."""
+    sections = re.findall(rf"^::: {module}\n((?:    .*\n)*)", reference, re.MULTILINE)
+    if any("members:" not in section for section in sections):
+        return []  # all of it
+    listed = set(re.findall(r"\w+", " ".join(sections)))
+    alone = set(re.findall(r"^::: (?:crfx\.)(?:\w+\.)*(\w+)$", reference, re.MULTILINE))
+    names = {name for name in importlib.import_module(module).__all__ if not name.startswith("_")}
+    return sorted(names - listed - alone)
+
+
+@pytest.mark.parametrize(
+    "module", ["crfx", "crfx.inference", "crfx.objectives", "crfx.datasets", "crfx.testing"]
+)
+def test_the_reference_shows_what_is_public(module):
+    assert missing(module) == []
+
+
+def test_a_name_that_is_not_shown_is_seen():
+    assert missing("crfx.inference", "::: crfx.inference\n    options:\n      members: [sample]\n")
+    assert missing("crfx.inference", "::: crfx.inference\n") == []
