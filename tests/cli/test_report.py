@@ -103,7 +103,7 @@ def test_trees_of_conllu(tmp_path, monkeypatch):
 
 def test_models_that_rank(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    lines = [f"{k % 3} qid:{k // 6} 1:{k % 3 / 2} 2:{k % 7 / 6} #<b>{k}</b>" for k in range(60)]
+    lines = [f"{k % 3} qid:{k // 6} 1:{k % 5 / 4} 2:{k % 7 / 6} #<b>{k}</b>" for k in range(60)]
     (tmp_path / "test.txt").write_text("\n".join(lines) + "\n")
     assert main(["rank", "train", "test.txt", "--model", "m.crfx", "-q", "--set", "sweeps=2"]) == 0
     told = words(page := page_of("m.crfx", "test.txt", "--worst", "2"))
@@ -112,6 +112,7 @@ def test_models_that_rank(tmp_path, monkeypatch, capsys):
     found = json.loads(capsys.readouterr().out)
     for cut in ("1", "3", "5", "10"):
         assert f"NDCG@{cut} {found['ndcg'][cut]:.4f}" in told
+    assert "which is more relevant" in told
     assert "&lt;b&gt;" in page
     assert "<b>5" not in page
     assert main(["report", "m.crfx", "-", "-o", "page.html"]) == 2
