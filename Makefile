@@ -14,6 +14,7 @@ TOOLS_DONE := $(VENV)/.tools-installed
 BUILD_DONE := $(VENV)/.crfx-installed
 BENCH_DONE := $(VENV)/.bench-installed
 DOCS_DONE  := $(VENV)/.docs-installed
+TORCH_DONE := $(VENV)/.torch-installed
 
 CPP_FILES := $(shell find cpp -name '*.hpp' -o -name '*.cpp' 2>/dev/null)
 # What the compiled module is made of. Python files are not: the install is editable.
@@ -21,7 +22,7 @@ CORE_FILES := CMakeLists.txt $(shell find cpp -path cpp/tests -prune -o -type f 
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build stubs lint format types test test-core sanitize docs bench demo clean
+.PHONY: help setup build stubs lint format types test test-core sanitize docs torch bench demo clean
 
 help: ## list these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -65,7 +66,7 @@ types: $(TOOLS_DONE) ## check types, strictly
 	$(BIN)/mypy
 
 test: $(BUILD_DONE) ## run all tests: Python, doctests, examples, README, then the C++ core
-	$(PY) -m pytest $(PYTEST_ARGS)
+	$(PY) -m pytest -n auto $(PYTEST_ARGS)
 	@$(MAKE) --no-print-directory test-core
 
 test-core: build/core/build.ninja ## run the C++ tests of the core, without Python
@@ -82,19 +83,18 @@ build/sanitize/build.ninja: CMAKE_ARGS := -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCR
 build/%/build.ninja: | $(TOOLS_DONE)
 	$(BIN)/cmake -S . -B $(@D) -G Ninja -DCRFX_BUILD_TESTS=ON -DCRFX_BUILD_PYTHON=OFF $(CMAKE_ARGS)
 
-$(DOCS_DONE): pyproject.toml | $(TOOLS_DONE)
+# What an extra of pyproject.toml asks for, without crfx itself.
+$(DOCS_DONE) $(TORCH_DONE) $(BENCH_DONE): $(VENV)/.%-installed: pyproject.toml | $(BUILD_DONE)
 	@$(PY) -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb")); \
-	  print(*p["project"]["optional-dependencies"]["docs"], sep="\n")' > $(VENV)/docs-requirements.txt
-	$(PY) -m pip install --quiet -r $(VENV)/docs-requirements.txt
+	  print(*p["project"]["optional-dependencies"]["$*"], sep="\n")' > $(VENV)/$*-requirements.txt
+	$(PY) -m pip install --quiet -r $(VENV)/$*-requirements.txt
 	@touch $@
+
+torch: $(TORCH_DONE) ## install PyTorch, for which one page of docs/ waits
 
 # The theme's notice about what comes after MkDocs 1 is answered in docs/decisions/0020.
 docs: $(DOCS_DONE) ## build the documentation site into build/site; warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
-
-$(BENCH_DONE): pyproject.toml | $(BUILD_DONE)
-	$(PY) -m pip install --quiet --no-build-isolation --editable '.[bench]'
-	@touch $@
 
 bench: $(BENCH_DONE) ## measure the core against its peers
 	$(PY) benchmarks/inference.py $(BENCH_ARGS)
