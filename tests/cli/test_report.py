@@ -80,7 +80,7 @@ def test_files_of_crfsuite_and_standard_input(model, monkeypatch):
 def test_arrays_and_labels_that_are_numbers(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     random = np.random.default_rng(0)
-    X, lengths = random.normal(size=(60, 3)).astype(np.float32), np.full(12, 5)
+    X, lengths = random.normal(size=(60, 3)).astype(np.float32), np.array([5] * 12 + [0])
     y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 1)
     LinearCRF(max_iter=4, n_jobs=1).fit(X, y, lengths=lengths).save("m.crfx")
     np.savez("a.npz", X=X, lengths=lengths, y=y)

@@ -5,7 +5,14 @@ import pytest
 
 from crfx import LinearCRF
 from crfx.report.page.judging import Foremost, Instance, Judgement
-from crfx.report.page.sequences import CONTEXT, LEAST_GAP, Gap, Position, shown_sequence
+from crfx.report.page.sequences import (
+    CONTEXT,
+    LEAST_GAP,
+    MOST_TELLING,
+    Gap,
+    Position,
+    shown_sequence,
+)
 from crfx.report.written_labels import Judged
 
 CLASSES = ["A", "B", "C"]
@@ -108,3 +115,15 @@ def test_the_true_label_is_the_rival_where_it_was_missed(crf):
     assert (first.chosen, first.rival) == ("A", "C")
     assert [token for token, _ in shown.whys] == ["0", "1", "2"]
     assert shown.rows[2].state == "open"
+
+
+def test_long_sequences_show_the_foremost_positions(crf):
+    length = 3 * MOST_TELLING
+    sure = np.linspace(0.1, 0.5, length)[::-1]  # the last ones are the least sure
+    judgement, _ = added(crf, 1, judged("A" * length, "B" * length, sure))
+    shown = shown_sequence(crf, judgement.worst()[0], judgement.written)
+    gap, *rows = shown.rows
+    assert isinstance(gap, Gap)
+    assert gap.n_telling == gap.last + 1 == length - MOST_TELLING - CONTEXT
+    assert len(gap.tokens.split()) < length / 2
+    assert [row.number for row in rows] == list(range(gap.last + 1, length))

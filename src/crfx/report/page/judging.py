@@ -99,7 +99,8 @@ class Judgement:
         kept = _Once(lambda: Kept(self.n_sequences, instance(), judged))
         if wrong.any():
             self._worst.offer((int(wrong.sum()), float(judged.probabilities[wrong].sum())), kept)
-        self._uncertain.offer(float((1 - judged.probabilities).sum()), kept)
+        if judged.found:  # there may be nothing in it
+            self._uncertain.offer(float((1 - judged.probabilities).sum()), kept)
 
     def worst(self) -> list[Kept]:
         """Those with most labels wrong; among equals where the model was surest of them."""

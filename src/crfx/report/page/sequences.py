@@ -16,6 +16,10 @@ CONTEXT = 1
 """Positions shown on either side of one that is wrong, or not sure."""
 LEAST_GAP = 3
 """Fewer positions than that are not worth leaving out."""
+MOST_TELLING = 100
+"""Positions of a sequence that are shown for being wrong, or not sure: the foremost of them."""
+MOST_WORDS = 20
+"""Of a gap."""
 MOST_WHY = 5
 """Positions of a sequence that are explained."""
 MOST_OTHERS = 3
@@ -37,11 +41,12 @@ class Position:
 
 @dataclass(frozen=True)
 class Gap:
-    """Positions that are left out: all right, or open, and sure."""
+    """Positions that are left out: right, or open, and sure, but for ``n_telling``."""
 
     first: int
     last: int
     tokens: str
+    n_telling: int
 
 
 @dataclass(frozen=True)
@@ -78,10 +83,14 @@ def shown_sequence(model: Any, kept: Kept, written: WrittenLabels) -> Shown:
 
 def _to_explain(kept: Kept) -> list[int]:
     """Wrong positions before others, the least sure of them first; in the order of the text."""
-    judged, wrong = kept.judged, is_wrong(kept.judged)
-    order = np.lexsort((judged.probabilities, ~wrong))
-    worth = [int(at) for at in order if wrong[at] or judged.probabilities[at] < SURE]
-    return sorted(worth[:MOST_WHY] or order[:1].tolist())
+    return sorted(_telling(kept)[:MOST_WHY] or [int(kept.judged.probabilities.argmin())])
+
+
+def _telling(kept: Kept) -> list[int]:
+    """Positions that are wrong, then those not sure; of both the least sure first."""
+    wrong, sure = is_wrong(kept.judged), kept.judged.probabilities
+    order = np.lexsort((sure, ~wrong))
+    return [int(at) for at in order if wrong[at] or sure[at] < SURE]
 
 
 def _rival(own: Any, true: Any, written: WrittenLabels) -> int | None:
@@ -99,15 +108,16 @@ def _rival(own: Any, true: Any, written: WrittenLabels) -> int | None:
 
 def _rows(kept: Kept, names: list[Any]) -> list[Position | Gap]:
     found: list[Position | Gap] = []
-    shown = _is_shown(kept)
+    telling = _telling(kept)
+    shown, is_left_out = _is_shown(kept, telling[:MOST_TELLING]), set(telling[MOST_TELLING:])
     at = 0
     while at < len(shown):
         end = at
         while end < len(shown) and not shown[end]:
             end += 1
         if end > at:
-            tokens = " ".join(_token(kept, each) for each in range(at, end))
-            found.append(Gap(at, end - 1, tokens))
+            words = " ".join(_token(kept, each) for each in range(at, min(end, at + MOST_WORDS)))
+            found.append(Gap(at, end - 1, words, len(is_left_out & set(range(at, end)))))
             at = end
         else:
             found.append(_row(kept, at, names))
@@ -115,9 +125,10 @@ def _rows(kept: Kept, names: list[Any]) -> list[Position | Gap]:
     return found
 
 
-def _is_shown(kept: Kept) -> list[bool]:
-    judged = kept.judged
-    telling = is_wrong(judged) | (judged.probabilities < SURE)
+def _is_shown(kept: Kept, chosen: list[int]) -> list[bool]:
+    """(length,) the chosen positions, their neighbours, and gaps too short to be one."""
+    telling = np.zeros(len(kept.judged.found), bool)
+    telling[chosen] = True
     near = np.convolve(telling, np.ones(2 * CONTEXT + 1), mode="full")[CONTEXT:-CONTEXT] > 0
     shown: list[bool] = near.tolist()
     begin = 0
