@@ -11,7 +11,7 @@ from crfx.calibration import Reliability
 from crfx.report.confusion import confusion
 from crfx.report.drawing import INK, PALETTE, dress, finished, new_figure
 from crfx.report.heat_maps import cell_size, draw_labels, write_cells
-from crfx.report.model_pictures import Path
+from crfx.report.model_pictures import Target
 from crfx.report.written_labels import Judged, WrittenLabels, as_instances, judged_instances
 from crfx.tag_report import TagReport
 
@@ -26,7 +26,7 @@ def plot_confusion(
     lengths: Any = None,
     parents: Any = None,
     edge_types: Any = None,
-    path: Path = None,
+    path: Target = None,
 ) -> Any:
     """Heat map of true labels (rows) and those that `predict` gives (columns).
 
@@ -66,7 +66,7 @@ def plot_reliability(
     parents: Any = None,
     edge_types: Any = None,
     n_bins: int = 10,
-    path: Path = None,
+    path: Target = None,
 ) -> Any:
     """Reliability diagram: of labels found with a probability, the share that is right.
 
@@ -106,7 +106,7 @@ def plot_marginals(
     tokens: Sequence[Any] | None = None,
     parents: Any = None,
     edge_types: Any = None,
-    path: Path = None,
+    path: Target = None,
 ) -> Any:
     """Heat map of one instance: the probability of every label (rows) at every position.
 

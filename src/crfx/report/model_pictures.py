@@ -14,11 +14,11 @@ from crfx.report.drawing import INK, draw_line, dress, finished, new_figure, pla
 from crfx.report.heat_maps import cell_size, draw_labels, short, write_cells
 from crfx.report.transition_table import transition_table
 
-Path = str | os.PathLike[str] | None
+Target = str | os.PathLike[str] | None
 
 
 def plot_history(
-    model: Any, *, names: list[str] | None = None, log_scale: bool = False, path: Path = None
+    model: Any, *, names: list[str] | None = None, log_scale: bool = False, path: Target = None
 ) -> Any:
     """Learning curves: the objective and, where there was an ``eval_set``, its metric, by round.
 
@@ -85,7 +85,7 @@ def _draw_curve(axes: Any, curve: Any, number: int, name: str) -> None:
         )
 
 
-def plot_gamma(model: Any, *, path: Path = None) -> Any:
+def plot_gamma(model: Any, *, path: Target = None) -> Any:
     """γ by round: how much larger the curvature of boosted trees is than that of independent
     positions, mean over nodes (Chen et al. 2015).
 
@@ -101,7 +101,7 @@ def plot_gamma(model: Any, *, path: Path = None) -> Any:
     return plot_history(models, names=["gamma"], path=path)
 
 
-def plot_transitions(model: Any, *, edge_type: int | None = None, path: Path = None) -> Any:
+def plot_transitions(model: Any, *, edge_type: int | None = None, path: Target = None) -> Any:
     """Heat map of the learned transitions: a row for the label before, a column for the one after.
 
     Models of higher order have a row for every tuple of labels before.  Forbidden transitions are
