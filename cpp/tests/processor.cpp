@@ -1,4 +1,4 @@
-#if defined(__x86_64__) && !defined(_WIN32)
+#if defined(__x86_64__) && defined(__linux__)  // where the builtin has its library
 #include "crfx/processor.hpp"
 
 #include "check.hpp"
