@@ -127,24 +127,29 @@ def plot_marginals(
     for name, own in (("y_i", true), ("tokens", tokens)):
         if own is not None and len(own) != length:
             raise ValueError(f"{name} has {len(own)} entries, the instance has {length} positions")
-    labels = written.names
-    begins = range(0, length, _POSITIONS_A_ROW)
-    size = cell_size(len(labels))
-    width = 1.8 + 0.09 * max(len(str(name)) for name in labels)
-    longest = max((len(str(token)) for token in tokens or ()), default=2)
-    height = (0.8 + 0.55 * size * len(labels) + 0.075 * longest) * len(begins)
-    figure = new_figure(width + 0.5 * min(length, _POSITIONS_A_ROW), height + 0.4)
-    for number, begin in enumerate(begins, 1):
-        rows = slice(begin, begin + _POSITIONS_A_ROW)
-        axes = figure.add_subplot(len(begins), 1, number)
-        names = [str(at) if tokens is None else tokens[at] for at in range(length)[rows]]
-        image = _draw_marginals(axes, marginals[rows].T, labels, names)
-        _mark(axes, labels, found[rows], None if true is None else true[rows])
+    names = [str(at) if tokens is None else str(tokens[at]) for at in range(length)]
+    figure, panels = _panels(written.names, names)
+    for axes, rows in panels:
+        image = _draw_marginals(axes, marginals[rows].T, written.names, names[rows])
+        _mark(axes, written.names, found[rows], None if true is None else true[rows])
         axes.set_xlim(-0.5, min(length, _POSITIONS_A_ROW) - 0.5)
     told = "frame: the label found" + ("" if true is None else "; dot: the true one")
     figure.suptitle(told, color=INK, fontsize=9)
     figure.colorbar(image, ax=figure.axes, label="probability", aspect=30)
     return finished(figure, path)
+
+
+def _panels(labels: Sequence[Any], names: Sequence[str]) -> tuple[Any, list[tuple[Any, slice]]]:
+    """A figure with a panel for every row of positions, and which positions it has."""
+    begins = range(0, len(names), _POSITIONS_A_ROW)
+    width = 1.8 + 0.09 * max(len(str(label)) for label in labels)
+    width += 0.5 * min(len(names), _POSITIONS_A_ROW)
+    height = 0.8 + 0.55 * cell_size(len(labels)) * len(labels) + 0.075 * max(map(len, names))
+    figure = new_figure(width, height * len(begins) + 0.4)
+    return figure, [
+        (figure.add_subplot(len(begins), 1, number), slice(begin, begin + _POSITIONS_A_ROW))
+        for number, begin in enumerate(begins, 1)
+    ]
 
 
 def _draw_marginals(axes: Any, shares: Any, labels: Sequence[Any], names: Sequence[Any]) -> Any:

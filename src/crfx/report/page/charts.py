@@ -64,8 +64,10 @@ class _Scale:
     def ticks(self, most: int, *, whole: bool = False) -> list[Tick]:
         """Round numbers between both ends."""
         if self.is_log:
-            powers = range(math.ceil(math.log10(self.low)), math.floor(math.log10(self.high)) + 1)
-            return [Tick(self(10.0**power), _compact(10.0**power)) for power in powers]
+            first, last = math.floor(math.log10(self.low)), math.floor(math.log10(self.high))
+            steps = (1, 2, 5) if last - first < most / 2 else (1,)
+            marks = [k * 10.0**power for power in range(first, last + 1) for k in steps]
+            return [Tick(self(at), _compact(at)) for at in marks if self.low <= at <= self.high]
         step = _round_step((self.high - self.low) / most, whole=whole)
         first = math.ceil(self.low / step - 1e-9)
         last = math.floor(self.high / step + 1e-9)
@@ -78,6 +80,11 @@ def _compact(value: float) -> str:
         if abs(value) >= size:
             return f"{value / (1e3 if sign == 'k' else size):g}{sign}"
     return f"{value:.6g}".replace("-", "−")
+
+
+def _told_number(value: float) -> str:
+    """In a sentence."""
+    return (f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}").replace("-", "−")
 
 
 def _round_step(step: float, *, whole: bool) -> float:
@@ -100,11 +107,12 @@ def history_chart(curve: HistoryCurve, counted: str) -> Chart:
     x = _Scale(1, max(len(values), 2), LEFT, WIDTH - RIGHT)
     is_log = low > 0 and high > LARGE_RANGE * low
     y = _Scale(low, high, HEIGHT - BOTTOM, TOP, is_log)
-    told = f"{curve.title}: {values[finite[0]]:.4g} at first, {values[finite[-1]]:.4g} at last"
+    ends = [_told_number(float(values[finite[at]])) for at in (0, -1)]
+    told = f"{curve.title}: {ends[0]} at first, {ends[1]} at last"
     kept = None
     if curve.kept < len(values) - 1:
         kept = Tick(x(curve.kept + 1), f"kept: {curve.kept + 1}")
-        told += f", {curve.at_kept:.4g} after {counted} {curve.kept + 1}, which were kept"
+        told += f", {_told_number(curve.at_kept)} after {counted} {curve.kept + 1}, which were kept"
     if is_log:
         told += " (logarithmic axis)"
     return Chart(
@@ -128,7 +136,7 @@ def reliability_chart(counted: Reliability) -> Chart:
     y = _Scale(0, 1, size - BOTTOM, TOP)
     bins = [each for each in counted.bins() if each.count]
     dots = [
-        (x(each.probability), y(each.right), f"{each.count:,} labels: {_told(each)}")
+        (x(each.probability), y(each.right), f"{each.count:,} labels: {_told_bin(each)}")
         for each in bins
     ]
     return Chart(
@@ -146,5 +154,5 @@ def reliability_chart(counted: Reliability) -> Chart:
     )
 
 
-def _told(each: Any) -> str:
+def _told_bin(each: Any) -> str:
     return f"probability {100 * each.probability:.1f} %, right {100 * each.right:.1f} %"
