@@ -135,3 +135,14 @@ def test_memory_is_bounded(model, monkeypatch):
     (model / "long.txt").write_text((model / "test.txt").read_text() * 40)
     page_of("m.crfx", "long.txt", "--worst", "2")
     assert len(made) < 60  # of 800
+
+
+def test_a_library_that_is_missing_is_told_at_once(model, monkeypatch, capsys):
+    from crfx.report.page import templating
+
+    templating._environment.cache_clear()
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    monkeypatch.setattr("crfx.cli.models.load_model", None)  # is not come to
+    assert main(["report", "m.crfx", "test.txt", "-o", "page.html"]) == 2
+    told = capsys.readouterr().err
+    assert told == "crfx report: error: the page needs Jinja2: pip install 'crfx[report]'\n"

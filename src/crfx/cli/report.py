@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how many sequences with most mistakes, and how many uncertain ones (%(default)s)",
     )
-    parser.add_argument("--title", help="of the page (the name of FILE)")
+    parser.add_argument("--title", help="of the page (M.crfx on FILE)")
     parser.add_argument("--jobs", type=at_least(1), metavar="N", help="threads (all cores)")
     add_quiet(parser)
 
@@ -45,8 +45,10 @@ def run(arguments: argparse.Namespace) -> None:
     from crfx.cli.models import load_model
     from crfx.estimators.ranking import RankingCRF
     from crfx.io.whole_file import whole_text
+    from crfx.report.page.templating import check_library
 
     check_output(arguments.output, "the page")
+    check_library()
     model = load_model(arguments.model, arguments.jobs)
     page = _of_ranking if isinstance(model, RankingCRF) else _of_labelling
     text = page(model, arguments)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crfx import GBCRF, LinearCRF, RankingCRF
+from crfx import GBCRF, HiddenUnitCRF, LinearCRF, RankingCRF, TreeCRF
 from crfx.report.page.reasons import TOP, why_before, why_label
 from crfx.testing import make_task
 
@@ -17,28 +17,35 @@ def log_odds(own, rival):
 
 @pytest.mark.parametrize(
     "crf",
-    [LinearCRF(max_iter=5), GBCRF(3, max_depth=2, random_state=0), LinearCRF(order=3, max_iter=5)],
-    ids=["linear", "trees", "order 3"],
+    [
+        LinearCRF(max_iter=5),
+        LinearCRF(max_iter=5, edges="linear"),
+        LinearCRF(order=3, max_iter=5),
+        GBCRF(3, max_depth=2, random_state=0),
+        TreeCRF(2, max_leaves=4, random_state=0),
+        HiddenUnitCRF(3, max_iter=5, trainer="lbfgs", random_state=0),
+    ],
+    ids=["linear", "linear edges", "order 3", "boosted", "context trees", "hidden units"],
 )
 def test_reasons_add_up_to_the_log_odds(crf):
     crf.set_params(n_jobs=1).fit(X, Y)
     for own in crf.explain(X[1]).positions:
         rival = (own.place + 1) % len(crf.classes_)
-        why = why_label(own, rival)
+        why = why_label(own, rival, crf.model_.order)
         assert why.total == pytest.approx(log_odds(own, rival), abs=CLOSE)
         numbers = [reason.number for reason in why.reasons]
         assert sum(numbers) == pytest.approx(why.total, abs=CLOSE)
         assert max(reason.size for reason in why.reasons) == pytest.approx(100, abs=CLOSE)
         assert why.together == (own.marginal[own.place], own.marginal[rival])
         over = [reason for reason in why.reasons if "reach over" in reason.name]
-        assert not over or crf.model_.order > 1
+        assert bool(over) == (crf.model_.order > 1)
 
 
 def test_the_rest_of_many_features_is_one_line():
     words = [[f"f{k}" for k in range(20)]]
     crf = LinearCRF(n_jobs=1).fit([words, [["g"]]], [["A"], ["B"]])
     (own,) = crf.explain(words).positions
-    why = why_label(own, 1 - own.place)
+    why = why_label(own, 1 - own.place, 1)
     assert sum(reason.is_feature for reason in why.reasons) == TOP
     assert f"{20 - TOP} other features" in [reason.name for reason in why.reasons]
     assert why.total == pytest.approx(log_odds(own, 1 - own.place), abs=CLOSE)
@@ -48,7 +55,7 @@ def test_what_is_ruled_out_is_infinite():
     crf = LinearCRF(constraints="bio", n_jobs=1)
     crf.fit([[["a"], ["b"]], [["c"]]], [["B-X", "I-X"], ["O"]])
     own = crf.explain([["c"]]).positions[0]  # I cannot be first
-    why = why_label(own, crf.classes_.tolist().index("I-X"))
+    why = why_label(own, crf.classes_.tolist().index("I-X"), 1)
     assert why.total == np.inf
 
 

@@ -12,7 +12,7 @@ TOP = 6
 NOTHING = "–"
 """Instead of the value of a feature that adds nothing."""
 ROUNDING = 1e-2
-"""What terms may be off by, added up, without being told."""
+"""What is not worth a line."""
 _SIDES = {
     "before": "from the positions before",
     "after": "from the positions after",
@@ -48,10 +48,11 @@ class Why:
     together: tuple[float, float] | None = None
 
 
-def why_label(own: Any, rival: int) -> Why:
+def why_label(own: Any, rival: int, order: int) -> Why:
     """Of an `ExplainedPosition` with labels: the predicted one against that of number ``rival``.
 
-    The total is the logarithm of the odds of both, by the marginals.
+    The total is the logarithm of the odds of both, by the marginals.  In chains of ``order`` 2 and
+    more some edges belong to neither side: what they add is what is left.
     """
     place = own.place
     terms = _features(
@@ -62,8 +63,7 @@ def why_label(own: Any, rival: int) -> Why:
         terms.append((_SIDES[side], "", _less(message[place], message[rival]), False))
     total = sum(number for _, _, number, _ in terms)
     odds = _log_odds(own.marginal[place], own.marginal[rival])
-    if np.isfinite(odds) and np.isfinite(total) and abs(odds - total) > ROUNDING:
-        # In chains of higher order some edges belong to neither side.
+    if order > 1 and np.isfinite(odds) and np.isfinite(total):
         terms.append(("from edges that reach over it", "", odds - total, False))
         total = odds
     chosen, other = (own.classes.tolist()[at] for at in (place, rival))

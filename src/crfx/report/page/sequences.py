@@ -77,7 +77,7 @@ def shown_sequence(model: Any, kept: Kept, written: WrittenLabels) -> Shown:
     for own in explanation.positions:
         rival = _rival(own, kept.judged.true[own.position], written)
         if rival is not None:
-            whys.append((_token(kept, own.position), why_label(own, rival)))
+            whys.append((_token(kept, own.position), why_label(own, rival, model.model_.order)))
     return Shown(kept, rows, whys, explanation.method)
 
 

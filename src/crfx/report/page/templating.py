@@ -22,6 +22,11 @@ def render(template: str, values: dict[str, Any]) -> str:
     return page
 
 
+def check_library() -> None:
+    """Raise ImportError where it is missing: better now than after a long file."""
+    _environment()
+
+
 @lru_cache(maxsize=1)
 def _environment() -> Any:
     try:
