@@ -48,6 +48,6 @@ def test_all_are_there_and_nothing_else():
 def test_each_has_code_and_a_link(ask):
     (section,) = (own for own in SECTIONS if own.startswith(f"{ASKS[ask]}\n"))
     text, *blocks = re.split(r"^```python\n", section, flags=re.MULTILINE)
-    assert len(blocks) == 1  # tests/test_readme.py runs it
+    assert len(blocks) == 1  # tests/documentation runs it
     assert re.search(r"^[^#\n].*\(", blocks[0], flags=re.MULTILINE), "a block that calls something"
     assert re.search(r"\]\([^)]+\)", text), "a link to what goes deeper"

@@ -47,8 +47,10 @@ def test_examples_of_commands_run(command, tmp_path, monkeypatch):
         (tmp_path / "data").symlink_to(os.environ["CRFX_DATA"])
     write_files(tmp_path)
     page = Page(tmp_path)
-    if command[0] in ("tag", "eval", "inspect"):
+    if command[0] in ("tag", "eval", "inspect", "report"):
         run(page, ["crfx train --model linear --train train.conll -o ner.crfx"])
+    if command == ("report",):
+        run(page, ["crfx rank train train.txt --model ranking.crfx"])
     if command in (("rank", "predict"), ("rank", "eval")):
         run(page, examples_of_command(("rank", "train")))
     run(page, examples)
