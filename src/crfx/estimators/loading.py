@@ -21,7 +21,7 @@ from crfx.estimators.hidden_unit import HiddenUnitCRF
 from crfx.estimators.linear import LinearCRF
 from crfx.estimators.packing import pack_model, unpack_model
 from crfx.estimators.ranking import RankingCRF
-from crfx.estimators.ranking_file import pack_ranking, unpack_ranking
+from crfx.estimators.ranking.file import pack_ranking, unpack_ranking
 from crfx.estimators.treecrf import TreeCRF
 from crfx.features import Columns, HashedVocabulary, Vocabulary
 from crfx.inference.native import thread_count

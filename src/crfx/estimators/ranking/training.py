@@ -13,10 +13,10 @@ from sklearn.utils import check_random_state
 
 from crfx import features
 from crfx.batch import Batch
-from crfx.estimators.ranking_inputs import Queries
-from crfx.estimators.ranking_model import RankingModel, linear_function
-from crfx.estimators.ranking_parameters import objective_of, usual_child_weight, value_of
-from crfx.estimators.ranking_watch import Watch, judged, metric_now
+from crfx.estimators.ranking.inputs import Queries
+from crfx.estimators.ranking.model import RankingModel, linear_function
+from crfx.estimators.ranking.parameters import objective_of, usual_child_weight, value_of
+from crfx.estimators.ranking.watch import Watch, judged, metric_now
 from crfx.inference.native import thread_count
 from crfx.potentials.trees import BoostedTrees
 from crfx.potentials.xgboost_learner import XGBoostLearner
@@ -28,7 +28,7 @@ from crfx.trainers.sgd import AveragedParameters
 from crfx.trainers.subsets import Subsets
 
 if TYPE_CHECKING:
-    from crfx.estimators.ranking import RankingCRF
+    from crfx.estimators.ranking.estimator import RankingCRF
 
 Array64 = npt.NDArray[np.float64]
 

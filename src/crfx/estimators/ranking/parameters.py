@@ -26,7 +26,7 @@ from crfx.ndcg import GAINS, ndcg
 from crfx.objectives.ranking import MOST_DOCUMENTS, OBJECTIVES, RankingObjective
 
 if TYPE_CHECKING:
-    from crfx.estimators.ranking import RankingCRF
+    from crfx.estimators.ranking.estimator import RankingCRF
 
 OF_LINEAR: dict[str, Any] = {
     "sweeps": 20,

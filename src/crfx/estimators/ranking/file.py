@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from crfx.estimators.file_values import number, whole
-from crfx.estimators.ranking import RankingCRF
-from crfx.estimators.ranking_model import RankingModel, linear_function
-from crfx.estimators.ranking_parameters import check_ranking_parameters
-from crfx.estimators.ranking_training import SweepState
+from crfx.estimators.ranking.estimator import RankingCRF
+from crfx.estimators.ranking.model import RankingModel, linear_function
+from crfx.estimators.ranking.parameters import check_ranking_parameters
+from crfx.estimators.ranking.training import SweepState
 from crfx.features import Columns
 from crfx.io.model_file import Contents
 from crfx.potentials import tree_format

@@ -12,21 +12,21 @@ from sklearn.utils.metadata_routing import UNUSED
 
 from crfx import features
 from crfx.estimators.base import Estimator, fitted
-from crfx.estimators.explained_ranking import explained_query
 from crfx.estimators.explained_trees import named_importance
 from crfx.estimators.explaining import checked_positions
 from crfx.estimators.fitting import as_before_unless, listed_callbacks
 from crfx.estimators.importance import Importance, function_importance
-from crfx.estimators.ranking_inputs import (
+from crfx.estimators.ranking.explained import explained_query
+from crfx.estimators.ranking.inputs import (
     Queries,
     read_documents,
     read_eval_set,
     read_group,
     read_queries,
 )
-from crfx.estimators.ranking_model import RankingModel, linear_function
-from crfx.estimators.ranking_parameters import check_ranking_parameters
-from crfx.estimators.ranking_training import (
+from crfx.estimators.ranking.model import RankingModel, linear_function
+from crfx.estimators.ranking.parameters import check_ranking_parameters
+from crfx.estimators.ranking.training import (
     SweepState,
     learnable_rows,
     new_trees,

@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.estimators.evaluation import comparable
-from crfx.estimators.ranking_inputs import Queries
-from crfx.estimators.ranking_parameters import metric_of
+from crfx.estimators.ranking.inputs import Queries
+from crfx.estimators.ranking.parameters import metric_of
 from crfx.estimators.watching import forget_other_sets
 from crfx.trainers.callbacks import Callback, EarlyStopping, Progress, any_stops
 from crfx.trainers.progress import ProgressBar
 
 if TYPE_CHECKING:
-    from crfx.estimators.ranking import RankingCRF
+    from crfx.estimators.ranking.estimator import RankingCRF
 
 
 @dataclass(eq=False)

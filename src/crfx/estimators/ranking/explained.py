@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from crfx.estimators.ranking_model import RankingModel
+from crfx.estimators.ranking.model import RankingModel
 from crfx.explanation import ExplainedPosition, Explanation
 from crfx.features import take_rows
 from crfx.scores import IntArray
