@@ -65,7 +65,7 @@ def test_eval_set_counts_them_as_wrong(crf):
         crf.set_params(eval_metric=metric)
         with pytest.warns(UserWarning, match="eval_set " + NAMED + "eval_metric sees") as told:
             crf.fit(X, Y, eval_set=(X, STRANGE))
-        assert len(told) == 1
+        assert sum("eval_set has labels" in str(own.message) for own in told) == 1
         with pytest.warns(UserWarning, match="they count as wrong"):
             assert crf.history_["eval_metric"][-1] == pytest.approx(crf.score(X, STRANGE))
     assert seen["true"] == STRANGE
