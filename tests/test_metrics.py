@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crfx.metrics import span_f1, token_accuracy
+from crfx.metrics import label_f1, sequence_accuracy, span_f1, token_accuracy
 
 
 def test_counts_positions_over_all_instances():
@@ -53,3 +53,16 @@ def test_spans_of_what_has_none_are_refused(true, predicted, message):
 
 def test_tags_may_come_without_a_type():
     assert span_f1([["B", "I", "O", "B"]], [["B", "I", "O", "O"]]) == 2 / 3
+
+
+@pytest.mark.parametrize(
+    ("metric", "figure"),
+    [(token_accuracy, 4 / 5), (sequence_accuracy, 1 / 2), (label_f1, 4 / 5), (span_f1, 2 / 3)],
+)
+def test_unknown_labels_do_not_count(metric, figure):
+    """Of spans: instances that have one, as in `TagReport`."""
+    true = [["B-A", "O", "B-A"], ["B-A", None, "O"]]
+    found = [["B-A", "O", "O"], ["B-A", "I-A", "O"]]
+    assert metric(true, found) == pytest.approx(figure)
+    with pytest.raises(ValueError, match=r"there is no (position|instance) to score"):
+        metric([[None]], [["O"]])

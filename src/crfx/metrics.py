@@ -154,14 +154,22 @@ def spans(labels: Sequence[str] | NDArray[Any]) -> set[tuple[int, int, str]]:
 def span_f1(y_true: Sequence[Sequence[str]], y_pred: Sequence[Sequence[str]]) -> float:
     """F1 of whole spans: right are those whose ends and type are right (CoNLL's rule).
 
+    Instances that have a position whose true label is None, unknown, do not count: a span might
+    reach over it.
+
     >>> span_f1([["B-PER", "I-PER", "O"]], [["B-PER", "I-PER", "B-LOC"]])
     0.6666666666666666
     """
-    right = found = wanted = 0
+    right = found = wanted = n_judged = 0
     for instance, true, predicted in pairs_of_labels(y_true, y_pred):
+        if not _is_known(true).all():
+            continue
+        n_judged += 1
         try:
             a, b = spans(true), spans(predicted)
         except ValueError as error:
             raise ValueError(f"instance {instance}, {error}") from None
         right, found, wanted = right + len(a & b), found + len(b), wanted + len(a)
+    if len(y_true) and not n_judged:
+        raise ValueError("there is no instance to score: every one has an unknown label")
     return 2 * right / (found + wanted) if found + wanted else 0.0
