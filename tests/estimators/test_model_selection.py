@@ -5,7 +5,7 @@ import pytest
 from sklearn import config_context
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
-from sklearn.exceptions import UnsetMetadataPassedError
+from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.feature_selection import SelectKBest
 from sklearn.inspection import permutation_importance
@@ -21,7 +21,7 @@ from sklearn.model_selection import (
     learning_curve,
 )
 from sklearn.pipeline import FeatureUnion, make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler, TargetEncoder
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 
@@ -316,6 +316,7 @@ class Halves(StandardScaler):
         (StandardScaler(), STACKED, "the transformer itself takes it"),
         (StandardScaler(), [], "X has no instances"),
         (StandardScaler(), [X[0], X[1][:, :2]], "instance 1: X has 2 features"),
+        (StandardScaler(), [[{"w": 1.0}]], "X holds dicts or texts, which are not numbers"),
         (Halves(), X, "it must keep positions"),
     ],
 )
@@ -325,5 +326,30 @@ def test_lists_that_cannot_be_transformed(transformer, given, message):
 
 
 def test_a_transformer_is_fitted_first():
-    with pytest.raises(ValueError, match="this PerPosition is not fitted: call fit first"):
-        PerPosition(StandardScaler()).transform(X)
+    for ask in (lambda own: own.transform(X), lambda own: own.get_feature_names_out()):
+        with pytest.raises(NotFittedError, match="this PerPosition is not fitted: call fit first"):
+            ask(PerPosition(StandardScaler()))
+
+
+class OutOfFold(StandardScaler):
+    def fit_transform(self, X, y=None):
+        return -self.fit(X, y).transform(X)
+
+
+def test_targets_do_not_leak_through_a_transformer():
+    """Those that encode targets give what they are fitted on values of its own."""
+    own = PerPosition(OutOfFold())
+    at_once, later = own.fit_transform(X, Y), own.transform(X)
+    np.testing.assert_array_equal(np.concatenate(at_once), -np.concatenate(later))
+
+
+def test_unknown_labels_are_for_transformers_that_do_not_look_at_them():
+    partly = [list(own) for own in Y]
+    partly[2][1] = None
+    np.testing.assert_array_equal(
+        np.concatenate(PerPosition(StandardScaler()).fit_transform(X, partly)),
+        StandardScaler().fit_transform(STACKED),
+    )
+    for method in ("fit", "fit_transform"):
+        with pytest.raises(ValueError, match=r"instance 2, position 1: y is None, .*TargetEncoder"):
+            getattr(PerPosition(TargetEncoder()), method)(X, partly)

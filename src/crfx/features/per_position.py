@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
 
 from crfx.features.matrices import stack, take_rows
+from crfx.features.words import peek
 
 
 class PerPosition(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[misc, call-arg]
@@ -38,31 +41,53 @@ class PerPosition(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None): 
 
     def fit(self, X: Any, y: Any = None) -> PerPosition:
         """Fit a copy of the transformer to all positions; ``y`` is None or labels per instance."""
-        self._fit(X, y)
+        rows, _ = _rows(X)
+        with self._begun(rows, y) as (transformer, labels):
+            transformer.fit(rows, labels)
         return self
 
-    def _fit(self, X: Any, y: Any) -> tuple[Any, list[int]]:
-        rows, lengths = _rows(X)
-        labels = None if y is None else np.concatenate([np.asarray(own) for own in y])
-        self.transformer_ = clone(self.transformer).fit(rows, labels)
-        self.n_features_in_ = rows.shape[1]
-        return rows, lengths
-
     def fit_transform(self, X: Any, y: Any = None) -> list[Any]:
-        """Fit, then transform the same instances."""
-        rows, lengths = self._fit(X, y)
-        return _cut(self.transformer_.transform(rows), lengths)
+        """Fit, then transform the same instances, as the transformer itself does both at once:
+        one that looks at ``y`` may give them values of its own, so that ``y`` does not leak.
+        """
+        rows, lengths = _rows(X)
+        with self._begun(rows, y) as (transformer, labels):
+            if hasattr(transformer, "fit_transform"):
+                found = transformer.fit_transform(rows, labels)
+            else:
+                found = transformer.fit(rows, labels).transform(rows)
+        return _cut(found, lengths)
+
+    @contextmanager
+    def _begun(self, rows: Any, y: Any) -> Iterator[tuple[Any, npt.NDArray[Any] | None]]:
+        """A new copy of the transformer and the labels of all positions; kept once it is fitted."""
+        transformer = clone(self.transformer)
+        labels = None if y is None else np.concatenate([np.asarray(own) for own in y])
+        try:
+            yield transformer, labels
+        except (ValueError, TypeError) as error:
+            if y is None or (place := _first_unknown(y)) is None:
+                raise
+            name = type(self.transformer).__name__
+            raise ValueError(
+                f"{place}: y is None, an unknown label, and {name} does not take it: {error}"
+            ) from None
+        self.transformer_, self.n_features_in_ = transformer, rows.shape[1]
 
     def transform(self, X: Any) -> list[Any]:
         """The instances, transformed."""
-        if not self.__sklearn_is_fitted__():
-            raise NotFittedError("this PerPosition is not fitted: call fit first")
+        self._check_fitted()
         rows, lengths = _rows(X)
         return _cut(self.transformer_.transform(rows), lengths)
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
         """Those of the transformer."""
+        self._check_fitted()
         return self.transformer_.get_feature_names_out(input_features)  # type: ignore[no-any-return]
+
+    def _check_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError("this PerPosition is not fitted: call fit first")
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "transformer_")
@@ -80,10 +105,25 @@ def _rows(X: Any) -> tuple[Any, list[int]]:
             f"X is one matrix of shape {X.shape}: the transformer itself takes it; PerPosition is "
             "for a list with one matrix per instance"
         )
-    instances = list(X)
-    if not instances:
+    is_text, instances = peek(X)
+    if is_text:
+        raise ValueError(
+            "X holds dicts or texts, which are not numbers: PerPosition is for matrices; "
+            "estimators take dicts and texts as they are"
+        )
+    listed = list(instances)
+    if not listed:
         raise ValueError("X has no instances")
-    return stack(instances)
+    return stack(listed)
+
+
+def _first_unknown(y: Any) -> str | None:
+    """The place of the first label that is None."""
+    for instance, own in enumerate(y):
+        for position, label in enumerate(own):
+            if label is None:
+                return f"instance {instance}, position {position}"
+    return None
 
 
 def _cut(rows: Any, lengths: list[int]) -> list[Any]:
