@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crfx import GBCRF, load
+from crfx import GBCRF, RankingCRF, load
 from crfx.testing import make_task
 
 pandas = pytest.importorskip("pandas")
@@ -121,3 +121,41 @@ def test_a_column_without_any_category_is_missing(tmp_path, edges):
         np.testing.assert_array_equal(np.concatenate(own.predict_marginals(ABC)), found)
     with pytest.raises(ValueError, match="encode categorical columns"):
         GBCRF(**FEW, edges="linear").fit(without, labels(ABC))
+
+
+ODD = {"x": "x<y", "kind": "kind[1]"}
+
+
+@pytest.mark.parametrize("edges", ["table", "trees"])
+def test_columns_have_any_name(tmp_path, edges):
+    """XGBoost itself refuses brackets and "<"."""
+    plain = GBCRF(**FEW, edges=edges).fit(ABC, labels(ABC))
+    odd = [part.rename(columns=ODD) for part in ABC]
+    crf = GBCRF(**FEW, edges=edges).fit(odd, labels(ABC), eval_set=(odd, labels(ABC)))
+    crf.save(tmp_path / "m.crfx")
+    for own in (crf, load(tmp_path / "m.crfx")):
+        assert own.feature_names_in_.tolist() == list(ODD.values())
+        wanted = {ODD[name]: gain for name, gain in plain.feature_importance().items()}
+        assert own.feature_importance() == wanted
+        assert set(own.importance().node) == set(wanted)
+        assert set(own.explain(odd[0]).positions[0].features) <= set(ODD.values())
+        np.testing.assert_array_equal(
+            own.predict_contributions(odd)[2], plain.predict_contributions(ABC)[2]
+        )
+        np.testing.assert_array_equal(
+            own.predict_marginals(odd)[2], plain.predict_marginals(ABC)[2]
+        )
+
+
+def test_columns_of_rankers_have_any_name():
+    odd = [part[["x"]].assign(**{"]": 1.0}).rename(columns=ODD) for part in ABC]
+    crf = RankingCRF(scorer="trees", n_estimators=2, n_jobs=1)
+    crf.fit(odd, [(part["x<y"] > 0).astype(float) for part in odd])
+    assert list(crf.feature_importance()) == ["x<y"] == list(crf.importance().node)
+
+
+def test_arrays_are_explained_by_a_model_of_frames():
+    numbers = [part[["x"]] for part in ABC]
+    crf = GBCRF(**FEW).fit(numbers, Y, eval_set=([part.to_numpy() for part in numbers], Y))
+    found = crf.predict_contributions([part.to_numpy() for part in numbers])
+    np.testing.assert_array_equal(found[0], crf.predict_contributions(numbers)[0])

@@ -21,11 +21,8 @@ def named_importance(ensemble: Any, columns: Columns, kind: str) -> dict[str, fl
     if kind not in IMPORTANCE_KINDS:
         choices = ", ".join(map(repr, IMPORTANCE_KINDS))
         raise ValueError(f"kind is {kind!r}: choose one of {choices}")
-    found: dict[str, float] = ensemble.importance(kind)
-    names = None if columns.vocabulary is None else columns.known_names()
-    if names is None:  # XGBoost has seen the names itself, or there are none
-        return found
-    return {names[int(column[1:])]: value for column, value in found.items()}
+    name_of = columns.name_of()
+    return {name_of(column): value for column, value in ensemble.importance(kind).items()}
 
 
 class ExplainedTrees(LabellingEstimator):
@@ -41,9 +38,7 @@ class ExplainedTrees(LabellingEstimator):
     @property
     def feature_importances_(self) -> npt.NDArray[np.float64]:
         """(features,) total gain in the node trees, as shares that add up to 1."""
-        gains, names = self.feature_importance(), self.columns_.known_names()
-        names = names or [f"f{number}" for number in range(self.columns_.n)]
-        found = np.array([gains.get(name, 0.0) for name in names], dtype=np.float64)
+        found = self._node_ensemble().gains()
         return np.divide(found, found.sum() or 1.0)
 
     def predict_contributions(

@@ -24,6 +24,8 @@ _PLACE = re.compile(r"^\[[0-9:]+\] [^ ]+: ")
 """Time and line of C++ with which XGBoost begins a complaint."""
 _EXPLAINING = Lock()
 """Boosters are asked one at a time: XGBoost lets none be set while it is in use."""
+_REFUSED = set("[]<")
+"""Letters that names of features must not have."""
 _NEEDED = {"booster": "gbtree", "multi_strategy": "one_output_per_tree", "process_type": "default"}
 
 
@@ -116,7 +118,7 @@ def _tuple(value: Any) -> Any:
 def _accepted(X: Any) -> Any:
     """X as XGBoost takes it."""
     if is_frame(X):
-        return _with_categories(X)
+        return _with_plain_names(_with_categories(X))
     return single_entries(X) if sparse.issparse(X) else X
 
 
@@ -128,6 +130,16 @@ def _with_categories(X: Any) -> Any:
         if is_categorical(X[name]) and not len(X[name].cat.categories)
     }
     return X.assign(**empty) if empty else X
+
+
+def _with_plain_names(X: Any) -> Any:
+    """A data frame whose columns are f0, f1, ... where XGBoost would refuse the name of one.
+
+    Other names stay, since ``tree_params`` may tell constraints by them.
+    """
+    if not any(_REFUSED & set(str(name)) for name in X.columns):
+        return X
+    return X.set_axis([f"f{place}" for place in range(X.shape[1])], axis=1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,7 +160,7 @@ class GrownTrees:
         if not matrix.num_row():
             return np.zeros((0, self.n_outputs), dtype=np.float32)
         with plain_errors():
-            return self._shaped(self.booster.predict(matrix, output_margin=True))
+            return self._shaped(_asked(self.booster, matrix, output_margin=True))
 
     def raw(self) -> bytes:
         """The trees in XGBoost's binary format."""
@@ -177,8 +189,8 @@ class TreeEnsemble:
         if n_rounds == 0 or not matrix.num_row():  # 0 means all rounds to XGBoost
             return np.zeros((matrix.num_row(), self.n_outputs), dtype=np.float32)
         with plain_errors():
-            margins = self._booster.predict(
-                matrix, output_margin=True, iteration_range=(0, n_rounds or 0)
+            margins = _asked(
+                self._booster, matrix, output_margin=True, iteration_range=(0, n_rounds or 0)
             )
         return np.asarray(margins, dtype=np.float32).reshape(-1, self.n_outputs)
 
@@ -188,8 +200,8 @@ class TreeEnsemble:
         if n_rounds == 0 or not matrix.num_row():
             return np.zeros(shape, dtype=np.float32)
         with _EXPLAINING, plain_errors():
-            values = self._booster.predict(
-                matrix, pred_contribs=True, iteration_range=(0, n_rounds or 0)
+            values = _asked(
+                self._booster, matrix, pred_contribs=True, iteration_range=(0, n_rounds or 0)
             )
         return np.asarray(values).reshape(shape)
 
@@ -200,16 +212,27 @@ class TreeEnsemble:
 
     def gains(self) -> npt.NDArray[np.float64]:
         """(features,) what the splits at a feature have gained in all."""
-        known = self._booster.feature_names
-        names = known or [f"f{number}" for number in range(self._booster.num_features())]
-        found = self.importance("total_gain")
-        return np.array([found.get(name, 0.0) for name in names], dtype=np.float64)
+        found = np.zeros(self._booster.num_features())
+        for column, gain in self.importance("total_gain").items():
+            found[column] = gain
+        return found
 
-    def importance(self, kind: str) -> dict[str, float]:
-        """Total or mean gain, cover or number of splits of every feature that is used."""
+    def importance(self, kind: str) -> dict[int, float]:
+        """Total or mean gain, cover or number of splits, by column, of those that are used."""
         with _EXPLAINING, plain_errors():
             found: dict[str, Any] = self._booster.get_score(importance_type=kind)
-        return {name: float(np.sum(value)) for name, value in found.items()}
+            names = self._booster.feature_names
+        if names is None:
+            names = [f"f{number}" for number in range(self._booster.num_features())]
+        places = {name: place for place, name in enumerate(names)}
+        return {places[name]: float(np.sum(value)) for name, value in found.items()}
+
+
+def _asked(booster: xgboost.Booster, matrix: xgboost.DMatrix, **how: Any) -> Any:
+    """What a booster predicts of other rows.  `crfx.features.Columns` has compared names before;
+    XGBoost would refuse arrays beside data frames.
+    """
+    return booster.predict(matrix, validate_features=False, **how)
 
 
 def _round_seed(seed: int, number: int) -> int:
