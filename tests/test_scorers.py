@@ -132,6 +132,19 @@ def test_nothing_is_no_figure(metric):
         metric([[None]], [["a"]])
 
 
+@pytest.mark.parametrize("average", ["macro", "weighted", "micro"])
+def test_labels_that_are_on_no_side_count_as_in_scikit_learn(average):
+    labels = ["a", "z", "c"]
+    wanted = f1_score(list("abc"), list("aac"), average=average, labels=labels, zero_division=0.0)
+    found = metrics.label_f1([list("abc")], [list("aac")], average=average, labels=labels)
+    assert found == pytest.approx(wanted, abs=TIGHT)
+
+
+def test_averages_are_named():
+    with pytest.raises(ValueError, match="average is 'mean': choose one of 'macro', 'weighted'"):
+        metrics.label_f1([["a"]], [["a"]], average="mean")
+
+
 def test_labels_that_are_not_there():
     with pytest.raises(ValueError, match=r"none of the labels \['z'\] is there"):
         metrics.label_f1([["a"]], [["a"]], labels=["z"])

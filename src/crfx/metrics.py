@@ -10,6 +10,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+_AVERAGES = ("macro", "weighted", "micro")
+
 
 def token_accuracy(
     y_true: Sequence[ArrayLike],
@@ -69,8 +71,9 @@ def label_f1(
     """F1 of labels, position by position: scikit-learn's ``f1_score`` of all positions together.
 
     ``average`` over labels: "macro" counts each alike, "weighted" by how often it is true, "micro"
-    adds the counts up first.  ``labels`` are those that count, say all but "O"; None: all there
-    are.  Positions whose true label is None do not count.
+    adds the counts up first.  ``labels`` are those that count, say all but "O", and one that is
+    neither true nor found has an F1 of 0; None: all there are.  Positions whose true label is None
+    do not count.
 
     >>> label_f1([["A", "B"], ["A"]], [["A", "B"], ["B"]])
     0.6666666666666666
@@ -79,6 +82,9 @@ def label_f1(
     """
     from sklearn.metrics import f1_score
 
+    if average not in _AVERAGES:
+        choices = ", ".join(map(repr, _AVERAGES))
+        raise ValueError(f"average is {average!r}: choose one of {choices}")
     wanted: list[Any] = []
     found: list[Any] = []
     for _, true, predicted in pairs_of_labels(y_true, y_pred):
@@ -87,10 +93,11 @@ def label_f1(
         found += predicted[known].tolist()
     if not wanted:
         raise ValueError("there is no position to score: every instance is empty, or unknown")
-    code_of = {label: code for code, label in enumerate(dict.fromkeys([*wanted, *found]))}
-    counted = None if labels is None else [code_of[own] for own in labels if own in code_of]
-    if counted == []:
-        raise ValueError(f"none of the labels {list(labels or ())!r} is there, true or found")
+    if labels is not None and not {*wanted, *found}.intersection(labels):
+        raise ValueError(f"none of the labels {list(labels)!r} is there, true or found")
+    every = dict.fromkeys([*wanted, *found, *(() if labels is None else labels)])
+    code_of = {label: code for code, label in enumerate(every)}
+    counted = None if labels is None else [code_of[own] for own in labels]
     codes = ([code_of[own] for own in part] for part in (wanted, found))
     return float(f1_score(*codes, average=average, labels=counted, zero_division=0.0))
 
