@@ -38,7 +38,7 @@ class ExplainedTrees(LabellingEstimator):
     @property
     def feature_importances_(self) -> npt.NDArray[np.float64]:
         """(features,) total gain in the node trees, as shares that add up to 1."""
-        found = self._node_ensemble().gains()
+        found: npt.NDArray[np.float64] = self._node_ensemble().gains()
         return np.divide(found, found.sum() or 1.0)
 
     def predict_contributions(
