@@ -75,6 +75,11 @@ class Model:
         """Whether labels depend on each other, in the model or in its base."""
         return self.edge_family is not None or (self.base is not None and self.base.has_edges)
 
+    @property
+    def layers(self) -> list[Model]:
+        """The model and those underneath, itself first; scores are their sums."""
+        return [self, *([] if self.base is None else self.base.layers)]
+
     def set_base(self, base: Model) -> None:
         """Let the scores of another model stand below, without its constraints."""
         if base.has_edges and base.order != self.order:

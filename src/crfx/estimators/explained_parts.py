@@ -44,7 +44,7 @@ class ExplainedParts:
     def method(self) -> str:
         """How scores are shared out among features."""
         found = []
-        for model in _with_bases(self.model):
+        for model in self.model.layers:
             found.append(model.node.method)
             if model.edge_family == "linear":
                 found.append(WEIGHT_TIMES_VALUE)
@@ -61,14 +61,14 @@ class ExplainedParts:
         Told as scores of the position; 0 where there are no such trees, or no labels before.
         """
         found: FloatArray = np.zeros((self.batch.n_rows, self.model.n_labels), np.float32)
-        for model in _with_bases(self.model):
+        for model in self.model.layers:
             if isinstance(model.node, ContextTrees):
                 found = found + model.node.given(self.batch, self.structure, self._before)
         return found
 
     def nodes(self, names: Names) -> list[Terms]:
         """Of every row, by label, `given_before` included."""
-        parts = [self._nodes_of(model, names) for model in _with_bases(self.model)]
+        parts = [self._nodes_of(model, names) for model in self.model.layers]
         return [_sum(own) for own in zip(*parts, strict=True)]
 
     def _nodes_of(self, model: Model, names: Names) -> Iterable[Terms]:
@@ -81,7 +81,7 @@ class ExplainedParts:
         label after the labels before.
         """
         found: dict[int, Terms] = {}
-        for model in _with_bases(self.model):
+        for model in self.model.layers:
             if model.edge_family not in ("linear", "trees"):
                 continue
             for row, terms in self._edges_of(model, names):
@@ -103,13 +103,6 @@ class ExplainedParts:
         for code in self.before(row):
             first = first * n_labels + int(code)
         return first * n_labels + np.arange(n_labels)
-
-
-def _with_bases(model: Model) -> list[Model]:
-    found = [model]
-    while (base := found[-1].base) is not None:
-        found.append(base)
-    return found
 
 
 def _sum(parts: Iterable[Terms]) -> Terms:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from crfx.report.transition_table import learned_edges
 from crfx.terms import Names
 
 Described = dict[str, Any]
@@ -26,6 +27,7 @@ def describe(model: Any, top: int = 10) -> Described:
         found["order"] = model.model_.order
         found["edges"] = model.model_.edge_family
         found["transitions"] = strongest_transitions(model, top)
+        found["transitions_note"] = learned_edges(model)[1]
         found["important_edges"] = important_in_edges(model, top)
     found["important"] = important_features(model, top)
     return found
@@ -62,14 +64,13 @@ def _number(value: float) -> float | None:
 
 
 def strongest_transitions(model: Any, top: int) -> list[Described] | None:
-    """The edge scores of greatest size, of plain tables; None where edges are no tables.
+    """The edge scores of greatest size, of `learned_edges`; None where edges are no tables.
 
     ``from`` has the labels before, oldest first; ``type`` that of the edge, where it has one.
     """
-    table = model.transitions_
+    table, _ = learned_edges(model)
     if table is None:
         return None
-    table = np.asarray(table, dtype=np.float64)
     chosen = np.argsort(-np.abs(table), axis=None, kind="stable")[:top]
     found = []
     for place in zip(*np.unravel_index(chosen, table.shape), strict=True):
@@ -91,12 +92,12 @@ def _parted(place: tuple[Any, ...], model: Any) -> tuple[int | None, list[Any]]:
 
 def important_features(model: Any, top: int) -> Described:
     """``by``: how importance is measured; ``features``: the foremost, with the label they speak
-    for or against where weights tell it.
+    for or against where weights tell it; ``note``: what is not counted.
     """
     weights = _weights(model)
     if weights is None:
         found = model.importance()
-        return {"by": found.node_by, "features": _foremost(found.node, top)}
+        return _importance(model, found.node_by, _foremost(found.node, top))
     names, labels = _feature_names(model), getattr(model, "classes_", None)
     features = []
     for at in np.argsort(-np.abs(weights.data), kind="stable")[:top]:
@@ -104,7 +105,7 @@ def important_features(model: Any, top: int) -> Described:
         if labels is not None:
             entry["label"] = labels.tolist()[weights.row[at]]
         features.append({**entry, "value": float(weights.data[at])})
-    return {"by": "weight", "features": features}
+    return _importance(model, "weight", features)
 
 
 def important_in_edges(model: Any, top: int) -> Described | None:
@@ -112,7 +113,12 @@ def important_in_edges(model: Any, top: int) -> Described | None:
     if model.model_.edge_family in (None, "table"):
         return None
     found = model.importance()
-    return {"by": found.edge_by, "features": _foremost(found.edge, top)}
+    return _importance(model, found.edge_by, _foremost(found.edge, top))
+
+
+def _importance(model: Any, by: str, features: list[Described]) -> Described:
+    note = "" if model.model_.base is None else "the model underneath is not counted"
+    return {"by": by, "features": features, "note": note}
 
 
 def _foremost(found: dict[str, float], top: int) -> list[Described]:
@@ -147,15 +153,20 @@ def as_text(found: Described) -> str:
         lines.append(f"reads {found['reading']}")
     lines += ["", "Training", *_told_training(found["training"])]
     if found.get("transitions"):
-        lines += ["", f"Strongest transitions (order {found['order']})"]
+        note = f", {found['transitions_note']}" if found["transitions_note"] else ""
+        lines += ["", f"Strongest transitions (order {found['order']}){note}"]
         lines += [f"  {_told_transition(entry)}" for entry in found["transitions"]]
     if found["important"]["features"]:
-        lines += ["", f"Most important features, by {found['important']['by']}"]
-        lines += [f"  {_told_feature(entry)}" for entry in found["important"]["features"]]
+        lines += _told_important("features", found["important"])
     if found.get("important_edges"):
-        lines += ["", f"Most important to edges, by {found['important_edges']['by']}"]
-        lines += [f"  {_told_feature(entry)}" for entry in found["important_edges"]["features"]]
+        lines += _told_important("to edges", found["important_edges"])
     return "\n".join(lines)
+
+
+def _told_important(what: str, found: Described) -> list[str]:
+    note = f"; {found['note']}" if found["note"] else ""
+    title = f"Most important {what}, by {found['by']}{note}"
+    return ["", title, *(f"  {_told_feature(entry)}" for entry in found["features"])]
 
 
 def _told_training(training: Described) -> list[str]:

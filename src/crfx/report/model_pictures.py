@@ -105,8 +105,10 @@ def plot_transitions(model: Any, *, edge_type: int | None = None, path: Target =
     """Heat map of the learned transitions: a row for the label before, a column for the one after.
 
     Models of higher order have a row for every tuple of labels before.  Forbidden transitions are
-    hatched.  ``edge_type``: which table, where edges have types.  ValueError where edges are no
-    table (``edges="linear"``, ``"trees"`` or None, and `TreeCRF`).
+    hatched.  ``edge_type``: which table, where edges have types.  Of a model on another one
+    (``init_model``) it is the sum of both; where the edges underneath are no table, that of the
+    last model, and the title says so.  ValueError where edges are no table (``edges="linear"``,
+    ``"trees"`` or None, and `TreeCRF`).
     """
     table = transition_table(model, edge_type)
     rows = [", ".join(map(str, row)) for row in table.rows]
@@ -121,7 +123,8 @@ def plot_transitions(model: Any, *, edge_type: int | None = None, path: Target =
     draw_labels(axes, rows, table.columns)
     is_long = len(table.rows[0]) > 1
     forbidden = np.isnan(table.values)
-    title = "hatched: forbidden by constraints" if forbidden.any() else ""
+    hatched = "hatched: forbidden by constraints" if forbidden.any() else ""
+    title = "\n".join(filter(None, [table.note, hatched]))
     dress(axes, "label", "labels before, oldest first" if is_long else "label before", title)
     texts = ("" if np.isnan(value) else short(value) for value in table.values.flat)
     write_cells(axes, image, table.values, texts)

@@ -18,11 +18,13 @@ class TransitionTable:
     """``values`` (rows, columns): how well the label of a column goes after those of a row.
 
     A row has the ``order`` labels before, oldest first.  NaN where constraints forbid it.
+    ``note`` says what is not in it, if anything.
     """
 
     rows: list[tuple[Any, ...]]
     columns: list[Any]
     values: npt.NDArray[np.float64]
+    note: str = ""
 
     @property
     def largest(self) -> float:
@@ -31,16 +33,33 @@ class TransitionTable:
         return max(float(sizes.max(initial=0.0)), 1e-12)
 
 
+def learned_edges(model: Any) -> tuple[npt.NDArray[np.float64] | None, str]:
+    """The edge table of a model and those underneath together, one per type where edges have types,
+    and what is not in it, in words; None where edges are no tables.
+
+    Where edges underneath depend on X, it is the last model's alone.
+    """
+    with_edges = [own for own in model.model_.layers if own.edge_family is not None]
+    tables = [own for own in with_edges if own.edge_family == "table"]
+    note = ""
+    if len(tables) < len(with_edges):
+        tables = [own for own in tables if own is model.model_]
+        note = "of the last model only: the one underneath has edges that depend on X"
+    if not tables:
+        return None, ""
+    return sum(own.edge.tables["edge"].astype(np.float64) for own in tables), note
+
+
 def transition_table(model: Any, edge_type: int | None = None) -> TransitionTable:
     """Of a fitted model; of edges of one type, where edges have types.
 
     ValueError where the model has no such table, or one that is too large to be read.
     """
-    table = model.transitions_
+    table, note = learned_edges(model)
     if table is None:
-        why = "has no edges" if model.model_.edge_family is None else "has edges that depend on X"
+        why = "has edges that depend on X" if model.model_.has_edges else "has no edges"
         raise ValueError(f"there is no table of transitions: the {type(model).__name__} {why}")
-    table, order = np.array(table, dtype=np.float64), model.model_.order
+    order = model.model_.order
     table = _of_type(table, order, edge_type)
     names = model.classes_.tolist()
     if len(names) ** order > MOST_ROWS:
@@ -52,12 +71,12 @@ def transition_table(model: Any, edge_type: int | None = None) -> TransitionTabl
     if mask is not None:
         table = np.where(np.isneginf(mask.tables(order).get("edge", 0.0)), np.nan, table)
     rows = list(product(names, repeat=order))
-    return TransitionTable(rows, names, table.reshape(len(rows), len(names)))
+    return TransitionTable(rows, names, table.reshape(len(rows), len(names)), note)
 
 
 def transition_tables(model: Any) -> dict[str, TransitionTable]:
     """All of a model by what they are of; ValueError as `transition_table`."""
-    edges = model.transitions_
+    edges, _ = learned_edges(model)
     if edges is None or edges.ndim == model.model_.order + 1:
         return {"Scores of transitions": transition_table(model)}
     return {
