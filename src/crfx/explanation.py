@@ -93,6 +93,8 @@ class ExplainedPosition(ExplainedScores):
     """One position: what its features say, and what its neighbours add.
 
     ``alone`` (labels,) are the probabilities by ``score`` alone, ``marginal`` those with edges.
+    ``alone_given`` has the predicted labels before, oldest first, where ``score`` takes them as
+    given (`TreeCRF`); it is empty where it takes none.
     ``messages`` are what the two sides add to the score, (labels,) each, centred to a mean of 0
     over what is finite: "before" and "after" in chains, "parent" and "children" in forests; -inf
     where constraints leave no labelling of that side.  In chains of order 1 and in forests
@@ -107,6 +109,7 @@ class ExplainedPosition(ExplainedScores):
     predicted: Any
     marginal: Array64 | None = None
     alone: Array64 | None = None
+    alone_given: list[Any] = field(default_factory=list)
     allowed: npt.NDArray[np.bool_] | None = None
     messages: dict[str, Array64] = field(default_factory=dict)
     edge: ExplainedEdge | None = None
@@ -136,6 +139,7 @@ class ExplainedPosition(ExplainedScores):
         found |= super().to_plain()
         if self.marginal is not None and self.alone is not None:
             found |= {"marginal": numbers(self.marginal), "alone": numbers(self.alone)}
+            found["alone_given"] = [_plain(label) for label in self.alone_given]
         if self.allowed is not None:
             found["allowed"] = self.allowed.tolist()
         found["messages"] = {side: numbers(own) for side, own in self.messages.items()}
@@ -188,7 +192,8 @@ def _told(own: ExplainedPosition, top: int, begin: str) -> list[str]:
     if own.marginal is None or own.alone is None:
         return [f"{begin}: rank {own.predicted}, score {own.score[0]:.4g}", *_told_terms(own, top)]
     p, alone = own.marginal[own.place], own.alone[own.place]
-    lines = [f"{begin}: {own.predicted}, probability {p:.3f}, without edges {alone:.3f}"]
+    how = "given the labels before" if own.alone_given else "without edges"
+    lines = [f"{begin}: {own.predicted}, probability {p:.3f}, {how} {alone:.3f}"]
     lines += _told_terms(own, top)
     lines += [
         f"  {towards(message, own.place):+8.3f}  from {_SIDES[side]}"

@@ -318,3 +318,15 @@ def test_several_instances_are_refused():
     crf = KINDS["linear-words"].make().fit(words, y)
     with pytest.raises(ValueError, match="explain takes one instance"):
         crf.explain(words)
+
+
+def test_what_takes_the_labels_before_as_given_says_so():
+    X, y = make_task(0, n_instances=8)
+    found = TreeCRF(2, window=1, **ONE).fit(X, y).explain(X[0])
+    first, second = found.positions[:2]
+    assert (first.alone_given, second.alone_given) == ([], [first.predicted])
+    assert second.to_plain()["alone_given"] == [first.predicted]
+    lines = [line for line in found.as_text().splitlines() if "probability" in line]
+    assert "without edges" in lines[0]
+    assert all("given the labels before" in line for line in lines[1:])
+    assert "given" not in LinearCRF(max_iter=3, **ONE).fit(X, y).explain(X[0]).as_text()

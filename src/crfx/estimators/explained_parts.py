@@ -66,6 +66,11 @@ class ExplainedParts:
                 found = found + model.node.given(self.batch, self.structure, self._before)
         return found
 
+    def alone_given(self, row: int) -> list[Any]:
+        """The labels before a row, where scores of the position take them as given."""
+        takes = any(isinstance(model.node, ContextTrees) for model in self.model.layers)
+        return [self.labels[code] for code in self.before(row)] if takes else []
+
     def nodes(self, names: Names) -> list[Terms]:
         """Of every row, by label, `given_before` included."""
         parts = [self._nodes_of(model, names) for model in self.model.layers]

@@ -96,6 +96,7 @@ class ExplainingEstimator(ConfidentEstimator):
                     predicted=classes[parts.codes[row]],
                     marginal=marginals[row].astype(np.float64),
                     alone=_softmax(scores[row], free),
+                    alone_given=parts.alone_given(int(row)),
                     allowed=free,
                     messages={side: own[row] for side, own in messages.items()},
                     edge=None if edge is None else self._explained_edge(parts, int(row), edge),

@@ -37,13 +37,17 @@ class Reason:
 
 @dataclass(frozen=True)
 class Why:
-    """Why ``chosen`` and not ``rival``; the reasons add up to ``total``."""
+    """Why ``chosen`` and not ``rival``; the reasons add up to ``total``.
+
+    ``alone`` are the probabilities of both by the position itself, after the labels ``given``.
+    """
 
     position: int
     chosen: Any
     rival: Any
     reasons: list[Reason]
     total: float
+    given: list[Any]
     alone: tuple[float, float] | None = None
     together: tuple[float, float] | None = None
 
@@ -68,7 +72,7 @@ def why_label(own: Any, rival: int, order: int) -> Why:
         total = odds
     chosen, other = (own.classes.tolist()[at] for at in (place, rival))
     pairs = [(float(p[place]), float(p[rival])) for p in (own.alone, own.marginal)]
-    return Why(own.position, chosen, other, _sized(terms), total, *pairs)
+    return Why(own.position, chosen, other, _sized(terms), total, own.alone_given, *pairs)
 
 
 def why_before(own: Any, other: Any) -> Why:
@@ -88,7 +92,7 @@ def why_before(own: Any, other: Any) -> Why:
     if abs(gap) > ROUNDING:
         terms.append(("without any feature", "", gap, False))
     total = sum(number for _, _, number, _ in terms)
-    return Why(own.position, own.predicted, other.predicted, _sized(terms), total)
+    return Why(own.position, own.predicted, other.predicted, _sized(terms), total, [])
 
 
 Term = tuple[str, str, float, bool]
