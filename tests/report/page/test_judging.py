@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from crfx import LinearCRF
+from crfx.metrics import sequence_accuracy
 from crfx.report.page.judging import Foremost, Instance, Judgement
+from crfx.report.page.labelling import _figures
 from crfx.report.page.sequences import (
     CONTEXT,
     LEAST_GAP,
@@ -13,6 +15,7 @@ from crfx.report.page.sequences import (
     Position,
     shown_sequence,
 )
+from crfx.report.page.templating import percent
 from crfx.report.written_labels import Judged
 
 CLASSES = ["A", "B", "C"]
@@ -56,6 +59,9 @@ def test_the_worst_have_most_labels_wrong(crf):
     assert numbers(judgement.worst()) == [2, 4, 3]  # of equals the surer one
     assert judgement.n_right == 1
     assert judgement.n_sequences == 5
+    figures = {name: (number, told) for name, number, told in _figures(judgement)}
+    share = sequence_accuracy([own.true for own in sequences], [own.found for own in sequences])
+    assert figures["Sequences all right"] == (percent(share), "1 of 4 with a known label")
     assert judgement.report.n_tokens == 16
 
 

@@ -77,13 +77,16 @@ class Foremost(Generic[Item]):
 
 
 class Judgement:
-    """Figures of all sequences, and the ``n_shown`` worst and most uncertain ones."""
+    """Figures of all sequences, and the ``n_shown`` worst and most uncertain ones.
+
+    ``n_right`` of the ``n_judged`` sequences that have a known label are right all over.
+    """
 
     def __init__(self, model: Any, n_shown: int) -> None:
         self.written = WrittenLabels(model)
         self.report = TagReport(map(str, self.written.names))
         self.reliability = Reliability()
-        self.n_right = self.n_sequences = 0
+        self.n_right = self.n_judged = self.n_sequences = 0
         self._n_shown = n_shown
         self._worst: Foremost[Kept] = Foremost(n_shown)
         self._uncertain: Foremost[Kept] = Foremost(2 * n_shown)
@@ -95,6 +98,7 @@ class Judgement:
         known = np.array([label is not None for label in judged.true], bool)
         wrong = is_wrong(judged)
         self.reliability.add(judged.probabilities[known], ~wrong[known])
+        self.n_judged += bool(known.any())
         self.n_right += bool(known.any() and not wrong.any())
         kept = _Once(lambda: Kept(self.n_sequences, instance(), judged))
         if wrong.any():

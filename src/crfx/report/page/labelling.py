@@ -73,8 +73,10 @@ def _figures(judgement: Judgement) -> list[tuple[str, str, str]]:
     found.append(
         ("Labels right", percent(report.accuracy), f"{wrong:,} of {report.n_tokens:,} wrong")
     )
-    share = judgement.n_right / max(judgement.n_sequences, 1)
-    told = f"{judgement.n_right:,} of {judgement.n_sequences:,}"
+    share = judgement.n_right / max(judgement.n_judged, 1)
+    told = f"{judgement.n_right:,} of {judgement.n_judged:,}"
+    if judgement.n_judged < judgement.n_sequences:
+        told += " with a known label"
     found.append(("Sequences all right", percent(share), told))
     error = f"{judgement.reliability.error():.4f}"
     found.append(("Calibration error", error, "expected; 0 is perfect"))
