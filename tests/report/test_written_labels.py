@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from crfx import LinearCRF
 from crfx.features import Template
@@ -52,3 +53,22 @@ def test_stacked_input_is_parted():
     assert [own.tolist() for own in given["X"]] == [own.tolist() for own in X]
     assert labels == [list(own) for own in y]
     assert given["parents"] is None
+
+
+def test_data_comes_as_score_takes_it():
+    X, y = make_task(0, n_instances=5)
+    crf = LinearCRF(max_iter=3, n_jobs=1)
+    parents = [np.arange(len(own)) - 1 for own in X]
+    crf.fit(X, y, parents=parents)
+    lengths = [len(own) for own in X]
+    for given in (np.concatenate(X), sparse.coo_matrix(np.concatenate(X))):
+        parted, labels = as_instances(crf, given, np.concatenate(y), lengths, parents, None)
+        assert [own.tolist() for own in parted["parents"]] == [own.tolist() for own in parents]
+        assert len(judged_instances(crf, parted, labels, WrittenLabels(crf))) == len(X)
+
+
+def test_a_generator_is_read_once():
+    crf = fitted(as_bio=False)
+    given, labels = as_instances(crf, iter(X), IOB1, None, None, None)
+    found = judged_instances(crf, given, labels, WrittenLabels(crf))
+    assert [len(own.found) for own in found] == [3, 2, 2]

@@ -6,7 +6,7 @@ in an older one (IOB1).  Whatever judges a model compares labels here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from crfx.batch import Batch
 from crfx.estimators.inputs import flat_labels, read_input
+from crfx.features import stacked, unwrapped
 from crfx.structures.constraints import scheme_of
 from crfx.structures.scheme_conversion import converted
 
@@ -95,13 +96,17 @@ def as_instances(
     model: Any, X: Any, y: Any, lengths: Any, parents: Any, edge_types: Any
 ) -> tuple[dict[str, Any], list[list[Any]]]:
     """What `fit` takes, stacked or not, as lists with an entry per instance, and the labels."""
+    if isinstance(X, Iterator):  # read more than once below
+        X = list(X)
     data = read_input(X, lengths, parents, edge_types, columns=model.columns_)
     labels, ends = flat_labels(y, data), data.batch.offsets.tolist()
 
     def parted(rows: Any) -> Any:
-        return [rows[begin:end] for begin, end in pairwise(ends)]
+        return None if rows is None else [rows[begin:end] for begin, end in pairwise(ends)]
 
-    given: dict[str, Any] = {"X": X, "parents": parents, "edge_types": edge_types}
-    if not data.as_list:
-        given = {name: None if own is None else parted(own) for name, own in given.items()}
+    given = {
+        "X": X if data.as_list else parted(stacked(unwrapped(X))),
+        "parents": parted(data.batch.parents),
+        "edge_types": parted(data.batch.edge_types),
+    }
     return given, parted(labels)
