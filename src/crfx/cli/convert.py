@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Read, convert and write; OUT appears whole or not at all."""
     from crfx.io.lines import open_lines
 
-    check_output(arguments.output, "OUT")
+    check_output(arguments.output, "OUT", [arguments.file, arguments.template])
     target = arguments.target or _target(arguments.output)
     if arguments.output.suffix == ".gz" and target in ("npz", "crfx"):
         raise ValueError(f"{arguments.output}: {target} is compressed already, leave out .gz")

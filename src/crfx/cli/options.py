@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -79,14 +79,19 @@ def settings_of(
     return {name: value for name, value in usual.items() if name in known} | dict(given) | told
 
 
-def check_output(path: Path, what: str) -> None:
-    """Raise where a file cannot be written: better now than after an hour."""
+def check_output(path: Path, what: str, inputs: Iterable[Path | str | None] = ()) -> None:
+    """Raise where a file cannot be written, or is one of those that are read: better now than after
+    an hour.
+    """
     if str(path) == "-":
         raise ValueError(f"- is no file to write {what} in: name one")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to write {what} in")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: name a file in it")
+    for own in (Path(own) for own in inputs if own is not None):
+        if own.is_file() and path.is_file() and own.samefile(path):
+            raise ValueError(f"{path} is read, and would be lost: write {what} in another file")
 
 
 def add_example(parser: argparse.ArgumentParser, summary: str, example: str) -> None:

@@ -119,7 +119,7 @@ def _train(arguments: argparse.Namespace) -> None:
     model = _new_model(arguments)
     if arguments.patience is not None and arguments.validation is None:
         raise ValueError("--patience needs --validation, a file to watch")
-    check_output(arguments.model, "the model")
+    check_output(arguments.model, "the model", [*arguments.files, arguments.validation])
     train = letor.join([letor.read(path) for path in arguments.files])
     watched = None
     if arguments.validation is not None:
@@ -175,7 +175,7 @@ def _predict(arguments: argparse.Namespace) -> None:
     from crfx.io.whole_file import whole_text
 
     if arguments.output is not None:
-        check_output(arguments.output, "the scores")
+        check_output(arguments.output, "the scores", [arguments.model, arguments.file])
     model = _load(arguments.model)
     lines = "".join(f"{score!r}\n" for score in _scores(model, _read_for(model, arguments.file)))
     if arguments.output is None:

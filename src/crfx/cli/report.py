@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
     from crfx.io.whole_file import whole_text
     from crfx.report.page.templating import check_library
 
-    check_output(arguments.output, "the page")
+    check_output(arguments.output, "the page", [arguments.model, arguments.file])
     check_library()
     model = load_model(arguments.model, arguments.jobs)
     page = _of_ranking if isinstance(model, RankingCRF) else _of_labelling

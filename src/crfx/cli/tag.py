@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> None:
     from crfx.cli.models import load_labeller
 
     if arguments.output is not None:
-        check_output(arguments.output, "the labels")
+        check_output(arguments.output, "the labels", [arguments.model, arguments.file])
     model = load_labeller(arguments.model, arguments.jobs)
     begin, n_sentences, n_tokens = time.perf_counter(), 0, 0
     with _opened(arguments.output) as out:

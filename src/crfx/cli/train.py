@@ -112,7 +112,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Read, train, save, tell."""
-    check_output(arguments.output, "the model")
+    # A model to go on with may be replaced by what it becomes.
+    inputs = [arguments.train, arguments.dev, arguments.template]
+    check_output(arguments.output, "the model", inputs)
     if arguments.patience is not None and arguments.dev is None:
         raise ValueError("--patience needs --dev, a file to watch")
     if arguments.resume and arguments.init_model is not None:

@@ -22,6 +22,8 @@ CASES = [
     _report("output in no folder", "m.crfx a.conll -o no/p.html", "there is no folder no"),
     _report("output to a folder", "m.crfx a.conll -o there", "there is a folder", {"there": None}),
     _report("output to standard output", "m.crfx a.conll -o -", "- is no file"),
+    _report("output to the model", "m.crfx a.conll -o m.crfx", "m.crfx is read, and would be lost"),
+    _report("output to the file", "m.crfx a.conll -o ./a.conll", "a.conll is read, and would"),
     _report("output on a full disk", "m.crfx a.conll -o /dev/full", "/dev/full"),
     _report("a model that is not there", "no.crfx a.conll -o p.html", "no.crfx"),
     _report("a model that is text", "a.conll m.crfx -o p.html", "a.conll is not a model file"),

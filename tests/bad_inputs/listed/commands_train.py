@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from listed.case import Case
 from listed.commands import command
-from listed.text_commands import CONLLU, CRFSUITE, FILE, of_numbers, ranker, train
+from listed.text_commands import CONLL, CONLLU, CRFSUITE, FILE, of_numbers, ranker, train
 
 
 def _without(tried: str, argv: str, message: str) -> Case:
@@ -27,6 +27,9 @@ CASES = [
     train("a folder as file", "--train there", "there is a folder", {"there": None}),
     train("output in no folder", "-o no/n.crfx", "there is no folder no"),
     train("output to a folder", "-o there", "there is a folder", {"there": None}),
+    train("output to the file", "--train a.conll -o a.conll", "a.conll is read, and would be lost"),
+    train("output to the file to watch", "--dev d.conll -o d.conll", "d.conll is read, and would",
+          {"d.conll": CONLL}),
     train("output on a full disk", "-o /dev/full --set max_iter=2", "/dev/full"),
     train("dev that is not there", "--dev no.conll", "no.conll"),
     train("dev that is a folder", "--dev there", "there is a folder", {"there": None}),
