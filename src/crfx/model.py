@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
-from crfx.features import take_rows
+from crfx.features.matrices import take_rows
 from crfx.inference.problem import Problem
 from crfx.potentials.additive import AdditiveFunction, Function
 from crfx.potentials.context_trees import ContextTrees

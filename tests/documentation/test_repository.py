@@ -31,7 +31,8 @@ def missing(module, reference=REFERENCE):
 
 
 @pytest.mark.parametrize(
-    "module", ["crfx", "crfx.inference", "crfx.objectives", "crfx.datasets", "crfx.testing"]
+    "module",
+    ["crfx", "crfx.features", "crfx.inference", "crfx.objectives", "crfx.datasets", "crfx.testing"],
 )
 def test_the_reference_shows_what_is_public(module):
     assert missing(module) == []

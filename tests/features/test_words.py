@@ -5,7 +5,8 @@ import pickle
 import numpy as np
 import pytest
 
-from crfx.features import Vocabulary, peek
+from crfx.features import Vocabulary
+from crfx.features.words import peek
 
 FIRST = [[{"w": "the", "n": 3, "t": True}, {"w": "cat", "t": False}], [], [{"w": "the"}]]
 

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from crfx.estimators.nested_settings import nested_settings, with_nested
-from crfx.features import Columns
+from crfx.features.columns import Columns
 from crfx.io.reading import Reading
 
 Kind = TypeVar("Kind", bound="Estimator")

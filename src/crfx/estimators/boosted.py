@@ -25,7 +25,7 @@ from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.more_labels import named_classes, with_classes
 from crfx.estimators.objective_choice import bound_objective, curvature_of
 from crfx.estimators.watching import CountRounds, RestoreBest, forget_other_sets
-from crfx.features import Numbering
+from crfx.features.words import Numbering
 from crfx.inference.native import thread_count
 from crfx.model import Model
 from crfx.objectives import curvature as curvatures

@@ -9,7 +9,8 @@ from scipy import sparse
 
 from crfx.estimators.assembly import check_table_size
 from crfx.estimators.linear import LinearCRF
-from crfx.features import Columns, Vocabulary
+from crfx.features import Vocabulary
+from crfx.features.columns import Columns
 from crfx.io import crfsuite_model
 from crfx.model import Model
 from crfx.potentials.linear import LinearFunction, WeightPattern

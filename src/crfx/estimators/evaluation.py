@@ -13,7 +13,7 @@ from crfx.estimators.inputs import Input, flat_labels, read_input
 from crfx.estimators.objective_choice import bound_objective
 from crfx.estimators.scheme_labels import scheme_labels, with_allowed
 from crfx.estimators.unknown_labels import known_codes, warn_of_unknown
-from crfx.features import Columns
+from crfx.features.columns import Columns
 from crfx.inference.feasibility import impossible_rows
 from crfx.inference.problem import Problem
 from crfx.messages import shown

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from crfx.estimators.inputs import read_input
 from crfx.estimators.labelling import LabellingEstimator
-from crfx.features import Columns
+from crfx.features.columns import Columns
 from crfx.inference.native import thread_count
 from crfx.potentials.trees import BoostedTrees
 

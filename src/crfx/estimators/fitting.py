@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crfx import features
 from crfx.estimators.class_weight import ClassWeight, class_weights
 from crfx.estimators.evaluation import Watched, read_eval_set
 from crfx.estimators.inputs import (
@@ -24,6 +23,9 @@ from crfx.estimators.inputs import (
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.more_labels import read_classes
 from crfx.estimators.scheme_labels import scheme_classes, scheme_labels, with_allowed
+from crfx.features import matrices
+from crfx.features.columns import Columns
+from crfx.features.words import Numbering
 from crfx.inference.feasibility import check_allowed, check_possible
 from crfx.messages import shown
 from crfx.model import Model
@@ -38,7 +40,7 @@ class Training:
     """What is learned from: the batch, its columns, labels and truth, and a model to begin with."""
 
     data: Input
-    columns: features.Columns
+    columns: Columns
     classes: npt.NDArray[Any]
     truth: Truth
     init_model: LabellingEstimator | None
@@ -57,7 +59,7 @@ def read_training(
     start: LabellingEstimator | None = None,
     grows: bool = False,
     classes: Any = None,
-    numbering: features.Numbering | None = None,
+    numbering: Numbering | None = None,
     class_weight: ClassWeight = None,
     constraints: Any = None,
     allowed: Any = None,
@@ -125,7 +127,7 @@ def _without_weightless(data: Input, truth: Truth) -> tuple[Input, Truth]:
             "learn from"
         )
     part, rows = truth.take(kept)
-    batch = replace(part.batch, X=features.take_rows(data.batch.X, rows))
+    batch = replace(part.batch, X=matrices.take_rows(data.batch.X, rows))
     return replace(data, batch=batch), replace(part, batch=batch)
 
 

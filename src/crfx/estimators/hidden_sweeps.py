@@ -20,7 +20,7 @@ from crfx.estimators.model_parameters import (
     parameter_arrays,
     set_weights,
 )
-from crfx.features import take_rows
+from crfx.features.matrices import take_rows
 from crfx.model import Model
 from crfx.objectives.base import Objective
 from crfx.objectives.class_weights import WeightedPerceptronLoss

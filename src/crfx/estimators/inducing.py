@@ -12,8 +12,8 @@ from crfx.estimators.fitting import Training
 from crfx.estimators.iterations import WatchIterations
 from crfx.estimators.linear_assembly import is_observed, linear_functions
 from crfx.estimators.model_parameters import get_weights, set_weights
-from crfx.features import take_rows
 from crfx.features.conjunctions import Conjunctions, canonical
+from crfx.features.matrices import take_rows
 from crfx.inference.sum_product import summed
 from crfx.model import Model
 from crfx.potentials.linear import LinearFunction, WeightPattern, as_numbers

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crfx import features
 from crfx.batch import Batch
 from crfx.estimators.shape_hints import (
     NOT_SPLIT,
@@ -20,6 +19,9 @@ from crfx.estimators.shape_hints import (
     without_lengths,
     wrong_shape,
 )
+from crfx.features import matrices
+from crfx.features.columns import Columns
+from crfx.features.words import Numbering, peek
 from crfx.messages import shown
 from crfx.objectives.truth import UNKNOWN
 from crfx.scores import IntArray
@@ -33,7 +35,7 @@ class Input:
     """A batch with its features and their columns, and whether it came as a list of instances."""
 
     batch: Batch
-    columns: features.Columns
+    columns: Columns
     as_list: bool
 
     def split(self, values: npt.NDArray[Any], axis: int = 0) -> Any:
@@ -52,17 +54,17 @@ def read_input(
     parents: Any = None,
     edge_types: Any = None,
     *,
-    columns: features.Columns | None = None,
+    columns: Columns | None = None,
     training: bool = False,
     grows: bool = False,
-    numbering: features.Numbering | None = None,
+    numbering: Numbering | None = None,
 ) -> Input:
     """Stack X where it is a list, and check what goes with it.
 
     ``columns`` are those of a fitted model, which X must have too; where they are words and
     ``grows``, new words are added to a copy of them, as ``numbering`` says.
     """
-    X = features.unwrapped(X)
+    X = matrices.unwrapped(X)
     instances = _instances(X)
     if instances is None:
         if len(getattr(X, "shape", ())) != 2:
@@ -71,15 +73,13 @@ def read_input(
             raise ValueError(without_lengths(X))
         if columns is not None:
             columns.check_numbers()
-        matrix, counts = features.stacked(X), lengths
+        matrix, counts = matrices.stacked(X), lengths
     elif lengths is not None:
         raise ValueError(beside_lengths(X))
     else:
-        matrix, counts, columns = _stacked(
-            instances, columns, grows, numbering or features.Numbering()
-        )
+        matrix, counts, columns = _stacked(instances, columns, grows, numbering or Numbering())
     if columns is None:
-        columns = features.Columns.of(matrix)
+        columns = Columns.of(matrix)
     elif matrix.shape[0]:
         matrix = columns.matched(matrix, training=training)
     if numbering is not None:
@@ -96,7 +96,7 @@ def read_input(
             edge_types=_stacked_rows("edge_types", edge_types, batch),
             X=matrix,
         )
-    infinite = features.first_infinite(matrix)
+    infinite = matrices.first_infinite(matrix)
     if infinite is not None:
         instance, position = batch.locate(infinite[0])
         raise ValueError(
@@ -108,12 +108,12 @@ def read_input(
 
 def _stacked(
     instances: Iterable[Any],
-    columns: features.Columns | None,
+    columns: Columns | None,
     grows: bool,
-    numbering: features.Numbering,
-) -> tuple[Any, list[int], features.Columns | None]:
+    numbering: Numbering,
+) -> tuple[Any, list[int], Columns | None]:
     """Instances as one matrix, their lengths, and the columns where words tell them."""
-    is_text, instances = features.peek(instances)
+    is_text, instances = peek(instances)
     if is_text:
         return _stacked_words(instances, columns, grows, numbering)
     listed = list(instances)
@@ -123,7 +123,7 @@ def _stacked(
     if listed:
         if columns is not None:
             columns.check_numbers()
-        return *features.stack(listed), columns
+        return *matrices.stack(listed), columns
     if columns is None:
         raise ValueError("X has no instances")
     return np.zeros((0, columns.n), np.float32), [], columns
@@ -131,10 +131,10 @@ def _stacked(
 
 def _stacked_words(
     instances: Iterable[Any],
-    columns: features.Columns | None,
+    columns: Columns | None,
     grows: bool,
-    numbering: features.Numbering,
-) -> tuple[Any, list[int], features.Columns]:
+    numbering: Numbering,
+) -> tuple[Any, list[int], Columns]:
     """As `_stacked`, of dicts or texts; names that a fitted model has not seen are left out."""
     known = None if columns is None else columns.vocabulary
     if columns is not None and known is None:
@@ -149,7 +149,7 @@ def _stacked_words(
     if known is None:
         known = numbering.empty()
     matrix, lengths, vocabulary = known.learned(instances, numbering.min_count)
-    return matrix, lengths, features.Columns.of_words(vocabulary)
+    return matrix, lengths, Columns.of_words(vocabulary)
 
 
 def _instances(X: Any) -> Iterable[Any] | None:
@@ -160,7 +160,7 @@ def _instances(X: Any) -> Iterable[Any] | None:
         return list(X)
     if hasattr(X, "shape") and len(X.shape) != 1:
         return None
-    is_series = hasattr(X, "iloc") and not features.is_frame(X)
+    is_series = hasattr(X, "iloc") and not matrices.is_frame(X)
     if is_series or (hasattr(X, "__iter__") and not hasattr(X, "shape")):
         found: Iterable[Any] = X
         return found
@@ -207,7 +207,7 @@ def flat_labels(y: Any, data: Input) -> list[Any]:
             "y is missing: crfx requires y to be passed, but the target y is None; None is for "
             "single labels that are unknown"
         )
-    y = features.unwrapped(y)
+    y = matrices.unwrapped(y)
     if not hasattr(y, "__len__") and hasattr(y, "__iter__"):
         y = list(y)
     if not data.as_list:

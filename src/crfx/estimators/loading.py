@@ -23,7 +23,8 @@ from crfx.estimators.packing import pack_model, unpack_model
 from crfx.estimators.ranking import RankingCRF
 from crfx.estimators.ranking.file import pack_ranking, unpack_ranking
 from crfx.estimators.treecrf import TreeCRF
-from crfx.features import Columns, HashedVocabulary, Vocabulary
+from crfx.features import HashedVocabulary, Vocabulary
+from crfx.features.columns import Columns
 from crfx.inference.native import thread_count
 from crfx.io.model_file import Contents, read, write
 from crfx.io.reading import Reading

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from crfx.estimators.assembly import MOST_ENTRIES
 from crfx.estimators.file_values import number, texts, truth, whole
-from crfx.features import Columns
+from crfx.features.columns import Columns
 from crfx.features.conjunctions import Conjunctions
 from crfx.io.model_file import Contents
 from crfx.model import Model

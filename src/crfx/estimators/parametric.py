@@ -25,7 +25,7 @@ from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.model_parameters import base_scores, parameter_blocks, set_weights
 from crfx.estimators.more_labels import named_classes, with_classes
 from crfx.estimators.objective_choice import PERCEPTRONS, bound_objective
-from crfx.features import Numbering
+from crfx.features.words import Numbering
 from crfx.inference.native import thread_count
 from crfx.model import Model
 from crfx.objectives.base import Objective

@@ -6,34 +6,16 @@ says whether features are those a model was fitted on; `conjunctions` multiplies
 `per_position` has scikit-learn's transformers work on lists of instances.
 """
 
-from crfx.features.columns import Columns
-from crfx.features.matrices import (
-    first_infinite,
-    is_frame,
-    stack,
-    stacked,
-    take_rows,
-    unwrapped,
-)
 from crfx.features.per_position import PerPosition
 from crfx.features.templates import Template
 from crfx.features.windows import windowed, windows
-from crfx.features.words import HashedVocabulary, Numbering, Vocabulary, peek
+from crfx.features.words import HashedVocabulary, Vocabulary
 
 __all__ = [
-    "Columns",
     "HashedVocabulary",
-    "Numbering",
     "PerPosition",
     "Template",
     "Vocabulary",
-    "first_infinite",
-    "is_frame",
-    "peek",
-    "stack",
-    "stacked",
-    "take_rows",
-    "unwrapped",
     "windowed",
     "windows",
 ]

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.metadata_routing import UNUSED
 
-from crfx import features
 from crfx.estimators.base import Estimator, fitted
 from crfx.estimators.explained_trees import named_importance
 from crfx.estimators.explaining import checked_positions
@@ -34,6 +33,7 @@ from crfx.estimators.ranking.training import (
     train_trees,
 )
 from crfx.explanation import Explanation
+from crfx.features.columns import Columns
 from crfx.inference.native import thread_count
 from crfx.ndcg import Gain, mean_ndcg, ndcg_by_query
 from crfx.objectives.ranking import RankingObjectiveName
@@ -124,7 +124,7 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
     """
 
     model_: RankingModel
-    columns_: features.Columns
+    columns_: Columns
     history_: History
     n_rounds_: int
     best_iteration_: int

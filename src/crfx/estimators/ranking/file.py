@@ -11,7 +11,7 @@ from crfx.estimators.ranking.estimator import RankingCRF
 from crfx.estimators.ranking.model import RankingModel, linear_function
 from crfx.estimators.ranking.parameters import check_ranking_parameters
 from crfx.estimators.ranking.training import SweepState
-from crfx.features import Columns
+from crfx.features.columns import Columns
 from crfx.io.model_file import Contents
 from crfx.potentials import tree_format
 from crfx.potentials.linear import LinearFunction

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crfx import features
 from crfx.batch import Batch
+from crfx.features import matrices
+from crfx.features.columns import Columns
 from crfx.ndcg import Gain, gain_of
 
 Array64 = npt.NDArray[np.float64]
@@ -20,7 +21,7 @@ class Queries:
     """Documents of one query after another: features, relevance and weights of the queries."""
 
     batch: Batch
-    columns: features.Columns
+    columns: Columns
     relevance: Array64
     weights: Array64
 
@@ -30,19 +31,19 @@ class Queries:
 
 
 def read_documents(
-    X: Any, columns: features.Columns | None, *, training: bool = False
+    X: Any, columns: Columns | None, *, training: bool = False
 ) -> tuple[Any, list[int] | None]:
     """X as a matrix of documents, with the columns of a fitted model; and how many each query has,
     where X is a list with one matrix per query.
     """
-    X, sizes = features.unwrapped(X), None
+    X, sizes = matrices.unwrapped(X), None
     if isinstance(X, list | tuple) and X and len(getattr(X[0], "shape", ())) == 2:
-        matrix, sizes = features.stack(X)
+        matrix, sizes = matrices.stack(X)
     else:
-        matrix = features.stacked(X)
+        matrix = matrices.stacked(X)
     if columns is not None:
         matrix = columns.matched(matrix, training=training)
-    infinite = features.first_infinite(matrix)
+    infinite = matrices.first_infinite(matrix)
     if infinite is not None:
         raise ValueError(
             f"document {infinite[0]}: feature {infinite[1]} is infinite, or too large for float32; "
@@ -86,7 +87,7 @@ def read_queries(
     group: Any,
     sample_weight: Any = None,
     *,
-    columns: features.Columns | None = None,
+    columns: Columns | None = None,
     training: bool = False,
 ) -> Queries:
     """Read and check what is learned from, or judged on."""
@@ -97,13 +98,13 @@ def read_queries(
         raise ValueError("X has no documents")
     return Queries(
         batch,
-        features.Columns.of(matrix) if columns is None else columns,
+        Columns.of(matrix) if columns is None else columns,
         _relevance(_joined(relevance, sizes), batch),
         _weights(sample_weight, batch),
     )
 
 
-def read_eval_set(eval_set: Any, columns: features.Columns) -> Queries:
+def read_eval_set(eval_set: Any, columns: Columns) -> Queries:
     """The argument ``eval_set``: (X, relevance, group), or a dict of these; a list X of queries
     has no group.
     """
@@ -143,7 +144,7 @@ def _relevance(relevance: Any, batch: Batch) -> Array64:
         raise ValueError(
             "relevance is missing: crfx requires y to be passed, but the target y is None"
         )
-    relevance = features.unwrapped(relevance)
+    relevance = matrices.unwrapped(relevance)
     try:
         found = np.array(relevance, np.float64)
     except (TypeError, ValueError):

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-from crfx import features
 from crfx.batch import Batch
 from crfx.estimators.ranking.inputs import Queries
 from crfx.estimators.ranking.model import RankingModel, linear_function
 from crfx.estimators.ranking.parameters import objective_of, usual_child_weight, value_of
 from crfx.estimators.ranking.watch import Watch, judged, metric_now
+from crfx.features import matrices
 from crfx.inference.native import thread_count
 from crfx.potentials.trees import BoostedTrees
 from crfx.potentials.xgboost_learner import XGBoostLearner
@@ -72,7 +72,7 @@ def learnable_rows(queries: Queries, size: int) -> tuple[Queries, int]:
     is_kept[kept] = True
     rows = np.flatnonzero(is_kept[batch.instance_of_row])
     found = Queries(
-        Batch.from_lengths(batch.lengths[kept], X=features.take_rows(batch.X, rows)),
+        Batch.from_lengths(batch.lengths[kept], X=matrices.take_rows(batch.X, rows)),
         queries.columns,
         queries.relevance[rows],
         queries.weights[kept],
