@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.tree import DecisionTreeRegressor
 
 from crfx import GBCRF, Checkpoint
 from crfx.testing import make_task
@@ -214,6 +215,14 @@ def test_shares_of_importance(crf):
         crf.feature_importance("split")
     with pytest.raises(ValueError, match="the model has 2 rounds"):
         crf.predict_contributions(X, n_rounds=3)
+
+
+def test_no_trees_have_no_shares():
+    for own in (GBCRF(2, base_learner=DecisionTreeRegressor()), GBCRF(0)):
+        fitted = own.fit(X, Y)
+        assert not hasattr(fitted, "feature_importances_")
+    with pytest.raises(AttributeError, match="the model has no rounds"):
+        _ = fitted.feature_importances_
 
 
 def test_draws_without_a_seed_differ(crf):

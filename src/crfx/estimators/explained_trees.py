@@ -38,7 +38,11 @@ class ExplainedTrees(LabellingEstimator):
     @property
     def feature_importances_(self) -> npt.NDArray[np.float64]:
         """(features,) total gain in the node trees, as shares that add up to 1."""
-        found: npt.NDArray[np.float64] = self._node_ensemble().gains()
+        self._check_fitted()
+        try:
+            found: npt.NDArray[np.float64] = self._node_ensemble().gains()
+        except ValueError as error:  # so that hasattr says no, and does not raise
+            raise AttributeError(str(error)) from None
         return np.divide(found, found.sum() or 1.0)
 
     def predict_contributions(
