@@ -57,6 +57,8 @@ def mean_ndcg(by_query: Array64, weights: Array64 | None = None) -> Array64:
     counts = ~np.isnan(by_query).any(axis=1)
     if weights is not None:
         counts &= weights > 0
+    if weights is not None and len(weights) and not (weights > 0).any():
+        raise ValueError("the weights of all queries are 0: there is no NDCG to take the mean of")
     if not counts.any():
         raise ValueError("no query has a relevant document: there is no NDCG to take the mean of")
     own = None if weights is None else weights[counts]

@@ -164,3 +164,24 @@ def test_one_query_is_explained_at_a_time():
     with refused("X_q is a list of 2 queries: explain one at a time, X[i]"):
         crf.explain([X[:4], X[4:]])
     assert len(crf.explain([X[:4]]).positions) == 4
+
+
+def test_queries_as_plain_lists():
+    queries = [X[:4].tolist(), X[4:].tolist()]
+    with refused("pass a list of arrays, [np.array(query) for query in X]"):
+        RankingCRF().fit(queries, [RELEVANCE[:4], RELEVANCE[4:]])
+    RankingCRF().fit(list(map(np.array, queries)), [RELEVANCE[:4], RELEVANCE[4:]])
+
+
+def test_features_are_read_once_to_be_judged(monkeypatch):
+    crf = RankingCRF(sweeps=1).fit(X, RELEVANCE, group=GROUP)
+    reads = []
+    matched = type(crf.columns_).matched
+
+    def counted(*given, **how):
+        reads.append(1)
+        return matched(*given, **how)
+
+    monkeypatch.setattr(type(crf.columns_), "matched", counted)
+    crf.score(X, RELEVANCE, GROUP)
+    assert len(reads) == 1

@@ -292,8 +292,11 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
         """(documents,) scores, and the sizes of the queries where X is a list of them."""
         self._check_fitted()
         matrix, sizes = read_documents(X, self.columns_)
+        return self._scores_of(matrix), sizes
+
+    def _scores_of(self, matrix: Any) -> Array64:
         self.model_.use_threads(thread_count(self.n_jobs))
-        return self.model_.scores(matrix), sizes
+        return self.model_.scores(matrix)
 
     def rank(self, X: Any, group: Any = None) -> list[npt.NDArray[np.integer[Any]]]:
         """For every query its documents, counted within it, best first."""
@@ -315,8 +318,7 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
         """
         self._check_fitted()
         given = read_queries(X, relevance, group, sample_weight, columns=self.columns_)
-        scores, _ = self._scores(X)
-        lengths = given.batch.lengths
+        scores, lengths = self._scores_of(given.batch.X), given.batch.lengths
         found = ndcg_by_query(given.relevance, scores, lengths, cuts=(cut,), gain=self.gain)
         return float(mean_ndcg(found, given.weights)[0])
 

@@ -39,6 +39,11 @@ def read_documents(
     X, sizes = matrices.unwrapped(X), None
     if isinstance(X, list | tuple) and X and len(getattr(X[0], "shape", ())) == 2:
         matrix, sizes = matrices.stack(X)
+    elif _is_nested(X):
+        raise ValueError(
+            "X is a list of queries written as plain lists: pass a list of arrays, "
+            "[np.array(query) for query in X]"
+        )
     else:
         matrix = matrices.stacked(X)
     if columns is not None:
@@ -50,6 +55,15 @@ def read_documents(
             "NaN marks a missing value"
         )
     return matrix, sizes
+
+
+def _is_nested(X: Any) -> bool:
+    """Whether it is a list of lists of lists."""
+    for _ in range(2):
+        if not isinstance(X, list | tuple) or not X:
+            return False
+        X = X[0]
+    return isinstance(X, list | tuple)
 
 
 def read_group(group: Any, n_documents: int, own_sizes: list[int] | None = None) -> Batch:
