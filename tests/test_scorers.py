@@ -155,8 +155,60 @@ def test_weights_of_instances():
     assert metrics.token_accuracy(true, found, [1.0, 0.0]) == 1
     with pytest.raises(ValueError, match="sample_weight has 1 entries, y_true has 2 instances"):
         metrics.token_accuracy(true, found, [1.0])
+    for metric in (metrics.token_accuracy, metrics.sequence_accuracy):
+        with pytest.raises(ValueError, match="the weights of all that has known labels are 0"):
+            metric(true, found, [0.0, 0.0])
     weights = np.arange(len(X), dtype=float)
     twice = [i for i, count in enumerate(weights) for _ in range(int(count))]
     assert CRF.score(X, TAGS, sample_weight=weights) == pytest.approx(
         CRF.score([X[i] for i in twice], [TAGS[i] for i in twice]), abs=TIGHT
     )
+
+
+WEIGHTS = np.arange(len(X), dtype=float)
+TWICE = [i for i, count in enumerate(WEIGHTS) for _ in range(int(count))]
+
+
+@pytest.mark.parametrize("name", ["token_accuracy", "sequence_accuracy", "log_likelihood"])
+def test_scorers_weigh_instances(name):
+    scorer = getattr(scorers, name)
+    repeated = scorer(CRF, [X[i] for i in TWICE], [TAGS[i] for i in TWICE])
+    assert scorer(CRF, X, TAGS, sample_weight=WEIGHTS) == pytest.approx(repeated)
+    with pytest.raises(ValueError, match="sample_weight has shape"):
+        scorer(CRF, X, TAGS, sample_weight=WEIGHTS[1:])
+    with pytest.raises(ValueError, match=r"weights of all .* are 0"):
+        scorer(CRF, X, TAGS, sample_weight=0 * WEIGHTS)
+
+
+def test_scorers_weigh_queries():
+    crf = RankingCRF(sweeps=2, random_state=0).fit(QUERIES, RELEVANCE)
+    weights = np.arange(len(QUERIES), dtype=float)
+    found = scorers.ndcg(crf, QUERIES, RELEVANCE, sample_weight=weights)
+    assert found == crf.score(QUERIES, RELEVANCE, sample_weight=weights)
+    with pytest.raises(ValueError, match="weights of all queries are 0"):
+        crf.score(QUERIES, RELEVANCE, sample_weight=0 * weights)
+
+
+def test_routed_weights_count_where_they_are_asked_for():
+    plain = scorers.token_accuracy
+    with config_context(enable_metadata_routing=True):
+        crf = LinearCRF(max_iter=5).set_fit_request(sample_weight=False)
+        weighted = plain.set_score_request(sample_weight=True)
+        folds = [(np.arange(6), np.arange(6, 12))]
+        found = cross_validate(
+            crf, X, TAGS, cv=folds, params={"sample_weight": WEIGHTS}, scoring={"own": weighted}
+        )
+        own = LinearCRF(max_iter=5).fit(X[:6], TAGS[:6])
+        wanted = weighted(own, X[6:], TAGS[6:], sample_weight=WEIGHTS[6:])
+        assert found["test_own"] == [wanted]
+        assert wanted != plain(own, X[6:], TAGS[6:])
+        assert "sample_weight" not in plain.get_metadata_routing().score.requests
+
+
+def test_what_a_scorer_does_not_take_is_named():
+    for given in ({"sample_weight": WEIGHTS}, {"weights": WEIGHTS}):
+        message = f"the scorer span_f1 takes no {next(iter(given))!r}, but lengths, parents"
+        with pytest.raises(TypeError, match=message):
+            scorers.span_f1(CRF, X, TAGS, **given)
+        with pytest.raises(TypeError, match=message):
+            scorers.span_f1.set_score_request(**dict.fromkeys(given, True))

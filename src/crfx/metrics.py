@@ -28,37 +28,41 @@ def token_accuracy(
     >>> token_accuracy([["A", "B"], ["A"]], [["A", "B"], ["B"]], sample_weight=[1, 2])
     0.5
     """
-    if sample_weight is not None and len(sample_weight) != len(y_true):
-        raise ValueError(
-            f"sample_weight has {len(sample_weight)} entries, y_true has {len(y_true)} instances"
-        )
     right = total = 0.0
+    weights = _weights(sample_weight, y_true)
     for instance, true, predicted in pairs_of_labels(y_true, y_pred):
-        weight = 1 if sample_weight is None else float(sample_weight[instance])
-        known = _is_known(true)
+        weight, known = weights[instance], _is_known(true)
         right += weight * int(np.count_nonzero((true == predicted) & known))
         total += weight * int(known.sum())
     if total == 0:
-        raise ValueError("there is no position to score: every instance is empty, or unknown")
-    return right / total
+        raise ValueError(_nothing("position", weights))
+    return float(right / total)
 
 
-def sequence_accuracy(y_true: Sequence[ArrayLike], y_pred: Sequence[ArrayLike]) -> float:
+def sequence_accuracy(
+    y_true: Sequence[ArrayLike],
+    y_pred: Sequence[ArrayLike],
+    sample_weight: Sequence[float] | NDArray[Any] | None = None,
+) -> float:
     """The share of instances all of whose labels are right.
 
-    Unknown labels (None) may be any; instances without a known label do not count.
+    Unknown labels (None) may be any; instances without a known label do not count, others count
+    with their weight, where ``sample_weight`` gives one for each.
 
     >>> sequence_accuracy([["A", "B"], ["A"]], [["A", "B"], ["B"]])
     0.5
+    >>> sequence_accuracy([["A", "B"], ["A"]], [["A", "B"], ["B"]], sample_weight=[3, 1])
+    0.75
     """
-    right = total = 0
-    for _, true, predicted in pairs_of_labels(y_true, y_pred):
-        known = _is_known(true)
-        right += bool(known.any() and (true == predicted)[known].all())
-        total += bool(known.any())
+    right = total = 0.0
+    weights = _weights(sample_weight, y_true)
+    for instance, true, predicted in pairs_of_labels(y_true, y_pred):
+        weight, known = weights[instance], _is_known(true)
+        right += weight * bool(known.any() and (true == predicted)[known].all())
+        total += weight * bool(known.any())
     if total == 0:
-        raise ValueError("there is no instance to score: every one is empty, or unknown")
-    return right / total
+        raise ValueError(_nothing("instance", weights))
+    return float(right / total)
 
 
 def label_f1(
@@ -92,7 +96,7 @@ def label_f1(
         wanted += true[known].tolist()
         found += predicted[known].tolist()
     if not wanted:
-        raise ValueError("there is no position to score: every instance is empty, or unknown")
+        raise ValueError(_nothing("position"))
     if labels is not None and not {*wanted, *found}.intersection(labels):
         raise ValueError(f"none of the labels {list(labels)!r} is there, true or found")
     every = dict.fromkeys([*wanted, *found, *(() if labels is None else labels)])
@@ -100,6 +104,26 @@ def label_f1(
     counted = None if labels is None else [code_of[own] for own in labels]
     codes = ([code_of[own] for own in part] for part in (wanted, found))
     return float(f1_score(*codes, average=average, labels=counted, zero_division=0.0))
+
+
+def _weights(
+    sample_weight: Sequence[float] | NDArray[Any] | None, y_true: Sequence[ArrayLike]
+) -> NDArray[np.float64]:
+    """(instances,), 1 where none are given."""
+    if sample_weight is None:
+        return np.ones(len(y_true))
+    if len(sample_weight) != len(y_true):
+        raise ValueError(
+            f"sample_weight has {len(sample_weight)} entries, y_true has {len(y_true)} instances"
+        )
+    return np.asarray(sample_weight, np.float64)
+
+
+def _nothing(unit: str, weights: NDArray[np.float64] | None = None) -> str:
+    """Why there is no figure."""
+    if weights is not None and (weights == 0).any():
+        return f"there is no {unit} to score: the weights of all that has known labels are 0"
+    return f"there is no {unit} to score: every instance is empty, or unknown"
 
 
 def _is_known(labels: NDArray[Any]) -> NDArray[np.bool_]:

@@ -2,7 +2,8 @@
 
 They take an estimator that is fitted, or a pipeline that ends with one, and judge it on lists of
 instances; more is better.  Several at once: ``scoring={"f1": span_f1, "accuracy":
-token_accuracy}``.  ``parents`` and ``edge_types`` reach them by metadata routing, unasked.
+token_accuracy}``.  ``parents`` and ``edge_types`` reach them by metadata routing, unasked;
+``sample_weight`` where it is asked for, ``token_accuracy.set_score_request(sample_weight=True)``.
 
 >>> from sklearn.model_selection import cross_validate
 >>> from crfx import LinearCRF, scorers
@@ -16,15 +17,19 @@ token_accuracy}``.  ``parents`` and ``edge_types`` reach them by metadata routin
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from copy import copy
 from functools import partial
+from inspect import signature
 from typing import Any
 
+import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from crfx import metrics
 from crfx.estimators.base import Estimator
+from crfx.estimators.inputs import instance_weights
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.ranking import RankingCRF
 from crfx.messages import shown
@@ -49,15 +54,20 @@ class Scorer:
     """
 
     def __init__(
-        self, name: str, kind: type[Estimator], judge: Callable[..., float], asks: tuple[str, ...]
+        self,
+        name: str,
+        kind: type[Estimator],
+        judge: Callable[..., float],
+        asks: tuple[str, ...],
+        takes: tuple[str, ...] = (),
     ) -> None:
         self.name, self._kind, self._judge = name, kind, judge
-        self._request = MetadataRequest(owner=self)
-        for each in asks:
-            self._request.score.add_request(param=each, alias=True)
+        self._known = (*asks, *takes)
+        self._asked: dict[str, bool | str | None] = dict.fromkeys(asks, True)
 
     def __call__(self, estimator: Any, X: Any, y: Any, **given: Any) -> float:
         """The figure of a fitted estimator, or of a pipeline or search that holds one."""
+        self._check_names(given)
         inner, X = _within(estimator, X)
         if not isinstance(inner, self._kind):
             raise ValueError(
@@ -66,9 +76,28 @@ class Scorer:
             )
         return float(self._judge(inner, X, y, **given))
 
+    def set_score_request(self, **asked: bool | str | None) -> Scorer:
+        """A scorer that asks for more where metadata is routed, such as ``sample_weight=True``.
+
+        It is another one: this one stays as it is.
+        """
+        self._check_names(asked)
+        found = copy(self)
+        found._asked = self._asked | asked
+        return found
+
+    def _check_names(self, given: dict[str, Any]) -> None:
+        for name in given:
+            if name not in self._known:
+                known = ", ".join(self._known)
+                raise TypeError(f"the scorer {self.name} takes no {name!r}, but {known}")
+
     def get_metadata_routing(self) -> MetadataRequest:
         """What it asks for; scikit-learn calls this."""
-        return self._request
+        request = MetadataRequest(owner=self)
+        for name, alias in self._asked.items():
+            request.score.add_request(param=name, alias=alias)
+        return request
 
     def __repr__(self) -> str:
         return f"crfx.scorers.{self.name}"
@@ -105,11 +134,19 @@ def ndcg_at(cut: int | None) -> Scorer:
     crfx.scorers.ndcg_at(5)
     """
     name = "ndcg" if cut is None else f"ndcg_at({cut})"
-    return Scorer(name, RankingCRF, partial(RankingCRF.score, cut=cut), ("group",))
+    return Scorer(name, RankingCRF, partial(RankingCRF.score, cut=cut), ("group",), _WEIGHTS)
 
 
 def _of_labels(name: str, metric: Callable[..., float]) -> Scorer:
-    return Scorer(name, LabellingEstimator, partial(_judge_labels, metric), _STRUCTURE)
+    takes = _WEIGHTS if "sample_weight" in _arguments(metric) else ()
+    return Scorer(name, LabellingEstimator, partial(_judge_labels, metric), _STRUCTURE, takes)
+
+
+def _arguments(metric: Callable[..., float]) -> Collection[str]:
+    try:
+        return signature(metric).parameters
+    except ValueError:  # some compiled functions do not tell
+        return ()
 
 
 def _judge_labels(
@@ -121,16 +158,29 @@ def _judge_labels(
     lengths: Any = None,
     parents: Any = None,
     edge_types: Any = None,
+    sample_weight: Any = None,
 ) -> float:
     data = crf._input(X, lengths, parents, edge_types, None, None)
-    return metric(*crf._true_and_found(data, y))
+    weights = instance_weights(sample_weight, data.batch.n_instances)
+    given = {} if weights is None else {"sample_weight": weights}
+    return metric(*crf._true_and_found(data, y), **given)
 
 
-def _mean_log_likelihood(crf: LabellingEstimator, X: Any, y: Any, **given: Any) -> float:
-    return float(crf.log_likelihood(X, y, **given).mean())
+def _mean_log_likelihood(
+    crf: LabellingEstimator, X: Any, y: Any, *, sample_weight: Any = None, **given: Any
+) -> float:
+    found = crf.log_likelihood(X, y, **given)
+    weights = instance_weights(sample_weight, len(found))
+    if weights is None:
+        return float(found.mean())
+    if not weights.any():
+        raise ValueError("the weights of all instances are 0: there is no mean")
+    counts = weights > 0  # what is -inf may be left out
+    return float(np.average(found[counts], weights=weights[counts]))
 
 
 _STRUCTURE = ("lengths", "parents", "edge_types")
+_WEIGHTS = ("sample_weight",)
 
 token_accuracy = _of_labels("token_accuracy", metrics.token_accuracy)
 """The share of positions whose label is right; what ``score`` gives too."""
@@ -142,7 +192,9 @@ f1_macro = _of_labels("f1_macro", metrics.label_f1)
 """F1 of labels, position by position; every label counts alike."""
 f1_weighted = _of_labels("f1_weighted", partial(metrics.label_f1, average="weighted"))
 """F1 of labels, position by position; labels count by how often they are true."""
-log_likelihood = Scorer("log_likelihood", LabellingEstimator, _mean_log_likelihood, _STRUCTURE)
+log_likelihood = Scorer(
+    "log_likelihood", LabellingEstimator, _mean_log_likelihood, _STRUCTURE, _WEIGHTS
+)
 """log p(y | X), the mean over instances."""
 ndcg = ndcg_at(None)
 """Mean NDCG of a ranker, whole lists, on a list of queries; what ``score`` gives too."""

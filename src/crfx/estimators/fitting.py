@@ -102,7 +102,7 @@ def read_training(
         data.batch,
         Chain(order) if data.batch.parents is None else Forest(),
         encode(labels, distinct, data, "y", seen_in),
-        instance_weights(sample_weight, data),
+        instance_weights(sample_weight, data.batch.n_instances),
         distinct,
     )
     truth.structure.check(data.batch)

@@ -327,7 +327,7 @@ def encode(
     return codes
 
 
-def instance_weights(sample_weight: Any, data: Input) -> npt.NDArray[np.float64] | None:
+def instance_weights(sample_weight: Any, n_instances: int) -> npt.NDArray[np.float64] | None:
     """(instances,) float64, or None."""
     if sample_weight is None:
         return None
@@ -337,10 +337,9 @@ def instance_weights(sample_weight: Any, data: Input) -> npt.NDArray[np.float64]
         raise ValueError(
             "sample_weight is not a list of numbers: pass one weight per instance"
         ) from None
-    if weights.shape != (data.batch.n_instances,):
+    if weights.shape != (n_instances,):
         raise ValueError(
-            f"sample_weight has shape {weights.shape}: pass one weight per instance, "
-            f"{data.batch.n_instances}"
+            f"sample_weight has shape {weights.shape}: pass one weight per instance, {n_instances}"
         )
     bad = np.flatnonzero(~((weights >= 0) & np.isfinite(weights)))
     if bad.size:

@@ -201,7 +201,7 @@ class LabellingEstimator(ExplainingEstimator):
         A label that the model was not trained on is never right; a warning names it.
         """
         data = self._input(X, lengths, parents, edge_types, None, allowed)
-        weights = instance_weights(sample_weight, data)
+        weights = instance_weights(sample_weight, data.batch.n_instances)
         return token_accuracy(*self._true_and_found(data, y), sample_weight=weights)
 
     def _true_and_found(
