@@ -101,3 +101,21 @@ def test_categories_have_no_zero():
     frame = pandas.DataFrame({"kind": pandas.Categorical(["u"])})
     with pytest.raises(ValueError, match="encode them, one column per category"):
         next(sampled_terms(lambda X: np.zeros((len(X), 1)), frame, named))
+
+
+def test_wide_rows_are_asked_about_in_parts(monkeypatch):
+    """All orders of 3000 features at once would be 4 GB."""
+    asked = []
+
+    def scores(X):
+        asked.append(X.shape)
+        return X.sum(axis=1, keepdims=True) * X[:, :1]
+
+    X = np.arange(1.0, 8.0)[None]
+    (whole,) = sampled_terms(scores, X, named)
+    monkeypatch.setattr("crfx.potentials.sampled_shapley.MOST_CELLS", 3 * 7, raising=False)
+    asked.clear()
+    (parted,) = sampled_terms(scores, X, named)
+    assert max(n_rows for n_rows, _ in asked) == 3
+    np.testing.assert_array_equal(parted.contributions, whole.contributions)
+    np.testing.assert_array_equal(parted.base, whole.base)

@@ -20,6 +20,8 @@ from crfx.terms import Names, Terms
 
 ORDERS = 16
 """Half of them drawn, the others these read backwards: exact where features interact by twos."""
+MOST_CELLS = 2**22
+"""Cells (rows times features) that are held at a time, unless one row has more: 32 MiB."""
 SAMPLED = f"Shapley values against the input 0, sampled over {ORDERS} orders"
 
 
@@ -39,15 +41,17 @@ def sampled_terms(
     for row in range(X.shape[0]):
         columns, values = _present(X, row)
         orders = _orders(len(columns))
-        kept = np.concatenate([_arriving(order) for order in orders])
-        found = np.asarray(scores(_rows_like(X, columns, np.where(kept, values, 0.0))), np.float64)
-        steps = found.reshape(len(orders), len(columns) + 1, found.shape[1])
-        changes = np.diff(steps, axis=1)
-        shares = np.zeros((len(columns), found.shape[1]))
-        for order, change in zip(orders, changes, strict=True):
-            shares[order] += change / len(orders)
+        shares: Any = 0.0
+        for order in orders:
+            steps = np.concatenate(
+                [
+                    np.asarray(scores(_rows_like(X, columns, part)), np.float64)
+                    for part in _arriving(order, values, X.shape[1])
+                ]
+            )
+            shares = shares + np.diff(steps, axis=0)[np.argsort(order)] / len(orders)
         inputs = inputs_at(X, row, columns)
-        yield Terms.of(steps[0, 0], columns, list(map(names, columns.tolist())), inputs, shares)
+        yield Terms.of(steps[0], columns, list(map(names, columns.tolist())), inputs, shares)
 
 
 def _present(X: Any, row: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
@@ -67,10 +71,15 @@ def _orders(n: int) -> list[npt.NDArray[np.int64]]:
     return [*drawn, *(order[::-1] for order in drawn)]
 
 
-def _arriving(order: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """(n + 1, n) which features are there after 0, 1, ..., n of them have come."""
-    arrival = np.argsort(order)
-    return arrival[None, :] < np.arange(len(order) + 1)[:, None]
+def _arriving(
+    order: npt.NDArray[np.int64], values: npt.NDArray[np.float64], width: int
+) -> Iterator[npt.NDArray[np.float64]]:
+    """(n + 1, n) the values after 0, 1, ..., n of them have come, 0 before; some rows at a time."""
+    arrival, n_steps = np.argsort(order), len(order) + 1
+    at_once = max(1, MOST_CELLS // width)
+    for begin in range(0, n_steps, at_once):
+        come = np.arange(begin, min(begin + at_once, n_steps))
+        yield np.where(arrival[None, :] < come[:, None], values, 0.0)
 
 
 def _rows_like(X: Any, columns: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> Any:
