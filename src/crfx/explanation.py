@@ -57,6 +57,8 @@ class ExplainedScores(Terms):
         return found[0]
 
     def _strongest(self, place: int, n: int) -> list[Contribution]:
+        if n < 0:
+            raise ValueError(f"{n} features are asked for: it must be 0 or more")
         values = towards(self.contributions, place)
         foremost = np.argsort(-np.abs(values), kind="stable")[:n]
         return [Contribution(self.features[k], self.inputs[k], float(values[k])) for k in foremost]
@@ -169,6 +171,11 @@ class Explanation:
         The lines of a position, up to what it has without any feature, add up to its score for the
         predicted label, less the mean of the others; then comes what its neighbours add.
         """
+        if tokens is not None and len(tokens) != len(self.predicted):
+            raise ValueError(
+                f"there are {len(tokens)} tokens, but the instance has {len(self.predicted)} "
+                "positions"
+            )
         against = ", less the mean of the other labels" if len(self.classes) > 1 else ""
         lines = [f"{self.method}; numbers are scores of the predicted label{against}"]
         if len(self.classes) == 1:
@@ -179,11 +186,11 @@ class Explanation:
         return "\n".join(lines)
 
     def to_plain(self) -> dict[str, Any]:
-        """For JSON."""
+        """For JSON; labels that are neither text nor numbers are as Python writes them."""
         return {
             "method": self.method,
-            "classes": self.classes.tolist(),
-            "predicted": self.predicted.tolist(),
+            "classes": [_plain(label) for label in self.classes.tolist()],
+            "predicted": [_plain(label) for label in self.predicted.tolist()],
             "positions": [own.to_plain() for own in self.positions],
         }
 

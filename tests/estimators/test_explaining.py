@@ -262,7 +262,9 @@ def test_lines_of_the_text_add_up():
     kind = KINDS["linear-words"]
     crf = kind.fitted()
     found = crf.explain(one_instance(kind, 1)[0])
-    blocks = found.as_text(top=1, tokens=[f"w{k}" for k in range(9)]).split("\n\n")[1:]
+    blocks = found.as_text(top=1, tokens=[f"w{k}" for k in range(len(found.predicted))]).split(
+        "\n\n"
+    )[1:]
     assert len(blocks) == len(found.positions)
     for block, own in zip(blocks, found.positions, strict=True):
         first, *lines = block.splitlines()
@@ -330,3 +332,24 @@ def test_what_takes_the_labels_before_as_given_says_so():
     assert "without edges" in lines[0]
     assert all("given the labels before" in line for line in lines[1:])
     assert "given" not in LinearCRF(max_iter=3, **ONE).fit(X, y).explain(X[0]).as_text()
+
+
+def test_what_cannot_be_told_is_refused():
+    X, y = make_task(0, n_instances=5)
+    found = LinearCRF(max_iter=3).fit(X, y).explain(X[0])
+    with pytest.raises(ValueError, match=rf"there are 2 tokens, .* has {len(X[0])} positions"):
+        found.as_text(tokens=["a", "b"])
+    for ask in (found.positions[0].strongest, found.positions[0].edge_contributions):
+        assert ask(n=0) == []
+    with pytest.raises(ValueError, match="-1 features are asked for"):
+        found.positions[0].strongest(n=-1)
+    with pytest.raises(ValueError, match="-2 features are asked for"):
+        found.as_text(top=-2)
+
+
+def test_labels_of_bytes_are_told_as_text():
+    X, y = make_task(0, n_instances=5)
+    crf = LinearCRF(max_iter=3).fit(X, [[str(label).encode() for label in own] for own in y])
+    plain = crf.explain(X[0]).to_plain()
+    assert "b'L0'" in json.loads(json.dumps(plain))["classes"]
+    assert set(plain["predicted"]) <= set(plain["classes"])
