@@ -155,6 +155,34 @@ def test_long_chains_of_switches_are_learned():
     assert GBCRF(30, **ONE).fit(X[:40], y[:40]).score(X[40:], y[40:]) < 0.8
 
 
+def test_features_that_are_called_as_labels_before_are_told_apart():
+    pandas = pytest.importorskip("pandas")
+    random = np.random.default_rng(0)
+    bits = [random.integers(2, size=n) for n in random.integers(3, 12, 40)]
+    frames = [pandas.DataFrame({"label": own.astype(float)}) for own in bits]
+    y = [switched(np.roll(own, 1)) for own in bits]  # both the label and the bit before count
+    crf = TreeCRF(8, window=3, **ONE).fit(frames, y)
+    names = {"label[-1]", "label[-1] of X", "label", "label[+1]"}
+    assert {"label[-1]", "label[-1] of X"} <= set(crf.feature_importance()) <= names
+    assert set(crf.importance().edge) == {"label[-1]"}
+    assert sum(crf.importance().node.values()) + crf.importance().edge["label[-1]"] == (
+        pytest.approx(1)
+    )
+    told = {name for own in crf.explain(frames[0]).positions for name in own.features}
+    assert {"label[-1]", "label[-1] of X"} <= told <= names
+
+
+def test_features_of_one_name_are_one():
+    pandas = pytest.importorskip("pandas")
+    X, y = make_task(0, n_instances=20)
+    plain = TreeCRF(20, window=3, **ONE).fit(X, y)
+    names = ["f0", "f0[-1]", "f2", "f3"]
+    crf = TreeCRF(20, window=3, **ONE).fit([pandas.DataFrame(x, columns=names) for x in X], y)
+    apart, found = plain.feature_importance("weight"), crf.feature_importance("weight")
+    assert found["f0[-1]"] == apart["f1"] + apart["f0[-1]"]
+    assert sum(found.values()) == sum(apart.values())
+
+
 def nothing_to_see(lengths):
     return [np.zeros((n, 1)) for n in lengths]
 

@@ -186,7 +186,7 @@ class TreeCRF(BoostedEstimator):
         """Importance of features and of labels before, by name: ``name[-1]`` is a neighbour's,
         ``label[-1]`` the label before, ``outside[+1]`` (of sparse features) that there is no
         neighbour.  Kinds as in XGBoost: "total_gain", "gain", "weight", "cover" or "total_cover";
-        what is never used is left out.
+        what is never used is left out, and what has the same name is one.
         """
         self._check_fitted()
         kinds = ("total_gain", "gain", "weight", "cover", "total_cover")
@@ -202,6 +202,9 @@ class TreeCRF(BoostedEstimator):
         # Labels first, oldest first: -1 - order to -2 become 0 to order - 1.
         columns = np.where(trees.features < 0, -2 - trees.features, trees.features + order)[inner]
         names = [*(f"label[-{order - place}]" for place in range(order)), *names]
+        place: dict[str, int] = {}
+        columns = np.array([place.setdefault(name, len(place)) for name in names])[columns]
+        names = list(place)
         measure = trees.gains if "gain" in kind else trees.weights
         totals = np.bincount(columns, measure[inner], len(names)).astype(np.float64)
         counts = np.bincount(columns, minlength=len(names))

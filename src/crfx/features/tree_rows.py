@@ -7,6 +7,7 @@ stand rows for what lies outside.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,6 +24,8 @@ IntArray = npt.NDArray[np.integer[Any]]
 
 OUTSIDE = -np.inf
 """A number beyond the ends of an instance: below all others, since features are finite."""
+_TAKEN = re.compile(r"label\[-\d+\]|outside\[[+-]\d+\]")
+"""Names of what is no feature: labels before, and that there is no neighbour."""
 MOST_CATEGORIES = 254
 """Of a column; one more is for what lies outside."""
 
@@ -108,11 +111,13 @@ def category_flags(X: Any) -> npt.NDArray[np.uint8]:
 
 
 def window_names(names: Sequence[str], left: int, right: int, *, is_sparse: bool) -> list[str]:
-    """The names of the columns of `tree_rows`: ``name[-1]``, ``name``, ``name[+1]``."""
-    marks = [_mark(shift) for shift in range(-left, right + 1)]
-    found = [f"{name}{mark}" for mark in marks for name in names]
+    """The names of the columns of `tree_rows`: ``name[-1]``, ``name``, ``name[+1]``; those that
+    mean something else already, ``label[-1]`` and ``outside[+1]``, are ``label[-1] of X``.
+    """
+    shifts = range(-left, right + 1)
+    found = [_shifted(name, shift) for shift in shifts for name in names]
     if is_sparse and (left or right):
-        found += [f"outside{mark}" for mark in marks]
+        found += [f"outside{_mark(shift)}" for shift in shifts]
     return found
 
 
@@ -135,7 +140,7 @@ class WindowView:
     def name(self, column: int, names: Callable[[int], str]) -> str:
         """As in `window_names`."""
         base, shift = self.origin(column)
-        return f"{'outside' if base is None else names(base)}{_mark(shift)}"
+        return f"outside{_mark(shift)}" if base is None else _shifted(names(base), shift)
 
     def values(self, rows: IntArray, columns: IntArray) -> npt.NDArray[np.float32]:
         """(columns, rows) as trees see them: NaN where missing, `OUTSIDE` beyond the ends."""
@@ -174,6 +179,12 @@ class WindowView:
                 known = own.cat.categories
                 return known[int(value)] if int(value) < len(known) else "outside"
         return float(value)
+
+
+def _shifted(name: str, shift: int) -> str:
+    """The name of a feature of a neighbour, or of the position itself."""
+    found = f"{name}{_mark(shift)}"
+    return f"{found} of X" if _TAKEN.fullmatch(found) else found
 
 
 def _mark(shift: int) -> str:
