@@ -74,3 +74,24 @@ def test_what_does_not_fit_is_refused(crf):
         report.plot_marginals(crf, X[0], tokens=["a"])
     with pytest.raises(ValueError, match="no positions"):
         report.plot_marginals(crf, X[0][:0])
+
+
+def test_sure_labels_have_a_number_too():
+    words = [[["a"], ["b"]] * 3]
+    sure = LinearCRF(l2=1e-4, n_jobs=1).fit(words, [["A", "B"] * 3])
+    axes, _ = report.plot_marginals(sure, words[0]).axes
+    assert sure.predict_marginals(words)[0].max(axis=1).min() > 0.995
+    assert texts(axes) == ["1.0"] * 6
+
+
+def test_marginals_are_of_one_instance(crf):
+    with pytest.raises(ValueError, match=r"plot_marginals takes one instance, for example X\[0\]"):
+        report.plot_marginals(crf, X, Y)
+
+
+def test_too_much_to_read_is_not_drawn(crf, monkeypatch):
+    with pytest.raises(ValueError, match="has 301 positions, 300 can be drawn"):
+        report.plot_marginals(crf, np.resize(X[0], (301, X[0].shape[1])))
+    monkeypatch.setattr("crfx.report.heat_maps.MOST_NUMBERS", 1)
+    axes, _ = report.plot_confusion(crf, X, Y).axes
+    assert texts(axes) == []

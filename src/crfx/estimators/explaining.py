@@ -11,6 +11,7 @@ import numpy.typing as npt
 from crfx.estimators.confidence import ConfidentEstimator
 from crfx.estimators.explained_parts import ExplainedParts
 from crfx.estimators.importance import Importance, labelling_importance
+from crfx.estimators.inputs import one_instance
 from crfx.explanation import ExplainedEdge, ExplainedPosition, Explanation
 from crfx.inference.neighbours import side_messages
 from crfx.inference.problem import Problem
@@ -50,7 +51,14 @@ class ExplainingEstimator(ConfidentEstimator):
         'hot'
         """
         self._check_fitted()
-        one = _alone(X_i), None, _one(parents), _one(edge_types), None, _one(allowed)
+        one = (
+            one_instance(X_i, "explain"),
+            None,
+            _one(parents),
+            _one(edge_types),
+            None,
+            _one(allowed),
+        )
         _, problem = self._problem(*one)
         rows = checked_positions(positions, problem.batch.n_rows)
         codes = self._labelling(problem, None)
@@ -111,16 +119,6 @@ class ExplainingEstimator(ConfidentEstimator):
             score=terms.base + terms.contributions.sum(axis=0),
             before=self.classes_[parts.before(row)].tolist(),
         )
-
-
-def _alone(X_i: Any) -> list[Any]:
-    """X for one instance; raise where it holds several."""
-    first = X_i[0] if isinstance(X_i, list | tuple) and X_i else X_i
-    position = first[0] if isinstance(first, list | tuple) and first else None
-    n_axes = len(getattr(first, "shape", ())) + (first is not X_i)
-    if n_axes > 2 or isinstance(position, list | tuple | dict):
-        raise ValueError("X_i holds several: explain takes one instance, for example X[0]")
-    return [X_i]
 
 
 def _one(given: Any) -> list[Any] | None:

@@ -152,6 +152,16 @@ def _stacked_words(
     return matrix, lengths, Columns.of_words(vocabulary)
 
 
+def one_instance(X_i: Any, whose: str) -> list[Any]:
+    """X for one instance, an argument of ``whose``; raise where it holds several."""
+    first = X_i[0] if isinstance(X_i, list | tuple) and X_i else X_i
+    position = first[0] if isinstance(first, list | tuple) and first else None
+    n_axes = len(getattr(first, "shape", ())) + (first is not X_i)
+    if n_axes > 2 or isinstance(position, list | tuple | dict):
+        raise ValueError(f"X_i holds several: {whose} takes one instance, for example X[0]")
+    return [X_i]
+
+
 def _instances(X: Any) -> Iterable[Any] | None:
     """X as instances, where it is some collection of them; None: one stacked matrix."""
     if isinstance(X, list | tuple):

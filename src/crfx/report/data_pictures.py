@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from crfx.calibration import Reliability
+from crfx.estimators.inputs import one_instance
 from crfx.report.confusion import confusion
 from crfx.report.drawing import INK, PALETTE, dress, finished, new_figure
 from crfx.report.heat_maps import cell_size, draw_labels, write_cells
@@ -16,6 +17,8 @@ from crfx.report.written_labels import Judged, WrittenLabels, as_instances, judg
 from crfx.tag_report import TagReport
 
 _POSITIONS_A_ROW = 30
+MOST_POSITIONS = 300
+"""Of an instance in a picture; beyond that nobody reads it, and drawing takes minutes."""
 
 
 def plot_confusion(
@@ -31,7 +34,8 @@ def plot_confusion(
     """Heat map of true labels (rows) and those that `predict` gives (columns).
 
     X, y and the rest are as for ``score``.  Numbers are counts; the colour is the share of the
-    row, so that rare labels are seen too.  Positions without a true label do not count.
+    row, so that rare labels are seen too.  Beyond 60 labels there are colours alone.  Positions
+    without a true label do not count.
     """
     report = TagReport()
     for own in _judged(model, X, y, lengths, parents, edge_types):
@@ -111,10 +115,10 @@ def plot_marginals(
     """Heat map of one instance: the probability of every label (rows) at every position.
 
     ``X_i`` is one element of the list that `fit` takes; ``y_i`` are its true labels, marked by a
-    dot, ``tokens`` words to write under the positions.  A frame marks the label found.  Long
-    instances go on in further rows.
+    dot, ``tokens`` words to write under the positions.  A frame marks the label found.  Cells
+    below 0.005 are empty.  Long instances go on in further rows, up to 300 positions.
     """
-    given = {"X": [X_i]}
+    given = {"X": one_instance(X_i, "plot_marginals")}
     for name, own in (("parents", parents), ("edge_types", edge_types)):
         if own is not None:
             given[name] = [own]
@@ -123,6 +127,11 @@ def plot_marginals(
     found, length = written.found(model.predict(**given)[0]), len(marginals)
     if not length:
         raise ValueError("the instance has no positions to draw")
+    if length > MOST_POSITIONS:
+        raise ValueError(
+            f"the instance has {length:,} positions, {MOST_POSITIONS} can be drawn: "
+            "predict_marginals has the numbers of all"
+        )
     true = None if y_i is None else written.true(list(y_i))
     for name, own in (("y_i", true), ("tokens", tokens)):
         if own is not None and len(own) != length:
@@ -156,9 +165,15 @@ def _draw_marginals(axes: Any, shares: Any, labels: Sequence[Any], names: Sequen
     image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     draw_labels(axes, labels, names)
     axes.spines[:].set_visible(False)
-    texts = (f"{p:.2f}"[1:] if 0.005 <= p < 0.995 else "" for p in shares.flat)
-    write_cells(axes, image, shares, texts)
+    write_cells(axes, image, shares, map(_two_digits, shares.flat))
     return image
+
+
+def _two_digits(p: float) -> str:
+    """After the point; nothing for what rounds to none."""
+    if p >= 0.995:
+        return "1.0"
+    return f"{p:.2f}"[1:] if p >= 0.005 else ""
 
 
 def _mark(axes: Any, labels: Sequence[Any], found: Sequence[Any], true: Any) -> None:

@@ -10,12 +10,16 @@ import numpy as np
 from crfx.report.drawing import plain
 
 _MANY = 14
+MOST_NUMBERS = 60 * 60
+"""Cells of a table that have numbers; beyond that nobody reads them, and drawing takes minutes."""
 _DARK = 0.45
 """Luminance below which ink is white."""
 
 
 def cell_size(n_columns: int) -> float:
-    """Inches a cell: smaller where there are many, but never too small for a number."""
+    """Inches a cell: smaller where there are many, but not too small for its number."""
+    if n_columns**2 > MOST_NUMBERS:
+        return 0.15
     return 0.62 if n_columns <= _MANY else 0.42
 
 
@@ -31,14 +35,19 @@ def draw_labels(axes: Any, rows: Sequence[Any], columns: Sequence[Any]) -> None:
 
 
 def write_cells(axes: Any, image: Any, values: Any, texts: Iterable[str]) -> None:
-    """Write the texts, row by row, black or white as the colours of the values below want it."""
+    """Write the texts, row by row, black or white as the colours of the values below want it;
+    none where there are more than ``MOST_NUMBERS`` cells.
+    """
+    if values.size > MOST_NUMBERS:
+        return
     size = 8 if values.shape[1] <= _MANY else 6
     for ((row, column), value), text in zip(np.ndenumerate(values), texts, strict=True):
         if text:
             red, green, blue, _ = image.cmap(image.norm(value))
             luminance = 0.299 * red + 0.587 * green + 0.114 * blue
             ink = "white" if luminance < _DARK else "black"
-            axes.text(column, row, text, ha="center", va="center", fontsize=size, color=ink)
+            own = axes.text(column, row, text, ha="center", va="center", fontsize=size, color=ink)
+            own.set_in_layout(False)  # it is inside: asking every cell takes most of the time
 
 
 def short(value: float) -> str:
