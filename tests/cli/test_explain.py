@@ -37,7 +37,8 @@ def words_of(path, number):
 
 def test_a_sentence_is_explained_by_its_words(model, conll, capsys):
     told = explained(capsys, "m.crfx --explain test.txt:3 --top 2")
-    first, *blocks = told.strip().split("\n\n")
+    note, first, *blocks = told.strip().split("\n\n")
+    assert "S- for a span of one position" in note
     assert first.startswith("weight × value")
     words = words_of(conll / "test.txt", 3)
     assert [block.split(":")[0] for block in blocks] == [
@@ -51,7 +52,7 @@ def test_a_sentence_is_explained_by_its_words(model, conll, capsys):
 
 def test_one_position_and_files_without_labels(model, conll, capsys):
     told = explained(capsys, "m.crfx --explain plain.txt:3:2")
-    (block,) = told.strip().split("\n\n")[1:]
+    (block,) = told.strip().split("\n\n")[2:]
     assert block.startswith(f"2 {words_of(conll / 'plain.txt', 3)[1]}: ")
 
 
@@ -60,6 +61,7 @@ def test_json_is_the_explanation(model, conll, capsys):
     words = words_of(conll / "test.txt", 3)
     assert (told["file"], told["number"], told["tokens"]) == ("test.txt", 3, words)
     assert told["classes"] == model.classes_.tolist()
+    assert "files have BIO" in told["note"]
     assert len(told["predicted"]) == len(words)
     (own,) = told["positions"]
     assert own["position"] == 1  # as in Python, from 0

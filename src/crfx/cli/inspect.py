@@ -54,10 +54,14 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _explain(model: Any, arguments: argparse.Namespace) -> None:
     from crfx.cli.explaining import explained
+    from crfx.report.written_labels import WrittenLabels
 
     found, tokens = explained(model, arguments.explain)
+    note = WrittenLabels(model).note
     if arguments.json:
         told = {"file": arguments.explain.path, "number": arguments.explain.number}
-        print(json.dumps({**told, "tokens": tokens, **found.to_plain()}))
+        print(json.dumps({**told, "note": note, "tokens": tokens, **found.to_plain()}))
         return
+    if note:
+        print(f"{note}\n")
     print(found.as_text(arguments.top, tokens, first=1))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from crfx.io.reading import Reading
     from crfx.io.sentences import Sentence
+    from crfx.report.written_labels import WrittenLabels
 
 ABSTAINED = "_"
 
@@ -31,7 +33,7 @@ class Tagger:
         if self.form == "jsonl":
             return self._objects(given, sentences)
         found = [
-            [ABSTAINED if label is None else str(label) for label in self._as_written(own)]
+            [ABSTAINED if label is None else str(label) for label in own]
             for own in self._labels(given)
         ]
         if self.form == "labels" or self.reading is None:
@@ -43,9 +45,6 @@ class Tagger:
             for sentence, labels in zip(sentences, found, strict=True)
         ]
 
-    def _as_written(self, labels: list[Any]) -> list[Any]:
-        return labels if self.reading is None else self.reading.labels(labels)
-
     def check(self) -> None:
         """Raise ValueError where labels left open could not be told from others."""
         clash = ABSTAINED in map(str, self.model.classes_)
@@ -55,19 +54,39 @@ class Tagger:
             )
 
     def _labels(self, given: dict[str, Any]) -> list[list[Any]]:
-        """None where the model is not sure."""
-        found = self.model.predict(**given, min_probability=self.least)
-        return [own.tolist() for own in found]
+        """As they are written, None where the model is not sure."""
+        if self.least is not None:
+            return [self._sure(own, p) for own, _, p in self._found(given)]
+        return [self._written.found(own) for own in self.model.predict(**given)]
+
+    def _found(self, given: dict[str, Any]) -> Iterator[tuple[list[Any], Any, Any]]:
+        from crfx.report.written_labels import found_instances
+
+        return found_instances(self.model, given, self._written)
+
+    def _sure(self, labels: list[Any], probabilities: Any) -> list[Any]:
+        least = self.least or 0.0
+        pairs = zip(labels, probabilities, strict=True)
+        return [label if p >= least else None for label, p in pairs]
+
+    @cached_property
+    def _written(self) -> WrittenLabels:
+        from crfx.report.written_labels import WrittenLabels
+
+        return WrittenLabels(self.model)
 
     def _objects(self, given: dict[str, Any], sentences: Sequence[Sentence]) -> list[str]:
         """JSON, one line a sentence."""
         from crfx.structures.marked_spans import scheme_of_labels
 
-        labels = self._labels(given)
-        sure = self.model.predict_confidence(**given)
+        whole = self.model.predict_confidence(**given)
         objects: list[dict[str, Any]] = [
-            {"labels": own, "probabilities": each.labels.tolist(), "probability": each.labelling}
-            for own, each in zip(labels, sure, strict=True)
+            {
+                "labels": self._sure(own, p),
+                "probabilities": p.tolist(),
+                "probability": each.labelling,
+            }
+            for (own, _, p), each in zip(self._found(given), whole, strict=True)
         ]
         if self.reading is not None:
             for found, sentence in zip(objects, sentences, strict=True):

@@ -36,6 +36,16 @@ class WrittenLabels:
         reading = getattr(self.model, "reading_", None)
         return reading is not None and bool(reading.as_bio)
 
+    @property
+    def note(self) -> str:
+        """What a reader of the model's own labels should know; empty where files have the same."""
+        if not self.is_bio:
+            return ""
+        return (
+            "The model works in BIOES and files have BIO: explanations name the model's own "
+            "labels, S- for a span of one position and E- for the end of a longer one."
+        )
+
     @cached_property
     def names(self) -> list[Any]:
         """All of them, in the order of ``classes_``; each once."""
@@ -82,14 +92,22 @@ def judged_instances(
     model: Any, given: dict[str, Any], y: Sequence[Sequence[Any]], written: WrittenLabels
 ) -> list[Judged]:
     """Label instances that are given as lists, and set the truth beside them."""
+    pairs = zip(y, found_instances(model, given, written), strict=True)
+    return [Judged(written.true(true), *found) for true, found in pairs]
+
+
+def found_instances(
+    model: Any, given: dict[str, Any], written: WrittenLabels
+) -> Iterator[tuple[list[Any], Probabilities, Probabilities]]:
+    """Per instance the labels found, (length, names) marginals, and (length,) those of the labels
+    found.
+    """
     column = {name: number for number, name in enumerate(written.names)}
-    found = []
-    pairs = zip(y, model.predict(**given), model.predict_marginals(**given), strict=True)
-    for true, labels, marginals in pairs:
+    pairs = zip(model.predict(**given), model.predict_marginals(**given), strict=True)
+    for labels, marginals in pairs:
         own, folded = written.found(labels), written.marginals(marginals)
         at = [column[label] for label in own]
-        found.append(Judged(written.true(true), own, folded, folded[np.arange(len(at)), at]))
-    return found
+        yield own, folded, folded[np.arange(len(at)), at]
 
 
 def as_instances(

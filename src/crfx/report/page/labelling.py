@@ -46,7 +46,7 @@ def labelling_page(model: Any, judgement: Judgement, names: dict[str, str]) -> s
             "calibration_error": judgement.reliability.error(),
             "transitions": tables,
             "no_transitions": no_table,
-            "is_bio": written.is_bio,
+            "scheme_note": written.note,
         },
     )
 
