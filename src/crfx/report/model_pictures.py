@@ -73,9 +73,10 @@ def _counted(models: Mapping[str, Any]) -> str:
 def _draw_curve(axes: Any, curve: Any, number: int, name: str) -> None:
     draw_line(axes, range(1, len(curve.values) + 1), curve.values, number, name)
     if curve.kept < len(curve.values) - 1:
+        value = f" ({curve.at_kept:.4g})" if np.isfinite(curve.at_kept) else ""
         axes.axvline(curve.kept + 1, color=INK, linewidth=0.9, linestyle=(0, (2, 3)))
         axes.annotate(
-            f"kept: {curve.kept + 1} ({curve.at_kept:.4g})",
+            f"kept: {curve.kept + 1}{value}",
             (curve.kept + 1, 0.02 + 0.08 * number),
             xycoords=("data", "axes fraction"),
             xytext=(4, 0),

@@ -28,7 +28,9 @@ def test_what_was_kept_is_marked_and_told():
     assert len(points(chart)) == 3
     assert chart.kept.text == "kept: 3"
     assert chart.kept.at == points(chart)[1][0]
-    assert chart.told == "loss: 3 at first, 5 at last, 2 after rounds 3, which were kept"
+    assert chart.told == "loss: 3 at first, 5 at last, kept: 3 (2)"
+    chart = history_chart(HistoryCurve("eval_metric", "loss", values, 0), "rounds")
+    assert chart.told == "loss: 3 at first, 5 at last, kept: 1"
 
 
 def test_a_large_range_is_logarithmic():
@@ -39,11 +41,27 @@ def test_a_large_range_is_logarithmic():
     assert "logarithmic" in chart.told
 
 
-@pytest.mark.parametrize("values", [[1.0], [0.0, 0.0], [-3.0, 1e9]])
+@pytest.mark.parametrize(
+    "values", [[1.0], [0.0, 0.0], [-3.0, 1e9], [-1e308, 1e308], [1e300, 1e300]]
+)
 def test_odd_curves_are_drawn(values):
     chart = history_chart(HistoryCurve("objective", "loss", values, len(values) - 1), "rounds")
     assert len(points(chart)) == len(values)
     assert chart.y_ticks
+    texts = [tick.text for tick in chart.y_ticks]
+    assert len(set(texts)) == len(texts)
+
+
+def test_numbers_that_differ_late_are_told_by_what_is_added():
+    curve = HistoryCurve("objective", "loss", [1e9 + 900, 1e9 + 100], 1)
+    told = [tick.text for tick in history_chart(curve, "rounds").y_ticks]
+    assert told == ["1G", "+200", "+400", "+600"]
+
+
+@pytest.mark.parametrize("ends", [(1e-15, 1e3), (1e-300, 1e300), (5e-324, 1e308)])
+def test_a_logarithmic_axis_has_few_ticks(ends):
+    chart = history_chart(HistoryCurve("objective", "loss", list(ends), 1), "rounds")
+    assert 3 <= len(chart.y_ticks) <= 7
 
 
 def test_long_curves_are_thinned():

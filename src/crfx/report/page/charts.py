@@ -58,28 +58,41 @@ class _Scale:
         low, value, high = (
             math.log(each) if self.is_log else each for each in (self.low, value, self.high)
         )
-        share = (value - low) / ((high - low) or 1.0)
+        share = (value / 2 - low / 2) / ((high / 2 - low / 2) or 1.0)  # halves do not overflow
         return round(self.begin + share * (self.end - self.begin), 2)
 
     def ticks(self, most: int, *, whole: bool = False) -> list[Tick]:
-        """Round numbers between both ends."""
-        if self.is_log:
-            first, last = math.floor(math.log10(self.low)), math.floor(math.log10(self.high))
-            steps = (1, 2, 5) if last - first < most / 2 else (1,)
-            marks = [k * 10.0**power for power in range(first, last + 1) for k in steps]
-            return [Tick(self(at), _compact(at)) for at in marks if self.low <= at <= self.high]
-        step = _round_step((self.high - self.low) / most, whole=whole)
+        """Round numbers between both ends, about ``most`` of them."""
+        marks = self._powers(most) if self.is_log else self._steps(most, whole)
+        texts = [_compact(at) for at in marks]
+        if len(set(texts)) < len(texts):  # they differ in later digits: told as what is added
+            texts[1:] = [f"+{_compact(at - marks[0])}" for at in marks[1:]]
+        return [Tick(self(at), text) for at, text in zip(marks, texts, strict=True)]
+
+    def _powers(self, most: int) -> list[float]:
+        first, last = math.floor(math.log10(self.low)), math.floor(math.log10(self.high))
+        factors = (1, 2, 5) if last - first < most / 2 else (1,)
+        powers = range(first, last + 1, math.ceil((last - first + 1) / most))
+        marks = [k * 10.0**power for power in powers for k in factors]
+        return [at for at in marks if self.low <= at <= self.high]
+
+    def _steps(self, most: int, whole: bool) -> list[float]:
+        step = _round_step(self.high / most - self.low / most, whole=whole)
         first = math.ceil(self.low / step - 1e-9)
         last = math.floor(self.high / step + 1e-9)
-        return [Tick(self(k * step), _compact(k * step)) for k in range(first, last + 1)]
+        return [k * step for k in range(first, last + 1)]
 
 
 def _compact(value: float) -> str:
     """A number that fits beside an axis."""
-    for size, sign in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if abs(value) >= size:
-            return f"{value / (1e3 if sign == 'k' else size):g}{sign}"
-    return f"{value:.6g}".replace("-", "−")
+    text = f"{value:.6g}"
+    if 1e4 <= abs(value) < 1e13:
+        size, sign = next(pair for pair in _SIZES if abs(value) >= pair[0])
+        text = f"{value / size:g}{sign}"
+    return text.replace("e+", "e").replace("-", "−")
+
+
+_SIZES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def _told_number(value: float) -> str:
@@ -112,7 +125,9 @@ def history_chart(curve: HistoryCurve, counted: str) -> Chart:
     kept = None
     if curve.kept < len(values) - 1:
         kept = Tick(x(curve.kept + 1), f"kept: {curve.kept + 1}")
-        told += f", {_told_number(curve.at_kept)} after {counted} {curve.kept + 1}, which were kept"
+        told += f", {kept.text}"
+        if math.isfinite(curve.at_kept):
+            told += f" ({_told_number(curve.at_kept)})"
     if is_log:
         told += " (logarithmic axis)"
     return Chart(
