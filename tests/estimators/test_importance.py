@@ -107,6 +107,10 @@ def test_conjunctions_are_named():
 
 def test_a_regressor_does_not_tell():
     X, y = make_task(0, n_instances=10)
-    crf = GBCRF(2, base_learner=DecisionTreeRegressor(max_depth=2), **ONE).fit(X, y)
-    with pytest.raises(ValueError, match="`explain` tells it of single predictions"):
-        crf.importance()
+    for edges in ("table", "trees"):
+        learner = DecisionTreeRegressor(max_depth=2)
+        found = GBCRF(2, base_learner=learner, edges=edges, **ONE).fit(X, y).importance()
+        assert not found.node
+        assert "`explain` tells it of single predictions" in found.node_by
+        assert bool(found.edge) == (edges == "table")
+    assert found.edge_by == found.node_by

@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from sklearn.tree import DecisionTreeRegressor
 
 from crfx import GBCRF, LinearCRF
 from crfx.report.description import as_text, describe
+from crfx.report.naming import called
 from crfx.report.transition_table import transition_table
 from crfx.testing import make_task
 
@@ -48,3 +50,28 @@ def test_importance_says_that_the_model_underneath_is_not_counted(linear, stacke
     told = as_text(describe(stacked))
     assert "share of the gain of all splits; the model underneath is not counted" in told
     assert "underneath" not in as_text(describe(linear))
+
+
+def share_right(y_true, y_pred):
+    return float(np.mean(np.concatenate(y_true) == np.concatenate(y_pred)))
+
+
+def test_arguments_may_be_arrays_and_functions():
+    labels = sorted({str(label) for own in Y for label in own})
+    pairs = np.array([(a, b) for a in labels for b in labels])
+    crf = GBCRF(1, constraints=pairs, eval_metric=share_right, n_jobs=1)
+    found = describe(crf.fit(X, Y, eval_set=(X, Y)))
+    assert found["arguments"]["eval_metric"] == "share_right"
+    assert found["arguments"]["constraints"].startswith(f"array([['{labels[0]}'")
+    assert found["training"]["eval_metric"]["name"] == "share_right"
+    told = called([object(), share_right])
+    assert told.startswith("[<object object>, <function share_right")
+    assert "0x" not in told
+
+
+def test_a_model_with_a_base_learner_is_described():
+    crf = GBCRF(2, base_learner=DecisionTreeRegressor(max_depth=2), n_jobs=1).fit(X, Y)
+    found = describe(crf)
+    assert found["important"]["features"] == []
+    assert "a base_learner does not tell" in found["important"]["by"]
+    assert "Strongest transitions" in as_text(found)

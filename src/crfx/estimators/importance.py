@@ -80,7 +80,7 @@ def _edges(model: Model, names: Names, labels: Sequence[Any]) -> tuple[dict[str,
     if model.edge_family == "trees":
         assert model.edge_functions is not None
         gains = np.sum([function.strengths() for function in model.edge_functions], axis=0)
-        return shares(_named(gains, names)), SHARE_OF_GAIN
+        return shares(_named(gains, names)), model.edge_functions[0].measure
     weights = list(_edge_weights(model))
     apart = np.max([spread(own) for own in weights], axis=0)  # of all types
     n_features = len(apart) - 1

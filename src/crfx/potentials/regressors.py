@@ -16,6 +16,13 @@ from crfx.terms import Names, Terms
 Array32 = npt.NDArray[np.float32]
 
 
+UNTOLD = (
+    "nothing: a base_learner does not tell which features matter over all, `explain` tells it of "
+    "single predictions"
+)
+"""Instead of a measure of features."""
+
+
 class BoostedRegressors:
     """A sum of rounds, each with one regressor per output, fitted to -G/H with weights H."""
 
@@ -96,18 +103,15 @@ class BoostedRegressors:
                 total += np.float32(step) * _predict(fitted, X)
         return total
 
-    method, measure = SAMPLED, "nothing"
+    method, measure = SAMPLED, UNTOLD
 
     def named(self, names: Names) -> Names:
         """The names of its features, which are columns."""
         return names
 
-    def strengths(self) -> Any:
-        """Raise: a regressor can be asked about rows, not about its features."""
-        raise ValueError(
-            "a base_learner does not tell which features matter over all: `explain` tells it of "
-            "single predictions"
-        )
+    def strengths(self) -> npt.NDArray[np.float64]:
+        """None: a regressor can be asked about rows, not about its features."""
+        return np.zeros(0)
 
     def explained(self, X: Any, names: Names) -> Iterator[Terms]:
         """The scores of every row of X as sums, see `sampled_shapley`."""

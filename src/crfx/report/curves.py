@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from crfx.report.naming import called
+
 _TITLES = {
     "objective": "training objective",
     "gamma": "γ, mean over nodes",
@@ -53,6 +55,4 @@ def history_curves(model: Any) -> dict[str, HistoryCurve]:
 def _title(model: Any, name: str) -> str:
     if name != "eval_metric":
         return _TITLES.get(name, name.replace("_", " "))
-    metric = model.eval_metric
-    told = metric if isinstance(metric, str) else getattr(metric, "__name__", "metric")
-    return f"{told} on the evaluation set"
+    return f"{called(model.eval_metric)} on the evaluation set"

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from crfx.report.naming import called
 from crfx.report.transition_table import learned_edges
 from crfx.terms import Names
 
@@ -37,9 +38,10 @@ def changed_arguments(model: Any) -> Described:
     """The arguments that are not the estimator's defaults, as text where they are objects."""
     usual = type(model)().get_params(deep=False)
     given = model.get_params(deep=False)
-    changed = {name: value for name, value in given.items() if value != usual[name]}
+    # An array is compared entry by entry.
+    changed = {name: own for name, own in given.items() if not np.all(own == usual[name])}
     plain = (str, int, float, bool, type(None))
-    return {name: own if isinstance(own, plain) else repr(own) for name, own in changed.items()}
+    return {name: own if isinstance(own, plain) else called(own) for name, own in changed.items()}
 
 
 def _training(model: Any) -> Described:
@@ -55,7 +57,7 @@ def _training(model: Any) -> Described:
             found[name] = {"first": _number(entries[0]), "last": _number(entries[-1])}
     if "eval_metric" in found:
         best = history["eval_metric"][min(model.best_iteration_, len(history["eval_metric"]) - 1)]
-        found["eval_metric"] |= {"name": str(model.eval_metric), "kept": _number(best)}
+        found["eval_metric"] |= {"name": called(model.eval_metric), "kept": _number(best)}
     return found
 
 
