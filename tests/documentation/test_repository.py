@@ -32,7 +32,15 @@ def missing(module, reference=REFERENCE):
 
 @pytest.mark.parametrize(
     "module",
-    ["crfx", "crfx.features", "crfx.inference", "crfx.objectives", "crfx.datasets", "crfx.testing"],
+    [
+        "crfx",
+        "crfx.features",
+        "crfx.inference",
+        "crfx.objectives",
+        "crfx.datasets",
+        "crfx.report",
+        "crfx.testing",
+    ],
 )
 def test_the_reference_shows_what_is_public(module):
     assert missing(module) == []

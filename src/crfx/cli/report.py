@@ -59,17 +59,11 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _names(arguments: argparse.Namespace) -> dict[str, str]:
     """What the page is about."""
-    from datetime import date
-    from importlib.metadata import version
+    from crfx.report.page.writing import page_names
 
     file = "standard input" if arguments.file == "-" else Path(arguments.file).name
-    return {
-        "title": arguments.title or f"{arguments.model.name} on {file}",
-        "model_file": arguments.model.name,
-        "data_file": file,
-        "version": version("crfx"),
-        "date": date.today().isoformat(),
-    }
+    model = arguments.model.name
+    return page_names(arguments.title or f"{model} on {file}", model, file)
 
 
 def _of_ranking(model: Any, arguments: argparse.Namespace) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from crfx.report.data_pictures import plot_confusion, plot_marginals, plot_reliability
     from crfx.report.model_pictures import plot_gamma, plot_history, plot_transitions
+    from crfx.report.page.writing import write_page
 
 __all__ = [
     "plot_confusion",
@@ -26,6 +27,7 @@ __all__ = [
     "plot_marginals",
     "plot_reliability",
     "plot_transitions",
+    "write_page",
 ]
 
 # Imported when first asked for, as in crfx itself: commands answer at once.
@@ -36,6 +38,7 @@ _HOMES = {
     "plot_marginals": "crfx.report.data_pictures",
     "plot_reliability": "crfx.report.data_pictures",
     "plot_transitions": "crfx.report.model_pictures",
+    "write_page": "crfx.report.page.writing",
 }
 
 
