@@ -32,6 +32,7 @@ def test_the_makes_of_contributing_exist(tmp_path):
         ("```python\nprint(1 + 1)  # 3\n```\n", "page.md:1 promises"),
         ("```python\nprint(1)\n```\n", "page.md:1 promises"),
         ("```python\nprint(1)\n```\n```text\n2\n```\n", "page.md:1 promises"),
+        ("```python\nprint(1)\nprint(2)  # 1\n```\n```text\n2\n```\n", "page.md:1: a print that"),
         ("```python\nprint('a\\nb')\n```\n```text\nb\n…\na\n```\n", "page.md:1 promises"),
         ("```sh\ncrfx eval none.crfx test.conll\n```\n", "page.md:1: .* ended with 2"),
         ("```sh\ncat none.conll | crfx tag none.crfx -\n```\n", "No such file"),
@@ -40,7 +41,9 @@ def test_the_makes_of_contributing_exist(tmp_path):
         ("```sh\npip install 'crfx[fun]'\n```\n", "no extra 'fun'"),
         ("```sh\npip install numpy\n```\n", "what is numpy"),
         ("```sh\npython examples/none.py\n```\n", "there is no examples/none.py"),
+        ("```sh\npip frobnicate .\n```\n", "pip frobnicate is executed by nothing"),
         ("\n```text\nSome prose.\n```\n", "page.md:2 is neither"),
+        ("```text\nThese words end in O\n```\n", "page.md:1 is neither"),
         ("```rust\nfn main() {}\n```\n", "'rust' is run by nothing"),
         ("```\nfn main() {}\n```\n", "'' is run by nothing"),
         ("```json\n{'a': 1}\n```\n", "Expecting property name"),
@@ -66,6 +69,36 @@ def test_a_broken_block_is_seen(text, message, tmp_path):
 )
 def test_a_good_block_is_let_through(text, tmp_path):
     Page(tmp_path).run(found_in("page.md", text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "~~~python\n1 / 0\n~~~\n",
+        "````python\n1 / 0\n````\n",
+        "> ```python\n> 1 / 0\n> ```\n",
+        "- ```python\n  1 / 0\n  ```\n",
+        "```python\n1 / 0\n  ```\n",
+        "    1 / 0\n",
+        "text\n\n    1 / 0\n",
+        "text\n\n\t1 / 0\n",
+    ],
+)
+def test_code_that_would_not_be_found_is_refused(text):
+    with pytest.raises(ValueError, match=r"page\.md:\d: only blocks between lines of ``` are run"):
+        found_in("page.md", text)
+
+
+def test_a_fence_may_end_in_spaces():
+    text = "```python\na\n``` \ntext\n```python\nb\n```\n"
+    assert [(block.line, block.text) for block in found_in("page.md", text)] == [
+        (1, "a\n"),
+        (5, "b\n"),
+    ]
+
+
+def test_a_page_may_have_no_blocks(tmp_path):
+    Page(tmp_path).run(found_in("page.md", "text\n"))
 
 
 def test_comments_are_not_shown():

@@ -9,9 +9,13 @@ from pathlib import Path
 from documented import ROOT
 
 FENCE = re.compile(
-    r"^(?P<indent> *)```(?P<kind>\w*)[^\n]*\n(?P<text>.*?)^(?P=indent)```$", re.M | re.S
+    r"^(?P<indent> *)```(?P<kind>\w*)(?: [^`\n]*)?\n(?P<text>.*?)^(?P=indent)``` *$", re.M | re.S
 )
 COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+UNSEEN = re.compile(r"^[ >]*(?:[-*+] +|\d+[.)] +)?(?:```|~~~)|(?:\A|(?<=\n\n))(?: {4}|\t).*", re.M)
+"""What shows code too, and what the tests would not find: other fences, and indented lines."""
+INDENTED = {"docs/examples.md"}
+"""Pages whose indented lines something else compares: tests/test_examples.py."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,18 @@ def blocks_of(page: str) -> list[Block]:
 
 def found_in(page: str, text: str) -> list[Block]:
     """The blocks of a text; what is in comments is not shown, and does not count."""
-    shown = COMMENT.sub(lambda match: "\n" * match[0].count("\n"), text)
+    shown = COMMENT.sub(_blank, text)
+    rest = FENCE.sub(_blank, shown)
+    for match in UNSEEN.finditer(rest):
+        if "```" in match[0] or "~~~" in match[0] or page not in INDENTED:
+            line = rest.count("\n", 0, match.start()) + 1
+            raise ValueError(f"{page}:{line}: only blocks between lines of ``` are run")
     return [
         Block(page, shown.count("\n", 0, match.start()) + 1, match["kind"], match["text"])
         for match in FENCE.finditer(shown)
     ]
+
+
+def _blank(match: re.Match[str]) -> str:
+    """Lines without anything, as many: what stands below keeps its number."""
+    return "\n" * match[0].count("\n")

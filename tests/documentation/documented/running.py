@@ -3,7 +3,7 @@
 python  executed; prints what the comments behind its prints promise, and the text below it
 sh      every line executed, or checked: `make` words and `pip` extras exist
 text    what the block above printed, or a file that crfx reads
-json, toml, yaml  read
+json, toml  read
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import sys
 import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import chdir, contextmanager, redirect_stdout
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ class Page:
         """Run all of them; AssertionError where one does not do what the page says."""
         printed: list[str] = []
         with chdir(self.folder):
-            for block, below in zip(blocks, [*blocks[1:], None], strict=True):
+            for block, below in zip_longest(blocks, blocks[1:]):
                 if block.kind == "python":
                     printed = self.python(block)
                     self.compare(block, printed, below)
@@ -62,7 +63,11 @@ class Page:
 
     def compare(self, block: Block, printed: list[str], below: Block | None) -> None:
         """A print has its result behind it, or in the text below the block, which may leave out."""
-        promised = re.findall(r"print\(.*\)  # (.+)", block.text)
+        prints = re.findall(r"^ *print\((?:.*\)  # (.+))?", block.text, re.MULTILINE)
+        promised = list(filter(None, prints))
+        assert all(prints[: len(promised)]), (
+            f"{block.place}: a print that says nothing stands before one that says what it prints"
+        )
         below_is_text = below is not None and below.kind == "text"
         shown = below.text.splitlines() if below_is_text else []
         found = [line.rstrip() for line in printed]
@@ -141,7 +146,8 @@ def check_make(place: str, arguments: Sequence[str]) -> None:
 def check_pip(place: str, arguments: Sequence[str]) -> None:
     """What is installed is crfx, and its extras exist."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    target = arguments[-1]
+    assert arguments[0] == "install", f"{place}: pip {arguments[0]} is executed by nothing"
+    (target,) = arguments[1:]
     assert re.fullmatch(r"(\.|crfx)(\[[\w,]+\])?", target), f"{place}: what is {target}?"
     for extra in re.findall(r"\w+", target.partition("[")[2]):
         assert extra in project["optional-dependencies"], f"{place}: there is no extra {extra!r}"
@@ -184,5 +190,6 @@ def is_conll(text: str) -> bool:
             sentences = list(Conll(tuple(f"c{k}" for k in range(width - 1))).read(lines))
     except ValueError:
         return False
-    labels = [label for sentence in sentences for label in sentence.labels]
-    return width > 1 and all(re.fullmatch(r"O|[BIES]-\S+", str(label)) for label in labels)
+    labels = {str(label) for sentence in sentences for label in sentence.labels}
+    is_span = [re.fullmatch(r"[BIES]-\S+", label) is not None for label in labels - {"O"}]
+    return width > 1 and any(is_span) and all(is_span)
