@@ -95,6 +95,7 @@ torch: $(TORCH_DONE) ## install PyTorch, for which one page of docs/ waits
 # The theme's notice about what comes after MkDocs 1 is answered in docs/decisions/0020.
 docs: $(DOCS_DONE) ## build the documentation site into build/site; warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo 'built; to read it: python -m http.server -d build/site'
 
 bench: $(BENCH_DONE) ## measure the core against its peers
 	$(PY) benchmarks/inference.py $(BENCH_ARGS)

@@ -19,6 +19,19 @@ def test_the_citation_is_of_this_version():
     assert re.findall(r"^license: (.+)$", text, re.MULTILINE) == [PROJECT["license"]]
 
 
+def benchmarks(text):
+    """The scripts that a text names."""
+    return set(re.findall(r"(\w+\.py)", text))
+
+
+def test_contributing_lists_the_benchmarks():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\nbench:")[2]
+    told = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("\n## Benchmarks")[2]
+    run = benchmarks(makefile.partition("\n\n")[0])
+    assert run
+    assert benchmarks(told.partition("\n## ")[0]) == run
+
+
 def missing(module, reference=REFERENCE):
     """Public names of a module that no page of the reference shows."""
     sections = re.findall(rf"^::: {module}\n((?:    .*\n)*)", reference, re.MULTILINE)
