@@ -112,21 +112,66 @@ class Rows {
   int64_t unknown_ = 0;
 };
 
-double number_of(PyObject* value, const std::string& name) {
+std::string quoted(const crfx::Name& name) {
+  std::string text{'\''};
+  text += name.key;
+  if (name.joined) (text += ':') += name.value;
+  return text += '\'';
+}
+
+double number_of(PyObject* value, const crfx::Name& name) {
   const double number = PyFloat_AsDouble(value);
   if (number == -1 && PyErr_Occurred()) {
     PyErr_Clear();
-    throw BadFeature{"the feature " + name + " is " + shown(value) +
-                     ": it must be text, a number, a truth value, a list of texts or a dict"};
+    throw BadFeature{"the feature " + quoted(name) + " is " + shown(value) +
+                     ": it must be text, a number, a truth value, a list of texts or of numbers, "
+                     "or a dict"};
   }
   if (!std::isfinite(number))
-    throw BadFeature{"the feature " + name + " is " + shown(value) + ": it must be finite"};
+    throw BadFeature{"the feature " + quoted(name) + " is " + shown(value) + ": it must be finite"};
   return number;
 }
 
 constexpr size_t kLongestPrefix = 2000;  // each level of nested dicts adds to it
 
 void read_dict(PyObject* features, const std::string& prefix, Rows& rows);
+
+// Texts are features of their own, numbers (a vector) are the values of key:0, key:1, ...
+void read_list(std::string_view key, nb::handle values, Rows& rows) {
+  size_t place = 0;
+  bool are_texts = false;
+  for (nb::handle each : values) {
+    const bool is_text = PyUnicode_Check(each.ptr());
+    if (place == 0) are_texts = is_text;
+    if (is_text != are_texts)
+      throw BadFeature{"the feature " + quoted({key, {}, false}) + " holds " + shown(each.ptr()) +
+                       (is_text ? " among numbers" : " among texts") +
+                       ": a list holds texts, or numbers, not both"};
+    if (!is_text && PyAnySet_Check(values.ptr()))
+      throw BadFeature{"the feature " + quoted({key, {}, false}) + " holds " + shown(each.ptr()) +
+                       " in a set, which has no order: sets hold texts"};
+    if (is_text) {
+      rows.add({key, text_of(each.ptr()), true}, 1);
+    } else {
+      const std::string number = std::to_string(place);
+      const crfx::Name name{key, number, true};
+      rows.add(name, number_of(each.ptr(), name));
+    }
+    ++place;
+  }
+}
+
+// An array of one axis (NumPy's, a series of pandas) as a list; nothing where it is none.
+nb::object listed_array(PyObject* value, std::string_view key) {
+  const nb::handle array(value);
+  if (!PySequence_Check(value) || !nb::hasattr(array, "ndim") || !nb::hasattr(array, "tolist"))
+    return {};  // numbers, of NumPy too, are out at once
+  const auto n_axes = nb::cast<int64_t>(array.attr("ndim"));
+  if (n_axes > 1)
+    throw BadFeature{"the feature " + quoted({key, {}, false}) + " is an array of " +
+                     std::to_string(n_axes) + " axes: a vector has one"};
+  return n_axes == 1 ? nb::object(array.attr("tolist")()) : nb::object();
+}
 
 // One entry of a dict: text is a feature of its own, a number is the value of the key's.
 void read_entry(std::string_view key, PyObject* value, Rows& rows) {
@@ -135,14 +180,12 @@ void read_entry(std::string_view key, PyObject* value, Rows& rows) {
   } else if (PyDict_Check(value)) {
     read_dict(value, std::string(key) + ':', rows);
   } else if (PyList_Check(value) || PyTuple_Check(value) || PyAnySet_Check(value)) {
-    for (nb::handle each : nb::handle(value)) {
-      if (!PyUnicode_Check(each.ptr()))
-        throw BadFeature{"the feature '" + std::string(key) + "' holds " + shown(each.ptr()) +
-                         " in a list: lists hold texts"};
-      rows.add({key, text_of(each.ptr()), true}, 1);
-    }
+    read_list(key, value, rows);
+  } else if (const nb::object listed = listed_array(value, key); listed.is_valid()) {
+    read_list(key, listed, rows);
   } else {
-    rows.add({key, {}, false}, number_of(value, "'" + std::string(key) + "'"));
+    const crfx::Name name{key, {}, false};
+    rows.add(name, number_of(value, name));
   }
 }
 

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 
-from crfx.features import Vocabulary
+from crfx.features import HashedVocabulary, Vocabulary
 from crfx.features.words import peek
 
 FIRST = [[{"w": "the", "n": 3, "t": True}, {"w": "cat", "t": False}], [], [{"w": "the"}]]
@@ -70,6 +70,36 @@ def test_the_same_name_written_in_two_ways_is_one_feature():
     np.testing.assert_array_equal(X.toarray(), np.ones((4, 1)))
 
 
+@pytest.mark.parametrize(
+    "vector",
+    [
+        [1, -0.5, 0],
+        (1.0, np.float32(-0.5), False),
+        np.array([1, -0.5, 0]),
+        np.array([1, -0.5, 0], np.float32),
+    ],
+    ids=["list", "tuple", "float64", "float32"],
+)
+def test_a_vector_is_a_dict_of_its_places(vector):
+    vocabulary = Vocabulary()
+    as_dict = {"w": "a", "v": {"0": 1, "1": -0.5, "2": 0}, "n": np.float32(2)}
+    for position in (as_dict, {"w": "a", "v": vector, "n": 2}):
+        X, _ = vocabulary.encode([[position]], learn=True)
+        assert vocabulary.names() == ["w:a", "v:0", "v:1", "v:2", "n"]
+        np.testing.assert_array_equal(X.toarray(), [[1, 1, -0.5, 0, 2]])
+        assert X.nnz == 5  # zeros are values
+    hashed = HashedVocabulary(97)
+    assert hashed.encode([[as_dict]])[0].indices.tolist() == (
+        hashed.encode([[{"w": "a", "v": vector, "n": 2}]])[0].indices.tolist()
+    )
+
+
+def test_arrays_of_texts_are_lists_of_texts():
+    vocabulary = Vocabulary()
+    vocabulary.encode([[{"a": np.array(["x", "y"]), "b": np.zeros(0), "c": []}]], learn=True)
+    assert vocabulary.names() == ["a:x", "a:y"]
+
+
 def test_what_is_not_learned_is_left_out_and_counted():
     vocabulary = Vocabulary(["w:the", "n"])
     X, _ = vocabulary.encode([[{"w": "the", "n": 2, "x": "y"}, ["z"]]])
@@ -96,7 +126,13 @@ def test_many_names_are_told_apart():
         ({"a": float("inf")}, "the feature 'a' is inf: it must be finite"),
         ({"a": {"b": float("nan")}}, "the feature 'a:b' is nan"),
         ({1: "a"}, "a feature has the name 1"),
-        ({"a": [1]}, "the feature 'a' holds 1 in a list"),
+        ({"a": ["b", 1]}, "the feature 'a' holds 1 among texts: a list holds texts, or numbers"),
+        ({"a": (1.5, "b")}, "the feature 'a' holds 'b' among numbers: a list holds texts, or"),
+        ({"a": {1}}, "the feature 'a' holds 1 in a set, which has no order"),
+        ({"a": [1, None]}, "the feature 'a:1' is None: it must be text, .*a list of texts or of n"),
+        ({"a": [0.0, float("nan")]}, "the feature 'a:1' is nan: it must be finite"),
+        ({"a": np.array([1.0, np.inf])}, "the feature 'a:1' is inf: it must be finite"),
+        ({"a": np.zeros((1, 2))}, "the feature 'a' is an array of 2 axes: a vector has one"),
         ([2], "its features hold 2: they must be texts"),
         (None, "its features are None"),
     ],

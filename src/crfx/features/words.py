@@ -2,7 +2,8 @@
 
 ``{"word": "the", "length": 3, "title": False}`` are the features ``word:the`` with value 1,
 ``length`` with value 3 and ``title`` with value 0; ``["word=the", "BOS"]`` are two features with
-value 1.  Values of a dict may be lists of texts and dicts too.  So does CRFsuite read them.
+value 1.  Values of a dict may be lists of texts and dicts too.  So does CRFsuite read them.  Beyond
+that ``{"vector": [0.5, 2]}``, a list or array of numbers, are ``vector:0`` and ``vector:1``.
 """
 
 from __future__ import annotations
