@@ -1,6 +1,9 @@
-"""Values of users in messages: on one line, and not all of them where they are long."""
+"""What users are told: their values on one line, and warnings at a line of theirs."""
 
 from __future__ import annotations
+
+import sys
+import warnings
 
 LONGEST = 80
 
@@ -12,3 +15,15 @@ def shown(value: object) -> str:
     except ValueError:  # numbers of thousands of digits have no text
         return f"a {type(value).__name__}"
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn where crfx was called, however deep in it the reason was found."""
+    level, frame = 2, sys._getframe(1)  # level 1 is this line
+    while frame.f_back is not None and _is_own(frame.f_globals):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_own(module: dict[str, object]) -> bool:
+    return str(module.get("__name__")).partition(".")[0] == "crfx"

@@ -6,7 +6,6 @@ they say: a label that the model cannot predict is never right, and has probabil
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crfx.messages import warn
 from crfx.objectives.truth import UNKNOWN
 from crfx.scores import IntArray
 
@@ -42,9 +42,8 @@ def warn_of_unknown(
     told = [f"{label!r} ({count})" for label, count in counts.most_common(MOST_NAMED)]
     if len(counts) > MOST_NAMED:
         told.append(f"and {len(counts) - MOST_NAMED} more")
-    warnings.warn(
+    warn(
         f"{where} has labels that the model was not trained on, so often: {', '.join(told)}; "
         f"{effect}",
         UserWarning,
-        stacklevel=3,
     )

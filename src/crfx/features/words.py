@@ -8,7 +8,6 @@ that ``{"vector": [0.5, 2]}``, a list or array of numbers, are ``vector:0`` and 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -18,6 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from crfx import _core
+from crfx.messages import warn
 
 NOTHING_KNOWN = (
     "none of the {} features in X is known to the model: is X made as it was for fit (the same "
@@ -125,7 +125,7 @@ class Vocabulary:
     def _matrix(self, arrays: tuple[Any, Any, Any, Any, int]) -> tuple[Any, list[int]]:
         lengths, starts, indices, values, n_unknown = arrays
         if n_unknown and not len(indices):
-            warnings.warn(NOTHING_KNOWN.format(n_unknown), UserWarning, stacklevel=2)
+            warn(NOTHING_KNOWN.format(n_unknown))
         if values is None:
             values = np.ones(len(indices), np.int8)  # scipy wants some; no more than it must
         shape = len(starts) - 1, len(self)

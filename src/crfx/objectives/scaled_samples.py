@@ -10,7 +10,6 @@ are from equal.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
@@ -21,6 +20,7 @@ import numpy.typing as npt
 from crfx.inference.problem import Problem
 from crfx.inference.sampling import SEED_RANGE, drawn
 from crfx.inference.sum_product import summed
+from crfx.messages import warn
 from crfx.objectives.base import Evaluation, PartName
 from crfx.objectives.bound_losses import PositionCosts
 from crfx.objectives.counts import add_counts, labelling_scores, moved_scores, sharing_of
@@ -79,12 +79,11 @@ class SampledLossScaled:
         self.notes["effective_sample_size"] = size
         if size < FEW_SAMPLES and not self._warned:
             self._warned = True
-            warnings.warn(
+            warn(
                 f'objective "loss_scaled" samples {len(sizes)} instances, and their samples are '
                 f"worth {size:.1f} each: its gradient is rough; raise n_samples, or longest to sum "
                 "exactly, or take another objective",
                 RuntimeWarning,
-                stacklevel=2,
             )
 
     def _weighted_samples(self, problem: Problem) -> tuple[Candidates, FloatArray, FloatArray]:

@@ -6,7 +6,6 @@ L-BFGS directions of the smooth part within one orthant at a time.
 
 from __future__ import annotations
 
-import warnings
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,6 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
+
+from crfx.messages import warn
 
 Array64 = npt.NDArray[np.float64]
 Function = Callable[[Array64], tuple[float, Array64]]
@@ -103,13 +104,13 @@ def minimise(
     fresh = not start.any() if is_fresh is None else is_fresh
     found, ended = _descend(function, start, seen, max_iter, l1, resolution, course, fresh)
     if is_last and not ended:
-        warnings.warn(NOT_CONVERGED.format(max_iter), ConvergenceWarning, stacklevel=2)
+        warn(NOT_CONVERGED.format(max_iter), ConvergenceWarning)
     return found
 
 
 def warn_nothing_learned() -> None:
     """Tell of a training that ended where it began."""
-    warnings.warn(NOTHING_LOWERS, ConvergenceWarning, stacklevel=2)
+    warn(NOTHING_LOWERS, ConvergenceWarning)
 
 
 def _descend(

@@ -5,7 +5,6 @@ With the loss of the perceptron and mini-batches of one instance it is the avera
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +14,7 @@ import numpy.typing as npt
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
+from crfx.messages import warn
 from crfx.scores import IntArray
 
 Array64 = npt.NDArray[np.float64]
@@ -244,11 +244,10 @@ def warn_of_small_features(X: Any) -> None:
     values = X.data if sparse.issparse(X) else X
     largest = float(np.abs(values).max(initial=0.0))
     if 0 < largest < SMALL_FEATURES:
-        warnings.warn(
+        warn(
             f"no feature is larger than {largest:.2g}, and descent has one step for their weights "
             f"and for those of transitions: {SCALE}, or little is learned from them",
             ConvergenceWarning,
-            stacklevel=2,
         )
 
 
@@ -278,9 +277,7 @@ def best_step(trial: Callable[[float], float]) -> float:
     if none_is_finite():
         raise ValueError(f"no step leads to scores that are finite: {SCALE}, or pass a step")
     if max(tried) >= LARGEST_STEP and best() == max(tried):
-        warnings.warn(
-            f"even a step of {best():.0e} is too small: {SCALE}", ConvergenceWarning, stacklevel=2
-        )
+        warn(f"even a step of {best():.0e} is too small: {SCALE}", ConvergenceWarning)
     for step in (best() / 2, best() * 2):
         tried[step] = trial(step)
     return best()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from crfx.estimators.ranking.parameters import objective_of, usual_child_weight,
 from crfx.estimators.ranking.watch import Watch, judged, metric_now
 from crfx.features import matrices
 from crfx.inference.native import thread_count
+from crfx.messages import warn
 from crfx.potentials.trees import BoostedTrees
 from crfx.potentials.xgboost_learner import XGBoostLearner
 from crfx.trainers.callbacks import Callback, Progress
@@ -212,11 +212,10 @@ def train_trees(
         function.release()
         watch.close()
     if n_rounds > first and not np.ptp(trainer.scores):
-        warnings.warn(
+        warn(
             "no tree found a split, so all documents have the same score: there are "
             f"{n_queries} queries to learn from; try a smaller min_child_weight",
             RuntimeWarning,
-            stacklevel=2,
         )
     crf.n_rounds_ = watch.best_round
     function.keep(crf.n_rounds_)
