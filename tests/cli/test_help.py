@@ -59,3 +59,11 @@ def test_what_nobody_foresaw_has_no_traceback_unless_asked_for(monkeypatch, caps
     )
     with pytest.raises(ZeroDivisionError):
         main(["demo", "--debug"])
+
+
+def test_no_command_at_all_shows_the_list(capsys):
+    assert main([]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("usage: crfx ")
+    assert all(f"\n    {name}" in told.err for name in _COMMANDS)

@@ -56,7 +56,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if sys.stdout is None:
         print("crfx: error: standard output is closed: there is nowhere to write", file=sys.stderr)
         return 2
-    arguments = _parser().parse_args(argv)
+    argv, parser = sys.argv[1:] if argv is None else argv, _parser()
+    if not argv:  # a newcomer, to whom the list of commands says more than one line
+        parser.print_help(sys.stderr)
+        return 2
+    arguments = parser.parse_args(argv)
     # A program that is asked to end keeps what it has, as after Ctrl-C.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

@@ -65,7 +65,6 @@ def _set(setting: str, message: str) -> Case:
 
 
 CASES = [
-    _top("no command", "", "required: COMMAND"),
     _top("a command that there is not", "trian", "invalid choice: 'trian'"),
     _top("an option that there is not", "--fast", "--fast|COMMAND"),
     _demo("no strings", "--strings 0", "--strings: 0 is not a whole number of 2 or more"),
