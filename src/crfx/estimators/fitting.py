@@ -22,6 +22,7 @@ from crfx.estimators.inputs import (
 )
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.more_labels import read_classes
+from crfx.estimators.padding import warn_of_padding
 from crfx.estimators.scheme_labels import scheme_classes, scheme_labels, with_allowed
 from crfx.features import matrices
 from crfx.features.columns import Columns
@@ -89,6 +90,7 @@ def read_training(
             "sequence of labels before it; use order=1"
         )
     labels = scheme_labels(constraints, flat_labels(y, data), data, strict=True)
+    warn_of_padding(features.unwrapped(X), labels)
     known = labels if start is None else start.classes_.tolist()
     if classes is not None:
         known = [*known, *read_classes(classes)]
