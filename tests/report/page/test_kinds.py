@@ -37,6 +37,8 @@ def test_models_that_label(name):
     assert ('<details class="why"' in page) == is_explained
     assert ("No explanation: with herding" in page) == (not is_explained)
     assert ("Scores of transitions" in page) == (name in WITH_TABLE)
+    depends = {"linear", "trees"} & {own.edge_family for own in crf.model_.layers}
+    assert (", a part of the above: to " in page) == bool(depends)
     takes_labels = any(own.edge_family == "context" for own in crf.model_.layers)
     assert ("By its own features, given the labels before" in page) == takes_labels
 

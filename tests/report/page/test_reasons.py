@@ -8,6 +8,7 @@ from crfx.report.page.reasons import TOP, why_before, why_label
 from crfx.testing import make_task
 
 CLOSE = 1e-3
+ROUNDING = 5e-3
 X, Y = make_task(0, n_instances=12)
 
 
@@ -29,16 +30,30 @@ def log_odds(own, rival):
 )
 def test_reasons_add_up_to_the_log_odds(crf):
     crf.set_params(n_jobs=1).fit(X, Y)
+    n_over = 0
     for own in crf.explain(X[1]).positions:
         rival = (own.place + 1) % len(crf.classes_)
         why = why_label(own, rival, crf.model_.order)
         assert why.total == pytest.approx(log_odds(own, rival), abs=CLOSE)
         numbers = [reason.number for reason in why.reasons]
-        assert sum(numbers) == pytest.approx(why.total, abs=CLOSE)
+        assert sum(numbers) == pytest.approx(why.total, abs=ROUNDING)
         assert max(reason.size for reason in why.reasons) == pytest.approx(100, abs=CLOSE)
         assert why.together == (own.marginal[own.place], own.marginal[rival])
         over = [reason for reason in why.reasons if "reach over" in reason.name]
-        assert bool(over) == (crf.model_.order > 1)
+        assert all(abs(reason.number) >= ROUNDING for reason in over)
+        n_over += len(over)
+        _check_edge(why.edge, own, rival)
+    assert bool(n_over) == (crf.model_.order > 1)
+
+
+def _check_edge(edge, own, rival):
+    """The terms of the edge into the position add up to the difference of its scores."""
+    assert (edge is None) == (own.edge is None)
+    if edge is not None:
+        assert edge.before == own.edge.before
+        gap = own.edge.score[own.place] - own.edge.score[rival]
+        assert edge.total == pytest.approx(gap, abs=CLOSE)
+        assert edge.total == pytest.approx(sum(reason.number for reason in edge.reasons), abs=CLOSE)
 
 
 def test_the_rest_of_many_features_is_one_line():

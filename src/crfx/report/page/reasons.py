@@ -11,8 +11,8 @@ TOP = 6
 """Features that are named; the rest is one line."""
 NOTHING = "–"
 """Instead of the value of a feature that adds nothing."""
-ROUNDING = 1e-2
-"""What is not worth a line."""
+ROUNDING = 5e-3
+"""What is not worth a line: it would read 0.00."""
 _SIDES = {
     "before": "from the positions before",
     "after": "from the positions after",
@@ -36,6 +36,17 @@ class Reason:
 
 
 @dataclass(frozen=True)
+class WhyEdge:
+    """Of an edge that depends on features, from the labels ``before``: why it leads to the one
+    label and not to the other.
+    """
+
+    before: list[Any]
+    reasons: list[Reason]
+    total: float
+
+
+@dataclass(frozen=True)
 class Why:
     """Why ``chosen`` and not ``rival``; the reasons add up to ``total``.
 
@@ -50,6 +61,7 @@ class Why:
     given: list[Any]
     alone: tuple[float, float] | None = None
     together: tuple[float, float] | None = None
+    edge: WhyEdge | None = None
 
 
 def why_label(own: Any, rival: int, order: int) -> Why:
@@ -59,24 +71,32 @@ def why_label(own: Any, rival: int, order: int) -> Why:
     more some edges belong to neither side: what they add is what is left.
     """
     place = own.place
-    terms = _features(
-        own.features, own.inputs, own.contributions[:, place] - own.contributions[:, rival]
-    )
-    terms.append(("without any feature", "", float(own.base[place] - own.base[rival]), False))
+    terms = _scores(own, place, rival)
     for side, message in own.messages.items():
         terms.append((_SIDES[side], "", _less(message[place], message[rival]), False))
     total = sum(number for _, _, number, _ in terms)
     odds = _log_odds(own.marginal[place], own.marginal[rival])
     if order > 1 and np.isfinite(odds) and np.isfinite(total):
-        terms.append(("from edges that reach over it", "", odds - total, False))
+        if abs(odds - total) >= ROUNDING:
+            terms.append(("from edges that reach over it", "", odds - total, False))
         total = odds
     chosen, other = (own.classes.tolist()[at] for at in (place, rival))
-    pairs = [(float(p[place]), float(p[rival])) for p in (own.alone, own.marginal)]
-    return Why(own.position, chosen, other, _sized(terms), total, own.alone_given, *pairs)
+    alone, together = ((float(p[place]), float(p[rival])) for p in (own.alone, own.marginal))
+    edge = None if own.edge is None else _of_edge(own.edge, place, rival)
+    reasons, given = _sized(terms), own.alone_given
+    return Why(own.position, chosen, other, reasons, total, given, alone, together, edge)
+
+
+def _of_edge(edge: Any, place: int, rival: int) -> WhyEdge:
+    terms = _scores(edge, place, rival)
+    return WhyEdge(edge.before, _sized(terms), sum(number for _, _, number, _ in terms))
 
 
 def why_before(own: Any, other: Any) -> Why:
-    """Of two documents of a query: why the first has the better score."""
+    """Of two documents of a query: why the first has the better score.
+
+    What a score is without any feature is the same for both.
+    """
     names = list(dict.fromkeys([*own.features, *other.features]))
     found = {name: np.zeros(2) for name in names}
     inputs = {name: [NOTHING, NOTHING] for name in names}
@@ -88,14 +108,21 @@ def why_before(own: Any, other: Any) -> Why:
             inputs[name][side] = _told(value) or "1"
     values = [" / ".join(inputs[name]) for name in names]
     terms = _features(names, values, np.array([a - b for a, b in found.values()]))
-    gap = float(own.base[0] - other.base[0])
-    if abs(gap) > ROUNDING:
-        terms.append(("without any feature", "", gap, False))
     total = sum(number for _, _, number, _ in terms)
     return Why(own.position, own.predicted, other.predicted, _sized(terms), total, [])
 
 
 Term = tuple[str, str, float, bool]
+
+
+def _scores(own: Any, place: int, rival: int) -> list[Term]:
+    """The difference of two scores of an `ExplainedScores`."""
+    gaps = own.contributions[:, place] - own.contributions[:, rival]
+    base = float(own.base[place] - own.base[rival])
+    return [
+        *_features(own.features, own.inputs, gaps),
+        ("without any feature", "", base, False),
+    ]
 
 
 def _features(names: list[str], inputs: Any, numbers: Any) -> list[Term]:
