@@ -9,6 +9,11 @@ from crfx.report.page import templating
 pytest.importorskip("jinja2", reason="the page needs crfx[report]")
 
 
+class OddLabel:
+    def __str__(self):
+        return "half \ud800"
+
+
 def rendered(text, **values):
     return templating._environment().from_string(text).render(values)
 
@@ -22,6 +27,7 @@ def test_signs_that_disturb_are_replaced():
     found = rendered("{{ a }}", a="a\x00b\x1bc\ud800d\te\u202ef")
     assert found == "a\ufffdb\ufffdc\ufffdd\te\u202ef"
     found.encode()
+    assert rendered("{{ a }}", a=OddLabel()) == "half \ufffd"
 
 
 def test_a_name_that_is_missing_is_an_error():

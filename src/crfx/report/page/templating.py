@@ -49,9 +49,10 @@ def _environment() -> Any:
 
 def _written(value: Any) -> Any:
     """Text as it may stand in a page: control signs, and halves of signs, are replaced."""
-    if not isinstance(value, str) or hasattr(value, "__html__"):
+    if hasattr(value, "__html__"):
         return value
-    return "".join(_visible(sign) for sign in value) if not value.isprintable() else value
+    text = str(value)  # of a label that is no text, too
+    return text if text.isprintable() else "".join(map(_visible, text))
 
 
 def _visible(sign: str) -> str:
