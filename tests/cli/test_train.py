@@ -30,6 +30,7 @@ def test_every_model_learns_from_a_plain_file(conll, capsys, name):
     assert told.out == ""
     assert "train.txt: conll (columns word, c1), 60 sequences" in told.err
     assert "saved in m.crfx" in told.err
+    assert "s, preparing and watching included" in told.err
     model = load("m.crfx")
     assert type(model) is kind
     assert set(model.classes_) >= {"S-LOC", "S-PER", "B-PER", "E-PER", "O"}

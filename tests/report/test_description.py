@@ -75,3 +75,18 @@ def test_a_model_with_a_base_learner_is_described():
     assert found["important"]["features"] == []
     assert "a base_learner does not tell" in found["important"]["by"]
     assert "Strongest transitions" in as_text(found)
+
+
+@pytest.mark.parametrize(
+    ("crf", "counted"),
+    [
+        (LinearCRF(max_iter=2), "iterations"),
+        (LinearCRF(trainer="perceptron", sweeps=2), "sweeps"),
+        (GBCRF(2, random_state=0), "rounds"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*max_iter")
+def test_training_is_counted_in_one_word(crf, counted):
+    told = as_text(describe(crf.set_params(n_jobs=1).fit(X, Y)))
+    assert f"  2 {counted} in " in told
+    assert " s, preparing and watching aside" in told

@@ -282,6 +282,6 @@ def _tell(
         return
     log(
         f"{told['class']}: {told['labels']} labels, {told['features']:,} features, "
-        f"{rounds_done(model)} {counted_in(model)} in {told['seconds']:.1f} s{better}; "
-        f"saved in {arguments.output}"
+        f"{rounds_done(model)} {counted_in(model)} in {told['seconds']:.1f} s, preparing and "
+        f"watching included{better}; saved in {arguments.output}"
     )

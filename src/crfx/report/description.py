@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from crfx.report.counting import counted_in
 from crfx.report.naming import called
 from crfx.report.transition_table import learned_edges
 from crfx.terms import Names
@@ -45,10 +46,15 @@ def changed_arguments(model: Any) -> Described:
 
 
 def _training(model: Any) -> Described:
-    """The first and the last of every number that training noted, and the best round."""
+    """The first and the last of every number that training noted, and the best round.
+
+    ``rounds`` are iterations or sweeps, if ``counted`` says so; ``seconds`` is what they took
+    themselves, without preparing for them and without watching an evaluation set.
+    """
     history = {name: entries for name, entries in model.history_.items() if entries}
     found: Described = {
         "rounds": len(history.get("seconds", [])),
+        "counted": counted_in(model),
         "best_round": int(model.best_iteration_) + 1 if history.get("seconds") else None,
         "seconds": float(np.nansum(history.get("seconds", [0.0]))),
     }
@@ -172,7 +178,7 @@ def _told_important(what: str, found: Described) -> list[str]:
 
 
 def _told_training(training: Described) -> list[str]:
-    lines = [f"  {training['rounds']} rounds in {training['seconds']:.1f} s"]
+    lines = [f"  {told_time(training)}"]
     for name, entry in training.items():
         if isinstance(entry, dict):
             first, last = (_told_number(entry[end]) for end in ("first", "last"))
@@ -181,6 +187,12 @@ def _told_training(training: Described) -> list[str]:
             where = " on dev" if "name" in entry else ""
             lines.append(f"  {told}{where}: {first} to {last}{best}")
     return lines
+
+
+def told_time(training: Described) -> str:
+    """How long it took."""
+    done = f"{training['rounds']:,} {training['counted']}"
+    return f"{done} in {training['seconds']:.1f} s, preparing and watching aside"
 
 
 def _told_number(value: float | None) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from crfx.report.confusion import Confusion, confusion
 from crfx.report.counting import counted_in
 from crfx.report.curves import history_curves
-from crfx.report.description import describe
+from crfx.report.description import describe, told_time
 from crfx.report.page.cells import CellTable, confusion_cells, transition_cells
 from crfx.report.page.charts import history_chart, reliability_chart
 from crfx.report.page.judging import Judgement
@@ -54,10 +54,11 @@ def labelling_page(model: Any, judgement: Judgement, names: dict[str, str]) -> s
 def model_values(model: Any) -> dict[str, Any]:
     """What pages of all models say of the model itself."""
     curves = [curve for curve in history_curves(model).values() if len(set(curve.values)) > 1]
+    described = describe(model, TOP)
     return {
-        "described": describe(model, TOP),
+        "described": described,
+        "time": told_time(described["training"]),
         "charts": [history_chart(curve, counted_in(model)) for curve in curves],
-        "counted": counted_in(model),
     }
 
 
