@@ -147,9 +147,14 @@ def add_text_options(parser: argparse.ArgumentParser) -> None:
         help="which has the label: of conll a number, 0 is the first, -1 the last (-1); of conllu "
         "upos, xpos, deprel or feats (upos)",
     )
-    parser.add_argument("--comments", metavar="SIGN", help="begins lines of conll that are none")
     parser.add_argument(
-        "--template", type=Path, metavar="FILE", help="how columns become features (one for text)"
+        "--comments", metavar="SIGN", help="conll: lines that begin with it are skipped"
+    )
+    parser.add_argument(
+        "--template",
+        type=Path,
+        metavar="FILE",
+        help="which features the columns give (one that suits text)",
     )
 
 

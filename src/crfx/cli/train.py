@@ -81,7 +81,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--constraints",
         choices=("auto", "bio", "bioes", "none"),
         default="auto",
-        help="labellings that may be; auto: bio or bioes where labels are such (%(default)s)",
+        help="the scheme that labellings must follow; auto: that of the labels, where they have "
+        "one (%(default)s)",
     )
     add_set(parser, "the estimator")
     parser.add_argument(
