@@ -59,6 +59,23 @@ def test_rows_are_compared_on_what_both_have_done(done, table_file, coins, tmp_p
     assert "| New way | Newer way | 25.00 | 0.00 to 50.00 | 2 / 2 / 0 | p = 0.5 |" in text
 
 
+def test_settings_that_are_not_there_leave_no_mark(done, table_file, tmp_path):
+    text = table_file.read_text(encoding="utf-8")
+    text = text.replace("random_state = 0\n", "").replace('rounds = 10, edges = "none"', "")
+    table_file.write_text(text, encoding="utf-8")
+    assert "- New way (`new`): data: `start=3.0`\n" in page(read_table(table_file), tmp_path)
+    table_file.write_text(text.replace("data = { start = 3.0 }", ""), encoding="utf-8")
+    assert "- New way (`new`): the defaults\n" in page(read_table(table_file), tmp_path)
+
+
+def test_where_nothing_is_drawn_there_is_no_seed(done, tmp_path):
+    path = unit_path(tmp_path, done, "new", "0")
+    write_unit(path, dataclasses.replace(read_unit(path), seed=None))
+    text = page(done, tmp_path)
+    assert "; no seed: 1 unit\n" in text
+    assert "; seed 0: 1 unit\n" in text
+
+
 def test_metrics_of_another_group_stand_in_a_table_of_their_own(done, table_file, tmp_path):
     text = table_file.read_text(encoding="utf-8")
     more = '[[metrics]]\nname = "time"\ntitle = "time, h"\ngroup = "Effort"\n'

@@ -77,6 +77,17 @@ def test_list_counts_what_is_done(capsys):
     assert "1 of 3" in out
 
 
+def test_list_says_where_a_table_is_from_and_no_more(table_file, capsys):
+    long = "Somebody 1900, Table 1, whose coins are others'; its Figure 2 has no numbers"
+    text = table_file.read_text(encoding="utf-8").replace("Somebody 1900, Table 1", long)
+    table_file.write_text(text, encoding="utf-8")
+    assert main(["reproduce", "--list"]) == 0
+    out = capsys.readouterr().out
+    assert "Somebody 1900, Table 1 " in out
+    assert "whose" not in out
+    assert "Figure 2" not in out
+
+
 def test_without_matplotlib_the_figures_are_kept(table_file, checkout, monkeypatch, capsys):
     plot = '[[plots]]\nname = "curve"\ntitle = "Down"\ny = "error"\n'
     lines = 'lines = [{ row = "new", curve = "error", label = "new" }]\n'

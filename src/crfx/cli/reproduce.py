@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from crfx.cli.options import add_example, at_least
@@ -148,5 +150,10 @@ def _list(console: Console, arguments: argparse.Namespace) -> None:
         summaries = summarise(table, _places(path, arguments.results)[0])
         done = sum(len(each.units) for each in summaries)
         of = sum(len(each.row.units) for each in summaries)
-        shown.add_row(table.folder, table.title, table.source, f"{done} of {of}")
+        shown.add_row(table.folder, table.title, _shortened(table.source), f"{done} of {of}")
     console.print(shown)
+
+
+def _shortened(source: str) -> str:
+    """Who and where; which numbers are which is told on the table's page."""
+    return shorten(re.split(r"[;:] | \(|, whose ", source)[0], 70, placeholder=" …")

@@ -169,23 +169,27 @@ def _comparisons(table: Table, summaries: list[RowSummary]) -> list[str]:
 
 def _settings(summaries: list[RowSummary]) -> list[str]:
     return [
-        f"{each.row.title} (`{each.row.name}`): {_settings_by_unit(each.row)}"
-        + (f"; data: `{_arguments(each.row.data)}`" if each.row.data else "")
+        f"{each.row.title} (`{each.row.name}`): "
+        + "; ".join(
+            [
+                *_settings_by_unit(each.row),
+                *([f"data: `{_arguments(each.row.data)}`"] if each.row.data else []),
+            ]
+            or ["the defaults"]
+        )
         for each in summaries
         if each.row.experiment
     ]
 
 
-def _settings_by_unit(row: Row) -> str:
-    """One list of arguments; or some, each after the units that it is for."""
+def _settings_by_unit(row: Row) -> list[str]:
+    """One list of arguments, where there are any; or some, each after the units that it is for."""
     units_of: dict[str, list[str]] = {}
     for unit in row.units:
         units_of.setdefault(_arguments(row.settings_of(unit)), []).append(unit)
     if len(units_of) == 1:
-        return f"`{next(iter(units_of))}`"
-    return "; ".join(
-        f"units {', '.join(units)}: `{arguments}`" for arguments, units in units_of.items()
-    )
+        return [f"`{arguments}`" for arguments in units_of if arguments]
+    return [f"units {', '.join(units)}: `{arguments}`" for arguments, units in units_of.items()]
 
 
 def _arguments(given: dict[str, Any]) -> str:
@@ -202,7 +206,8 @@ def _runs(summaries: list[RowSummary]) -> list[str]:
         software = ", ".join(f"{name} {number}" for name, number in unit.versions.items())
         line = (
             f"{unit.processor}, {unit.cores} cores, {unit.threads} threads; {software}; "
-            f"commit {unit.commit or 'not known'}; {unit.date}; seed {unit.seed}"
+            f"commit {unit.commit or 'not known'}; {unit.date}; "
+            f"{'no seed' if unit.seed is None else f'seed {unit.seed}'}"
         )
         lines[line] = lines.get(line, 0) + 1
     counted = [f"{line}: {count} unit{'s' * (count > 1)}" for line, count in lines.items()]
