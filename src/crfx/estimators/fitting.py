@@ -90,7 +90,7 @@ def read_training(
             "sequence of labels before it; use order=1"
         )
     labels = scheme_labels(constraints, flat_labels(y, data), data, strict=True)
-    warn_of_padding(features.unwrapped(X), labels)
+    warn_of_padding(matrices.unwrapped(X), labels)
     known = labels if start is None else start.classes_.tolist()
     if classes is not None:
         known = [*known, *read_classes(classes)]
