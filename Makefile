@@ -84,13 +84,18 @@ build/%/build.ninja: | $(TOOLS_DONE)
 	$(BIN)/cmake -S . -B $(@D) -G Ninja -DCRFX_BUILD_TESTS=ON -DCRFX_BUILD_PYTHON=OFF $(CMAKE_ARGS)
 
 # What an extra of pyproject.toml asks for, without crfx itself.
-$(DOCS_DONE) $(TORCH_DONE) $(BENCH_DONE): $(VENV)/.%-installed: pyproject.toml | $(BUILD_DONE)
+$(DOCS_DONE) $(BENCH_DONE): $(VENV)/.%-installed: pyproject.toml | $(BUILD_DONE)
 	@$(PY) -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb")); \
 	  print(*p["project"]["optional-dependencies"]["$*"], sep="\n")' > $(VENV)/$*-requirements.txt
 	$(PY) -m pip install --quiet -r $(VENV)/$*-requirements.txt
 	@touch $@
 
 torch: $(TORCH_DONE) ## install PyTorch, for which one page of docs/ waits
+
+# The release of the benchmarks. Newer ones may come with gigabytes for graphics cards.
+$(TORCH_DONE): | $(TOOLS_DONE)
+	$(PY) -m pip install --quiet 'torch>=2.2,<=2.13.0'
+	@touch $@
 
 # The theme's notice about what comes after MkDocs 1 is answered in docs/decisions/0020.
 docs: $(DOCS_DONE) ## build the documentation site into build/site; warnings are errors
