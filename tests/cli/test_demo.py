@@ -49,7 +49,7 @@ def test_help_does_not_import_what_is_heavy():
 
 @pytest.mark.parametrize(
     "arguments",
-    [(), ("nonsense",), ("demo", "--strings", "many"), ("demo", "--strings", "1")],
+    [("nonsense",), ("demo", "--strings", "many"), ("demo", "--strings", "1")],
 )
 def test_an_error_is_one_line_and_exit_code_2(arguments):
     result = crfx(*arguments)
