@@ -29,6 +29,7 @@ def test_everything_is_executed(recorded):
     assert recorded["documented"] == recorded["public"]
     assert all(recorded["estimators"].values())
     assert all(recorded["commands"].values())
+    assert recorded["explanations"]["worst"] < 1e-4
 
 
 def test_what_was_not_executed_is_told(recorded):
