@@ -16,7 +16,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "crfx"
 FLOORS = (
     ("__main__",),
     ("cli", "report"),
-    ("scorers", "estimators", "distributed"),
+    ("distributed", "scorers", "estimators"),
     ("datasets",),
     ("trainers",),
     ("io",),

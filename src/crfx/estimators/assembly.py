@@ -20,6 +20,7 @@ from crfx.potentials.trees import BoostedTrees
 from crfx.potentials.xgboost_learner import XGBoostLearner
 from crfx.scores import FloatArray
 from crfx.structures import Chain, Forest
+from crfx.trainers import communicator
 from crfx.trainers.blocks import (
     Block,
     EdgeFunctionBlock,
@@ -170,10 +171,11 @@ def _row_sampler(crf: GBCRF, batch: Batch) -> Sampler:
         return lambda number: None
     seed = int(check_random_state(crf.random_state).randint(2**31 - 1))
     lengths = batch.lengths
+    n_all, begin = communicator.place(communicator.current(), len(lengths))
 
     def rows(number: int) -> npt.NDArray[np.bool_]:
         random = np.random.default_rng([seed, number])
-        chosen = random.random(len(lengths)) < crf.subsample
+        chosen = random.random(n_all)[begin : begin + len(lengths)] < crf.subsample
         return np.repeat(chosen, lengths)
 
     return rows

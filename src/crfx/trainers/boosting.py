@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from crfx.scores import FloatArray, Scores, Sharing
 from crfx.structures import Chain, Forest
 from crfx.trainers.blocks import Adder, Block, Changes, Proposal
 from crfx.trainers.callbacks import Callback, History, Progress, any_stops
+from crfx.trainers.communicator import Communicator, count, current
+from crfx.trainers.shared_evaluation import of_all
 
 MOST_HALVINGS = 12
 """Then a step is given up: by now it is 1/4096 of what the curvature suggested."""
@@ -93,7 +96,8 @@ class _Pending:
 class Boosting:
     """Moves ``blocks`` in turn to lower ``objective`` plus the blocks' penalties.
 
-    ``metric`` (scores of the followed batches) -> the number recorded as ``eval_metric``.
+    ``metric`` (scores of the followed batches) -> the number recorded as ``eval_metric``.  Workers
+    that train together have scores of their own each, and one objective.
     """
 
     objective: Objective
@@ -107,6 +111,7 @@ class Boosting:
     save: Callable[[str | os.PathLike[str]], None] | None = None
     first_round: int = 0
     history: History = field(default_factory=dict)
+    communicator: Communicator = field(default_factory=current)
     _pending: _Pending | None = None
     _halvings: int = 0
     _gamma: float | None = None
@@ -146,7 +151,7 @@ class Boosting:
             return evaluation
         small_rises = 0
         while not (rise := self._total(evaluation, pending) - pending.before) <= 0.0:
-            small_rises += rise <= RESOLUTION * self.scores.batch.n_rows
+            small_rises += rise <= RESOLUTION * self._n_rows
             del evaluation  # its arrays are large, and the scores may have to be built anew
             # Twice no more than rounding: there is nothing left to gain.
             self._halve(pending, give_up=small_rises == 2)
@@ -161,7 +166,12 @@ class Boosting:
         return evaluation
 
     def _evaluate(self, parts: Sequence[PartName]) -> Evaluation:
-        return self.objective.evaluate(self.scores.problem(), parts, self.curvature)
+        own = self.objective.evaluate(self.scores.problem(), parts, self.curvature)
+        return of_all(self.communicator, own, parts, self.scores.batch.n_rows)
+
+    @cached_property
+    def _n_rows(self) -> int:
+        return count(self.communicator, self.scores.batch.n_rows)
 
     def _halve(self, pending: _Pending, *, give_up: bool) -> None:
         pending.halvings += 1

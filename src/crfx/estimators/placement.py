@@ -1,0 +1,55 @@
+"""Where methods of estimators run: here, or where the user has said."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+class Place(Protocol):
+    """Somewhere else to work."""
+
+    def run(self, estimator: Any, method: str, arguments: dict[str, Any]) -> Any:
+        """Call a method of an estimator there, with arguments by name, and bring back what it
+        gives; what it changes in the estimator is changed here too.
+        """
+        ...
+
+
+_PLACE: ContextVar[Place | None] = ContextVar("place", default=None)
+
+
+@contextmanager
+def at(place: Place | None) -> Iterator[None]:
+    """Let methods run there, as long as it lasts; None: here."""
+    before = _PLACE.set(place)
+    try:
+        yield
+    finally:
+        _PLACE.reset(before)
+
+
+def placed(method: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """A method that runs where the user has said."""
+    signature = inspect.signature(method)
+
+    @wraps(method)
+    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        place = _PLACE.get()
+        if place is None:
+            return method(*args, **kwargs)
+        estimator, *_ = args
+        arguments = dict(signature.bind(*args, **kwargs).arguments)
+        arguments.pop("self")
+        with at(None):
+            found: Result = place.run(estimator, method.__name__, arguments)
+        return found
+
+    return run

@@ -1,0 +1,57 @@
+"""The evaluation of an objective on the instances of all workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx.objectives.base import Evaluation, PartName
+from crfx.trainers.communicator import Communicator, sums
+
+SHARED_BY_PART: dict[str, tuple[str, ...]] = {"edge": ("edge",), "ends": ("start", "end")}
+"""Names of scores that all instances share; those of other parts belong to rows."""
+
+
+def of_all(
+    communicator: Communicator, own: Evaluation, parts: Sequence[PartName], n_rows: int
+) -> Evaluation:
+    """Sum what workers share of their evaluations: the value, and slopes of shared tables.
+
+    Rows keep their own slopes.  Curvatures travel in single precision: of a bound no digit beyond
+    is meant.  12 bytes per entry of a table, and 24.
+    """
+    if communicator.size == 1:
+        return own
+    names = [name for part in parts for name in SHARED_BY_PART.get(part, ())]
+    arrays: dict[str, npt.NDArray[Any]] = {"value": np.array([own.value])}
+    if own.mean_gamma is not None or "node" in parts:
+        gamma = 0.0 if own.mean_gamma is None else own.mean_gamma
+        arrays["gamma"] = np.array([gamma * n_rows, n_rows * (own.mean_gamma is not None)])
+    for name in names:
+        if name in own.gradient:
+            arrays[f"gradient {name}"] = np.asarray(own.gradient[name], np.float64)
+        if name in own.curvature:
+            arrays[f"curvature {name}"] = np.asarray(own.curvature[name], np.float32)
+    found = sums(communicator, arrays)
+    mean = own.mean_gamma
+    if "gamma" in found and found["gamma"][1]:
+        mean = float(found["gamma"][0] / found["gamma"][1])
+    return replace(
+        own,
+        value=float(found["value"][0]),
+        gradient=own.gradient | _named(found, "gradient "),
+        curvature=own.curvature | _named(found, "curvature "),
+        mean_gamma=mean,
+    )
+
+
+def _named(arrays: dict[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.NDArray[Any]]:
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }

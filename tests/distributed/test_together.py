@@ -1,0 +1,74 @@
+"""Workers that train together, as threads of one process: what they tell each other."""
+
+import numpy as np
+import pytest
+
+from crfx import GBCRF
+from crfx.distributed.together import together
+from crfx.testing import make_task
+from crfx.trainers.communicator import ALONE, count, place, sums, total
+
+SAME_OBJECTIVE = 1e-6
+"""Sums are taken in another order, and curvatures of tables travel in single precision."""
+
+
+def shared_out(workers, *lists):
+    """The part of every list that a worker has."""
+    own = np.array_split(np.arange(len(lists[0])), workers.size)[workers.rank]
+    return [[values[k] for k in own] for values in lists]
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 3])
+def test_sums_and_words_are_the_same_for_all(n_workers):
+    def work(workers):
+        own = workers.rank + 1
+        told = workers.gather({"rank": workers.rank, "name": "x" * own})
+        found = sums(
+            workers,
+            {"a": np.full((2, 2), own, np.float64), "b": np.array([own]), "none": np.zeros(0)},
+        )
+        return told, found, total(workers, own / 2), count(workers, own), place(workers, own)
+
+    everyone = sum(range(1, n_workers + 1))
+    for rank, (told, found, half, number, at) in enumerate(together(n_workers, work)):
+        assert told == [{"rank": k, "name": "x" * (k + 1)} for k in range(n_workers)]
+        assert (found["a"] == everyone).all()
+        assert found["a"].shape == (2, 2)
+        assert found["b"].tolist() == [everyone]
+        assert found["none"].shape == (0,)
+        assert (half, number) == (everyone / 2, everyone)
+        assert at == (everyone, sum(range(1, rank + 1)))
+
+
+def test_one_alone_tells_nothing():
+    assert (ALONE.rank, ALONE.size, ALONE.gather("word")) == (0, 1, ["word"])
+    assert place(ALONE, 3) == (3, 0)
+
+
+def test_the_error_of_one_is_raised_and_the_others_do_not_wait_for_ever():
+    def work(workers):
+        if workers.rank == 1:
+            raise ValueError("instance 7 of this worker is bad")
+        workers.sum(np.ones(3))
+
+    with pytest.raises(ValueError, match="instance 7"):
+        together(3, work)
+
+
+@pytest.mark.parametrize("subsample", [1.0, 0.5])
+@pytest.mark.parametrize("n_workers", [2, 3])
+def test_boosting_together_is_boosting_alone(n_workers, subsample):
+    X, y = make_task(n_instances=60)
+    crf = GBCRF(10, subsample=subsample, n_jobs=1, random_state=0)
+    alone = GBCRF(**crf.get_params()).fit(X, y)
+    models = together(
+        n_workers, lambda workers: GBCRF(**crf.get_params()).fit(*shared_out(workers, X, y))
+    )
+    for model in models:
+        np.testing.assert_allclose(
+            model.history_["objective"], alone.history_["objective"], rtol=SAME_OBJECTIVE
+        )
+        assert [own.tolist() for own in model.predict(X)] == [
+            own.tolist() for own in alone.predict(X)
+        ]
+        assert (model.transitions_ == models[0].transitions_).all()
