@@ -20,15 +20,10 @@ from crfx.cli.options import (
     check_output,
     settings_of,
 )
-from crfx.cli.resuming import (
-    Run,
-    check_same_settings,
-    checkpoint_path,
-    rounds_done,
-)
+from crfx.cli.resuming import Run, check_same_settings, checkpoint_path
 from crfx.cli.schemes import Scheme, choose_scheme, log_scheme
 from crfx.cli.sources import TEXT_OPTIONS, add_text_options
-from crfx.report.counting import counted_in
+from crfx.estimators.counting import counted_in, rounds_done
 
 if TYPE_CHECKING:
     from crfx.cli.sources import Labelled
@@ -132,8 +127,7 @@ def run(arguments: argparse.Namespace) -> None:
     run = Run(model, checkpoint_path(arguments.output))
     if arguments.resume:
         check_same_settings(model, start)
-        # One that starts anew from its weights has all its rounds to go.
-        run.done = rounds_done(start) if model._counts_on else 0
+        run.start = start
     eval_set = None if dev is None else {**dev.arguments, "y": dev.y}
     begin = time.perf_counter()
     run.fit(

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from crfx.estimators.counting import rounds_argument
 from crfx.estimators.nested_settings import nested_settings, with_nested
 from crfx.features.columns import Columns
 from crfx.io.reading import Reading
@@ -21,8 +22,11 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     """Fitted once it has ``model_``; ``columns_`` are the features that it knows."""
 
     _is_called: ClassVar[str]
-    _counts_on: ClassVar[bool] = True
-    """Whether rounds of ``init_model``, where it is gone on with, count as its own."""
+    _to_go: int | None = None
+    """In training: how many rounds, iterations or sweeps are to follow at most; None: it has ended.
+    Files hold it, so that a training which is cut off can be finished (`resumed`)."""
+    _limit: int | None = None
+    """How many of them a call of ``fit`` has; None: as many as the arguments ask for."""
     model_: Any
     columns_: Columns
     reading_: Reading | None = None
@@ -71,6 +75,21 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         from crfx.estimators.loading import save
 
         save(self, path)
+
+    @property
+    def _most_rounds(self) -> int:
+        """How many rounds, iterations or sweeps the arguments ask for."""
+        return int(getattr(self, rounds_argument(self)))
+
+    @property
+    def _rounds_here(self) -> int:
+        """How many of them a call of ``fit`` has at most."""
+        return self._most_rounds if self._limit is None else self._limit
+
+    def _count_down(self) -> None:
+        """Another round is done."""
+        if self._to_go is not None:
+            self._to_go -= 1
 
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():

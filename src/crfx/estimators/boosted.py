@@ -136,7 +136,9 @@ class BoostedEstimator(LabellingEstimator):
         with as_before_unless(lambda: self.n_rounds_ > plan.first_round, self):
             self.classes_, self.columns_ = given.classes, given.columns
             self.model_, self.n_rounds_, self.history_ = plan.model, plan.first_round, plan.history
+            self._to_go = self._rounds_here
             self._train(given.truth, plan, watched, callbacks)
+            self._to_go = None
         return self
 
     def _plan(self, given: Training) -> _Plan:
@@ -175,7 +177,7 @@ class BoostedEstimator(LabellingEstimator):
             forget_other_sets(plan.history, plan.first_round, trainer.metric())
         restore = self._early_stopping(trainer, plan, evaluator)
         over = restore is not None and restore.is_over
-        self._run(trainer, truth, plan.model, plan.first_round + (0 if over else self.n_estimators))
+        self._run(trainer, truth, plan.model, plan.first_round + (0 if over else self._rounds_here))
         n_rounds = self.n_rounds_ if restore is None else restore.stopping.best_round
         if restore is not None:
             plan.model.keep(n_rounds)

@@ -54,6 +54,7 @@ class HiddenTraining:
         self.watch.objective = whole.objective
         n_before = 0 if self._before is None else self._before.n_done
         course = lbfgs.Course() if self._before is None else course_of(self._before)
+        course.left = crf._limit
         start = crf.n_iter_
         crf._live = lambda: lbfgs_state(course, n_before + crf.n_iter_ - start)
         return lbfgs.minimise(
@@ -82,7 +83,7 @@ class HiddenTraining:
         weights: npt.NDArray[Any] | None = None  # those of the model: not held twice
         if crf.herding and crf._votes is None:
             crf._votes = Votes()
-        for number in range(done, done + crf.sweeps):
+        for number in range(done, done + crf._rounds_here):
             sweeps.sweep(number)
             weights = sweeps.parameters.average()
             if crf._votes is not None and number >= burn_in:

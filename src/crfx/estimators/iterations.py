@@ -35,7 +35,7 @@ class WatchIterations:
             if crf.n_iter_:  # going on: what there is may stay the best
                 self._stopping.see(self._metric(evaluator), crf.n_iter_)
                 self.best = get_weights(crf.model_)
-        self._bar = ProgressBar(crf._most_iterations) if crf.verbose else None
+        self._bar = ProgressBar(crf.n_iter_ + crf._rounds_here) if crf.verbose else None
         self._callbacks = [*callbacks, *([] if self._bar is None else [self._bar])]
         self._begin = time.perf_counter()
 
@@ -52,6 +52,7 @@ class WatchIterations:
         for name, entry in record.items():
             crf.history_.setdefault(name, []).append(entry)
         crf.best_iteration_ = crf.n_iter_ - 1
+        crf._count_down()
         progress = Progress(crf.n_iter_, crf.history_, crf.save)
         stops = any_stops(self._callbacks, progress)
         if self._stopping is not None:

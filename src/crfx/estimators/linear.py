@@ -145,7 +145,6 @@ class LinearCRF(ParametricEstimator):
     ['PER', 'O']
     """
 
-    _counts_on = False  # it starts anew, from the weights
     _usual_l2: ClassVar = {"lbfgs": 1.0, "sgd": 1.0, "perceptron": 0.0, "large_margin": 0.0}
 
     def __init__(
@@ -316,10 +315,10 @@ class LinearCRF(ParametricEstimator):
         return model, grow(old, model, codes)
 
     @property
-    def _most_iterations(self) -> int:
+    def _most_rounds(self) -> int:
         induction = settings_of(self.feature_induction)
         if induction is None:
-            return super()._most_iterations
+            return super()._most_rounds
         return induction.rounds * min(induction.iterations, self.max_iter) + self.max_iter
 
     def _descend(self, given: Training, watch: WatchIterations) -> Array64:

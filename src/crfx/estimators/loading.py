@@ -86,6 +86,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
             },
         }
     )
+    if estimator._to_go is not None:
+        contents.values["to_go"] = estimator._to_go
     if estimator.reading_ is not None:
         contents.values["reading"] = estimator.reading_.to_plain()
     if isinstance(estimator, RankingCRF):
@@ -141,6 +143,8 @@ def _unpack(contents: Contents) -> Any:
     count = COUNTS[values["class"]]
     n_done = file_values.whole(values, count)
     setattr(estimator, f"{count}_", n_done)
+    if "to_go" in values:
+        estimator._to_go = file_values.whole(values, "to_go")
     estimator.history_ = file_values.history(values)
     if n_done > len(estimator.history_.get("seconds", ())):
         raise ValueError(f"its {count} is {n_done}, but its history is shorter")

@@ -101,6 +101,7 @@ class ParametricEstimator(LabellingEstimator):
             self.history_: History = {"objective": [], "seconds": []}
             self._goes_on_with(left)
             n_before = len(self.history_["seconds"])
+            self._to_go = self._rounds_here
             evaluator = None
             if watched is not None:
                 weights = given.truth.class_weights
@@ -141,11 +142,6 @@ class ParametricEstimator(LabellingEstimator):
         """The L2 penalty: where none is given, the one that suits the trainer."""
         return self._usual_l2[self.trainer] if self.l2 is None else self.l2
 
-    @property
-    def _most_iterations(self) -> int:
-        """How many iterations training may have."""
-        return self.max_iter if self.trainer == "lbfgs" else self.sweeps
-
     def _read(
         self,
         arguments: tuple[Any, ...],
@@ -179,6 +175,7 @@ class ParametricEstimator(LabellingEstimator):
         finally:
             watch.close()
         set_weights(self.model_, found if watch.best is None else watch.best)
+        self._to_go = None
 
     def _objective(self, model: Model, given: Training) -> ParametricObjective:
         batch, truth = given.data.batch, given.truth

@@ -65,7 +65,7 @@ def sweep_to_the_end(
     if seeks_step(crf):
         descent = replace(descent, step=_found_step(crf, descent, parts, parameters.values))
     value = before = whole.value(start)
-    for number in range(crf.sweeps):
+    for number in range(crf._rounds_here):
         descent.sweep(number, parameters, parts)
         weights = parameters.average()
         value = whole.value(weights)
@@ -121,7 +121,7 @@ def sweep_once(crf: LinearCRF, given: Training, start: LabellingEstimator | None
     set_weights(model, weights)
     crf.classes_, crf.columns_, crf.model_ = given.classes, given.columns, model
     steps = before.found if found is None else {**before.found, crf.trainer: found}
-    crf._so_far = SoFar(parameters, steps)
+    crf._so_far, crf._to_go = SoFar(parameters, steps), None
     crf.n_iter_, crf.best_iteration_ = n_done + 1, n_done
     if start is None:
         crf.history_ = {}

@@ -42,6 +42,7 @@ class CountRounds:
         """Count."""
         self.estimator.n_rounds_ = progress.n_rounds
         self.estimator.best_iteration_ = progress.n_rounds - 1
+        self.estimator._count_down()
 
 
 @dataclass(eq=False)

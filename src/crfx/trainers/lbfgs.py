@@ -45,14 +45,17 @@ OWL-QN's do: on text that takes far fewer steps.  Near the minimum it would take
 
 @dataclass
 class Course:
-    """What a run remembers: where it is, its last steps, whether it is far from the minimum, and
-    the values of the last iterations.
+    """What a run remembers: where it is, its last steps, whether it is far from the minimum, the
+    values of the last iterations, whether they say that it has converged, and how many iterations
+    are left of ``max_iter``; None: all of them.
     """
 
     at: Array64 | None = None
     memory: Memory = field(default_factory=lambda: deque(maxlen=MEMORY))
     far: bool = True
     values: deque[float] = field(default_factory=lambda: deque(maxlen=PERIOD + 1))
+    converged: bool = False
+    left: int | None = None
 
 
 @dataclass
@@ -91,18 +94,19 @@ def minimise(
     which may be at the minimum already; None: where ``start`` is all 0.  ``is_last``: no other run
     follows, so that one that ends before it has converged is told of.
     """
-    if max_iter == 0:
-        return start
     course = course or Course()
     start = start if course.at is None else course.at
+    if max_iter == 0 or course.converged:
+        return start
     convergence = Convergence(tol, course.values)
 
     def seen(values: Array64, value: float) -> bool:
-        stops = convergence.see(value)
-        return watch(values, value) or stops
+        course.converged = convergence.see(value)  # known to who looks on, and may save it
+        return watch(values, value) or course.converged
 
     fresh = not start.any() if is_fresh is None else is_fresh
-    found, ended = _descend(function, start, seen, max_iter, l1, resolution, course, fresh)
+    n_left = max_iter if course.left is None else course.left
+    found, ended = _descend(function, start, seen, n_left, l1, resolution, course, fresh)
     if is_last and not ended:
         warn(NOT_CONVERGED.format(max_iter), ConvergenceWarning)
     return found
@@ -125,6 +129,8 @@ def _descend(
 ) -> tuple[Array64, bool]:
     """Where it ended, and whether it would have without ``max_iter``."""
     at = start.copy()
+    if max_iter == 0:
+        return at, False
     smooth, gradient = function(at)
     value = smooth + l1 * float(np.abs(at).sum())
     memory, first = course.memory, value

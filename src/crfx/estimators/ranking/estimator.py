@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sklearn.utils.metadata_routing import UNUSED
 
 from crfx.estimators.base import Estimator, fitted
+from crfx.estimators.counting import rounds_argument
 from crfx.estimators.explained_trees import named_importance
 from crfx.estimators.explaining import checked_positions
 from crfx.estimators.fitting import as_before_unless, listed_callbacks
@@ -24,7 +25,7 @@ from crfx.estimators.ranking.inputs import (
     read_queries,
 )
 from crfx.estimators.ranking.model import RankingModel, linear_function
-from crfx.estimators.ranking.parameters import check_ranking_parameters
+from crfx.estimators.ranking.parameters import check_ranking_parameters, value_of
 from crfx.estimators.ranking.training import (
     SweepState,
     learnable_rows,
@@ -245,11 +246,16 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
         with as_before_unless(lambda: self.n_rounds_ > first, self):
             self.columns_, self.n_skipped_ = given.columns, n_skipped
             self._begin(start, goes_on)
+            self._to_go = self._rounds_here
             train = train_linear if self.scorer == "linear" else train_trees
             self.model_.use_threads(thread_count(self.n_jobs))
             train(self, queries, watched, listed)
-            self.best_iteration_ = max(self.n_rounds_ - 1, 0)
+            self.best_iteration_, self._to_go = max(self.n_rounds_ - 1, 0), None
         return self
+
+    @property
+    def _most_rounds(self) -> int:
+        return int(value_of(self, rounds_argument(self)))
 
     def _watched(self, eval_set: Any, given: Queries) -> Queries | None:
         if eval_set is not None:

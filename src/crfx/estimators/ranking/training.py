@@ -113,7 +113,7 @@ def train_linear(
     )
     if state is not None:
         descent.parameters = state.restored()
-    n_sweeps = first + value_of(crf, "sweeps")
+    n_sweeps = first + crf._rounds_here
     watch = Watch(crf, metric_now(crf, watched), callbacks, n_sweeps)
     watch.go_on()
     best = crf._state, model.function
@@ -183,7 +183,7 @@ def train_trees(
         own = watched
         metric = lambda: judged(crf, own, followed[0])  # noqa: E731
     first = crf.n_rounds_
-    n_rounds = first + value_of(crf, "n_estimators")
+    n_rounds = first + crf._rounds_here
     watch = Watch(crf, metric, callbacks, n_rounds)
     watch.go_on()
     trainer = RankingBoosting(

@@ -67,6 +67,7 @@ class Watch:
         """Note a round that is done; whether to stop."""
         self.crf.n_rounds_ = progress.n_rounds
         self.crf.best_iteration_ = progress.n_rounds - 1
+        self.crf._count_down()
         stops = any_stops([*self.callbacks, *([] if self.bar is None else [self.bar])], progress)
         if self.stopping is not None:
             stops = self.stopping(progress) or stops

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from crfx.estimators.counting import counted_in
 from crfx.report.confusion import Confusion, confusion
-from crfx.report.counting import counted_in
 from crfx.report.curves import history_curves
 from crfx.report.description import describe, told_time
 from crfx.report.page.cells import CellTable, confusion_cells, transition_cells

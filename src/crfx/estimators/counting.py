@@ -1,4 +1,4 @@
-"""What the training of an estimator is counted in."""
+"""What the training of an estimator is counted in, and how far it is."""
 
 from __future__ import annotations
 
@@ -19,3 +19,8 @@ def rounds_argument(model: Any) -> str:
     if hasattr(model, "n_estimators"):
         return "n_estimators"
     return "max_iter" if model.trainer == "lbfgs" else "sweeps"
+
+
+def rounds_done(model: Any) -> int:
+    """How many rounds, iterations or sweeps a model has had."""
+    return int(model.n_rounds_ if hasattr(model, "n_rounds_") else model.n_iter_)
