@@ -66,7 +66,7 @@ types: $(TOOLS_DONE) ## check types, strictly
 	$(BIN)/mypy
 
 test: $(BUILD_DONE) ## run all tests: Python, doctests, examples, README, then the C++ core
-	$(PY) -m pytest -n auto $(PYTEST_ARGS)
+	$(PY) -m pytest -n auto --dist loadgroup $(PYTEST_ARGS)
 	@$(MAKE) --no-print-directory test-core
 
 test-core: build/core/build.ninja ## run the C++ tests of the core, without Python

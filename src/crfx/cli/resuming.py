@@ -20,13 +20,12 @@ def checkpoint_path(output: Path) -> Path:
 
 def check_same_settings(model: Any, start: Any) -> None:
     """Raise ValueError where a run that was interrupted had other arguments."""
-    before = start.get_params(deep=False)
-    for name, value in model.get_params(deep=False).items():
-        if name not in ("n_jobs", "verbose") and before[name] != value:
-            raise ValueError(
-                f"--resume: {name} is {value!r}, but the run that was interrupted had "
-                f"{before[name]!r}; use --init-model to go on otherwise"
-            )
+    from crfx.estimators.resuming import check_same_settings
+
+    try:
+        check_same_settings(model, start)
+    except ValueError as error:
+        raise ValueError(f"--resume: {error}; use --init-model to go on otherwise") from None
 
 
 @dataclass(eq=False)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crfx.trainers.communicator import Communicator, WorkerLost, joined
+from crfx.potentials.xgboost_learner import plain_errors
+from crfx.trainers.communicator import Communicator, joined
 
 
 class Collective:
@@ -46,16 +47,13 @@ class Collective:
         return [pickle.loads(part.tobytes()) for part in np.split(parts, ends[:-1])]
 
     def _reduced(self, array: npt.NDArray[Any], how: Any) -> npt.NDArray[Any]:
-        import xgboost
         from xgboost import collective
 
         self.n_bytes += array.nbytes
         if not array.size:
             return array
-        try:
+        with plain_errors():
             return collective.allreduce(np.ascontiguousarray(array), how).reshape(array.shape)
-        except xgboost.core.XGBoostError as error:
-            raise WorkerLost(_first_line(error)) from None
 
 
 @contextmanager
@@ -64,15 +62,17 @@ def member(arguments: dict[str, Any], number: int) -> Iterator[Communicator]:
     import xgboost
     from xgboost import collective
 
-    with xgboost.config_context(verbosity=0):
+    with xgboost.config_context(verbosity=0), plain_errors():
+        collective.init(**arguments, dmlc_task_id=f"{number:06d}")
         try:
-            context = collective.CommunicatorContext(**arguments, dmlc_task_id=f"{number:06d}")
-            with context:
-                communicator = Collective()
-                with joined(communicator):
-                    yield communicator
-        except xgboost.core.XGBoostError as error:
-            raise WorkerLost(_first_line(error)) from None
+            communicator = Collective()
+            with joined(communicator):
+                yield communicator
+        except BaseException:
+            with suppress(xgboost.core.XGBoostError):  # the others may be gone: that is known
+                collective.finalize()
+            raise
+        collective.finalize()
 
 
 @contextmanager
@@ -96,8 +96,3 @@ def _forget(found: Any) -> None:
 
     with suppress(xgboost.core.XGBoostError):
         found.free()
-
-
-def _first_line(error: Exception) -> str:
-    """XGBoost's complaint without its stack trace."""
-    return "another worker is lost: " + " ".join(str(error).split("Stack trace")[0].split())

@@ -24,6 +24,7 @@ from crfx.estimators.fitting import (
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.more_labels import named_classes, with_classes
 from crfx.estimators.objective_choice import bound_objective, curvature_of
+from crfx.estimators.placement import placed
 from crfx.estimators.watching import CountRounds, RestoreBest, forget_other_sets
 from crfx.features.words import Numbering
 from crfx.inference.native import thread_count
@@ -53,6 +54,7 @@ class BoostedEstimator(LabellingEstimator):
     eval_metric: EvalMetric
     verbose: int
 
+    @placed
     def fit(
         self,
         X: Any,

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.estimators.decoding import DecodingEstimator
+from crfx.estimators.placement import placed
 from crfx.inference.max_product import best_lists, checked_k
 from crfx.inference.native import thread_count
 from crfx.inference.problem import Problem
@@ -47,6 +48,7 @@ def check_probability(value: Any, above: float | None = None) -> None:
 class ConfidentEstimator(DecodingEstimator):
     """Labellings and spans with their probabilities."""
 
+    @placed
     def predict_kbest(
         self,
         X: Any,
@@ -69,6 +71,7 @@ class ConfidentEstimator(DecodingEstimator):
             for best, total in zip(lists, log_z, strict=True)
         ]
 
+    @placed
     def predict_confidence(
         self,
         X: Any,
@@ -83,6 +86,7 @@ class ConfidentEstimator(DecodingEstimator):
         _, problem = self._problem(X, lengths, parents, edge_types, n_rounds, allowed)
         return confidence(problem, self._labelling(problem, n_rounds), self._sums(problem))
 
+    @placed
     def predict_spans(
         self,
         X: Any,

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from crfx.estimators.confidence import check_probability
 from crfx.estimators.explaining import ExplainingEstimator
 from crfx.estimators.inputs import Input, flat_labels, instance_weights
+from crfx.estimators.placement import placed
 from crfx.estimators.scheme_labels import scheme_labels
 from crfx.estimators.seeds import generator_of
 from crfx.estimators.unknown_labels import known_codes, warn_of_unknown
@@ -50,6 +51,7 @@ class LabellingEstimator(ExplainingEstimator):
         tags.input_tags.dict = tags.input_tags.string = True
         return tags
 
+    @placed
     def predict(
         self,
         X: Any,
@@ -90,6 +92,7 @@ class LabellingEstimator(ExplainingEstimator):
         of ``start`` is ``codes[k]`` here.
         """
 
+    @placed
     def predict_marginals(
         self,
         X: Any,
@@ -107,6 +110,7 @@ class LabellingEstimator(ExplainingEstimator):
         data = self._input(X, lengths, parents, edge_types, n_rounds, allowed)
         return data.split(self._by_parts(data, model, n_rounds, self._marginals))
 
+    @placed
     def predict_edge_marginals(
         self,
         X: Any,
@@ -145,6 +149,7 @@ class LabellingEstimator(ExplainingEstimator):
         found = drawn(problem, *checked_draws(n, int(seed)), self.n_jobs)
         return data.split(self.classes_[found], axis=1)
 
+    @placed
     def log_likelihood(
         self,
         X: Any,

@@ -25,6 +25,7 @@ from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.model_parameters import base_scores, parameter_blocks, set_weights
 from crfx.estimators.more_labels import named_classes, with_classes
 from crfx.estimators.objective_choice import PERCEPTRONS, bound_objective
+from crfx.estimators.placement import placed
 from crfx.features.words import Numbering
 from crfx.inference.native import thread_count
 from crfx.model import Model
@@ -57,6 +58,7 @@ class ParametricEstimator(LabellingEstimator):
     eval_metric: EvalMetric
     n_iter_: int
 
+    @placed
     def fit(
         self,
         X: Any,

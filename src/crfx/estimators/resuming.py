@@ -52,3 +52,13 @@ def _fitted(estimator: Kind, arguments: dict[str, Any], keep: Callable[[Progress
 
     found: Kind = estimator.fit(**others, callbacks=[after_round])
     return found
+
+
+def check_same_settings(estimator: Estimator, checkpoint: Estimator) -> None:
+    """Raise ValueError where a training that was cut off had other arguments."""
+    before = checkpoint.get_params(deep=False)
+    for name, value in estimator.get_params(deep=False).items():
+        if name not in ("n_jobs", "verbose") and before[name] != value:
+            raise ValueError(
+                f"{name} is {value!r}, but the run that was interrupted had {before[name]!r}"
+            )

@@ -22,6 +22,10 @@ Array32 = npt.NDArray[np.float32]
 
 _PLACE = re.compile(r"^\[[0-9:]+\] [^ ]+: ")
 """Time and line of C++ with which XGBoost begins a complaint."""
+_OF_CONNECTIONS = re.compile(
+    r"\[(allreduce|allgather|broadcast|loop|comm|socket|tracker|coll)\w*\."
+)
+"""Where it says so, complaints are about other workers."""
 _EXPLAINING = Lock()
 """Boosters are asked one at a time: XGBoost lets none be set while it is in use."""
 _REFUSED = set("[]<")
@@ -29,15 +33,23 @@ _REFUSED = set("[]<")
 _NEEDED = {"booster": "gbtree", "multi_strategy": "one_output_per_tree", "process_type": "default"}
 
 
+class WorkerLost(ConnectionError):
+    """Another worker does not answer: it has ended, or what it did has failed."""
+
+
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """XGBoost's complaints in one line, without its places in C++ and its stack trace."""
+    """XGBoost's complaints in one line, without its places in C++ and its stack trace; those about
+    other workers as `WorkerLost`.
+    """
     import xgboost
 
     try:
         yield
     except xgboost.core.XGBoostError as error:
         message = _PLACE.sub("", str(error).split("\nStack trace", 1)[0].strip())
+        if _OF_CONNECTIONS.search(str(error)):
+            raise WorkerLost(f"another worker is lost: {' '.join(message.split())}") from None
         raise ValueError(f"XGBoost: {' '.join(message.split())}") from None
 
 

@@ -16,6 +16,21 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from crfx.potentials.xgboost_learner import WorkerLost
+
+__all__ = [
+    "ALONE",
+    "Alone",
+    "Communicator",
+    "WorkerLost",
+    "count",
+    "current",
+    "joined",
+    "place",
+    "sums",
+    "total",
+]
+
 
 class Communicator(Protocol):
     """One of ``size`` workers, the one with number ``rank``.
@@ -33,10 +48,6 @@ class Communicator(Protocol):
     def gather(self, value: Any) -> list[Any]:
         """A value from each worker, in their order; any that can be pickled."""
         ...
-
-
-class WorkerLost(ConnectionError):
-    """Another worker does not answer: it has ended, or what it did has failed."""
 
 
 class Alone:

@@ -16,6 +16,7 @@ from crfx.estimators.explained_trees import named_importance
 from crfx.estimators.explaining import checked_positions
 from crfx.estimators.fitting import as_before_unless, listed_callbacks
 from crfx.estimators.importance import Importance, function_importance
+from crfx.estimators.placement import placed
 from crfx.estimators.ranking.explained import explained_query
 from crfx.estimators.ranking.inputs import (
     Queries,
@@ -203,6 +204,7 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
         self.random_state = random_state
         self.verbose = verbose
 
+    @placed
     def fit(
         self,
         X: Any,
@@ -286,6 +288,7 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
             linear_function(weights) if self.scorer == "linear" else new_trees(self, raw), base
         )
 
+    @placed
     def predict(self, X: Any) -> Any:
         """(documents,) scores: the larger, the better a document's rank.
 
@@ -304,6 +307,7 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
         self.model_.use_threads(thread_count(self.n_jobs))
         return self.model_.scores(matrix)
 
+    @placed
     def rank(self, X: Any, group: Any = None) -> list[npt.NDArray[np.integer[Any]]]:
         """For every query its documents, counted within it, best first."""
         scores, sizes = self._scores(X)

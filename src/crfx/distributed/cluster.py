@@ -1,0 +1,159 @@
+"""The workers of a Dask cluster as the place where estimators train and predict."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from crfx.distributed.dask_collections import Collections, is_collection
+from crfx.distributed.prediction import lazily_predicted, predicted
+from crfx.distributed.shares import ARGUMENTS, InMemory, Instances
+from crfx.distributed.training import ClusterOptions, Run
+from crfx.estimators.placement import at
+from crfx.messages import shown
+
+_LOCK = "crfx"
+"""Held by one training at a time: two that wait for each other's workers would wait for ever."""
+
+
+@contextmanager
+def cluster(
+    client: Any,
+    *,
+    workers: Sequence[str] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    resume: bool = False,
+    every: int = 1,
+    seconds: float = 60.0,
+    wait: float = 60.0,
+) -> Iterator[Cluster]:
+    """Let ``fit`` and predictions of all estimators run on a cluster, as long as it lasts.
+
+    Parameters
+    ----------
+    client : dask.distributed.Client
+        Of the cluster.  Its workers need crfx, of the same version.
+    workers : list of addresses, optional
+        Of the workers to use; None: all.
+    checkpoint : path, optional
+        A file on this machine in which the model is kept while it is trained, beside the memory of
+        this process: it outlives both.  Removed when training ends well.
+    resume : bool
+        Go on with a checkpoint that is there: the same call, after everything was lost, ends in
+        the same model as if nothing had been.
+    every, seconds : int, float
+        The model is kept every so many rounds (iterations, sweeps), not more often than that.
+    wait : float
+        Seconds to wait for a worker that was lost to come back, before training goes on with those
+        that are left.
+
+    Notes
+    -----
+    Every worker trains on consecutive instances of its own: lists are shared out, partitions of
+    Dask and shards go to workers whole.  Callbacks run on the worker that has the first instances.
+    The same number of workers gives the same model, bit by bit, whoever is lost in between.
+
+    Examples
+    --------
+    >>> from dask.distributed import Client
+    >>> import crfx.distributed
+    >>> from crfx import GBCRF
+    >>> from crfx.testing import make_task
+    >>> X, y = make_task()
+    >>> with Client(n_workers=1, processes=False, dashboard_address=None) as client:
+    ...     with crfx.distributed.cluster(client):
+    ...         crf = GBCRF(5).fit(X, y)
+    ...         labels = crf.predict(X)
+    >>> labels[0].tolist()
+    ['L0', 'L0', 'L0', 'L1', 'L2', 'L2']
+    """
+    if not hasattr(client, "scheduler_info"):
+        raise ValueError(f"client is {shown(client)}: pass a dask.distributed.Client")
+    if isinstance(every, bool) or not isinstance(every, int | np.integer) or every < 1:
+        raise ValueError(f"every is {shown(every)}: it must be a whole number of 1 or more")
+    for name, value in (("seconds", seconds), ("wait", wait)):
+        if not isinstance(value, int | float | np.number) or not value >= 0:
+            raise ValueError(f"{name} is {shown(value)}: it must be 0 or more")
+    if isinstance(workers, str):
+        raise ValueError(f"workers is {workers!r}: pass a list of addresses")
+    own = None if workers is None else list(workers)
+    options = ClusterOptions(own, checkpoint, resume, int(every), float(seconds), float(wait))
+    found = Cluster(client, options)
+    with at(found):
+        yield found
+
+
+class Cluster:
+    """Runs methods of estimators on the workers of a client.
+
+    ``last_run`` is the training that ended last.
+    """
+
+    def __init__(self, client: Any, options: ClusterOptions) -> None:
+        self.client, self.options = client, options
+        self.last_run: Run | None = None
+
+    def run(self, estimator: Any, method: str, arguments: dict[str, Any]) -> Any:
+        """Call a method there, see `crfx.estimators.placement.Place`."""
+        if method == "fit":
+            return self._fit(estimator, arguments)
+        estimator._check_fitted()
+        if is_collection(arguments["X"]):
+            return lazily_predicted(estimator, method, arguments)
+        own, common = _parted(arguments)
+        n_workers = max(1, len(self.client.nthreads()))
+        return predicted(self.client, estimator, method, self._data(own), common, n_workers)
+
+    def _fit(self, estimator: Any, arguments: dict[str, Any]) -> Any:
+        from distributed import Lock
+
+        own, common = _parted(arguments)
+        eval_set = _named(estimator, common.pop("eval_set", None))
+        common["init_model"] = _loaded(common.get("init_model"))
+        watched = None if eval_set is None else self._data(eval_set)
+        with self.client.as_current(), Lock(_LOCK):
+            run = Run(self.client, self.options, estimator, self._data(own), watched, common)
+            found = run.fit()
+        self.last_run = run
+        asked = estimator.get_params(deep=False)
+        vars(estimator).clear()
+        vars(estimator).update(vars(found) | asked)
+        return estimator
+
+    def _data(self, arguments: dict[str, Any]) -> Instances:
+        if any(is_collection(value) for value in arguments.values()):
+            return Collections(arguments, self.client)
+        return InMemory(arguments)
+
+
+def _parted(arguments: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What tells of instances, and the rest."""
+    own = {name: value for name, value in arguments.items() if name in ARGUMENTS}
+    return own, {name: value for name, value in arguments.items() if name not in ARGUMENTS}
+
+
+def _named(estimator: Any, eval_set: Any) -> dict[str, Any] | None:
+    """The parts of an ``eval_set`` by name."""
+    if eval_set is None or isinstance(eval_set, dict):
+        return eval_set
+    if isinstance(eval_set, list) and len(eval_set) == 1:
+        return _named(estimator, eval_set[0])
+    ranks = "relevance" in inspect.signature(type(estimator).fit).parameters
+    names = ("X", "relevance", "group") if ranks else ("X", "y")
+    if not isinstance(eval_set, list | tuple) or not 2 <= len(eval_set) <= len(names):
+        raise ValueError(f"eval_set is not ({', '.join(names)}), nor a dict of these")
+    return dict(zip(names, eval_set, strict=False))
+
+
+def _loaded(init_model: Any) -> Any:
+    """A model file lies on the disk of the client."""
+    if isinstance(init_model, str | os.PathLike):
+        from crfx.estimators.loading import load
+
+        return load(init_model)
+    return init_model

@@ -1,0 +1,150 @@
+"""What is learned from or labelled, shared out over workers: whole instances, in their order.
+
+A share is a function that gives the arguments of a method, and what it is called with: it runs
+where the instances are wanted, so that files are read there and what Dask holds goes there.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx.features import matrices
+
+SIZES = ("lengths", "group")
+"""Names of the argument that says how many rows each instance has, where they are stacked."""
+BY_ROW = ("X", "y", "relevance", "parents", "edge_types", "allowed")
+BY_INSTANCE = (*SIZES, "sample_weight")
+ARGUMENTS = (*BY_ROW, *BY_INSTANCE)
+"""All arguments that tell of instances; the others are the same for all workers."""
+
+
+class Share(NamedTuple):
+    """``load(*given)`` gives arguments by name; ``given`` may hold futures of Dask."""
+
+    load: Callable[..., dict[str, Any]]
+    given: list[Any]
+
+
+class Instances(Protocol):
+    """Some instances, and what goes with them."""
+
+    def shares(self, n_workers: int) -> list[Share]:
+        """Share them out, to at most so many workers: fewer where there is too little."""
+        ...
+
+
+def borders(sizes: npt.NDArray[Any], n_parts: int) -> npt.NDArray[np.int64]:
+    """(parts + 1,) where to cut a row of things so that parts are of about equal size.
+
+    No part is empty; there are at most as many as things.
+
+    >>> borders(np.array([5, 1, 1, 1, 4]), 3).tolist()
+    [0, 1, 4, 5]
+    """
+    n_parts = max(1, min(n_parts, len(sizes)))
+    ends = np.cumsum(np.maximum(sizes, 1))
+    wanted = ends[-1] * np.arange(1, n_parts) / n_parts if len(ends) else np.zeros(0)
+    cuts = np.searchsorted(ends, wanted, side="left") + 1
+    for k in range(len(cuts)):  # at least one thing each, on both sides
+        least = cuts[k - 1] + 1 if k else 1
+        cuts[k] = min(max(cuts[k], least), len(sizes) - (len(cuts) - k))
+    return np.concatenate([[0], cuts, [len(sizes)]]).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class InMemory:
+    """Arguments of a method as the user passed them: lists, or stacked rows and their lengths."""
+
+    arguments: dict[str, Any]
+
+    def shares(self, n_workers: int) -> list[Share]:
+        """Slices of them."""
+        given = {name: value for name, value in self.arguments.items() if value is not None}
+        sizes = next((given[name] for name in SIZES if name in given), None)
+        if sizes is None:
+            return self._shares_of_lists(given, n_workers)
+        rows = np.concatenate([[0], np.cumsum(np.asarray(sizes))]).astype(np.int64)
+        cuts = borders(np.diff(rows), n_workers)
+        return [
+            Share(
+                dict,
+                [
+                    {
+                        name: _cut(value, begin, end)
+                        if name in BY_INSTANCE
+                        else _cut(value, rows[begin], rows[end])
+                        for name, value in given.items()
+                    }
+                ],
+            )
+            for begin, end in itertools.pairwise(cuts)
+        ]
+
+    def _shares_of_lists(self, given: dict[str, Any], n_workers: int) -> list[Share]:
+        X = matrices.unwrapped(given["X"])
+        if len(getattr(X, "shape", ())) == 2:  # rows without lengths: a worker will say so
+            return [Share(dict, [given])]
+        given = {name: _listed(value) for name, value in given.items()} | {"X": _listed(X)}
+        n_instances = len(given["X"])
+        for name, value in given.items():
+            if len(value) != n_instances:
+                raise ValueError(f"{name} has {len(value)} instances but X has {n_instances}")
+        sizes = np.array([_size(own) for own in given["X"]], np.int64)
+        cuts = borders(sizes, n_workers)
+        return [
+            Share(unpacked, [{name: packed(value[begin:end]) for name, value in given.items()}])
+            for begin, end in itertools.pairwise(cuts)
+        ]
+
+
+def _listed(values: Any) -> Any:
+    """Something that can be cut: lists and arrays as they are, others as lists."""
+    return values if isinstance(values, list | np.ndarray) else list(values)
+
+
+def _size(instance: Any) -> int:
+    shape = getattr(instance, "shape", None)
+    return int(shape[0]) if shape else len(instance)
+
+
+def _cut(values: Any, begin: int, end: int) -> Any:
+    return values.iloc[begin:end] if hasattr(values, "iloc") else values[begin:end]
+
+
+class Packed(NamedTuple):
+    """Arrays of one kind, joined: a million small ones would be sent one by one."""
+
+    joined: npt.NDArray[Any]
+    lengths: npt.NDArray[np.int64]
+
+
+def packed(values: Sequence[Any]) -> Any:
+    """The same, joined where it is a list of arrays of one kind and width."""
+    if not isinstance(values, list) or len(values) < 2:
+        return values
+    first = values[0]
+    if not isinstance(first, np.ndarray) or not first.ndim or first.dtype == object:
+        return values
+    kind = first.dtype, first.shape[1:]
+    if not all(isinstance(own, np.ndarray) and own.ndim for own in values):
+        return values
+    if any((own.dtype, own.shape[1:]) != kind for own in values):
+        return values
+    return Packed(np.concatenate(values), np.array([len(own) for own in values], np.int64))
+
+
+def unpacked(arguments: dict[str, Any]) -> dict[str, Any]:
+    """What `packed` was made of; views, not copies."""
+    return {name: _apart(value) for name, value in arguments.items()}
+
+
+def _apart(value: Any) -> Any:
+    if not isinstance(value, Packed):
+        return value
+    return np.split(value.joined, np.cumsum(value.lengths)[:-1])

@@ -1,0 +1,259 @@
+"""One call of ``fit`` on a cluster, from the client: share out, train, recover.
+
+Where a worker is lost, the others end, and training goes on from the last model that was kept: with
+as many workers as before where one comes back in time, so that shares and sums are the same and so
+is the model; else with those that are left.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from sklearn.utils import check_random_state
+
+from crfx.distributed.checkpoints import Kept
+from crfx.distributed.shares import Instances, Share
+from crfx.distributed.worker import Job, Outcome, open_tracker, train
+from crfx.estimators.counting import rounds_argument
+from crfx.messages import warn
+from crfx.trainers.callbacks import Progress
+from crfx.trainers.progress import ProgressBar
+
+MOST_LOSSES = 5
+"""In a row, without a model kept in between: then a run is given up."""
+SECONDS_BETWEEN_LOOKS = 0.2
+SECONDS_TO_END = 30.0
+"""How long workers may take to notice that another is lost."""
+
+
+class Lost(Exception):
+    """A worker is gone; training may go on without it or when it is back."""
+
+
+@dataclass(eq=False)
+class ClusterOptions:
+    """How to train; see `crfx.distributed.cluster`."""
+
+    workers: list[str] | None
+    checkpoint: Any
+    resume: bool
+    every: int
+    seconds: float
+    wait: float
+
+
+@dataclass(eq=False)
+class Run:
+    """One training.  ``data`` and ``watched`` are shared out; ``common`` goes to all workers."""
+
+    client: Any
+    options: ClusterOptions
+    estimator: Any
+    data: Instances
+    watched: Instances | None
+    common: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        arguments = self.estimator.get_params(deep=False)
+        self._sent = type(self.estimator)(**{**arguments, "verbose": 0})
+        self.kept = Kept.begin(self.options.checkpoint, self.options.resume, self._sent)
+        if self._sent.random_state is None:  # or every worker would draw one of its own
+            self._sent.random_state = int(check_random_state(None).randint(2**31 - 1))
+        self._bar: ProgressBar | None = None
+        self.n_bytes = 0
+
+    def fit(self) -> Any:
+        """The trained estimator."""
+        wanted, losses = len(self._addresses()), 0
+        if self.estimator.verbose:
+            asked = getattr(self.estimator, rounds_argument(self.estimator))
+            self._bar = ProgressBar(asked or 0)
+        try:
+            while True:
+                before = self.kept.n_rounds
+                try:
+                    found = self._attempt(wanted)
+                    break
+                except Lost as lost:
+                    losses = 1 if self.kept.n_rounds > before else losses + 1
+                    if losses > MOST_LOSSES:
+                        raise RuntimeError(self._told(f"{losses} workers were lost")) from lost
+        finally:
+            if self._bar is not None:
+                self._bar.close()
+        self.kept.forget()
+        return found
+
+    def _told(self, what: str) -> str:
+        """With where to go on."""
+        if self.kept.path is None or self.kept.model is None:
+            return f"{what}, and no model was kept on disk: pass checkpoint= to cluster"
+        return (
+            f"{what}; the model after {self.kept.n_rounds} rounds is in {self.kept.path}: the same "
+            "call with resume=True goes on from there"
+        )
+
+    def _addresses(self) -> list[str]:
+        """Of the workers that may train, in an order that stays."""
+        there = self.asked_of_scheduler(self.client.nthreads)
+        if self.options.workers is not None:
+            return [address for address in self.options.workers if address in there]
+        return sorted(there)
+
+    def asked_of_scheduler(self, question: Callable[[], Any]) -> Any:
+        """An answer; where there is none, tell how to go on."""
+        try:
+            return question()
+        except (OSError, TimeoutError) as error:
+            raise RuntimeError(self._told(f"the scheduler does not answer ({error})")) from error
+
+    def _workers(self, wanted: int) -> list[str]:
+        """As many as there were, if they come back in time; else those there are."""
+        end = time.monotonic() + self.options.wait
+        while len(found := self._addresses()) < wanted and time.monotonic() < end:
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        if not found:
+            raise RuntimeError(self._told("there are no workers"))
+        return found[:wanted]
+
+    def _attempt(self, wanted: int) -> Any:
+        addresses = self._workers(wanted)
+        shares = self.data.shares(len(addresses))
+        addresses = addresses[: len(shares)]
+        watched = [None] * len(shares)
+        if self.watched is not None:
+            watched = _filled(self.watched.shares(len(shares)), len(shares))
+        name = f"crfx-{uuid.uuid4().hex}"
+        job = Job(
+            name,
+            self._sent,
+            self.common,
+            self.options.every,
+            self.options.seconds,
+            self._bar is not None,
+        )
+        return _Attempt(self, name, addresses).fit(job, shares, watched)
+
+    def message(self, kind: str, n_rounds: int, told: Any) -> None:
+        """From the first worker."""
+        if kind == "checkpoint":
+            self.kept.keep(n_rounds, bytes(told))
+        elif self._bar is not None:
+            self._bar(Progress(n_rounds, {name: [value] for name, value in told.items()}))
+
+
+def _filled(shares: list[Share], n_workers: int) -> list[Any]:
+    """One share for each: workers for whom nothing is left get no instances."""
+    return [*shares, *[Share(dict, [{"X": [], "y": []}])] * (n_workers - len(shares))]
+
+
+class _Attempt:
+    """Training until it ends or a worker is lost."""
+
+    def __init__(self, run: Run, name: str, addresses: list[str]) -> None:
+        from distributed import Event, Queue
+
+        self.run, self.name, self.addresses, self.client = run, name, addresses, run.client
+        self.queue = Queue(name, client=self.client)
+        self.stop = Event(name, client=self.client)
+
+    def fit(self, job: Job, shares: list[Share], watched: list[Any]) -> Any:
+        """The trained estimator; raises `Lost`, or what went wrong for a worker."""
+        futures: list[Any] = []
+        try:
+            meeting = self._submitted(0, open_tracker, self.name, len(shares))
+            for number, (share, other) in enumerate(zip(shares, watched, strict=True)):
+                where = self.addresses[number]
+                told = [self._sent(each, where) for each in (job, self.run.kept.model)]
+                own = self._placed(share, where)
+                others = None if other is None else self._placed(other, where)
+                futures.append(self._submitted(number, train, number, meeting, *told, own, others))
+            return self._result(self._outcomes(futures))
+        finally:
+            with suppress(Exception):  # the scheduler may be gone
+                self.stop.set()
+                self.client.cancel(futures, force=True)
+                self.queue.close()
+
+    def _submitted(self, number: int, work: Any, *arguments: Any) -> Any:
+        where = [self.addresses[number]]
+        return self.client.submit(work, *arguments, workers=where, pure=False, retries=0)
+
+    def _sent(self, value: Any, address: str) -> Any:
+        # In a list: Dask would take a dict or a list apart.
+        return self.client.scatter([value], workers=[address], hash=False)[0]
+
+    def _placed(self, share: Share, address: str) -> tuple[Any, list[Any]]:
+        """A share whose data lie with the worker: what the client holds is sent there."""
+        given = [
+            each if _holds_futures(each) else self._sent(each, address) for each in share.given
+        ]
+        return share.load, given
+
+    def _outcomes(self, futures: list[Any]) -> list[Outcome]:
+        """How it ended for each; those of whom nothing is heard are lost.
+
+        Once one has failed, the others are waited for a little: theirs may be the reason.
+        """
+        found: dict[int, Outcome] = {}
+        end = None
+        while len(found) < len(futures):
+            self._take_messages()
+            for number, future in enumerate(futures):
+                if number not in found and future.done():
+                    found[number] = _outcome(future)
+            there = set(self.run.asked_of_scheduler(self.client.nthreads))
+            silent = [
+                self.addresses[number] for number in range(len(futures)) if number not in found
+            ]
+            failed = any(own.is_lost or own.error is not None for own in found.values())
+            if failed or not there.issuperset(silent):
+                end = end or time.monotonic() + SECONDS_TO_END
+                if there.isdisjoint(silent) or time.monotonic() > end:
+                    break
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        self._take_messages()
+        return [found.get(number, Outcome(is_lost=True)) for number in range(len(futures))]
+
+    def _take_messages(self) -> None:
+        while self.queue.qsize():
+            self.run.message(*self.queue.get())
+
+    def _result(self, outcomes: list[Outcome]) -> Any:
+        for outcome in outcomes:
+            if outcome.error is not None:
+                raise outcome.error
+        if any(outcome.is_lost for outcome in outcomes):
+            raise Lost
+        _warn_once(outcomes)
+        self.run.n_bytes = outcomes[0].n_bytes
+        return outcomes[0].estimator
+
+
+def _outcome(future: Any) -> Outcome:
+    if future.status == "finished":
+        found: Outcome = future.result()
+        return found
+    if future.status == "error":
+        return Outcome(error=future.exception())
+    return Outcome(is_lost=True)  # cancelled, with a worker that held what it needs
+
+
+def _holds_futures(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(_holds_futures(each) for each in value.values())
+    if isinstance(value, list):
+        return bool(value) and _holds_futures(value[0])
+    return hasattr(value, "key") and hasattr(value, "client")
+
+
+def _warn_once(outcomes: list[Outcome]) -> None:
+    """Warnings of all workers, each once."""
+    for text, category in {each: None for outcome in outcomes for each in outcome.warned}:
+        if not issubclass(category, DeprecationWarning | ResourceWarning):
+            warn(text, category)

@@ -1,0 +1,168 @@
+"""What a worker of the cluster does: join the others, train on its share, tell how it stands."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from crfx.distributed.collective import member, tracker
+from crfx.distributed.shares import Share
+from crfx.estimators.loading import load
+from crfx.estimators.resuming import resumed
+from crfx.trainers.callbacks import Progress
+from crfx.trainers.communicator import Communicator, WorkerLost
+
+SECONDS_BETWEEN_QUESTIONS = 1.0
+"""Between two questions to the scheduler whether training is still wanted."""
+
+_TRACKERS: dict[str, ExitStack] = {}
+"""Of the runs whose workers find each other through this process."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all workers of a run are told.
+
+    ``common`` are arguments of ``fit`` that do not tell of instances.  The model is sent to the
+    client every ``every`` rounds, not before ``seconds`` have passed.
+    """
+
+    run: str
+    estimator: Any
+    common: dict[str, Any]
+    every: int
+    seconds: float
+    tells_progress: bool
+
+
+@dataclass
+class Outcome:
+    """How training ended for one worker: with a model, that of the first; with an error; or with
+    another worker lost.  ``n_bytes`` is what it has summed.
+    """
+
+    estimator: Any = None
+    error: BaseException | None = None
+    is_lost: bool = False
+    n_bytes: int = 0
+    warned: list[tuple[str, type[Warning]]] = field(default_factory=list)
+
+
+def open_tracker(run: str, n_workers: int) -> dict[str, Any]:
+    """Let workers find each other through this one: it is one of those that they must reach."""
+    from distributed import get_worker
+
+    address = urlsplit(get_worker().address)
+    host = address.hostname if address.scheme in ("tcp", "tls", "ws", "wss") else "127.0.0.1"
+    with ExitStack() as stack:
+        found = stack.enter_context(tracker(n_workers, str(host)))
+        _TRACKERS[run] = stack.pop_all()
+    return found
+
+
+def close_tracker(run: str) -> None:
+    """They have found each other, or will not."""
+    if (stack := _TRACKERS.pop(run, None)) is not None:
+        stack.close()
+
+
+def train(
+    number: int,
+    meeting: dict[str, Any],
+    job: Job,
+    checkpoint: bytes | None,
+    share: tuple[Callable[..., dict[str, Any]], list[Any]],
+    watched: tuple[Callable[..., dict[str, Any]], list[Any]] | None,
+) -> Outcome:
+    """Train as worker ``number`` on a share of the instances; errors are brought home."""
+    outcome = Outcome()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        try:
+            arguments = _arguments(job, share, watched)
+            with member(meeting, number) as communicator:
+                fitted = _fitted(communicator, job, checkpoint, arguments)
+                outcome.n_bytes = getattr(communicator, "n_bytes", 0)
+                outcome.estimator = fitted if number == 0 else None
+        except WorkerLost:
+            outcome.is_lost = True
+        except BaseException as error:
+            outcome.error = error
+        finally:
+            if number == 0:
+                close_tracker(job.run)
+    outcome.warned = [(str(each.message), each.category) for each in told]
+    return outcome
+
+
+def _arguments(job: Job, share: Any, watched: Any) -> dict[str, Any]:
+    found = {**job.common, **_loaded(share)}
+    if watched is not None:
+        found["eval_set"] = _loaded(watched)
+    return found
+
+
+def _loaded(share: Any) -> dict[str, Any]:
+    own = Share(*share)
+    return own.load(*own.given)
+
+
+def _fitted(
+    communicator: Communicator, job: Job, checkpoint: bytes | None, arguments: dict[str, Any]
+) -> Any:
+    from distributed import get_worker
+
+    estimator, asked = job.estimator, job.estimator.n_jobs
+    if asked is None:
+        estimator.set_params(n_jobs=get_worker().state.nthreads)
+    keep = _Reporter(job) if communicator.rank == 0 else _nothing
+    start = None if checkpoint is None else model_of(checkpoint)
+    found = resumed(estimator, arguments, start, keep)
+    return found.set_params(n_jobs=asked)
+
+
+def _nothing(progress: Progress) -> None:
+    """The first worker reports for all."""
+
+
+class _Reporter:
+    """Sends the model to the client now and then, and ends where the client has gone away."""
+
+    def __init__(self, job: Job) -> None:
+        from distributed import Event, Queue
+
+        self.job, self.queue, self.stop = job, Queue(job.run), Event(job.run)
+        self._asked = self._sent = time.monotonic()
+
+    def __call__(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if now - self._asked >= SECONDS_BETWEEN_QUESTIONS:
+            self._asked = now
+            if self.stop.is_set():
+                raise WorkerLost("the client has ended this run")
+            if self.job.tells_progress:
+                last = {name: values[-1] for name, values in progress.history.items() if values}
+                self.queue.put(["progress", progress.n_rounds, last])
+        if progress.n_rounds % self.job.every or now - self._sent < self.job.seconds:
+            return
+        assert progress.save is not None
+        with tempfile.TemporaryDirectory(prefix="crfx-") as folder:
+            path = Path(folder) / "model.crfx"
+            progress.save(path)
+            self.queue.put(["checkpoint", progress.n_rounds, path.read_bytes()])
+        self._sent = time.monotonic()
+
+
+def model_of(checkpoint: bytes) -> Any:
+    """The estimator of a model file that is held in memory."""
+    with tempfile.TemporaryDirectory(prefix="crfx-") as folder:
+        path = Path(folder) / "model.crfx"
+        path.write_bytes(checkpoint)
+        return load(path)

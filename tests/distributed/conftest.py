@@ -1,0 +1,20 @@
+"""A cluster of real processes, started once for all tests that want it."""
+
+import warnings
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def client():
+    """Of three workers, each a process with one thread, which come back when they are killed."""
+    distributed = pytest.importorskip("distributed", reason="needs crfx[dask]")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what Dask itself does
+        with (
+            distributed.LocalCluster(
+                n_workers=3, threads_per_worker=1, dashboard_address=None, memory_limit=0
+            ) as cluster,
+            distributed.Client(cluster) as found,
+        ):
+            yield found
