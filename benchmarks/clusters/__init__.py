@@ -1,0 +1,1 @@
+"""The parts of `benchmarks/distributed.py`, one question each."""

@@ -1,0 +1,128 @@
+"""Is the model that 1, 2 and 3 workers train the one that is trained without them?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from benchmarks.clusters.processes import workers
+from benchmarks.clusters.tasks import Task, noise, ocr, ranking
+
+WORKERS = (1, 2, 3)
+SAME_LABELS, SAME_OBJECTIVE, SAME_PARAMETERS = 0.999, 1e-3, 1e-4
+
+
+@dataclass(frozen=True)
+class Subject:
+    """An estimator, what it learns, and whether workers are to find the same model: sweeps that
+    are averaged do not.
+    """
+
+    make: Callable[[], Any]
+    task: Callable[[], Task]
+    is_exact: bool = True
+
+
+def _continuous() -> Task:
+    train, test = noise(60_000, 20, 9), noise(20_000, 20, 9, seed=5)
+    return Task(train, {name: test[name] for name in ("X", "lengths")})
+
+
+def subjects() -> dict[str, Subject]:
+    """By name."""
+    from crfx import GBCRF, HiddenUnitCRF, LinearCRF, RankingCRF, TreeCRF
+
+    return {
+        "GBCRF, OCR": Subject(lambda: GBCRF(20, random_state=0), ocr),
+        "GBCRF, 20 continuous features": Subject(lambda: GBCRF(20, random_state=0), _continuous),
+        "GBCRF, half of the words a round": Subject(
+            lambda: GBCRF(20, subsample=0.5, random_state=0), lambda: ocr(2000)
+        ),
+        "TreeCRF, OCR": Subject(lambda: TreeCRF(10, random_state=0), lambda: ocr(1000)),
+        "LinearCRF, L-BFGS, OCR": Subject(
+            lambda: LinearCRF(max_iter=2000, tol=1e-11), lambda: ocr(1000)
+        ),
+        "HiddenUnitCRF, L-BFGS, OCR": Subject(
+            lambda: HiddenUnitCRF(n_hidden=30, max_iter=30, random_state=0), lambda: ocr(500)
+        ),
+        "RankingCRF, trees, MQ2008": Subject(
+            lambda: RankingCRF(scorer="trees", n_estimators=20, random_state=0), ranking
+        ),
+        "LinearCRF, SGD, OCR": Subject(
+            lambda: LinearCRF(trainer="sgd", sweeps=20, random_state=0), ocr, is_exact=False
+        ),
+        "HiddenUnitCRF, large margin, OCR": Subject(
+            lambda: HiddenUnitCRF(
+                n_hidden=50, trainer="large_margin", sweeps=20, step=0.03, random_state=0
+            ),
+            lambda: ocr(2000),
+            is_exact=False,
+        ),
+        "RankingCRF, linear, MQ2008": Subject(
+            lambda: RankingCRF(scorer="linear", random_state=0), ranking, is_exact=False
+        ),
+    }
+
+
+def measure() -> dict[str, Any]:
+    """Every subject without workers, then with 1, 2 and 3."""
+    from crfx.distributed import cluster
+
+    made = {name: (subject, subject.task()) for name, subject in subjects().items()}
+    alone = {name: _fitted(subject, task) for name, (subject, task) in made.items()}
+    rows: list[dict[str, Any]] = []
+    for number in WORKERS:
+        with workers(number) as client:
+            for name, (subject, task) in made.items():
+                with cluster(client) as place:
+                    crf, seconds = _fitted(subject, task, n_jobs=None)
+                compared = _compared(crf, alone[name][0], task)
+                rows.append(
+                    {
+                        "name": name,
+                        "workers": number,
+                        "is_exact": subject.is_exact,
+                        "seconds": seconds,
+                        "seconds_alone": alone[name][1],
+                        "bytes_per_round": place.last_run.n_bytes / len(crf.history_["seconds"]),
+                        "n_labels": len(getattr(crf, "classes_", [0])),
+                        "is_table": getattr(crf, "edges", None) == "table",
+                        **compared,
+                    }
+                )
+                print(rows[-1], flush=True)
+    return {"rows": rows}
+
+
+def _fitted(subject: Subject, task: Task, n_jobs: int | None = 1) -> tuple[Any, float]:
+    crf = subject.make().set_params(n_jobs=n_jobs)
+    begin = time.perf_counter()
+    crf.fit(**task.train)
+    return crf, time.perf_counter() - begin
+
+
+def _compared(crf: Any, alone: Any, task: Task) -> dict[str, Any]:
+    ours, theirs = (np.concatenate(_answers(each, task)) for each in (crf, alone))
+    last, own = crf.history_["objective"][-1], alone.history_["objective"][-1]
+    found = {"same": float(np.mean(ours == theirs)), "objective": abs(last - own) / abs(own)}
+    if hasattr(crf, "coef_") and hasattr(crf, "classes_"):
+        found["parameters"] = float(
+            max(
+                np.abs(crf.coef_ - alone.coef_).max(),
+                np.abs(crf.transitions_ - alone.transitions_).max(),
+            )
+        )
+    return found
+
+
+def _answers(crf: Any, task: Task) -> Any:
+    """Labels of positions, or of queries the order of documents."""
+    crf.set_params(n_jobs=1)
+    if hasattr(crf, "rank"):
+        return crf.rank(**task.test)
+    found = crf.predict(**task.test)
+    return found if isinstance(found, list) else [found]

@@ -1,0 +1,42 @@
+"""What does it cost to train with one worker of a cluster, instead of none?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.clusters.processes import workers
+from benchmarks.clusters.tasks import ocr
+
+REPEATS = 3
+MOST = 1.2
+
+
+def measure() -> dict[str, Any]:
+    """The fastest of several runs that take turns: here, and in a worker."""
+    from crfx import GBCRF, LinearCRF
+    from crfx.distributed import cluster
+
+    task = ocr().train
+    made: dict[str, Callable[[], Any]] = {
+        "GBCRF, 20 rounds": lambda: GBCRF(20, random_state=0),
+        "LinearCRF, 100 iterations": lambda: LinearCRF(max_iter=100, tol=0.0),
+    }
+    rows = []
+    with workers(1) as client:
+        for name, make in made.items():
+            here = there = float("inf")
+            for _ in range(REPEATS):
+                here = min(here, _seconds(lambda make=make: make().set_params(n_jobs=1).fit(**task)))
+                with cluster(client):
+                    there = min(there, _seconds(lambda make=make: make().fit(**task)))
+            rows.append({"name": name, "here": here, "there": there, "ratio": there / here})
+            print(rows[-1], flush=True)
+    return {"rows": rows}
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
