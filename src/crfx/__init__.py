@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from crfx.estimators.linear import LinearCRF
     from crfx.estimators.loading import load
     from crfx.estimators.ranking import RankingCRF
+    from crfx.estimators.shard_writing import write_shards
     from crfx.estimators.treecrf import TreeCRF
+    from crfx.io.shards import Shards
     from crfx.structures.constraints import Constraints
     from crfx.trainers.callbacks import Checkpoint
     from crfx.trainers.induction import FeatureInduction
@@ -49,10 +51,12 @@ __all__ = [
     "HiddenUnitCRF",
     "LinearCRF",
     "RankingCRF",
+    "Shards",
     "TreeCRF",
     "__version__",
     "from_crfsuite",
     "load",
+    "write_shards",
 ]
 
 # Imported when first asked for: `import crfx` stays light.
@@ -64,9 +68,11 @@ _HOMES = {
     "HiddenUnitCRF": "crfx.estimators.hidden_unit",
     "LinearCRF": "crfx.estimators.linear",
     "RankingCRF": "crfx.estimators.ranking",
+    "Shards": "crfx.io.shards",
     "TreeCRF": "crfx.estimators.treecrf",
     "from_crfsuite": "crfx.estimators.crfsuite_models",
     "load": "crfx.estimators.loading",
+    "write_shards": "crfx.estimators.shard_writing",
 }
 
 

@@ -5,12 +5,14 @@ Rows are nodes (positions); instance ``i`` owns rows ``offsets[i]`` to ``offsets
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from crfx.features.sharded_matrix import ShardedMatrix
 from crfx.scores import IntArray
 
 
@@ -28,7 +30,8 @@ class Batch:
     edge_types : None or (rows,) int32
         The type of the edge that ends at the row; ignored where none does.
     X : object
-        Whatever potentials read; carried, never looked at.
+        Whatever potentials read; carried, never looked at.  Features that stay on disk (a
+        `ShardedMatrix`) are read by `loaded`.
     allowed : None or (rows, K) bool
         The labels that a row may have; None: all.
 
@@ -88,17 +91,39 @@ class Batch:
             last = int(np.searchsorted(ends, ends[first] + n_rows, side="right")) - 1
             last = min(max(last, first + 1), self.n_instances)
             rows = slice(int(ends[first]), int(ends[last]))
-            found.append(
-                Batch.from_lengths(
-                    self.lengths[first:last],
-                    parents=None if self.parents is None else self.parents[rows],
-                    edge_types=None if self.edge_types is None else self.edge_types[rows],
-                    X=_rows_of(self.X, rows),
-                    allowed=None if self.allowed is None else self.allowed[rows],
-                )
-            )
+            found.append(self._between(first, last, _rows_of(self.X, rows)))
             first = last
         return found
+
+    def chunk_ends(self) -> IntArray:
+        """(chunks + 1,) the first instance of every chunk of an X that stays on disk, and the end.
+
+        Chunks hold whole instances; an empty one between two chunks belongs to the second.
+        """
+        assert isinstance(self.X, ShardedMatrix)
+        found = np.searchsorted(self.offsets, self.X.borders)
+        found[0], found[-1] = 0, self.n_instances
+        return found
+
+    def loaded(self) -> Iterator[Batch]:
+        """Batches whose X is in memory: this one, or its chunks, each read when it is asked for."""
+        if not isinstance(self.X, ShardedMatrix):
+            yield self
+            return
+        ends = self.chunk_ends()
+        for number in range(self.X.n_chunks):
+            yield self._between(int(ends[number]), int(ends[number + 1]), self.X.chunk(number))
+
+    def _between(self, first: int, last: int, X: object) -> Batch:
+        """The instances from one to another."""
+        rows = slice(int(self.offsets[first]), int(self.offsets[last]))
+        return Batch.from_lengths(
+            self.lengths[first:last],
+            parents=None if self.parents is None else self.parents[rows],
+            edge_types=None if self.edge_types is None else self.edge_types[rows],
+            X=X,
+            allowed=None if self.allowed is None else self.allowed[rows],
+        )
 
     @property
     def n_instances(self) -> int:

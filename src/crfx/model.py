@@ -11,13 +11,14 @@ import numpy.typing as npt
 
 from crfx.batch import Batch
 from crfx.features.matrices import take_rows
+from crfx.features.sharded_matrix import ShardedMatrix
 from crfx.inference.problem import Problem
 from crfx.potentials.additive import AdditiveFunction, Function
 from crfx.potentials.context_trees import ContextTrees
 from crfx.potentials.newton import linear_features
 from crfx.potentials.sum import add_scores, wider
 from crfx.potentials.transitions import Tables
-from crfx.scores import FloatArray, Scores, Sharing
+from crfx.scores import FloatArray, Scores, Sharing, joined
 from crfx.structures import Chain, Forest, Mask
 from crfx.structures.mask import masked
 
@@ -105,7 +106,13 @@ class Model:
     def scores(
         self, batch: Batch, structure: Chain | Forest, n_rounds: int | None = None
     ) -> Scores:
-        """Scores after the first ``n_rounds`` rounds, by default all; a base model counts whole."""
+        """Scores after the first ``n_rounds`` rounds, by default all; a base model counts whole.
+
+        Of features that stay on disk one chunk is in memory at a time.
+        """
+        if isinstance(batch.X, ShardedMatrix):
+            parts = [self.scores(part, structure, n_rounds) for part in batch.loaded()]
+            return joined(parts, self.sharing)
         found = self._own_scores(batch, structure, n_rounds)
         if self.base is not None:
             under = self.base.scores(replace(batch, allowed=None), structure)

@@ -8,6 +8,7 @@ stacked over instances and ``K`` is the number of labels.  An edge table of orde
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -133,6 +134,18 @@ class Scores:
         for name, table in (("start", self.start), ("end", self.end)):
             if table is not None:
                 _check_table(name, table)
+
+
+def joined(parts: Sequence[Scores], sharing: Sharing) -> Scores:
+    """Scores of one batch from those of its parts, one after the other; tables are the same."""
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    edge = first.edge
+    if sharing == "each" and edge is not None:
+        edge = np.concatenate([part.edge for part in parts if part.edge is not None])
+    node = np.concatenate([part.node for part in parts])
+    return Scores(node, edge, first.start, first.end, first.pairs)
 
 
 def weighted_sum(weights: FloatArray | None, values: FloatArray) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -124,17 +124,18 @@ class DecodingEstimator(Estimator):
         n_rounds: int | None,
         ask: Callable[[Problem], npt.NDArray[Any]],
     ) -> npt.NDArray[Any]:
-        """(rows, ...) by ``ask``, which sees as many instances at a time as fit into memory well,
-        where every edge has a table of its own.
+        """(rows, ...) by ``ask``, which sees as many instances at a time as fit into memory well:
+        a chunk of features that stay on disk, less where every edge has a table of its own.
         """
         model.use_threads(thread_count(self.n_jobs))
-        parts = self._parts(data, model) if model.sharing == "each" else [data.batch]
+        parts = self._parts(data, model) if model.sharing == "each" else data.batch.loaded()
         found = [ask(model.problem(part, n_rounds)) for part in parts]
         return found[0] if len(found) == 1 else np.concatenate(found)
 
-    def _parts(self, data: Input, model: Model) -> list[Batch]:
-        """Instances whose edges fit into memory well with a table each."""
-        return data.batch.parts(max(1, MOST_SCORES // int(np.prod(model.table))))
+    def _parts(self, data: Input, model: Model) -> Iterator[Batch]:
+        """Instances whose edges fit into memory well with a table each, their features read."""
+        for batch in data.batch.loaded():
+            yield from batch.parts(max(1, MOST_SCORES // int(np.prod(model.table))))
 
     def _check_rounds(self, n_rounds: int | None) -> None:
         if n_rounds is not None and not hasattr(self, "n_rounds_"):

@@ -112,6 +112,8 @@ def read_eval_set(
     y, allowed = given.pop("y"), given.pop("allowed", None)
     try:
         data = with_allowed(read_input(**given, columns=columns), allowed, classes)
+        if data.weights is not None:
+            raise ValueError("its shards have sample_weight, which an eval_set has not")
         labels = scheme_labels(constraints, flat_labels(y, data), data)
     except ValueError as error:
         raise ValueError(f"eval_set: {error}") from None

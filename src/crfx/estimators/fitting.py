@@ -17,8 +17,8 @@ from crfx.estimators.inputs import (
     encode,
     find_classes,
     flat_labels,
-    instance_weights,
     read_input,
+    weights_of,
 )
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.more_labels import read_classes
@@ -104,7 +104,7 @@ def read_training(
         data.batch,
         Chain(order) if data.batch.parents is None else Forest(),
         encode(labels, distinct, data, "y", seen_in),
-        instance_weights(sample_weight, data.batch.n_instances),
+        weights_of(sample_weight, data),
         distinct,
     )
     truth.structure.check(data.batch)

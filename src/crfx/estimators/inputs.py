@@ -19,9 +19,11 @@ from crfx.estimators.shape_hints import (
     without_lengths,
     wrong_shape,
 )
+from crfx.estimators.sharded_input import infinite_feature, sharded_batch
 from crfx.features import matrices
 from crfx.features.columns import Columns
 from crfx.features.words import Numbering, peek
+from crfx.io.shards import ShardFeatures, ShardLabels
 from crfx.messages import shown
 from crfx.objectives.truth import UNKNOWN
 from crfx.scores import IntArray
@@ -32,11 +34,15 @@ MOST_WEIGHT = 1e12
 
 @dataclass(frozen=True, eq=False)
 class Input:
-    """A batch with its features and their columns, and whether it came as a list of instances."""
+    """A batch with its features and their columns, and whether it came as a list of instances.
+
+    ``weights`` of instances are there where they came with X, as shards have them.
+    """
 
     batch: Batch
     columns: Columns
     as_list: bool
+    weights: npt.NDArray[Any] | None = None
 
     def split(self, values: npt.NDArray[Any], axis: int = 0) -> Any:
         """(rows, ...) as a list per instance, or as it is where X came stacked."""
@@ -62,8 +68,15 @@ def read_input(
     """Stack X where it is a list, and check what goes with it.
 
     ``columns`` are those of a fitted model, which X must have too; where they are words and
-    ``grows``, new words are added to a copy of them, as ``numbering`` says.
+    ``grows``, new words are added to a copy of them, as ``numbering`` says.  The features of shards
+    stay on disk.
     """
+    if isinstance(X, ShardFeatures):
+        beside = {"lengths": lengths, "parents": parents, "edge_types": edge_types}
+        batch, columns = sharded_batch(X, beside, columns, training)
+        if numbering is not None:
+            numbering.check(columns.vocabulary)
+        return Input(batch, columns, False, X.shards.numbers("sample_weight"))
     X = matrices.unwrapped(X)
     instances = _instances(X)
     if instances is None:
@@ -100,8 +113,7 @@ def read_input(
     if infinite is not None:
         instance, position = batch.locate(infinite[0])
         raise ValueError(
-            f"instance {instance}, position {position}: feature {infinite[1]} is infinite, or too "
-            "large for float32; NaN marks a missing value"
+            f"instance {instance}, position {position}: {infinite_feature(infinite[1])}"
         )
     return Input(batch, columns, instances is not None)
 
@@ -217,7 +229,7 @@ def flat_labels(y: Any, data: Input) -> list[Any]:
             "y is missing: crfx requires y to be passed, but the target y is None; None is for "
             "single labels that are unknown"
         )
-    y = matrices.unwrapped(y)
+    y = y.shards.labels() if isinstance(y, ShardLabels) else matrices.unwrapped(y)
     if not hasattr(y, "__len__") and hasattr(y, "__iter__"):
         y = list(y)
     if not data.as_list:
@@ -335,6 +347,14 @@ def encode(
                 f"was not seen in {seen_in}"
             ) from None
     return codes
+
+
+def weights_of(sample_weight: Any, data: Input) -> npt.NDArray[np.float64] | None:
+    """The argument ``sample_weight``, or what came with X; (instances,) float64, or None."""
+    if sample_weight is not None and data.weights is not None:
+        raise ValueError("sample_weight is given beside shards, which have their own: leave it out")
+    given = data.weights if sample_weight is None else sample_weight
+    return instance_weights(given, data.batch.n_instances)
 
 
 def instance_weights(sample_weight: Any, n_instances: int) -> npt.NDArray[np.float64] | None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from crfx.estimators.confidence import check_probability
 from crfx.estimators.explaining import ExplainingEstimator
-from crfx.estimators.inputs import Input, flat_labels, instance_weights
+from crfx.estimators.inputs import Input, flat_labels, weights_of
 from crfx.estimators.placement import placed
 from crfx.estimators.scheme_labels import scheme_labels
 from crfx.estimators.seeds import generator_of
@@ -206,7 +206,7 @@ class LabellingEstimator(ExplainingEstimator):
         A label that the model was not trained on is never right; a warning names it.
         """
         data = self._input(X, lengths, parents, edge_types, None, allowed)
-        weights = instance_weights(sample_weight, data.batch.n_instances)
+        weights = weights_of(sample_weight, data)
         return token_accuracy(*self._true_and_found(data, y), sample_weight=weights)
 
     def _true_and_found(

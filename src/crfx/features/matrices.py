@@ -13,6 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from crfx.features.sharded_matrix import ShardedMatrix
+
 IntArray = npt.NDArray[np.integer[Any]]
 
 _LARGEST = np.finfo(np.float32).max
@@ -50,8 +52,15 @@ def stacked(X: Any) -> Any:
     return _csr(X, None) if sparse.issparse(X) else _array(X, None)
 
 
+def is_sparse(X: Any) -> bool:
+    """Whether absent entries are missing; also of features that stay on disk."""
+    return bool(sparse.issparse(X.like if isinstance(X, ShardedMatrix) else X))
+
+
 def take_rows(X: Any, rows: IntArray) -> Any:
-    """Return some rows, in the order given."""
+    """Return some rows, in the order given; what stays on disk stays there."""
+    if isinstance(X, ShardedMatrix):
+        return X.taken(rows, take_rows)
     return X.iloc[rows] if is_frame(X) else X[rows]
 
 

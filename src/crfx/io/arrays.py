@@ -99,7 +99,7 @@ def _checked(members: dict[str, npt.NDArray[Any]], labelled: bool) -> Arrays:
     X = _matrix(members)
     if "lengths" not in members:
         raise ValueError("there are no lengths: the number of rows of every instance")
-    lengths = _integers("lengths", members["lengths"])
+    lengths = integers("lengths", members["lengths"])
     if len(lengths) and lengths.min() < 0:
         raise ValueError(f"lengths: instance {lengths.argmin()} has {lengths.min()} rows")
     if lengths.sum() != X.shape[0]:
@@ -111,11 +111,9 @@ def _checked(members: dict[str, npt.NDArray[Any]], labelled: bool) -> Arrays:
             raise ValueError(
                 f"{key} has shape {members[key].shape}: {X.shape[0]} rows need one each"
             )
-    rest = {
-        key: _integers(key, members[key]) for key in ("parents", "edge_types") if key in members
-    }
+    rest = {key: integers(key, members[key]) for key in ("parents", "edge_types") if key in members}
     if "parents" in rest:
-        _check_parents(rest["parents"], lengths)
+        check_parents(rest["parents"], lengths)
     return Arrays(X, lengths, members.get("y"), **rest)
 
 
@@ -133,10 +131,10 @@ def _matrix(members: dict[str, npt.NDArray[Any]]) -> Any:
         raise ValueError(f"there is no {missing}: a CSR matrix has {', '.join(_CSR)}")
     if "format" in members and members["format"].tolist() not in (b"csr", "csr"):
         raise ValueError("the sparse matrix is no CSR matrix: convert it by tocsr()")
-    return _csr(*(members[key] for key in _CSR))
+    return csr_matrix(*(members[key] for key in _CSR))
 
 
-def _csr(
+def csr_matrix(
     data: npt.NDArray[Any],
     indices: npt.NDArray[Any],
     indptr: npt.NDArray[Any],
@@ -147,8 +145,8 @@ def _csr(
         raise ValueError(
             f"data has shape {data.shape} of {data.dtype}: it must be a row of numbers"
         )
-    size = _integers("shape", shape)
-    starts, columns = _integers("indptr", indptr), _integers("indices", indices)
+    size = integers("shape", shape)
+    starts, columns = integers("indptr", indptr), integers("indices", indices)
     if len(size) != 2 or size.min() < 0 or size.max() >= 1 << 31:
         raise ValueError(f"shape is {size.tolist()}: it must be rows and columns")
     if len(starts) != size[0] + 1:
@@ -162,7 +160,8 @@ def _csr(
     return sparse.csr_matrix((data, columns, starts), shape=tuple(size.tolist()))
 
 
-def _integers(key: str, array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def integers(key: str, array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """A row of whole numbers, or ValueError."""
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise ValueError(
             f"{key} has shape {array.shape} of {array.dtype}: it must be a row of whole numbers"
@@ -172,7 +171,7 @@ def _integers(key: str, array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-def _check_parents(parents: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> None:
+def check_parents(parents: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> None:
     """Each in its instance; that there are no circles the batch sees to."""
     limits = np.repeat(lengths, lengths)
     wrong = np.flatnonzero((parents < -1) | (parents >= limits))

@@ -6,12 +6,15 @@ import ast
 import io
 import math
 import re
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import IO, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-_LARGEST_HEADER = 4096
+LARGEST_HEADER = 4096
+"""Bytes that a header may have."""
+_BYTES_AT_ONCE = 1 << 20
 _MOST_AXES = 64
 """What NumPy can have."""
 
@@ -23,21 +26,69 @@ def encode(array: npt.NDArray[Any]) -> bytes:
     return buffer.getvalue()
 
 
+@dataclass(frozen=True)
+class Header:
+    """What is said of an array before its numbers come, which begin at byte ``begin``."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    by_column: bool
+    begin: int
+
+    def array(self, flat: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The array, from its numbers as they lie in the file."""
+        if self.dtype.kind == "b" and flat.view(np.uint8).max(initial=0) > 1:
+            raise ValueError("an array holds truth values that are neither")
+        order: Literal["C", "F"] = "F" if self.by_column else "C"
+        return flat.reshape(self.shape, order=order)
+
+
 def decode(raw: bytes) -> npt.NDArray[Any]:
     """The array that a file holds.
 
     Read here and not by NumPy, which would unpickle if asked, and whose parser of old headers warns
     and raises in its own ways.
     """
+    found = header(raw, len(raw))
+    own = found.dtype
+    flat = (
+        np.frombuffer(raw, own, offset=found.begin) if found.begin < len(raw) else np.zeros(0, own)
+    )
+    return found.array(flat).astype(own.newbyteorder("="))
+
+
+def read_header(stream: IO[bytes], size: int) -> Header:
+    """The header of an array of so many bytes, of which no more than that is read."""
+    return header(stream.read(min(size, LARGEST_HEADER)), size)
+
+
+def read(stream: IO[bytes], size: int) -> npt.NDArray[Any]:
+    """As `decode`, from a stream: the numbers are in memory once, not twice."""
+    raw = stream.read(min(size, LARGEST_HEADER))
+    found = header(raw, size)
+    flat = np.empty(math.prod(found.shape), found.dtype)
+    room, at = flat.view(np.uint8), 0
+    part = raw[found.begin :]
+    while part:
+        room[at : at + len(part)] = np.frombuffer(part, np.uint8)
+        at += len(part)
+        part = stream.read(min(_BYTES_AT_ONCE, len(room) - at))
+    if at != len(room):
+        raise ValueError("an array is cut off")
+    return found.array(flat).astype(found.dtype.newbyteorder("="), copy=False)
+
+
+def header(raw: bytes, size: int) -> Header:
+    """The header that bytes begin with; it must agree with the size of the whole."""
     if raw[:8] not in (b"\x93NUMPY\x01\x00", b"\x93NUMPY\x02\x00"):
         raise ValueError("an array has an unknown format")
     begin = 10 if raw[6] == 1 else 12
     end = begin + int.from_bytes(raw[8:begin], "little")
-    if end > min(len(raw), _LARGEST_HEADER):
+    if end > min(len(raw), LARGEST_HEADER):
         raise ValueError("an array's header is cut off")
     try:
-        header = ast.literal_eval(raw[begin:end].decode("latin1"))
-        kind, shape, by_column = (header[name] for name in ("descr", "shape", "fortran_order"))
+        told_of = ast.literal_eval(raw[begin:end].decode("latin1"))
+        kind, shape, by_column = (told_of[name] for name in ("descr", "shape", "fortran_order"))
     except (SyntaxError, MemoryError, RecursionError, KeyError, TypeError) as error:
         told = " ".join(str(error).split())
         raise ValueError(f"an array's header cannot be read: {told}") from None
@@ -51,10 +102,6 @@ def decode(raw: bytes) -> npt.NDArray[Any]:
         raise ValueError("an array has no shape")
     if not all(type(length) is int and length >= 0 for length in shape):
         raise ValueError(f"an array has the impossible shape {shape}")
-    if math.prod(shape) * dtype.itemsize != len(raw) - end or not dtype.itemsize:
+    if math.prod(shape) * dtype.itemsize != size - end or not dtype.itemsize:
         raise ValueError("an array's header does not agree with its size")
-    order: Literal["C", "F"] = "F" if by_column else "C"
-    flat = np.frombuffer(raw, dtype, offset=end) if end < len(raw) else np.zeros(0, dtype)
-    if dtype.kind == "b" and flat.view(np.uint8).max(initial=0) > 1:
-        raise ValueError("an array holds truth values that are neither")
-    return flat.reshape(shape, order=order).astype(dtype.newbyteorder("="))
+    return Header(dtype, shape, bool(by_column), end)

@@ -1,0 +1,70 @@
+"""Shards as input: a batch whose features stay on disk."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from crfx.batch import Batch
+from crfx.features import matrices
+from crfx.features.columns import Columns
+from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.io.shards import ShardFeatures, Shards
+
+
+def sharded_batch(
+    X: ShardFeatures, beside: dict[str, Any], columns: Columns | None, training: bool
+) -> tuple[Batch, Columns]:
+    """The instances of shards and their columns; ``columns`` are those of a fitted model.
+
+    ``beside`` X there may be nothing that shards have themselves.
+    """
+    shards = X.shards
+    for name, value in beside.items():
+        if value is not None:
+            raise ValueError(f"{name} is given beside shards, which have their own: leave it out")
+    matrix = shards.matrix().mapped(matrices.stacked)
+    if columns is None:
+        columns = Columns.of(matrix.like)
+    else:
+        columns.check_numbers()
+        matrix = matrix.mapped(partial(columns.matched, training=training))
+    batch = Batch.from_lengths(
+        shards.lengths,
+        parents=shards.numbers("parents"),
+        edge_types=shards.numbers("edge_types"),
+    )
+    return Batch(
+        batch.offsets,
+        parents=batch.parents,
+        edge_types=batch.edge_types,
+        X=_finite(matrix, batch, shards),
+    ), columns
+
+
+def _finite(matrix: ShardedMatrix, batch: Batch, shards: Shards) -> ShardedMatrix:
+    """The same; every chunk is looked at when it is read first: no number may be infinite."""
+    seen: set[int] = set()
+
+    def load(number: int) -> Any:
+        found = matrix.chunk(number)
+        if number not in seen and (at := matrices.first_infinite(found)) is not None:
+            row = matrix.rows(number).start + at[0]
+            raise ValueError(
+                f"{shards.paths[number]}: {batch.place(row)}: {infinite_feature(at[1])}"
+            )
+        seen.add(number)
+        return found
+
+    return ShardedMatrix(matrix.lengths, matrix.like, load)
+
+
+def infinite_feature(column: int) -> str:
+    """What is wrong with a number that is none of float32."""
+    return f"feature {column} is infinite, or too large for float32; NaN marks a missing value"
+
+
+def check_in_memory(X: Any, why: str) -> None:
+    """Raise ValueError where features stay on disk, for what needs them all at once."""
+    if isinstance(X, ShardedMatrix | ShardFeatures):
+        raise ValueError(f"{why} in memory: pass what shards.load() gives, fit(**shards.load())")

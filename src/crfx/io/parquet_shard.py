@@ -1,0 +1,240 @@
+"""A shard as a table in a Parquet file: one row per position.
+
+A column says to which instance a row belongs: equal values that follow each other are one.  Others
+may hold the label, the parent, the edge type and the weight; all that are left are features.
+pandas and PyArrow read them (``crfx[parquet]``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx.io.arrays import check_parents
+from crfx.io.shard_layout import OPTIONAL, Layout, Shard
+from crfx.io.whole_file import whole_file
+from crfx.messages import shown
+
+
+@dataclass(frozen=True)
+class ColumnNames:
+    """What columns are called that hold no feature."""
+
+    instance: str
+    label: str
+    parent: str
+    edge_type: str
+    weight: str
+
+    def __post_init__(self) -> None:
+        names = list(vars(self).values())
+        for name in names:
+            if not isinstance(name, str):
+                raise ValueError(f"the name of a column is {shown(name)}, not text")
+            if names.count(name) > 1:
+                raise ValueError(f"two columns that mean different things are called {name!r}")
+
+    @property
+    def by_argument(self) -> dict[str, str]:
+        """The columns of what `fit` calls y, parents, edge_types and sample_weight."""
+        return dict(
+            zip(OPTIONAL, (self.label, self.parent, self.edge_type, self.weight), strict=True)
+        )
+
+
+class ParquetShard:
+    """One file, whose schema and column of instances have been read."""
+
+    def __init__(self, path: Path, names: ColumnNames) -> None:
+        self.path, self._names = path, names
+        with self._opened() as file:
+            self._schema = file.schema_arrow
+            columns = self._schema.names
+            if len(set(columns)) != len(columns):
+                twice = next(name for name in columns if columns.count(name) > 1)
+                raise ValueError(f"there are two columns {twice!r}")
+            if names.instance not in columns:
+                raise ValueError(
+                    f"there is no column {names.instance!r}, whose equal values that follow each "
+                    "other make an instance"
+                )
+            values = file.read(columns=[names.instance]).column(0).combine_chunks()
+        if values.null_count:
+            raise ValueError(f"{path}: column {names.instance!r} has rows without a value")
+        self._starts, self.ends = _runs(values)
+        self.lengths = np.diff(np.append(self._starts, len(values)))
+        special = names.by_argument
+        self._features = [
+            name for name in columns if name not in (names.instance, *special.values())
+        ]
+        has = frozenset(name for name, column in special.items() if column in columns)
+        labels = _label_kind(self._schema.field(names.label).type) if "y" in has else None
+        self.layout = Layout("Parquet", False, tuple(self._features), has, labels)
+        self.categories: dict[str, list[Any]] = {}
+
+    @property
+    def category_columns(self) -> list[str]:
+        """The features that are categories."""
+        import pyarrow
+
+        types = {name: self._schema.field(name).type for name in self._features}
+        return [name for name, own in types.items() if pyarrow.types.is_dictionary(own)]
+
+    def own_categories(self, name: str) -> list[Any]:
+        """Those of one feature, that occur or not; reads the column."""
+        found: list[Any] = self._table([name]).to_pandas()[name].cat.categories.tolist()
+        return found
+
+    @property
+    def like(self) -> Any:
+        """No rows, with all categories."""
+        return self._framed(self._schema.empty_table().select(self._features))
+
+    def features(self) -> Any:
+        """(rows, features), a data frame."""
+        return self._framed(self._table(self._features))
+
+    def labels(self) -> list[Any]:
+        """Of all rows, None where the column has no value."""
+        column = self._table([self._names.label]).column(0).combine_chunks()
+        encoded = column if hasattr(column, "dictionary") else column.dictionary_encode()
+        found = np.empty(len(encoded.dictionary) + 1, dtype=object)
+        found[:-1], found[-1] = encoded.dictionary.to_pylist(), None
+        codes = encoded.indices.fill_null(len(found) - 1).to_numpy(zero_copy_only=False)
+        labels: list[Any] = found[codes].tolist()
+        return labels
+
+    def numbers(self, name: str) -> npt.NDArray[Any]:
+        """Of all rows, or the weights of all instances."""
+        called = self._names.by_argument[name]
+        column = self._table([called]).column(0)
+        if column.null_count:
+            raise ValueError(f"{self.path}: column {called!r} has rows without a value")
+        values: npt.NDArray[Any] = column.to_numpy()
+        if name != "sample_weight":
+            if values.dtype.kind not in "iu":
+                raise ValueError(f"{self.path}: column {called!r} holds no whole numbers")
+            if name == "parents":
+                with self._named():
+                    check_parents(values.astype(np.int64), self.lengths)
+            return values
+        if values.dtype.kind not in "iuf":
+            raise ValueError(f"{self.path}: column {called!r} holds no numbers")
+        weights = values[self._starts]
+        other = np.flatnonzero(values != np.repeat(weights, self.lengths))
+        if len(other):
+            raise ValueError(
+                f"{self.path}: column {called!r} has {values[other[0]]} in row {other[0]}, and "
+                "another weight before in the same instance: a weight is of a whole instance"
+            )
+        return weights
+
+    def _framed(self, table: Any) -> Any:
+        frame = table.to_pandas(ignore_metadata=True)
+        if not self.categories:
+            return frame
+        recoded = {
+            name: frame[name].cat.set_categories(own) for name, own in self.categories.items()
+        }
+        return frame.assign(**recoded)
+
+    def _table(self, columns: list[str]) -> Any:
+        """Columns as they are now, of as many rows as when the shard was looked at."""
+        with self._opened() as file:
+            found = file.read(columns=columns)
+            if found.num_rows != self.lengths.sum():
+                raise ValueError("its rows have changed since the shard was looked at")
+            return found.select(columns)
+
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        try:
+            import pandas  # noqa: F401
+            import pyarrow
+            from pyarrow import parquet
+        except ImportError:
+            raise ImportError(
+                f"{self.path}: Parquet files are read by pandas and pyarrow: "
+                "pip install 'crfx[parquet]'"
+            ) from None
+        try:
+            with parquet.ParquetFile(self.path) as file:
+                yield file
+        except FileNotFoundError:
+            raise ValueError(f"{self.path}: there is no such file") from None
+        except (pyarrow.ArrowException, OSError, ValueError) as error:
+            told = " ".join(str(error).split())
+            raise ValueError(f"{self.path}: {told}") from None
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        try:
+            yield
+        except ValueError as error:
+            raise ValueError(f"{self.path}: {error}") from None
+
+
+def with_all_categories(shards: Sequence[Shard]) -> list[Shard]:
+    """The shards, where instances do not go on from one to the next, and the same categories have
+    the same numbers in all.
+    """
+    tables = [shard for shard in shards if isinstance(shard, ParquetShard)]
+    full = [shard for shard in tables if shard.ends is not None]
+    for before, after in pairwise(full):
+        if before.ends is not None and after.ends is not None and before.ends[1] == after.ends[0]:
+            raise ValueError(
+                f"{after.path}: it begins with the instance {shown(after.ends[0])} that "
+                f"{before.path} ends with: a shard holds whole instances"
+            )
+    for name in tables[0].category_columns if tables else ():
+        for shard in tables:
+            if name not in shard.category_columns:
+                raise ValueError(
+                    f"{shard.path}: column {name!r} holds no categories, but others do"
+                )
+        known = dict.fromkeys(own for shard in tables for own in shard.own_categories(name))
+        for shard in tables:
+            shard.categories[name] = list(known)
+    return list(shards)
+
+
+def write(path: Path, columns: Any) -> None:
+    """Write a data frame as a shard, whole or not at all."""
+    with whole_file(path) as file:
+        columns.to_parquet(file, engine="pyarrow", index=False)
+
+
+def _runs(values: Any) -> tuple[npt.NDArray[np.int64], tuple[Any, Any] | None]:
+    """Where equal values begin, and the first and last of them; None: there are no rows."""
+    if not len(values):
+        return np.zeros(0, np.int64), None
+    encoded = values if hasattr(values, "dictionary") else values.dictionary_encode()
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    starts = np.append(0, 1 + np.flatnonzero(codes[1:] != codes[:-1]))
+    return starts, (values[0].as_py(), values[-1].as_py())
+
+
+def _label_kind(found: Any) -> str | None:
+    import pyarrow.types as kinds
+
+    if kinds.is_dictionary(found):
+        found = found.value_type
+    told = {
+        "text": kinds.is_string(found) or kinds.is_large_string(found),
+        "whole numbers": kinds.is_integer(found),
+        "fractions": kinds.is_floating(found),
+        "truth values": kinds.is_boolean(found),
+    }
+    if kinds.is_null(found):  # a column without any value
+        return None
+    for name, is_this in told.items():
+        if is_this:
+            return name
+    raise ValueError(f"its labels are {found}: they may be text, numbers or truth values")

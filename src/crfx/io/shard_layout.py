@@ -1,0 +1,128 @@
+"""What all shards of one set must have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx.messages import shown
+
+PER_ROW = ("parents", "edge_types")
+OPTIONAL = ("y", *PER_ROW, "sample_weight")
+"""What a shard may have beside its features and lengths, as `fit` calls it."""
+
+_LABEL_KINDS = {"U": "text", "i": "whole numbers", "u": "whole numbers", "f": "fractions"}
+_LABEL_KINDS["b"] = "truth values"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a shard is made; ``labels`` says of which kind its labels are, where it has some.
+
+    ``columns`` are the names of features, or how many there are; ``has`` is a part of `OPTIONAL`.
+    """
+
+    format: str
+    is_sparse: bool
+    columns: int | tuple[str, ...]
+    has: frozenset[str] = field(default_factory=frozenset)
+    labels: str | None = None
+
+    @property
+    def n_columns(self) -> int:
+        """How many features there are."""
+        return self.columns if isinstance(self.columns, int) else len(self.columns)
+
+    def check_same(self, other: Layout, first: str) -> None:
+        """Raise ValueError where the ``first`` shard is made otherwise, as ``other`` says."""
+        if self.format != other.format:
+            raise ValueError(f"it is {self.format}, and {first} is {other.format}: use one format")
+        if self.is_sparse != other.is_sparse:
+            kinds = ("dense", "sparse")
+            raise ValueError(
+                f"X is {kinds[self.is_sparse]}, and {kinds[other.is_sparse]} in {first}, where "
+                "absent entries mean something else: use one kind"
+            )
+        if self.n_columns != other.n_columns:
+            raise ValueError(f"it has {self.n_columns} features, and {first} has {other.n_columns}")
+        if isinstance(self.columns, tuple) and isinstance(other.columns, tuple):
+            for place, names in enumerate(zip(self.columns, other.columns, strict=True)):
+                if names[0] != names[1]:
+                    raise ValueError(
+                        f"feature {place} is {shown(names[0])}, and {shown(names[1])} in {first}"
+                    )
+        for name in OPTIONAL:
+            if (name in self.has) != (name in other.has):
+                have = ("has no", "has") if name in other.has else ("has", "has no")
+                raise ValueError(f"it {have[0]} {name}, and {first} {have[1]}")
+        # A shard without a single known label has no kind of its own.
+        if None not in (self.labels, other.labels) and self.labels != other.labels:
+            raise ValueError(
+                f"its labels are {self.labels}, and {other.labels} in {first}: use one kind"
+            )
+
+
+class Shard(Protocol):
+    """A file of whole instances that has been looked at, and is read when asked."""
+
+    path: Path
+    lengths: npt.NDArray[np.int64]
+    layout: Layout
+
+    @property
+    def like(self) -> Any:
+        """Its features without rows."""
+        ...
+
+    def features(self) -> Any:
+        """(rows, features)."""
+        ...
+
+    def labels(self) -> list[Any]:
+        """Of all rows, None where unknown."""
+        ...
+
+    def numbers(self, name: str) -> npt.NDArray[Any]:
+        """The parents and edge types of all rows, or the weights of all instances."""
+        ...
+
+
+def label_kind(dtype: np.dtype[Any]) -> str:
+    """Which kind of labels an array holds, in words."""
+    if dtype.kind not in _LABEL_KINDS:
+        raise ValueError(f"y holds {dtype}: labels are text, numbers or truth values")
+    return _LABEL_KINDS[dtype.kind]
+
+
+def checked_lengths(lengths: npt.NDArray[np.int64], n_rows: int) -> npt.NDArray[np.int64]:
+    """None negative, and together all rows."""
+    if len(lengths) and lengths.min() < 0:
+        raise ValueError(f"lengths: instance {lengths.argmin()} has {lengths.min()} rows")
+    if lengths.sum() != n_rows:
+        raise ValueError(f"lengths add up to {lengths.sum()}, and X has {n_rows} rows")
+    return lengths
+
+
+def listed_labels(values: npt.NDArray[Any], is_unknown: npt.NDArray[np.bool_] | None) -> list[Any]:
+    """Labels as Python's values, each of them once in memory however often it occurs."""
+    distinct, codes = np.unique(values, return_inverse=True)
+    found = np.empty(len(distinct) + 1, dtype=object)
+    found[:-1], found[-1] = distinct.tolist(), None
+    if is_unknown is not None:
+        codes = np.where(is_unknown, len(distinct), codes)
+    labels: list[Any] = found[codes].tolist()
+    return labels
+
+
+def check_alike(shards: Sequence[Shard]) -> None:
+    """Raise ValueError, naming the file, where one is made otherwise than the first."""
+    for shard in shards[1:]:
+        try:
+            shard.layout.check_same(shards[0].layout, str(shards[0].path))
+        except ValueError as error:
+            raise ValueError(f"{shard.path}: {error}") from None

@@ -1,0 +1,230 @@
+"""Shards: instances in many files, read one file at a time.
+
+Each file holds whole instances; `crfx.io.npz_shard` and `crfx.io.parquet_shard` tell the formats,
+`crfx.write_shards` writes them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from glob import glob, has_magic
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx.features.matrices import stack
+from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.io.npz_shard import NpzShard
+from crfx.io.parquet_shard import ColumnNames, ParquetShard, with_all_categories
+from crfx.io.shard_layout import OPTIONAL, Shard, check_alike
+from crfx.messages import shown
+
+SUFFIXES = (".npz", ".parquet")
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+class Shards:
+    """Instances in files: ``fit(shards.X, shards.y)``, ``predict(shards.X)``.
+
+    All files are looked at here, by their headers: one that is missing, cut off, or made otherwise
+    than the first is named in a ValueError before any training starts.  Features stay on disk;
+    lengths are kept.  O(files + instances); of Parquet the column of instances is read.
+
+    Parameters
+    ----------
+    paths : str or path, or a list of them
+        A pattern ("train/*.npz"), a folder, a file, or files in their order.  A pattern and a
+        folder give files sorted by name.
+    instance, label, parent, edge_type, weight : str
+        What the columns of Parquet files are called that are no features.
+
+    Attributes
+    ----------
+    X, y
+        What estimators take for features and labels.
+    lengths : (instances,) int64
+        Rows of each instance, over all files.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import crfx
+    >>> X, y = [[0.1, 2.0], [0.3, 1.0], [0.2, 5.0]], ["A", "B", "A"]
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> shards = crfx.write_shards(folder.name, X, y, lengths=[2, 1], positions=2)
+    >>> len(shards), shards.n_rows, shards.lengths.tolist()
+    (2, 3, [2, 1])
+    >>> crf = crfx.LinearCRF(n_jobs=1).fit(shards.X, shards.y)
+    >>> crf.predict(shards.X).shape
+    (3,)
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        paths: Paths,
+        *,
+        instance: str = "instance",
+        label: str = "label",
+        parent: str = "parent",
+        edge_type: str = "edge_type",
+        weight: str = "weight",
+    ) -> None:
+        names = ColumnNames(instance, label, parent, edge_type, weight)
+        found = [_opened(path, names) for path in _files(paths)]
+        check_alike(found)
+        self._shards: list[Shard] = with_all_categories(found)
+
+    def __len__(self) -> int:
+        """How many files there are."""
+        return len(self._shards)
+
+    def __getitem__(self, some: slice) -> Shards:
+        """Some of the files; they are not looked at again."""
+        if not isinstance(some, slice):
+            raise TypeError("take some shards by a slice, shards[2:5]")
+        found = object.__new__(Shards)
+        found._shards = self._shards[some]
+        if not found._shards:
+            raise ValueError(f"there are {len(self)} shards, and none of them was chosen")
+        return found
+
+    def __repr__(self) -> str:
+        return (
+            f"<Shards: {len(self)} files, {self.n_instances} instances, {self.n_rows} rows, "
+            f"{self._shards[0].layout.n_columns} features>"
+        )
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files, in their order."""
+        return [shard.path for shard in self._shards]
+
+    @property
+    def X(self) -> ShardFeatures:
+        """The features, for estimators."""
+        return ShardFeatures(self)
+
+    @property
+    def y(self) -> ShardLabels:
+        """The labels, for estimators."""
+        if "y" not in self.has:
+            raise ValueError(f"{self._shards[0].path}: the shards have no labels, y")
+        return ShardLabels(self)
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """(instances,) rows of each."""
+        return np.concatenate([shard.lengths for shard in self._shards])
+
+    @property
+    def n_rows(self) -> int:
+        """Positions, over all instances."""
+        return sum(int(shard.lengths.sum()) for shard in self._shards)
+
+    @property
+    def n_instances(self) -> int:
+        """Instances, over all files."""
+        return sum(len(shard.lengths) for shard in self._shards)
+
+    @property
+    def has(self) -> frozenset[str]:
+        """Which of y, parents, edge_types and sample_weight there are."""
+        return self._shards[0].layout.has
+
+    def load(self) -> dict[str, Any]:
+        """All of it in memory, as the arguments of ``fit``: ``fit(**shards.load())``."""
+        features = [shard.features() for shard in self._shards]
+        found: dict[str, Any] = {"X": stack(features)[0]}
+        if "y" in self.has:
+            found["y"] = self.labels()
+        found["lengths"] = self.lengths
+        return found | {name: self.numbers(name) for name in OPTIONAL[1:] if name in self.has}
+
+    def matrix(self) -> ShardedMatrix:
+        """The features as they lie in the files, one file after the other."""
+        lengths = [int(shard.lengths.sum()) for shard in self._shards]
+        return ShardedMatrix(
+            lengths, self._shards[0].like, lambda number: self._shards[number].features()
+        )
+
+    def labels(self) -> list[Any]:
+        """Of all rows; None where unknown.  Equal labels of a file are one object."""
+        return [label for shard in self._shards for label in shard.labels()]
+
+    def numbers(self, name: str) -> npt.NDArray[Any] | None:
+        """Parents or edge types of all rows, or weights of all instances; None: there are none."""
+        if name not in self.has:
+            return None
+        return np.concatenate([shard.numbers(name) for shard in self._shards])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ShardFeatures:
+    """The features of shards, with their lengths and, where there are such, parents, edge types
+    and weights: what estimators take as X.
+    """
+
+    shards: Shards
+
+    def __repr__(self) -> str:
+        return f"{self.shards!r}.X"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ShardLabels:
+    """The labels of shards: what estimators take as y."""
+
+    shards: Shards
+
+    def __repr__(self) -> str:
+        return f"{self.shards!r}.y"
+
+
+def _opened(path: Path, names: ColumnNames) -> Shard:
+    if path.suffix == ".npz":
+        return NpzShard(path)
+    if path.suffix == ".parquet":
+        return ParquetShard(path, names)
+    raise ValueError(f"{path}: shards are files {' or '.join(SUFFIXES)}")
+
+
+def _files(paths: Paths) -> list[Path]:
+    """The files that are meant, each once."""
+    if isinstance(paths, str | os.PathLike):
+        found = _of_one(os.fspath(paths))
+    elif isinstance(paths, list | tuple) and all(isinstance(p, str | os.PathLike) for p in paths):
+        found = [Path(path) for path in paths]
+    else:
+        raise ValueError(f"shards are {shown(paths)}: pass a pattern, a folder or a list of files")
+    if not found:
+        raise ValueError("the list of shards is empty")
+    seen: dict[tuple[int, int], Path] = {}
+    for path in found:
+        if not path.is_file():
+            raise ValueError(f"{path}: there is no such file")
+        about = path.stat()
+        if (same := seen.setdefault((about.st_dev, about.st_ino), path)) is not path:
+            raise ValueError(f"{path} is the same file as {same}: its instances would count twice")
+    return found
+
+
+def _of_one(given: str) -> list[Path]:
+    """The files of a pattern or a folder, sorted by name, or the one file."""
+    folder = Path(given)
+    if folder.is_dir():
+        found = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES)
+        if not found:
+            raise ValueError(f"{given}: the folder has no shards, files {' or '.join(SUFFIXES)}")
+        return found
+    if not has_magic(given) or folder.is_file():
+        return [folder]
+    found = sorted(map(Path, glob(given)))
+    if not found:
+        raise ValueError(f"no file is called {given}")
+    return found
