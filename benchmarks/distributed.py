@@ -27,8 +27,15 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:] = [str(HERE.parent), *(path for path in sys.path if Path(path).resolve() != HERE)]
 
-from benchmarks.clusters import agreement, kills, overhead, page, scale
-from benchmarks.measuring import RESULTS, ROOT, command_line, machine, write_json, write_whole
+from benchmarks.clusters import agreement, kills, overhead, page, scale  # noqa: E402
+from benchmarks.measuring import (  # noqa: E402
+    RESULTS,
+    ROOT,
+    command_line,
+    machine,
+    write_json,
+    write_whole,
+)
 
 TARGET = RESULTS / "distributed.json"
 PAGE = ROOT / "reports" / "distributed.md"

@@ -8,6 +8,7 @@ import time
 import numpy as np
 import pytest
 
+import crfx
 from crfx import GBCRF
 from crfx.distributed import cluster
 from crfx.testing import make_task
@@ -143,3 +144,54 @@ def test_a_full_disk_leaves_the_old_checkpoint(client, task, tmp_path, monkeypat
         undisturbed = GBCRF(ROUNDS, random_state=0).fit(*task)
     assert crf.model_.node.raw == undisturbed.model_.node.raw
     assert not path.exists()
+
+
+def test_shards_go_to_workers_whole(client, task, alone, tmp_path):
+    X, y = task
+    shards = crfx.write_shards(tmp_path, X, y, positions=40)
+    assert len(shards) > 3
+    with cluster(client):
+        crf = GBCRF(ROUNDS, random_state=0).fit(shards.X, shards.y, eval_set=(shards.X, shards.y))
+        labels = crf.predict(shards.X)
+    assert agreement([labels], alone.predict(X)) >= SAME_LABELS
+    assert len(crf.history_["eval_metric"]) == ROUNDS
+
+
+def test_a_shard_that_is_bad_by_now_is_named(client, task, tmp_path):
+    shards = crfx.write_shards(tmp_path, *task, positions=40)
+    shards.paths[-1].write_bytes(b"")
+    with cluster(client), pytest.raises(ValueError, match=shards.paths[-1].name):
+        GBCRF(2).fit(shards.X, shards.y)
+
+
+def test_bags_of_dask(client, task, alone):
+    X, y = task
+    bag = pytest.importorskip("dask.bag")
+    bags = [bag.from_sequence(values, npartitions=4) for values in (X, y)]
+    with cluster(client):
+        crf = GBCRF(ROUNDS, random_state=0).fit(*bags, sample_weight=np.ones(len(X)))
+        labels = crf.predict(bags[0])
+        assert labels.npartitions == 4
+        assert agreement(labels.compute(), alone.predict(X)) >= SAME_LABELS
+        with pytest.raises(ValueError, match="y has 2 partitions, but X has 4"):
+            GBCRF(2).fit(bags[0], bags[1].repartition(npartitions=2))
+
+
+def test_rows_of_dask(client, task, alone):
+    X, y = task
+    array, frame = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
+    lengths = np.array([len(own) for own in X])
+    ends = np.cumsum(lengths)
+    rows = (int(ends[29]), int(ends[59] - ends[29]), int(ends[-1] - ends[59]))
+    held = array.from_array(np.concatenate(X), chunks=(rows, 2))
+    labels = array.from_array(np.concatenate(y), chunks=(rows,))
+    with cluster(client):
+        crf = GBCRF(ROUNDS, random_state=0).fit(held, labels, lengths=lengths)
+        assert agreement(alone.predict(X), [crf.predict(np.concatenate(X), lengths=lengths)]) == 1
+        columns = frame.from_dask_array(held.rechunk({1: -1}), columns=list("abcd"))
+        crf = GBCRF(ROUNDS, random_state=0).fit(columns, labels, lengths=lengths)
+        assert crf.feature_names_in_.tolist() == list("abcd")
+        with pytest.raises(ValueError, match="partition 0 of X ends within instance 29"):
+            GBCRF(2).fit(
+                held.rechunk(((rows[0] - 1, rows[1] + 1, rows[2]), 4)), labels, lengths=lengths
+            )

@@ -12,6 +12,7 @@ import numpy as np
 
 from crfx.distributed.dask_collections import Collections, is_collection
 from crfx.distributed.prediction import lazily_predicted, predicted
+from crfx.distributed.shard_files import Files, is_sharded
 from crfx.distributed.shares import ARGUMENTS, InMemory, Instances
 from crfx.distributed.training import ClusterOptions, Run
 from crfx.estimators.placement import at
@@ -107,7 +108,8 @@ class Cluster:
             return lazily_predicted(estimator, method, arguments)
         own, common = _parted(arguments)
         n_workers = max(1, len(self.client.nthreads()))
-        return predicted(self.client, estimator, method, self._data(own), common, n_workers)
+        data = self._data(own, stays=True)
+        return predicted(self.client, estimator, method, data, common, n_workers)
 
     def _fit(self, estimator: Any, arguments: dict[str, Any]) -> Any:
         from distributed import Lock
@@ -125,7 +127,9 @@ class Cluster:
         vars(estimator).update(vars(found) | asked)
         return estimator
 
-    def _data(self, arguments: dict[str, Any]) -> Instances:
+    def _data(self, arguments: dict[str, Any], *, stays: bool = False) -> Instances:
+        if is_sharded(arguments):
+            return Files(arguments, ranks="relevance" in arguments, stays=stays)
         if any(is_collection(value) for value in arguments.values()):
             return Collections(arguments, self.client)
         return InMemory(arguments)

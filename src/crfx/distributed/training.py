@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 
 from crfx.distributed.checkpoints import Kept
 from crfx.distributed.shares import Instances, Share
-from crfx.distributed.worker import Job, Outcome, open_tracker, train
+from crfx.distributed.worker import Job, Outcome, close_tracker, open_tracker, train
 from crfx.estimators.counting import rounds_argument
 from crfx.messages import warn
 from crfx.trainers.callbacks import Progress
@@ -166,7 +166,7 @@ class _Attempt:
         """The trained estimator; raises `Lost`, or what went wrong for a worker."""
         futures: list[Any] = []
         try:
-            meeting = self._submitted(0, open_tracker, self.name, len(shares))
+            meeting = self._at_first(open_tracker, len(shares))
             for number, (share, other) in enumerate(zip(shares, watched, strict=True)):
                 where = self.addresses[number]
                 told = [self._sent(each, where) for each in (job, self.run.kept.model)]
@@ -179,6 +179,16 @@ class _Attempt:
                 self.stop.set()
                 self.client.cancel(futures, force=True)
                 self.queue.close()
+            with suppress(Exception):  # and so may the first worker
+                self._at_first(close_tracker)
+
+    def _at_first(self, work: Any, *arguments: Any) -> Any:
+        """Call a function in the process of the first worker, beside what that is busy with."""
+        first = self.addresses[0]
+        try:
+            return self.client.run(work, self.name, *arguments, workers=[first])[first]
+        except (OSError, KeyError) as error:
+            raise Lost from error
 
     def _submitted(self, number: int, work: Any, *arguments: Any) -> Any:
         where = [self.addresses[number]]

@@ -55,11 +55,9 @@ class Outcome:
     warned: list[tuple[str, type[Warning]]] = field(default_factory=list)
 
 
-def open_tracker(run: str, n_workers: int) -> dict[str, Any]:
+def open_tracker(run: str, n_workers: int, dask_worker: Any) -> dict[str, Any]:
     """Let workers find each other through this one: it is one of those that they must reach."""
-    from distributed import get_worker
-
-    address = urlsplit(get_worker().address)
+    address = urlsplit(dask_worker.address)
     host = address.hostname if address.scheme in ("tcp", "tls", "ws", "wss") else "127.0.0.1"
     with ExitStack() as stack:
         found = stack.enter_context(tracker(n_workers, str(host)))
@@ -68,7 +66,7 @@ def open_tracker(run: str, n_workers: int) -> dict[str, Any]:
 
 
 def close_tracker(run: str) -> None:
-    """They have found each other, or will not."""
+    """Workers that still look for each other give up."""
     if (stack := _TRACKERS.pop(run, None)) is not None:
         stack.close()
 
@@ -86,8 +84,9 @@ def train(
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         try:
-            arguments = _arguments(job, share, watched)
             with member(meeting, number) as communicator:
+                # Read here: where that fails, the others notice.
+                arguments = _arguments(job, share, watched)
                 fitted = _fitted(communicator, job, checkpoint, arguments)
                 outcome.n_bytes = getattr(communicator, "n_bytes", 0)
                 outcome.estimator = fitted if number == 0 else None
@@ -95,9 +94,6 @@ def train(
             outcome.is_lost = True
         except BaseException as error:
             outcome.error = error
-        finally:
-            if number == 0:
-                close_tracker(job.run)
     outcome.warned = [(str(each.message), each.category) for each in told]
     return outcome
 
