@@ -74,6 +74,17 @@ def grow(old: Model, new: Model, codes: IntArray) -> IntArray:
     return np.concatenate(origins)
 
 
+def keeps_places(origin: IntArray, old: npt.NDArray[Any], new: Model) -> bool:
+    """Whether the weights of ``new`` are the old ones, in their order: what `grow` returned says
+    where they come from, and those that stay 0 come from nowhere.
+    """
+    patterns = [function.pattern for function in linear_functions(new)]
+    n_fixed = sum(0 if own.free is None else int((~own.free).sum()) for own in patterns)
+    if len(origin) != len(old) or np.count_nonzero(origin < 0) != n_fixed:
+        return False
+    return bool(((origin < 0) | (origin == np.arange(len(old)))).all())
+
+
 def _numbered(model: Model) -> tuple[IntArray, IntArray]:
     """The places of all parameters, and where to split them by part."""
     sizes = [part.size for part in parameter_arrays(model)]

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx._core import InputError
-from crfx.estimators.hidden_state import TrainingState
 from crfx.estimators.hidden_steps import HiddenSteps, can_sweep
 from crfx.estimators.mini_batches import Dropout, MiniBatches
 from crfx.estimators.model_parameters import (
@@ -20,6 +19,7 @@ from crfx.estimators.model_parameters import (
     parameter_arrays,
     set_weights,
 )
+from crfx.estimators.training_state import TrainingState, sweeps_state
 from crfx.features.matrices import take_rows
 from crfx.model import Model
 from crfx.objectives.base import Objective
@@ -100,10 +100,9 @@ class Sweeps:
         """One pass."""
         self._descent.sweep(number, self.parameters, self._parts)
 
-    def state(self, trainer: str, n_done: int) -> TrainingState:
+    def state(self, n_done: int) -> TrainingState:
         """Where it stands."""
-        numbers, arrays = self.parameters.state()
-        return TrainingState(trainer, n_done, {**numbers, "step": self._descent.step}, arrays)
+        return sweeps_state(self.crf.trainer, n_done, self.parameters, self._descent.step)
 
     def good_step(self) -> float:
         """From the step that is best after a few sweeps over a part of the instances."""

@@ -9,7 +9,6 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx.estimators.herding import Votes
-from crfx.estimators.hidden_state import course_of, lbfgs_state
 from crfx.estimators.hidden_steps import PARAMETERS_AT_ONCE
 from crfx.estimators.hidden_sweeps import Sweeps, block_rates
 from crfx.estimators.iterations import WatchIterations
@@ -20,7 +19,6 @@ from crfx.objectives.class_weights import likelihood_of
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.potentials.hidden_unit import HiddenUnitFunction
 from crfx.potentials.linear import as_numbers
-from crfx.trainers import lbfgs
 from crfx.trainers.pretraining import contrastive_divergence
 
 if TYPE_CHECKING:
@@ -36,9 +34,6 @@ class HiddenTraining:
     def __init__(self, crf: HiddenUnitCRF, given: Training, watch: WatchIterations) -> None:
         self.crf, self.given, self.watch = crf, given, watch
         self.model = crf._training_model
-        state = crf._state
-        same = state is not None and state.trainer == crf.trainer and crf._has_same_goal
-        self._before = state if same else None
 
     def run(self) -> npt.NDArray[Any]:
         """The parameters that are found."""
@@ -52,26 +47,13 @@ class HiddenTraining:
         crf = self.crf
         whole = crf._objective(self.model, self.given)
         self.watch.objective = whole.objective
-        n_before = 0 if self._before is None else self._before.n_done
-        course = lbfgs.Course() if self._before is None else course_of(self._before)
-        course.left = crf._limit
-        start = crf.n_iter_
-        crf._live = lambda: lbfgs_state(course, n_before + crf.n_iter_ - start)
-        return lbfgs.minimise(
-            whole,
-            get_weights(self.model),
-            self.watch,
-            max_iter=crf.max_iter,
-            tol=crf.tol,
-            resolution=whole.resolution,
-            course=course,
-            is_fresh=crf._state is None and self.model.base is None,
-        )
+        is_fresh = crf._state is None and self.model.base is None
+        return crf._by_lbfgs(whole, get_weights(self.model), self.watch, is_fresh=is_fresh)
 
     # Sweeps ---------------------------------------------------------------------------------------
 
     def _by_sweeps(self) -> npt.NDArray[Any]:
-        crf, before = self.crf, self._before
+        crf, before = self.crf, self.crf._taken_up
         done = 0 if before is None else before.n_done
         burn_in = crf.burn_in
         if burn_in is None:
@@ -88,7 +70,7 @@ class HiddenTraining:
             weights = sweeps.parameters.average()
             if crf._votes is not None and number >= burn_in:
                 crf._votes.sweeps.append(np.array(sweeps.parameters.values, np.float32))
-            crf._live = lambda number=number: sweeps.state(crf.trainer, number + 1)
+            crf._live = lambda n=number + 1: sweeps.state(n).with_best(self.watch.best)
             set_weights(self.model, weights)
             value = loss.evaluate(self.model.problem(self.given.data.batch), ()).value
             if self.watch(weights, value + penalty(crf._penalty, weights)):
@@ -98,8 +80,8 @@ class HiddenTraining:
     def _step(self, sweeps: Sweeps) -> float:
         if self.crf.step is not None:
             return self.crf.step
-        if self._before is not None:
-            return self._before.numbers["step"]
+        if self.crf._taken_up is not None:
+            return self.crf._taken_up.numbers["step"]
         return sweeps.good_step()
 
     # Pre-training ---------------------------------------------------------------------------------

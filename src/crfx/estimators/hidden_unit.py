@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -10,26 +9,24 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_random_state
 
-from crfx.estimators import class_weight
 from crfx.estimators.class_weight import ClassWeight
 from crfx.estimators.evaluation import EvalMetric
 from crfx.estimators.fitting import Training
 from crfx.estimators.growing import has_parts
 from crfx.estimators.herding import Votes
-from crfx.estimators.hidden_state import TrainingState, places_in
+from crfx.estimators.hidden_state import places_in
 from crfx.estimators.hidden_training import HiddenTraining
 from crfx.estimators.iterations import WatchIterations
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.model_parameters import copied, new_model
 from crfx.estimators.parameters import check_hidden_parameters
 from crfx.estimators.parametric import ParametricEstimator
+from crfx.estimators.training_state import TrainingState
 from crfx.inference.native import thread_count
 from crfx.inference.problem import Problem
 from crfx.model import Model
-from crfx.objectives import options, task_loss
 from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
 from crfx.scores import IntArray
-from crfx.structures.constraints import to_plain
 
 FIRST_WEIGHTS = 0.01
 """Standard deviation of the weights at the start, as in the paper."""
@@ -262,37 +259,15 @@ class HiddenUnitCRF(ParametricEstimator):
             model.set_base(base)
         return model
 
-    def _goes_on_with(self, before: Any) -> None:
-        self._live: Callable[[], TrainingState] | None = None
-        self._state: TrainingState | None = None
+    def _goes_on_with(self, left: Any) -> None:
+        super()._goes_on_with(left)
         self._votes: Votes | None = None
-        self._has_same_goal = before is None or before["lowers"] == self._lowers
-        if before is None:
-            return
-        self._state = before["state"]
-        if before["votes"] is not None and self.herding:
-            self._votes = before["votes"]
-        same = self._state is not None and self._state.trainer == self.trainer
-        if same and self._has_same_goal:
-            self.n_iter_, self.history_ = before["n_iter"], before["history"]
+        if left is not None and self.herding:
+            self._votes = left["votes"]
 
-    @property
-    def _lowers(self) -> tuple[Any, ...]:
-        """What is lowered: steps towards something else are no guide."""
-        loss = task_loss.to_plain(self.task_loss)
-        weights = class_weight.to_plain(self.class_weight)
-        constraints = to_plain(self.constraints)
-        return options.to_plain(self.objective), loss, self._penalty, weights, constraints
-
-    def _left(self) -> Any:
-        """What a training leaves to the one that goes on."""
-        return {
-            "lowers": self._lowers,
-            "state": self._training_state(),
-            "votes": None if self._votes is None else Votes(list(self._votes.sweeps)),
-            "n_iter": self.n_iter_,
-            "history": {name: list(entries) for name, entries in self.history_.items()},
-        }
+    def _left(self) -> dict[str, Any]:
+        votes = None if self._votes is None else Votes(list(self._votes.sweeps))
+        return {**super()._left(), "votes": votes}
 
     def _take_labels(self, start: Any, codes: IntArray) -> None:
         origin = places_in(self.model_, start.model_, codes)
@@ -301,24 +276,12 @@ class HiddenUnitCRF(ParametricEstimator):
         self._state = None if state is None else state.grown(origin)
         self._votes = None if votes is None else votes.grown(origin)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """For copies and pickles, also of one that is in training."""
-        found: dict[str, Any] = dict(super().__getstate__())
-        if found.get("_live") is not None:
-            state = self._training_state()
-            assert state is not None
-            found |= {"_live": None, "_state": state.copied()}
-        return found
-
     def _descend(self, given: Training, watch: WatchIterations) -> npt.NDArray[Any]:
-        try:
-            return HiddenTraining(self, given, watch).run()
-        finally:  # also where the user interrupts
-            self._state, self._live = self._training_state(), None
+        return HiddenTraining(self, given, watch).run()
 
-    def _training_state(self) -> TrainingState | None:
-        """Where the training stands or stood."""
-        return self._state if self._live is None else self._live()
+    def _kept_state(self) -> TrainingState | None:
+        state = self._training_state()
+        return None if state is None else state.ended()
 
     @property
     def _is_perceptron(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from crfx.estimators.fitting import Training
 from crfx.estimators.iterations import WatchIterations
 from crfx.estimators.linear_assembly import is_observed, linear_functions
 from crfx.estimators.model_parameters import get_weights, set_weights
+from crfx.estimators.training_state import TrainingState, course_of, lbfgs_state
 from crfx.features.conjunctions import Conjunctions, canonical
 from crfx.features.matrices import take_rows
 from crfx.inference.sum_product import summed
@@ -44,13 +46,17 @@ class Inducer:
     ) -> None:
         self.crf, self.given, self.settings, self.watch = crf, given, settings, watch
         self.is_stopped = False
+        self._taken_up = crf._taken_up
+        self._n_induced = 0 if self._taken_up is None else int(self._taken_up.numbers["induced"])
         self._rows = np.flatnonzero(given.truth.labels >= 0)
         self._X = canonical(take_rows(as_numbers(given.data.batch.X), self._rows))
 
     def train(self) -> Array64:
         """Return the weights that training ends with; the model has their features."""
         model, settings = self.crf.model_, self.settings
-        for _ in range(settings.rounds):
+        if self.crf._limit == 0:  # it was to end, and was cut off before it could
+            return get_weights(model)
+        while self._n_induced < settings.rounds:
             whole = self.crf._objective(model, self.given)
             most = min(settings.iterations, self.crf.max_iter)
             set_weights(model, self._descend(whole, most, is_last=False))
@@ -58,18 +64,33 @@ class Inducer:
                 return get_weights(model)
             more = self._chosen(whole)
             if not len(more):
+                self._n_induced = settings.rounds
                 break
             self._widen(model, more)
+            self._n_induced += 1
         return self._descend(self.crf._objective(model, self.given), self.crf.max_iter)
 
     def _descend(
         self, whole: ParametricObjective, max_iter: int, *, is_last: bool = True
     ) -> Array64:
+        crf, start = self.crf, get_weights(self.crf.model_)
+        before, self._taken_up = self._taken_up, None
+        course, n_first = course_of(before), crf.n_iter_
+        if before is not None:
+            course.left = max_iter - int(before.numbers["in_round"])
+            n_first -= max_iter - course.left
+
         def watch(weights: Array64, value: float) -> bool:
             self.is_stopped = self.watch(weights, value)
             return self.is_stopped
 
-        crf, start = self.crf, get_weights(self.crf.model_)
+        def live() -> TrainingState:
+            state = lbfgs_state(course, crf.n_iter_)
+            counts = {"induced": self._n_induced, "in_round": crf.n_iter_ - n_first}
+            numbers = state.numbers | {name: float(own) for name, own in counts.items()}
+            return replace(state, numbers=numbers).with_best(self.watch.best)
+
+        crf._live = live
         return lbfgs.minimise(
             whole,
             start,
@@ -78,6 +99,7 @@ class Inducer:
             tol=crf.tol,
             l1=crf.l1,
             resolution=whole.resolution,
+            course=course,
             is_last=is_last,
         )
 

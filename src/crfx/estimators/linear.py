@@ -12,7 +12,7 @@ from scipy import sparse
 from crfx.estimators.class_weight import BALANCED, ClassWeight
 from crfx.estimators.evaluation import EvalMetric
 from crfx.estimators.fitting import Training
-from crfx.estimators.growing import can_go_on, check_goes_on, grow
+from crfx.estimators.growing import can_go_on, check_goes_on, grow, keeps_places
 from crfx.estimators.inducing import Inducer, check_inducible
 from crfx.estimators.iterations import WatchIterations
 from crfx.estimators.labelling import LabellingEstimator
@@ -33,9 +33,7 @@ from crfx.features.conjunctions import readable
 from crfx.model import Model
 from crfx.potentials.linear import as_numbers
 from crfx.scores import IntArray
-from crfx.trainers import lbfgs
 from crfx.trainers.induction import FeatureInduction, settings_of
-from crfx.trainers.parametric import ParametricObjective
 
 Array64 = npt.NDArray[np.float64]
 
@@ -133,7 +131,9 @@ class LinearCRF(ParametricEstimator):
     Notes
     -----
     An ``init_model`` that is a LinearCRF with the same ``edges``, ``order`` and ``start_end`` is
-    trained on, and has its conjunctions; features and pairs may be new.
+    trained on, and has its conjunctions; features and pairs may be new.  One that was saved in
+    training, by a `crfx.Checkpoint`, goes on as if it had never been cut off: iterations, sweeps
+    and rounds of induction count on.  One whose training has ended lends its weights.
 
     Examples
     --------
@@ -282,7 +282,17 @@ class LinearCRF(ParametricEstimator):
         return start.model_.base is None
 
     def _goes_on_with(self, left: Any) -> None:
+        if left is not None and not self._keeps_places:
+            left = {**left, "state": None}  # of other weights: these begin anew, from what they are
+        super()._goes_on_with(left)
         self._so_far: SoFar | None = None
+
+    @property
+    def _lowers(self) -> tuple[Any, ...]:
+        return (*super()._lowers, self.l1, self.feature_induction)
+
+    def _take_labels(self, start: LabellingEstimator, codes: IntArray) -> None:
+        self._state = None
 
     def _begin(self, given: Training, goes_on: bool) -> Model:
         """The model to train; with the weights of ``init_model`` where that is trained on."""
@@ -295,6 +305,7 @@ class LinearCRF(ParametricEstimator):
         model, origin = self._grown(given, given.init_model)
         old = get_weights(given.init_model.model_)
         set_weights(model, np.where(origin >= 0, old[origin], 0.0))
+        self._keeps_places = keeps_places(origin, old, model)
         return model
 
     def _grown(self, given: Training, start: LabellingEstimator | None) -> tuple[Model, IntArray]:
@@ -328,19 +339,8 @@ class LinearCRF(ParametricEstimator):
         whole = self._objective(self.model_, given)
         watch.objective = whole.objective
         if self.trainer == "lbfgs":
-            return self._by_lbfgs(whole, watch)
+            return self._by_lbfgs(whole, get_weights(self.model_), watch, l1=self.l1)
         return sweep_to_the_end(self, whole, self._mini_batches(self.model_, given), watch)
-
-    def _by_lbfgs(self, whole: ParametricObjective, watch: WatchIterations) -> Array64:
-        return lbfgs.minimise(
-            whole,
-            get_weights(self.model_),
-            watch,
-            max_iter=self.max_iter,
-            tol=self.tol,
-            l1=self.l1,
-            resolution=whole.resolution,
-        )
 
     def _mini_batches(self, model: Model, given: Training) -> MiniBatches:
         free, base = self._free(model, given), base_scores(model, given.data.batch)

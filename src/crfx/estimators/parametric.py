@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from crfx.estimators import class_weight
 from crfx.estimators.base import fitted
 from crfx.estimators.class_weight import ClassWeight
 from crfx.estimators.evaluation import EvalMetric, Evaluator, make_evaluator
@@ -26,13 +27,17 @@ from crfx.estimators.model_parameters import base_scores, parameter_blocks, set_
 from crfx.estimators.more_labels import named_classes, with_classes
 from crfx.estimators.objective_choice import PERCEPTRONS, bound_objective
 from crfx.estimators.placement import placed
+from crfx.estimators.training_state import TrainingState, course_of, lbfgs_state
 from crfx.features.words import Numbering
 from crfx.inference.native import thread_count
 from crfx.model import Model
+from crfx.objectives import options, task_loss
 from crfx.objectives.base import Objective
 from crfx.objectives.class_weights import perceptron_loss_of
 from crfx.objectives.truth import Truth
 from crfx.potentials.blas import one_blas_thread
+from crfx.structures.constraints import to_plain
+from crfx.trainers import lbfgs
 from crfx.trainers.callbacks import Callback, History
 from crfx.trainers.parametric import ParametricObjective
 
@@ -44,6 +49,7 @@ class ParametricEstimator(LabellingEstimator):
     trainer: str
     l2: float | None
     max_iter: int
+    tol: float
     sweeps: int
     margin: float
     order: int
@@ -57,6 +63,12 @@ class ParametricEstimator(LabellingEstimator):
     constraints: Any
     eval_metric: EvalMetric
     n_iter_: int
+    _state: TrainingState | None = None
+    """Where its training stood when it was cut off, or what it takes to make it longer."""
+    _live: Callable[[], TrainingState] | None = None
+    """Where it stands, while it lasts."""
+    _taken_up: TrainingState | None = None
+    """Where it began, while it lasts; None: at the parameters of the model."""
 
     @placed
     def fit(
@@ -131,9 +143,46 @@ class ParametricEstimator(LabellingEstimator):
     def _begin(self, given: Training, goes_on: bool) -> Model:
         """The model to train; with the parameters of ``init_model`` where that is trained on."""
 
-    @abstractmethod
     def _goes_on_with(self, left: Any) -> None:
         """Take up what ``init_model`` has left, see `_left`; None: begin anew."""
+        self._live, self._state, self._taken_up = None, None, None
+        if left is None:
+            return
+        self._state = state = left["state"]
+        if state is not None and state.trainer == self.trainer and left["lowers"] == self._lowers:
+            self._taken_up = state
+            self.n_iter_, self.history_ = left["n_iter"], left["history"]
+            self.best_iteration_ = max(self.n_iter_ - 1, 0)
+
+    @property
+    def _lowers(self) -> tuple[Any, ...]:
+        """What is lowered: steps towards something else are no guide."""
+        loss = task_loss.to_plain(self.task_loss)
+        weights = class_weight.to_plain(self.class_weight)
+        constraints = to_plain(self.constraints)
+        return options.to_plain(self.objective), loss, self._penalty, weights, constraints
+
+    def _left(self) -> dict[str, Any]:
+        """What a training leaves to the one that goes on."""
+        return {
+            "lowers": self._lowers,
+            "state": self._training_state(),
+            "n_iter": self.n_iter_,
+            "history": {name: list(entries) for name, entries in self.history_.items()},
+        }
+
+    def _training_state(self) -> TrainingState | None:
+        """Where the training stands or stood."""
+        return self._state if self._live is None else self._live()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles, also of one that is in training."""
+        found: dict[str, Any] = dict(super().__getstate__())
+        if found.get("_live") is not None:
+            state = self._training_state()
+            assert state is not None
+            found |= {"_live": None, "_state": state.copied()}
+        return found
 
     @abstractmethod
     def _descend(self, given: Training, watch: WatchIterations) -> npt.NDArray[Any]:
@@ -173,11 +222,51 @@ class ParametricEstimator(LabellingEstimator):
         self.model_.use_threads(thread_count(self.n_jobs))
         watch = WatchIterations(self, evaluator, callbacks)
         try:
-            found = self._descend(given, watch)
+            found = None if watch.is_over else self._descend(given, watch)
+            self._state, self._to_go = self._kept_state(), None
+        except BaseException:  # also where the user interrupts: it may go on from there
+            self._state = self._training_state()
+            raise
         finally:
+            self._live, self._taken_up = None, None
             watch.close()
-        set_weights(self.model_, found if watch.best is None else watch.best)
-        self._to_go = None
+        found = found if watch.best is None else watch.best
+        assert found is not None
+        set_weights(self.model_, found)
+
+    def _kept_state(self) -> TrainingState | None:
+        """What a training that has come to its end keeps, for one that makes it longer."""
+        return None
+
+    def _by_lbfgs(
+        self,
+        whole: ParametricObjective,
+        start: npt.NDArray[np.float64],
+        watch: WatchIterations,
+        *,
+        l1: float = 0.0,
+        is_fresh: bool | None = None,
+    ) -> npt.NDArray[np.float64]:
+        """L-BFGS, on the course that was taken up."""
+        course, before = course_of(self._taken_up), self.n_iter_
+        n_before = 0 if self._taken_up is None else self._taken_up.n_done
+        course.left = self._limit
+
+        def live() -> TrainingState:
+            return lbfgs_state(course, n_before + self.n_iter_ - before).with_best(watch.best)
+
+        self._live = live
+        return lbfgs.minimise(
+            whole,
+            start,
+            watch,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            l1=l1,
+            resolution=whole.resolution,
+            course=course,
+            is_fresh=is_fresh,
+        )
 
     def _objective(self, model: Model, given: Training) -> ParametricObjective:
         batch, truth = given.data.batch, given.truth

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from sklearn.utils import check_random_state
 from crfx.estimators.iterations import WatchIterations
 from crfx.estimators.mini_batches import MiniBatches
 from crfx.estimators.model_parameters import get_weights, set_weights
+from crfx.estimators.training_state import TrainingState, sweeps_state
 from crfx.inference.native import thread_count
 from crfx.potentials.linear import as_numbers
 from crfx.trainers.lbfgs import warn_nothing_learned
@@ -59,22 +61,38 @@ def sweep_to_the_end(
     crf: LinearCRF, whole: ParametricObjective, parts: MiniBatches, watch: WatchIterations
 ) -> Array64:
     """All sweeps of ``fit``; return the averaged weights."""
-    start = get_weights(crf.model_)
+    start, taken_up = get_weights(crf.model_), crf._taken_up
     parameters = AveragedParameters(start)
     descent = descent_of(crf, whole.batch.n_instances)
+    if taken_up is not None:
+        parameters.restore(taken_up.numbers, taken_up.arrays)
     if seeks_step(crf):
-        descent = replace(descent, step=_found_step(crf, descent, parts, parameters.values))
+        found = None if taken_up is None else taken_up.numbers["step"]
+        descent = replace(descent, step=found or _found_step(crf, descent, parts, start))
     value = before = whole.value(start)
-    for number in range(crf._rounds_here):
+    first = 0 if taken_up is None else taken_up.n_done
+    for number in range(first, first + crf._rounds_here):
         descent.sweep(number, parameters, parts)
         weights = parameters.average()
         value = whole.value(weights)
+        crf._live = _live(crf, number + 1, parameters, descent.step, watch)
         if watch(weights, value):
             break
     hardly = before - value < LEAST_PROGRESS * abs(before)
     if seeks_step(crf) and crf.sweeps and not whole.base and hardly and not start.any():
         warn_nothing_learned()
     return parameters.average()
+
+
+def _live(
+    crf: LinearCRF,
+    n_done: int,
+    parameters: AveragedParameters,
+    step: float,
+    watch: WatchIterations,
+) -> Callable[[], TrainingState]:
+    """Where sweeps stand, for who asks while they last."""
+    return lambda: sweeps_state(crf.trainer, n_done, parameters, step).with_best(watch.best)
 
 
 def _found_step(crf: LinearCRF, descent: Descent, parts: MiniBatches, start: Array64) -> float:
@@ -121,7 +139,7 @@ def sweep_once(crf: LinearCRF, given: Training, start: LabellingEstimator | None
     set_weights(model, weights)
     crf.classes_, crf.columns_, crf.model_ = given.classes, given.columns, model
     steps = before.found if found is None else {**before.found, crf.trainer: found}
-    crf._so_far, crf._to_go = SoFar(parameters, steps), None
+    crf._so_far, crf._state, crf._to_go = SoFar(parameters, steps), None, None
     crf.n_iter_, crf.best_iteration_ = n_done + 1, n_done
     if start is None:
         crf.history_ = {}

@@ -32,6 +32,15 @@ def forget_other_sets(history: History, n_rounds: int, value: float) -> None:
         del history["eval_metric"]
 
 
+def is_same(entries: Sequence[float], n_rounds: int, value: float) -> bool:
+    """Whether an earlier run has a number of every round, and of the same instances: the last is
+    the ``value`` that the model has now.
+    """
+    if len(entries) != n_rounds or np.isnan(entries).any():
+        return False
+    return bool(np.isclose(entries[-1], value, rtol=SAME_NUMBER))
+
+
 @dataclass(eq=False)
 class CountRounds:
     """Keeps the estimator's own count up to date, so that it can be saved between rounds."""

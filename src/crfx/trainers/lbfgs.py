@@ -96,7 +96,7 @@ def minimise(
     """
     course = course or Course()
     start = start if course.at is None else course.at
-    if max_iter == 0 or course.converged:
+    if max_iter == 0 or course.left == 0 or course.converged:
         return start
     convergence = Convergence(tol, course.values)
 
@@ -129,8 +129,6 @@ def _descend(
 ) -> tuple[Array64, bool]:
     """Where it ended, and whether it would have without ``max_iter``."""
     at = start.copy()
-    if max_iter == 0:
-        return at, False
     smooth, gradient = function(at)
     value = smooth + l1 * float(np.abs(at).sum())
     memory, first = course.memory, value

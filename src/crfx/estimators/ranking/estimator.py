@@ -132,6 +132,8 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
     best_iteration_: int
     n_skipped_: int
     _state: SweepState | None
+    _best: SweepState | None = None
+    """In training: where sweeps stood when they were best."""
 
     _is_called = "RankingCRF"
     # The target, under another name than y: no metadata.
@@ -268,11 +270,12 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
 
     def _begin(self, start: RankingCRF | None, goes_on: bool) -> None:
         """Set out with a new model, or with a copy of another."""
-        self.n_rounds_, self.history_, self._state = 0, {}, None
+        self.n_rounds_, self.history_, self._state, self._best = 0, {}, None, None
         raw, base = None, None if start is None else start.model_
         weights = np.zeros(self.columns_.n)
         if start is not None and goes_on:
             self.n_rounds_, self._state = start.n_rounds_, start._state
+            self._best = start._best
             same_metric = start.eval_metric == self.eval_metric
             self.history_ = {
                 name: list(entries[: self.n_rounds_])

@@ -20,7 +20,6 @@ from crfx.potentials.xgboost_learner import XGBoostLearner
 
 _MOST_BELOW = 100
 """Models below one another that a file may have."""
-_STATE = "training."
 _NUMBERS = {"product", "steps", "n_counted", "step"}
 _ARRAYS = ("values", "sum")
 
@@ -32,10 +31,11 @@ def pack_ranking(crf: RankingCRF, contents: Contents) -> None:
     values["model"] = _pack(crf.model_, "", contents)
     if callable(crf.eval_metric):  # which no file can hold; needed in training only
         values["arguments"]["eval_metric"] = "ndcg"
-    if crf._state is not None:
-        values["training"] = crf._state.numbers
-        for name, array in crf._state.arrays.items():
-            contents.arrays[_STATE + name] = array
+    for name, state in (("training", crf._state), ("best_training", crf._best)):
+        if state is not None:
+            values[name] = state.numbers
+            for own, array in state.arrays.items():
+                contents.arrays[f"{name}.{own}"] = array
 
 
 def unpack_ranking(crf: RankingCRF, contents: Contents) -> None:
@@ -49,8 +49,10 @@ def unpack_ranking(crf: RankingCRF, contents: Contents) -> None:
     function = crf.model_.function
     if isinstance(function, BoostedTrees) and function.n_rounds != crf.n_rounds_:
         raise ValueError("its rounds are not as many as it says")
-    crf._state = _state(contents, crf.columns_.n) if "training" in values else None
-    if crf._state is not None and crf.scorer != "linear":
+    crf._state, crf._best = (
+        _state(contents, name, crf.columns_.n) for name in ("training", "best_training")
+    )
+    if (crf._state is not None or crf._best is not None) and crf.scorer != "linear":
         raise ValueError("it has sweeps, but its scores are trees")
 
 
@@ -89,8 +91,10 @@ def _unpack(
     return RankingModel(function, base)
 
 
-def _state(contents: Contents, n_features: int) -> SweepState:
-    told = contents.values["training"]
+def _state(contents: Contents, which: str, n_features: int) -> SweepState | None:
+    if which not in contents.values:
+        return None
+    told = contents.values[which]
     numbers = {name: float(number(value, f"its {name}")) for name, value in told.items()}
     if set(numbers) != _NUMBERS or not np.isfinite(list(numbers.values())).all():
         raise ValueError("its training is told in a way that this crfx does not know")
@@ -99,7 +103,7 @@ def _state(contents: Contents, n_features: int) -> SweepState:
     if numbers["steps"] < 0 or numbers["n_counted"] < 0:
         raise ValueError("its training counts what is not there")
     return SweepState(
-        numbers, {name: _numbers(contents, _STATE + name, n_features) for name in _ARRAYS}
+        numbers, {name: _numbers(contents, f"{which}.{name}", n_features) for name in _ARRAYS}
     )
 
 

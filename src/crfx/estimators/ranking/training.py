@@ -116,18 +116,18 @@ def train_linear(
     n_sweeps = first + crf._rounds_here
     watch = Watch(crf, metric_now(crf, watched), callbacks, n_sweeps)
     watch.go_on()
-    best = crf._state, model.function
+    if watch.stopping is not None and (crf._best is None or watch.best_round == first):
+        crf._best = crf._state
     try:
         for number in range(first, first if watch.is_over else n_sweeps):
-            stops = _sweep(crf, descent, watch, number)
-            if watch.best_round == number + 1:
-                best = crf._state, model.function
-            if stops:
+            if _sweep(crf, descent, watch, number):
                 break
     finally:
         watch.close()
     crf.n_rounds_ = watch.best_round
-    crf._state, model.function = best
+    if crf._best is not None:
+        crf._state, crf._best = crf._best, None
+        model.function = linear_function(crf._state.restored().average())
 
 
 def _sweep(crf: RankingCRF, descent: RankingDescent, watch: Watch, number: int) -> bool:

@@ -68,10 +68,12 @@ class Watch:
         self.crf.n_rounds_ = progress.n_rounds
         self.crf.best_iteration_ = progress.n_rounds - 1
         self.crf._count_down()
-        stops = any_stops([*self.callbacks, *([] if self.bar is None else [self.bar])], progress)
-        if self.stopping is not None:
-            stops = self.stopping(progress) or stops
-        return stops
+        # First, so that what is saved knows of the best.
+        stops = self.stopping is not None and self.stopping(progress)
+        if self.stopping is not None and self.stopping.best_round == progress.n_rounds:
+            self.crf._best = self.crf._state
+        called = [*self.callbacks, *([] if self.bar is None else [self.bar])]
+        return any_stops(called, progress) or stops
 
     @property
     def best_round(self) -> int:

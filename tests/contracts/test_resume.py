@@ -1,0 +1,180 @@
+"""A training that is cut off in any round, and resumed from its checkpoint, ends in the same model
+as one that was not, to the bit: for every kind of estimator.
+"""
+
+import json
+import runpy
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from crfx import GBCRF, FeatureInduction, HiddenUnitCRF, LinearCRF, RankingCRF, TreeCRF, load
+from crfx.estimators.resuming import resumed
+
+SAVED = runpy.run_path(str(Path(__file__).parents[1] / "saved_models" / "kinds.py"))
+KINDS, ONE, EARLY = SAVED["KINDS"], SAVED["ONE"], {"early_stopping_rounds": 2}
+ROUNDED = ("gbcrf-linear", "gbcrf-on-linear", "ranking-trees-on-linear")
+BOOSTED = {"n_estimators": 9, "subsample": 0.7}
+UNITS = {"n_hidden": 3, "sweeps": 6, "pretrain_sweeps": 2, "batch_size": 4}
+INDUCTION = FeatureInduction(rounds=2, per_round=3, iterations=3, min_count=1, min_gain=0.0)
+LONG_INDUCTION = FeatureInduction(rounds=2, per_round=3, iterations=30, min_count=1, min_gain=0.0)
+
+MORE = {
+    "gbcrf-sampled-early": (GBCRF, "dense", {**BOOSTED, "colsample_bynode": 0.5, **EARLY}),
+    "gbcrf-accuracy": (GBCRF, "dense", {**BOOSTED, "eval_metric": "token_accuracy", **EARLY}),
+    "treecrf-early": (TreeCRF, "dense", {**BOOSTED, "max_leaves": 4, **EARLY}),
+    "linear-to-its-end": (LinearCRF, "dense", {"tol": 1e-3}),
+    "linear-l1": (LinearCRF, "words", {"max_iter": 9, "l1": 0.2, "min_count": 2}),
+    "linear-early": (LinearCRF, "words", {"l2": 1e-4, **EARLY}),
+    "linear-step": (LinearCRF, "words", {"trainer": "sgd", "sweeps": 6}),
+    "linear-sweeps-early": (
+        LinearCRF,
+        "dense",
+        {"trainer": "sgd", "sweeps": 12, "step": 0.3, "burn_in": 0, "l2": 0.0, **EARLY},
+    ),
+    "induction": (LinearCRF, "binary", {"max_iter": 5, "feature_induction": INDUCTION}),
+    "induction-to-its-end": (
+        LinearCRF,
+        "binary",
+        {"max_iter": 40, "tol": 1e-2, "l1": 0.1, "feature_induction": LONG_INDUCTION},
+    ),
+    "hidden-to-its-end": (HiddenUnitCRF, "dense", {**UNITS, "trainer": "lbfgs", "tol": 1e-2}),
+    "hidden-early": (HiddenUnitCRF, "dense", {**UNITS, "trainer": "lbfgs", "l2": 1e-4, **EARLY}),
+    "hidden-sweeps-early": (
+        HiddenUnitCRF,
+        "forest",
+        {**UNITS, "step": 0.5, "burn_in": 0, "dropout": 0.1, **EARLY},
+    ),
+    "hidden-pretrained": (HiddenUnitCRF, "dense", {**UNITS, "pretrain": "discriminative"}),
+    "hidden-contrastive": (
+        HiddenUnitCRF,
+        "dense",
+        {**UNITS, "trainer": "lbfgs", "max_iter": 5, "pretrain": "contrastive"},
+    ),
+    "ranking-linear-early": (RankingCRF, "queries", {"sweeps": 9, "step": 2.0, **EARLY}),
+    "ranking-trees-early": (
+        RankingCRF,
+        "queries",
+        {**BOOSTED, "scorer": "trees", "min_child_weight": 0.1, **EARLY},
+    ),
+}
+
+
+class Cut(Exception):
+    """The machine is gone."""
+
+
+def cases():
+    for name, kind in KINDS.items():
+        if name not in ROUNDED:
+            yield pytest.param(kind.make, kind.data, kind.base, id=name)
+    for name, (cls, data, settings) in MORE.items():
+        yield pytest.param(
+            lambda cls=cls, settings=settings: cls(**ONE, **settings), SAVED[data], None, id=name
+        )
+
+
+@pytest.mark.parametrize(("make", "data", "base"), list(cases()))
+def test_a_run_that_is_cut_off_ends_in_the_same_model(make, data, base, tmp_path):
+    arguments, rounds = arguments_of(make(), data, base), []
+    whole = resumed(make(), arguments, None, rounds.append)
+    expected, n_rounds = contents(whole, tmp_path), len(rounds)
+    assert n_rounds >= 3
+    for cut in (1, n_rounds // 2, n_rounds):
+        found = recovered(make, arguments, cut, tmp_path / "checkpoint.crfx")
+        assert contents(found, tmp_path) == expected, f"cut off after {cut} of {n_rounds}"
+
+
+def arguments_of(crf, data, base):
+    given = named(crf, *data(0))
+    if base is not None:
+        given["init_model"] = base().fit(**given)
+    if crf.early_stopping_rounds is not None:
+        given["eval_set"] = named(crf, *data(1))
+    return given
+
+
+def named(crf, X, y, more):
+    return {"X": X, ("relevance" if isinstance(crf, RankingCRF) else "y"): y, **more}
+
+
+def recovered(make, arguments, cut, path):
+    """Cut off after so many rounds, then once more after the next, then left alone."""
+    to_go = cut
+
+    def keep(progress):
+        nonlocal to_go
+        to_go -= 1
+        progress.save(path)
+        if to_go == 0:
+            raise Cut
+
+    with pytest.raises(Cut):
+        resumed(make(), arguments, None, keep)
+    to_go = 1
+    try:
+        return resumed(make(), arguments, load(path), keep)
+    except Cut:
+        return resumed(make(), arguments, load(path), lambda progress: None)
+
+
+def contents(crf, folder):
+    """All that a model is: what its file holds, but for the times."""
+    crf.save(folder / "m.crfx")
+    with zipfile.ZipFile(folder / "m.crfx") as file:
+        members = {name: file.read(name) for name in file.namelist()}
+    values = json.loads(members.pop("model.json"))
+    values["history"].pop("seconds")
+    return values, members
+
+
+def test_what_is_kept_of_a_run_says_what_was_asked_for(tmp_path):
+    X, y, _ = SAVED["dense"](0)
+    seen, path = [], tmp_path / "m.crfx"
+
+    def keep(progress):
+        progress.save(path)
+        seen.append((load(path).n_estimators, load(path)._to_go))
+
+    start = GBCRF(2, **ONE).fit(X, y)
+    found = resumed(GBCRF(3, **ONE), {"X": X, "y": y, "init_model": start}, None, keep)
+    assert seen == [(3, 2), (3, 1), (3, 0)]
+    assert (found.n_rounds_, found._to_go) == (5, None)
+    assert resumed(GBCRF(3, **ONE), {}, found, keep) is found  # there is nothing left to do
+
+
+def test_callbacks_of_the_user_are_called_and_may_end_a_run(tmp_path):
+    """Also one that was cut off in the round in which they did."""
+    X, y, _ = SAVED["dense"](0)
+    called, path = [], tmp_path / "m.crfx"
+
+    def stop(progress):
+        called.append(progress.n_rounds)
+        return progress.n_rounds == 2
+
+    for crf in (GBCRF(5, **ONE), LinearCRF(max_iter=5), LinearCRF("perceptron", sweeps=5)):
+        called.clear()
+        arguments = {"X": X, "y": y, "callbacks": [stop]}
+        resumed(crf, arguments, None, lambda progress: progress.save(path))
+        assert called == [1, 2]
+        found = resumed(type(crf)(**crf.get_params()), arguments, load(path), called.append)
+        assert called == [1, 2]
+        assert contents(found, tmp_path) == contents(crf, tmp_path)
+
+
+def test_a_linear_model_whose_training_has_ended_holds_nothing_of_it(tmp_path):
+    X, y, _ = SAVED["dense"](0)
+    sizes = {}
+    for name, trainer in (("lbfgs", "lbfgs"), ("sweeps", "sgd")):
+        crf = LinearCRF(trainer, max_iter=5, sweeps=5, step=0.1, **ONE)
+        path = tmp_path / f"{name}.crfx"
+        crf.fit(X, y, callbacks=[lambda progress, path=path: progress.save(path)])
+        assert load(path)._state.n_done == 5
+        values, members = contents(crf, tmp_path)
+        assert "training" not in values
+        assert not [member for member in members if member.startswith("training")]
+        sizes[name] = len(members)
+        again = LinearCRF(trainer, max_iter=5, sweeps=5, step=0.1, **ONE)
+        assert again.fit(X, y, init_model=crf).n_iter_ == 5
+    assert sizes["lbfgs"] == sizes["sweeps"]
