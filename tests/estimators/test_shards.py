@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
 import crfx
+from crfx.estimators.model_parameters import get_weights
 
 SAME_PROBABILITY = 1e-6
 """Scores of a chunk are those of the whole; BLAS may sum them in another order."""
@@ -64,3 +66,126 @@ def test_every_prediction_is_that_of_memory(crf, kinds):
         crf.predict_kbest(shards.X, 2), crf.predict_kbest(k=2, **given), strict=True
     ):
         assert [labels.tolist() for labels, _ in ours] == [best.tolist() for best, _ in theirs]
+
+
+# Training -----------------------------------------------------------------------------------------
+
+SAME_SCORES = 2e-6
+"""Sums of float32 in blocks that end elsewhere."""
+SAME_OBJECTIVE = 1e-5
+"""L-BFGS stops at another iterate where sums are rounded otherwise."""
+
+TRAINERS = {
+    "linear, L-BFGS": crfx.LinearCRF(n_jobs=1),
+    "linear edges, L-BFGS": crfx.LinearCRF(edges="linear", n_jobs=1),
+    "linear, SGD": crfx.LinearCRF("sgd", sweeps=2, random_state=0, n_jobs=1),
+    "linear edges, SGD": crfx.LinearCRF(
+        "sgd", edges="linear", step=0.1, sweeps=1, random_state=0, n_jobs=1
+    ),
+    "linear, perceptron": crfx.LinearCRF("perceptron", sweeps=2, random_state=0, n_jobs=1),
+    "linear, constrained": crfx.LinearCRF(
+        "sgd",
+        step=0.1,
+        sweeps=2,
+        random_state=0,
+        n_jobs=1,
+        constraints=[("A", "A"), ("A", "B"), ("B", "C"), ("C", "A")],
+    ),
+    "hidden, SGD": crfx.HiddenUnitCRF(3, sweeps=2, random_state=0, n_jobs=1),
+    "hidden, by size": crfx.HiddenUnitCRF(
+        3,
+        sweeps=2,
+        block_steps="size",
+        pretrain="discriminative",
+        pretrain_sweeps=1,
+        random_state=0,
+        n_jobs=1,
+    ),
+    "hidden, perceptron": crfx.HiddenUnitCRF(
+        3, "perceptron", sweeps=2, step=0.1, random_state=0, n_jobs=1
+    ),
+    "hidden, L-BFGS": crfx.HiddenUnitCRF(3, "lbfgs", max_iter=12, random_state=0, n_jobs=1),
+}
+EXACT = [name for name in TRAINERS if "L-BFGS" not in name]
+
+
+def known(y):
+    return np.where([own is None for own in y], "A", y).astype(object)
+
+
+def followable(y, lengths):
+    """Labels of the cycle that the constraints allow."""
+    within = np.concatenate([np.arange(length) for length in lengths])
+    return np.array(["A", "B", "C"], object)[within % 3]
+
+
+def weights(crf):
+    return get_weights(crf.model_)
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.filterwarnings("ignore:.*iterations")
+def test_one_shard_trains_as_memory_does_to_the_bit(tmp_path, name, kind):
+    X, y, lengths = instances()
+    X = X if kind == "dense" else as_sparse(X)
+    y = followable(y, lengths) if "constrained" in name else known(y)
+    shards = crfx.write_shards(tmp_path, X, y, lengths=lengths)
+    assert len(shards) == 1
+    ours = clone(TRAINERS[name]).fit(shards.X, shards.y)
+    theirs = clone(TRAINERS[name]).fit(X, y, lengths=lengths)
+    assert np.array_equal(weights(ours), weights(theirs))
+    assert ours.history_["objective"] == theirs.history_["objective"]
+
+
+@pytest.mark.parametrize("name", [name for name in TRAINERS if "L-BFGS" in name])
+@pytest.mark.filterwarnings("ignore:.*iterations")
+def test_lbfgs_from_many_shards_ends_where_memory_does(kinds, name):
+    shards, given, y = kinds
+    ours = clone(TRAINERS[name]).fit(shards.X, shards.y)
+    theirs = clone(TRAINERS[name]).fit(y=y, **given)
+    assert ours.model_.node.weights.shape == theirs.model_.node.weights.shape
+    ends = [crf.history_["objective"][-1] for crf in (ours, theirs)]
+    if "hidden" not in name:  # where there is one minimum
+        assert ends[0] == pytest.approx(ends[1], rel=SAME_OBJECTIVE)
+    assert ours.history_["objective"][:2] == pytest.approx(
+        theirs.history_["objective"][:2], rel=SAME_OBJECTIVE
+    )
+
+
+@pytest.mark.parametrize(
+    "crf",
+    [
+        crfx.LinearCRF(max_iter=2, n_jobs=1),
+        crfx.LinearCRF(max_iter=2, edges="linear", n_jobs=1),
+        crfx.HiddenUnitCRF(3, "lbfgs", max_iter=2, random_state=0, skip=True, n_jobs=1),
+    ],
+    ids=["linear", "linear edges", "hidden"],
+)
+@pytest.mark.filterwarnings("ignore:.*iterations")
+def test_value_and_gradient_are_those_of_memory(kinds, crf):
+    shards, given, y = kinds
+    crf = clone(crf).fit(y=y, **given)
+    at = weights(crf)
+    found = []
+    for own in ((shards.X, shards.y, None), (given["X"], y, given["lengths"])):
+        read = crf._read((*own, None, None, None), None, False)
+        whole = crf._objective(crf.model_, read)
+        found.append(whole(at + 0.1))
+        found[-1] = whole(at)  # again, when chunks are kept that were read before
+    assert found[0][0] == pytest.approx(found[1][0], rel=SAME_SCORES)
+    scale = np.abs(found[1][1]).max()
+    np.testing.assert_allclose(found[0][1], found[1][1], atol=SAME_SCORES * scale, rtol=0)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_sweeps_over_many_shards_learn(tmp_path, name):
+    X, y, lengths = instances()
+    y = followable(y, lengths) if "constrained" in name else known(y)
+    shards = crfx.write_shards(tmp_path, X, y, lengths=lengths, positions=50)
+    crf = clone(TRAINERS[name]).set_params(sweeps=6).fit(shards.X, shards.y)
+    again = clone(crf).fit(shards.X, shards.y)
+    assert np.array_equal(weights(crf), weights(again))
+    assert crf.score(shards.X, shards.y) > 0.6 > (y == "A").mean()
+    if "perceptron" not in name:
+        assert crf.history_["objective"][-1] < crf.history_["objective"][0]

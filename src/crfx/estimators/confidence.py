@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -63,13 +64,15 @@ class ConfidentEstimator(DecodingEstimator):
         """Per instance up to ``k`` pairs (labels, probability), best first; fewer where
         constraints leave fewer.
         """
-        _, problem = self._problem(X, lengths, parents, edge_types, n_rounds, allowed)
-        lists = best_lists(problem, checked_k(k), self.n_jobs)
-        log_z = self._sums(problem).log_z
-        return [
-            [(self.classes_[codes], float(np.exp(score - total))) for codes, score in best]
-            for best, total in zip(lists, log_z, strict=True)
-        ]
+        _, problems = self._problems(X, lengths, parents, edge_types, n_rounds, allowed)
+        return [own for problem in problems for own in self._best_lists(problem, checked_k(k))]
+
+    def _best_lists(
+        self, problem: Problem, k: int
+    ) -> Iterator[list[tuple[npt.NDArray[Any], float]]]:
+        lists = best_lists(problem, k, self.n_jobs)
+        for best, total in zip(lists, self._sums(problem).log_z, strict=True):
+            yield [(self.classes_[codes], float(np.exp(score - total))) for codes, score in best]
 
     @placed
     def predict_confidence(
@@ -83,8 +86,12 @@ class ConfidentEstimator(DecodingEstimator):
         allowed: Any = None,
     ) -> list[Confidence]:
         """Per instance how probable the labelling of `predict` is: each label, and the whole."""
-        _, problem = self._problem(X, lengths, parents, edge_types, n_rounds, allowed)
-        return confidence(problem, self._labelling(problem, n_rounds), self._sums(problem))
+        _, problems = self._problems(X, lengths, parents, edge_types, n_rounds, allowed)
+        return [
+            own
+            for problem in problems
+            for own in confidence(problem, self._labelling(problem, n_rounds), self._sums(problem))
+        ]
 
     @placed
     def predict_spans(

@@ -12,6 +12,7 @@ from crfx.batch import Batch
 from crfx.estimators.base import Estimator
 from crfx.estimators.inputs import Input, read_input
 from crfx.estimators.scheme_labels import with_allowed
+from crfx.features.sharded_matrix import ShardedMatrix
 from crfx.inference.feasibility import check_possible
 from crfx.inference.max_product import best_labels
 from crfx.inference.native import thread_count
@@ -82,7 +83,7 @@ class DecodingEstimator(Estimator):
     def _check_probable(self) -> None:
         """Raise ValueError where labellings have no probabilities."""
 
-    def _problem(
+    def _problems(
         self,
         X: Any,
         lengths: Any,
@@ -90,13 +91,22 @@ class DecodingEstimator(Estimator):
         edge_types: Any,
         n_rounds: int | None,
         allowed: Any,
-    ) -> tuple[Input, Problem]:
-        """What X is, and its scores by ``model_``, for probabilities."""
+    ) -> tuple[Input, Iterator[Problem]]:
+        """What X is, and its scores by ``model_``, for probabilities: in one problem, or in one
+        for every chunk of features that stay on disk.
+        """
         self._check_fitted()
         self._check_probable()
         data = self._input(X, lengths, parents, edge_types, n_rounds, allowed)
         self.model_.use_threads(thread_count(self.n_jobs))
-        return data, self.model_.problem(data.batch, n_rounds)
+        return data, (self.model_.problem(part, n_rounds) for part in data.batch.loaded())
+
+    def _problem(self, *asked: Any) -> tuple[Input, Problem]:
+        """As `_problems`, in one: the scores of all rows are in memory."""
+        data, problems = self._problems(*asked)
+        if not isinstance(data.batch.X, ShardedMatrix):
+            return data, next(problems)
+        return data, self.model_.problem(data.batch, asked[4])
 
     def _input(
         self,

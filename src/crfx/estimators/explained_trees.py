@@ -64,8 +64,9 @@ class ExplainedTrees(LabellingEstimator):
         data = read_input(X, lengths, parents, edge_types, columns=self.columns_)
         self.model_.use_threads(thread_count(self.n_jobs))
         node: Any = self.model_.node
-        matrix = node.learner.matrix(data.batch.X)
-        return data.split(ensemble.contributions(matrix, n_rounds))
+        matrices = (node.learner.matrix(part.X) for part in data.batch.loaded())
+        found = [ensemble.contributions(matrix, n_rounds) for matrix in matrices]
+        return data.split(found[0] if len(found) == 1 else np.concatenate(found))
 
     def _node_ensemble(self) -> Any:
         self._check_fitted()

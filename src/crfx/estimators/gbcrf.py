@@ -13,6 +13,7 @@ from crfx.estimators.continuing import continued
 from crfx.estimators.evaluation import EvalMetric
 from crfx.estimators.explained_trees import ExplainedTrees
 from crfx.estimators.parameters import check_parameters
+from crfx.estimators.sharded_input import check_in_memory
 from crfx.model import EdgeFamily, Model
 from crfx.objectives import curvature as curvatures
 from crfx.objectives.truth import Truth
@@ -175,6 +176,11 @@ class GBCRF(ExplainedTrees, BoostedEstimator):
         if self.base_learner is not None and any(isinstance(own, Checkpoint) for own in found):
             raise ValueError("a model with a base_learner cannot be saved: leave out Checkpoint")
         return found
+
+    def _check_size(self, model: Model, batch: Batch, followed: list[Batch]) -> None:
+        if self.base_learner is not None:
+            for own in (batch, *followed):
+                check_in_memory(own.X, "base_learner needs all features")
 
     def _new_model(self, batch: Batch, structure: Chain | Forest, n_labels: int) -> Model:
         return new_model(self, batch, structure, n_labels)

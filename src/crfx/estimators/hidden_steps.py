@@ -47,9 +47,12 @@ class HiddenParameters:
         self._steps_then = np.zeros(n_features + 1)
         self._product, self._steps, self._n_counted = 1.0, 0.0, 0
 
-    def run(self, asked: Any, **arguments: Any) -> None:
-        """Let the core take steps: it changes the arrays, and returns what is counted."""
-        self._product, self._steps, self._n_counted = self.chains.run(
+    def run(self, chains: Any, asked: Any, **arguments: Any) -> None:
+        """Let the core take steps over chains: it changes the arrays, and returns what is counted.
+
+        (Any chains of the same shape will do to catch up.)
+        """
+        self._product, self._steps, self._n_counted = chains.run(
             asked, n_counted=self._n_counted, **self._arrays, **arguments
         )
 
@@ -119,7 +122,7 @@ class HiddenSteps:
     def __call__(self, steps: Steps, parameters: HiddenParameters) -> None:
         """Take the steps of a sweep."""
         for part in steps.parts(STEPS_AT_ONCE):
-            parameters.run(core_steps(part, self._loss), **self._arguments)
+            parameters.run(self._chains, core_steps(part, self._loss), **self._arguments)
 
 
 def can_sweep(model: Model, truth: Truth, loss: Objective) -> bool:

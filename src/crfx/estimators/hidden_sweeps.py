@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from crfx._core import InputError
 from crfx.estimators.hidden_steps import HiddenSteps, can_sweep
@@ -19,8 +18,10 @@ from crfx.estimators.model_parameters import (
     parameter_arrays,
     set_weights,
 )
+from crfx.estimators.sharded_sweeps import Base, leading_shards, loaded, mini_batches_of
 from crfx.estimators.training_state import TrainingState, sweeps_state
-from crfx.features.matrices import take_rows
+from crfx.features.matrices import is_sparse, take_rows
+from crfx.features.sharded_matrix import ShardedMatrix
 from crfx.model import Model
 from crfx.objectives.base import Objective
 from crfx.objectives.class_weights import WeightedPerceptronLoss
@@ -69,13 +70,20 @@ class Sweeps:
         self.model, self.truth, self.loss, self.crf = model, truth, loss, crf
         n_instances = truth.batch.n_instances
         dropout = Dropout(_dropout(crf, truth), crf._seed)
-        base = base_scores(model, truth.batch)
-        self._quick = None
-        if can_sweep(model, truth, own := loss(truth)):
-            self._quick = HiddenSteps(model, truth, own, rates, dropout)
-        self._parts = MiniBatches(
-            model, truth, loss, None, base, self._quick, dropout if dropout.share else None
-        )
+        self._rates, self._burn_in = rates, burn_in
+        self._is_quick = can_sweep(model, truth, loss(truth))
+
+        def quick(own: Truth) -> HiddenSteps | None:
+            if not self._is_quick:
+                return None
+            return HiddenSteps(model, own, loss(own), rates, dropout)
+
+        def make(own: Truth, base: Base) -> MiniBatches:
+            left_out = dropout if dropout.share else None
+            return MiniBatches(model, own, loss, None, base, quick(own), left_out)
+
+        self._quick = quick
+        self._parts = mini_batches_of(truth, base_scores(model, truth.batch), model, make)
         self._descent = Descent(
             n_instances=n_instances,
             batch_size=crf.batch_size,
@@ -85,7 +93,8 @@ class Sweeps:
             burn_in=burn_in,
             seed=crf._seed,
             by_sweep=True,
-            rates=None if self._quick is not None else spread_rates(model, rates),
+            rates=None if self._is_quick else spread_rates(model, rates),
+            ends=self._parts.ends,
         )
         self.parameters: Any = None
 
@@ -105,7 +114,11 @@ class Sweeps:
         return sweeps_state(self.crf.trainer, n_done, self.parameters, self._descent.step)
 
     def good_step(self) -> float:
-        """From the step that is best after a few sweeps over a part of the instances."""
+        """From the step that is best after a few sweeps over a part of the instances; of shards,
+        over a part of the first ones.
+        """
+        if isinstance(self.truth.batch.X, ShardedMatrix):
+            return self._leading().good_step()
         warn_of_small_features(as_numbers(self.truth.batch.X))
         learned, judged = self._trial_instances()
         start = get_weights(self.model)
@@ -142,6 +155,15 @@ class Sweeps:
         finally:
             set_weights(self.model, start)
 
+    def _leading(self) -> Sweeps:
+        """Over the first shards alone, read; their share of the penalty is theirs."""
+        X: Any = self.truth.batch.X
+        some, _ = loaded(self.truth, leading_shards(X.lengths, TRIAL_POSITIONS))
+        found = Sweeps(self.model, some, self.loss, self._rates, self.crf, self._burn_in)
+        share = some.batch.n_instances / self.truth.batch.n_instances
+        found._descent = replace(found._descent, l2=self._descent.l2 * share)
+        return found
+
     def _trial_instances(self) -> tuple[IntArray, IntArray]:
         """Some to learn from, some to judge by; all for both where there is but one.
 
@@ -152,7 +174,7 @@ class Sweeps:
         telling = _telling(self.truth)[order]
         order = order[telling] if telling.any() else order
         sizes = np.cumsum(np.diff(batch.offsets)[order])
-        most = len(order) if self._quick is not None else SLOW_TRIAL_INSTANCES
+        most = len(order) if self._is_quick else SLOW_TRIAL_INSTANCES
         chosen = order[: max(2, min(most, int(np.searchsorted(sizes, TRIAL_POSITIONS))))]
         if len(chosen) < 2:
             return chosen, chosen
@@ -173,15 +195,24 @@ class Sweeps:
         return float(np.average(wrong, weights=weights[known]))
 
     def _new_parameters(self, values: npt.NDArray[Any]) -> Any:
-        if self._quick is not None:
-            return self._quick.begin(values)
+        steps = self._quick(self._without_rows())
+        if steps is not None:
+            return steps.begin(values)
         return AveragedParameters(values.astype(np.float64))
+
+    def _without_rows(self) -> Truth:
+        """No instance: parameters know the shapes of features, not the features."""
+        none = np.zeros(0, np.int64)
+        truth, _ = self.truth.take(none)
+        X: Any = self.truth.batch.X
+        like = X.like if isinstance(X, ShardedMatrix) else take_rows(X, none)
+        return replace(truth, batch=replace(truth.batch, X=like))
 
 
 def _dropout(crf: HiddenUnitCRF, truth: Truth) -> float:
     if crf.dropout is not None:
         return crf.dropout
-    return 0.0 if sparse.issparse(truth.batch.X) else USUAL_DROPOUT
+    return 0.0 if is_sparse(truth.batch.X) else USUAL_DROPOUT
 
 
 def block_rates(kind: str, model: Model, given: Training) -> Array64:
@@ -197,12 +228,19 @@ def block_rates(kind: str, model: Model, given: Training) -> Array64:
     node = model.node
     assert isinstance(node, HiddenUnitFunction)
     X, shape = as_numbers(given.data.batch.X), node.shape
-    active = X.count_nonzero() / max(X.shape[0], 1) if sparse.issparse(X) else X.shape[1]
+    active = _entries(X) / max(X.shape[0], 1) if is_sparse(X) else X.shape[1]
     H, K = shape.n_hidden, shape.n_labels
     n_edge = 1 if model.edge is None else model.edge.tables["edge"].size
     sizes = np.array([active * H, H, H * K, K, active * K, n_edge, K], dtype=np.float64)
     rates[1:] = (sizes[0] if H else sizes[4]) / (5 * np.maximum(sizes[1:], 1e-9))
     return rates
+
+
+def _entries(X: Any) -> int:
+    """How many entries of a sparse matrix are not 0."""
+    if isinstance(X, ShardedMatrix):
+        return sum(int(chunk.count_nonzero()) for _, chunk in X.chunks())
+    return int(X.count_nonzero())
 
 
 def spread_rates(model: Model, rates: Array64) -> Array64 | None:

@@ -21,6 +21,7 @@ from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.model_parameters import copied, new_model
 from crfx.estimators.parameters import check_hidden_parameters
 from crfx.estimators.parametric import ParametricEstimator
+from crfx.estimators.sharded_input import check_in_memory
 from crfx.estimators.training_state import TrainingState
 from crfx.inference.native import thread_count
 from crfx.inference.problem import Problem
@@ -226,6 +227,10 @@ class HiddenUnitCRF(ParametricEstimator):
 
     def _check_parameters(self) -> None:
         check_hidden_parameters(self)
+
+    def _check_training(self, given: Training) -> None:
+        if self.pretrain == "contrastive":
+            check_in_memory(given.data.batch.X, 'pretrain="contrastive" needs all features')
 
     def _can_go_on(self, start: LabellingEstimator) -> bool:
         if not isinstance(start, HiddenUnitCRF) or not has_parts(start.model_, self):

@@ -19,7 +19,7 @@ from crfx.estimators.shape_hints import (
     without_lengths,
     wrong_shape,
 )
-from crfx.estimators.sharded_input import infinite_feature, sharded_batch
+from crfx.estimators.sharded_input import check_in_memory, infinite_feature, sharded_batch
 from crfx.features import matrices
 from crfx.features.columns import Columns
 from crfx.features.words import Numbering, peek
@@ -166,6 +166,7 @@ def _stacked_words(
 
 def one_instance(X_i: Any, whose: str) -> list[Any]:
     """X for one instance, an argument of ``whose``; raise where it holds several."""
+    check_in_memory(X_i, f"{whose} takes one instance")
     first = X_i[0] if isinstance(X_i, list | tuple) and X_i else X_i
     position = first[0] if isinstance(first, list | tuple) and first else None
     n_axes = len(getattr(first, "shape", ())) + (first is not X_i)

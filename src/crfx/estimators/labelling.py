@@ -124,10 +124,11 @@ class LabellingEstimator(ExplainingEstimator):
         """(length, labels, ..., labels) per instance: the probability of every label tuple of the
         edge that ends at the position, zero where none does.
         """
-        data, problem = self._problem(X, lengths, parents, edge_types, n_rounds, allowed)
-        if problem.scores.edge is None:
+        data, problems = self._problems(X, lengths, parents, edge_types, n_rounds, allowed)
+        if self.model_.sharing == "none":
             raise ValueError("the model has no edges: it was fitted with edges=None")
-        return data.split(cast("npt.NDArray[Any]", self._sums(problem, "each").edge))
+        found = [cast("npt.NDArray[Any]", self._sums(own, "each").edge) for own in problems]
+        return data.split(found[0] if len(found) == 1 else np.concatenate(found))
 
     def sample(
         self,
@@ -166,13 +167,23 @@ class LabellingEstimator(ExplainingEstimator):
         -inf where constraints, or ``allowed``, forbid y, or where y has a label that the model was
         not trained on, with a warning that names it.
         """
-        data, problem = self._problem(X, lengths, parents, edge_types, n_rounds, allowed)
+        data, problems = self._problems(X, lengths, parents, edge_types, n_rounds, allowed)
         labels = scheme_labels(self.constraints, flat_labels(y, data), data)
         codes, is_strange = known_codes(labels, self.classes_)
         effect = "the log-likelihood of their instances is -inf"
         warn_of_unknown(labels, is_strange, "y", effect)
+        found, row = [], 0
+        for problem in problems:
+            rows = slice(row, row := row + problem.batch.n_rows)
+            found.append(self._log_likelihood(problem, codes[rows], is_strange[rows]))
+        return np.concatenate(found)
+
+    def _log_likelihood(
+        self, problem: Problem, codes: IntArray, is_strange: npt.NDArray[np.bool_]
+    ) -> npt.NDArray[np.float64]:
+        """(instances,), of label codes, and where labels are none of the model's."""
         never = self._never(problem, codes)
-        never[data.batch.instance_of_row[is_strange]] = True
+        never[problem.batch.instance_of_row[is_strange]] = True
         codes[np.repeat(never, problem.batch.lengths)] = UNKNOWN
         known = np.flatnonzero(codes != UNKNOWN)
         agreeing = clamped(problem, known, codes[known])

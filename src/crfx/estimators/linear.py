@@ -28,9 +28,12 @@ from crfx.estimators.model_parameters import base_scores, get_weights, set_weigh
 from crfx.estimators.parameters import check_linear_parameters
 from crfx.estimators.parametric import ParametricEstimator
 from crfx.estimators.quick_steps import quick_steps
+from crfx.estimators.sharded_input import check_in_memory
+from crfx.estimators.sharded_sweeps import Base, mini_batches_of
 from crfx.estimators.sweeping import SoFar, sweep_once, sweep_to_the_end
 from crfx.features.conjunctions import readable
 from crfx.model import Model
+from crfx.objectives.truth import Truth
 from crfx.potentials.linear import as_numbers
 from crfx.scores import IntArray
 from crfx.trainers.induction import FeatureInduction, settings_of
@@ -273,6 +276,7 @@ class LinearCRF(ParametricEstimator):
 
     def _check_training(self, given: Training) -> None:
         if settings_of(self.feature_induction) is not None:
+            check_in_memory(given.data.batch.X, "feature_induction needs all features")
             check_inducible(given.data.batch.X)
 
     def _can_go_on(self, start: LabellingEstimator) -> bool:
@@ -342,13 +346,17 @@ class LinearCRF(ParametricEstimator):
             return self._by_lbfgs(whole, get_weights(self.model_), watch, l1=self.l1)
         return sweep_to_the_end(self, whole, self._mini_batches(self.model_, given), watch)
 
-    def _mini_batches(self, model: Model, given: Training) -> MiniBatches:
-        free, base = self._free(model, given), base_scores(model, given.data.batch)
-        X = as_numbers(given.truth.batch.X)
-        quick = None
-        if model.base is None:
-            quick = quick_steps(model, given.truth, self._loss(given.truth), free, X)
-        return MiniBatches(model, given.truth, self._loss, free, base, quick)
+    def _mini_batches(self, model: Model, given: Training) -> Any:
+        """Those of all instances, or of one shard after the other."""
+        free = self._free(model, given)
+
+        def make(truth: Truth, base: Base) -> MiniBatches:
+            X, quick = as_numbers(truth.batch.X), None
+            if model.base is None:
+                quick = quick_steps(model, truth, self._loss(truth), free, X)
+            return MiniBatches(model, truth, self._loss, free, base, quick)
+
+        return mini_batches_of(given.truth, base_scores(model, given.data.batch), model, make)
 
     def _free(self, model: Model, given: Training) -> dict[str, npt.NDArray[np.bool_]] | None:
         """The entries of tables that have weights; None: all."""

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from crfx.estimators.model_parameters import edge_rows, new_model
 from crfx.features.conjunctions import Conjunctions
+from crfx.features.matrices import is_sparse
 from crfx.model import Model
 from crfx.objectives.truth import Truth
 from crfx.potentials.linear import LinearFunction, WeightPattern, with_conjunctions
@@ -40,7 +40,7 @@ def new_linear_model(
 
 def is_observed(crf: LinearCRF, X: Any) -> bool:
     """Whether weights exist for what occurs in training only."""
-    return crf.features == "observed" or (crf.features == "auto" and sparse.issparse(X))
+    return crf.features == "observed" or (crf.features == "auto" and is_sparse(X))
 
 
 def _node_pattern(
@@ -50,7 +50,7 @@ def _node_pattern(
     if not is_observed(crf, X):
         n_more = 0 if conjunctions is None else len(conjunctions)
         return WeightPattern.all(X.shape[1] + n_more, n_labels)
-    X = sparse.csr_matrix(with_conjunctions(X, conjunctions))
+    X = with_conjunctions(X, conjunctions)
     return WeightPattern.observed(X, truth.taught_labels, n_labels)
 
 
@@ -64,7 +64,7 @@ def _edge_patterns(crf: LinearCRF, truth: Truth, model: Model) -> list[WeightPat
     at, labels = _known_edges(truth)
     codes[at] = np.ravel_multi_index(tuple(labels.T), model.table)
     return [
-        WeightPattern.observed(sparse.csr_matrix(X), codes[own], size)
+        WeightPattern.observed(X, codes[own], size)
         for X, own in zip(rows.features, rows.by_type, strict=True)
     ]
 

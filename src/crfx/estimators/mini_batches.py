@@ -58,6 +58,14 @@ class MiniBatches:
     def __post_init__(self) -> None:
         self._X = as_numbers(self.truth.batch.X)
 
+    @property
+    def ends(self) -> None:
+        """All instances are one group, see `crfx.trainers.sgd.Descent`."""
+
+    def leading(self, n_instances: int) -> MiniBatches:
+        """Those of the first instances, so many at least: all of them."""
+        return self
+
     def take_steps(self, steps: Steps, parameters: Any) -> None:
         """In the core where it can, else one mini-batch after the other."""
         if self.quick is not None:
@@ -82,14 +90,16 @@ class MiniBatches:
             truth.structure,
             self.model.sharing,
             0.0,
-            self._base(rows),
+            base_of(self.base, self.model, rows),
         )
         return at, objective
 
-    def _base(self, rows: IntArray) -> dict[str, FloatArray] | None:
-        if self.base is None:
-            return None
-        by_row = {"node", "edge"} if self.model.sharing == "each" else {"node"}
-        return {
-            name: scores[rows] if name in by_row else scores for name, scores in self.base.items()
-        }
+
+def base_of(
+    base: dict[str, FloatArray] | None, model: Model, rows: IntArray
+) -> dict[str, FloatArray] | None:
+    """The scores below those of a model, of some rows."""
+    if base is None:
+        return None
+    by_row = {"node", "edge"} if model.sharing == "each" else {"node"}
+    return {name: scores[rows] if name in by_row else scores for name, scores in base.items()}

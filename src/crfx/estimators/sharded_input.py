@@ -67,4 +67,4 @@ def infinite_feature(column: int) -> str:
 def check_in_memory(X: Any, why: str) -> None:
     """Raise ValueError where features stay on disk, for what needs them all at once."""
     if isinstance(X, ShardedMatrix | ShardFeatures):
-        raise ValueError(f"{why} in memory: pass what shards.load() gives, fit(**shards.load())")
+        raise ValueError(f"{why} in memory, and these are shards: pass what shards.load() gives")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,13 @@ from crfx.inference.native import thread_count
 from crfx.potentials.linear import as_numbers
 from crfx.trainers.lbfgs import warn_nothing_learned
 from crfx.trainers.parametric import ParametricObjective
-from crfx.trainers.sgd import AveragedParameters, Descent, warn_of_small_features, with_good_step
+from crfx.trainers.sgd import (
+    TRIAL_INSTANCES,
+    AveragedParameters,
+    Descent,
+    warn_of_small_features,
+    with_good_step,
+)
 
 if TYPE_CHECKING:
     from crfx.estimators.fitting import Training
@@ -58,12 +64,12 @@ def descent_of(crf: LinearCRF, n_instances: int) -> Descent:
 
 
 def sweep_to_the_end(
-    crf: LinearCRF, whole: ParametricObjective, parts: MiniBatches, watch: WatchIterations
+    crf: LinearCRF, whole: ParametricObjective, parts: Any, watch: WatchIterations
 ) -> Array64:
-    """All sweeps of ``fit``; return the averaged weights."""
+    """All sweeps of ``fit`` over mini-batches; return the averaged weights."""
     start, taken_up = get_weights(crf.model_), crf._taken_up
     parameters = AveragedParameters(start)
-    descent = descent_of(crf, whole.batch.n_instances)
+    descent = replace(descent_of(crf, whole.batch.n_instances), ends=parts.ends)
     if taken_up is not None:
         parameters.restore(taken_up.numbers, taken_up.arrays)
     if seeks_step(crf):
@@ -95,11 +101,15 @@ def _live(
     return lambda: sweeps_state(crf.trainer, n_done, parameters, step).with_best(watch.best)
 
 
-def _found_step(crf: LinearCRF, descent: Descent, parts: MiniBatches, start: Array64) -> float:
-    """The first step, by trials."""
+def _found_step(crf: LinearCRF, descent: Descent, parts: Any, start: Array64) -> float:
+    """The first step, by trials; of shards on the first ones alone."""
+    some: MiniBatches = parts.leading(TRIAL_INSTANCES)
+    batch = some.truth.batch
     if crf.edges is not None:
-        warn_of_small_features(as_numbers(parts.truth.batch.X))
-    return with_good_step(descent, parts, start).step
+        warn_of_small_features(as_numbers(batch.X))
+    l2 = descent.l2 * (batch.n_instances / descent.n_instances)
+    trial = replace(descent, n_instances=batch.n_instances, l2=l2, ends=None)
+    return with_good_step(trial, some, start).step
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +137,7 @@ def sweep_once(crf: LinearCRF, given: Training, start: LabellingEstimator | None
     set_weights(model, parameters.values)
     parts = crf._mini_batches(model, given)
     n_done = 0 if start is None else crf.n_iter_
-    descent = descent_of(crf, given.data.batch.n_instances)
+    descent = replace(descent_of(crf, given.data.batch.n_instances), ends=parts.ends)
     found = before.found.get(crf.trainer)
     if seeks_step(crf):
         if found is None:

@@ -19,6 +19,7 @@ from crfx.estimators.context_assembly import (
 from crfx.estimators.evaluation import EvalMetric
 from crfx.estimators.importance import Importance, shares
 from crfx.estimators.parameters import check_treecrf_parameters
+from crfx.estimators.sharded_input import check_in_memory
 from crfx.features.tree_rows import window_names
 from crfx.model import Model
 from crfx.objectives import curvature as curvatures
@@ -237,6 +238,8 @@ class TreeCRF(BoostedEstimator):
         parse_window(self.window)
 
     def _check_size(self, model: Model, batch: Batch, followed: list[Batch]) -> None:
+        for own in (batch, *followed):
+            check_in_memory(own.X, "TreeCRF grows trees of its own, which need all features")
         n_followed = sum(other.n_rows for other in followed)
         check_memory(self, batch.n_rows, n_followed, model.n_labels)
 

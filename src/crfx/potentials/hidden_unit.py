@@ -20,6 +20,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx import _core
+from crfx.features.sharded_matrix import ShardedMatrix
 from crfx.potentials.hidden_terms import INTEGRATED, hidden_terms
 from crfx.potentials.linear import (
     LinearFunction,
@@ -27,6 +28,7 @@ from crfx.potentials.linear import (
     WeightPattern,
     as_numbers,
 )
+from crfx.potentials.sharded_features import ShardedFeatures
 from crfx.scores import IntArray
 from crfx.terms import Names, Terms
 
@@ -139,11 +141,13 @@ class HiddenUnitFunction:
         weights = np.where(origin >= 0, self.weights[origin], np.float32(0))
         return HiddenUnitFunction(shape, weights)
 
-    def prepare(self, X: Any) -> HiddenFeatures:
+    def prepare(self, X: Any) -> HiddenFeatures | ShardedFeatures:
         """Features in the form that training needs again and again."""
+        if isinstance(X, ShardedMatrix):
+            return ShardedFeatures(X, self.prepare, self.n_outputs, looks_back=True)
         return HiddenFeatures(self.checked(X), self.shape, self.n_jobs)
 
-    def prepare_part(self, X: Any) -> tuple[HiddenFeatures, IntArray]:
+    def prepare_part(self, X: Any) -> tuple[HiddenFeatures | ShardedFeatures, IntArray]:
         """Features of some rows, with the weights they touch only, and where these are."""
         if not sparse.issparse(X):
             return self.prepare(X), np.arange(self.shape.size)

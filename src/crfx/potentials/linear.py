@@ -14,6 +14,7 @@ from scipy import sparse
 
 from crfx import _core
 from crfx.features.conjunctions import Conjunctions
+from crfx.features.sharded_matrix import ShardedMatrix
 from crfx.potentials.blas import one_blas_thread
 from crfx.potentials.linear_terms import (
     SIZE_OF_WEIGHT,
@@ -22,6 +23,7 @@ from crfx.potentials.linear_terms import (
     spread,
     weighted_terms,
 )
+from crfx.potentials.sharded_features import ShardedFeatures
 from crfx.scores import IntArray
 from crfx.terms import Names, Terms
 
@@ -111,12 +113,18 @@ class WeightPattern:
     def observed(cls, X: Any, codes: IntArray, n_outputs: int) -> WeightPattern:
         """A weight for every pair (feature, output) that occurs together.
 
-        X is CSR, ``codes`` (rows,) the output of each row, negative where it is not known.
-        O(entries of X) in time and memory.
+        ``codes`` (rows,) are the outputs of rows, negative where they are not known.  O(entries of
+        X) in time and memory; what stays on disk is read once, a chunk at a time.
         """
-        starts, indices, _ = compressed(X)
-        found = _core.observed_pairs(starts, indices, codes.astype(np.int32), X.shape[1])
-        return cls._filled(*found, n_outputs)[0]
+        if not isinstance(X, ShardedMatrix):
+            return cls._filled(*_observed_pairs(X, codes), n_outputs)[0]
+        met = sparse.csr_matrix((X.shape[1], n_outputs), dtype=bool)
+        for rows, chunk in X.chunks():
+            starts, outputs = _observed_pairs(chunk, codes[rows])
+            pairs = np.ones(len(outputs), bool), outputs, starts
+            met = met + sparse.csr_matrix(pairs, shape=met.shape)
+        met.sort_indices()
+        return cls._filled(met.indptr, met.indices, n_outputs)[0]
 
     @classmethod
     def _filled(
@@ -172,6 +180,8 @@ class LinearFunction:
 
     def prepare(self, X: Any) -> PreparedFeatures:
         """Features in the form that training needs again and again."""
+        if isinstance(X, ShardedMatrix):
+            return ShardedFeatures(X, self.prepare, self.n_outputs, looks_back=False)
         X = with_conjunctions(X, self.conjunctions)
         if not sparse.issparse(X) and self.pattern.outputs is None:
             return DenseFeatures(X, self.pattern.n_outputs, self.n_jobs)
@@ -318,7 +328,16 @@ class DenseFeatures:
                 return list(pool.map(work, self._blocks))
 
 
-PreparedFeatures = SparseFeatures | DenseFeatures
+PreparedFeatures = SparseFeatures | DenseFeatures | ShardedFeatures
+
+
+def _observed_pairs(X: Any, codes: IntArray) -> tuple[IntArray, IntArray]:
+    """CSR pattern of (feature, output): where each feature begins, and its outputs, rising."""
+    starts, indices, _ = compressed(sparse.csr_matrix(X))
+    found: tuple[IntArray, IntArray] = _core.observed_pairs(
+        starts, indices, codes.astype(np.int32), X.shape[1]
+    )
+    return found
 
 
 def compressed(X: Any) -> tuple[Any, Any, Any]:
@@ -329,12 +348,16 @@ def compressed(X: Any) -> tuple[Any, Any, Any]:
 
 def with_conjunctions(X: Any, conjunctions: Conjunctions | None) -> Any:
     """As `as_numbers`; CSR where there are conjunctions, which come last."""
+    if isinstance(X, ShardedMatrix):
+        return X.mapped(lambda chunk: with_conjunctions(chunk, conjunctions))
     X = as_numbers(X)
     return X if conjunctions is None else conjunctions.widened(sparse.csr_matrix(X))
 
 
 def as_numbers(X: Any) -> Any:
-    """CSR or dense, of float32; missing counts as 0."""
+    """CSR or dense, of float32; missing counts as 0.  What stays on disk is changed when read."""
+    if isinstance(X, ShardedMatrix):
+        return X.mapped(as_numbers)
     return _sparse(X) if sparse.issparse(X) else _dense(X)
 
 

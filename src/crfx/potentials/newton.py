@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx.features.matrices import is_categorical, is_frame
+from crfx.features.sharded_matrix import ShardedMatrix
 
 Array32 = npt.NDArray[np.float32]
 
@@ -17,7 +18,12 @@ CG_TOLERANCE = 1e-3
 
 
 def linear_features(X: Any) -> Any:
-    """(rows, features + 1) float32, dense or CSR, with a constant last; missing counts as 0."""
+    """(rows, features + 1) float32, dense or CSR, with a constant last; missing counts as 0.
+
+    What stays on disk is changed when it is read.
+    """
+    if isinstance(X, ShardedMatrix):
+        return X.mapped(linear_features)
     if sparse.issparse(X):
         matrix = sparse.csr_matrix(X, dtype=np.float32, copy=True)
         matrix.data = np.nan_to_num(matrix.data, copy=False)

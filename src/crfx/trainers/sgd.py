@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -175,7 +176,9 @@ class Descent:
     """How to descend: sweeps over shuffled instances in mini-batches, see `Steps`.
 
     ``l2`` |w|^2 is part of the objective, shared out over the instances.  Steps count for the
-    average from sweep ``burn_in`` on, all or with ``by_sweep`` the last of each sweep.
+    average from sweep ``burn_in`` on, all or with ``by_sweep`` the last of each sweep.  ``ends``
+    (groups + 1,) say where groups of instances begin, and the last ends, that are swept over one
+    after the other, in another order every time; None: all are one group.
     """
 
     n_instances: int
@@ -187,6 +190,7 @@ class Descent:
     seed: int
     by_sweep: bool = False
     rates: Array64 | None = None
+    ends: IntArray | None = None
 
     def sweep(
         self,
@@ -199,23 +203,42 @@ class Descent:
 
         Mini-batches that have a method ``take_steps(steps, parameters)`` take them themselves.
         """
-        order = np.random.default_rng([self.seed, number]).permutation(self.n_instances)
-        steps = Steps(
-            order=order if among is None else among[order],
-            batch_size=self.batch_size,
-            first=number * -(-self.n_instances // self.batch_size),
-            step=self.step,
-            period=self.period,
-            penalty=2 * self.l2 / self.n_instances,
-            counts=number >= self.burn_in,
-            by_sweep=self.by_sweep,
-            rates=self.rates,
-        )
-        take = getattr(mini_batch, "take_steps", None)
-        if take is None:
-            steps.take(parameters, mini_batch)
-        else:
-            take(steps, parameters)
+        orders = self._orders(np.random.default_rng([self.seed, number]))
+        first = number * sum(map(self._n_steps, orders))
+        for place, order in enumerate(orders, 1):
+            steps = Steps(
+                order=order if among is None else among[order],
+                batch_size=self.batch_size,
+                first=first,
+                step=self.step,
+                period=self.period,
+                penalty=2 * self.l2 / self.n_instances,
+                counts=number >= self.burn_in and (place == len(orders) or not self.by_sweep),
+                by_sweep=self.by_sweep,
+                rates=self.rates,
+            )
+            first += self._n_steps(order)
+            take = getattr(mini_batch, "take_steps", None)
+            if take is None:
+                steps.take(parameters, mini_batch)
+            else:
+                take(steps, parameters)
+
+    def _orders(self, random: np.random.Generator) -> list[IntArray]:
+        """The instances of every group, shuffled, in a random order of groups.
+
+        Of one group these are the numbers that were drawn before there were groups.
+        """
+        if self.ends is None:
+            return [random.permutation(self.n_instances)]
+        groups = [
+            (int(begin), int(end)) for begin, end in pairwise(self.ends.tolist()) if end > begin
+        ]
+        chosen = [groups[number] for number in random.permutation(len(groups))]
+        return [begin + random.permutation(end - begin) for begin, end in chosen]
+
+    def _n_steps(self, order: IntArray) -> int:
+        return -(-len(order) // self.batch_size)
 
 
 def with_good_step(descent: Descent, mini_batch: MiniBatch, start: Array64) -> Descent:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
+from crfx.estimators.sharded_input import check_in_memory
 from crfx.features import matrices
 from crfx.features.columns import Columns
 from crfx.ndcg import Gain, gain_of
@@ -36,6 +37,7 @@ def read_documents(
     """X as a matrix of documents, with the columns of a fitted model; and how many each query has,
     where X is a list with one matrix per query.
     """
+    check_in_memory(X, "rankings need all documents")
     X, sizes = matrices.unwrapped(X), None
     if isinstance(X, list | tuple) and X and len(getattr(X[0], "shape", ())) == 2:
         matrix, sizes = matrices.stack(X)

@@ -1,0 +1,67 @@
+"""Mini-batches of instances whose features stay on disk: one shard is in memory at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from crfx.estimators.mini_batches import MiniBatches, base_of
+from crfx.features.matrices import stack
+from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.model import Model
+from crfx.objectives.truth import Truth
+from crfx.scores import FloatArray, IntArray
+from crfx.trainers.sgd import Steps
+
+Base = dict[str, FloatArray] | None
+Make = Callable[[Truth, Base], MiniBatches]
+"""Mini-batches of instances that are in memory, and of the scores below those of the model."""
+
+
+def mini_batches_of(truth: Truth, base: Base, model: Model, make: Make) -> Any:
+    """What ``make`` gives, shard by shard where features stay on disk."""
+    if isinstance(truth.batch.X, ShardedMatrix):
+        return ShardedMiniBatches(truth, base, model, make)
+    return make(truth, base)
+
+
+class ShardedMiniBatches:
+    """As `MiniBatches`, for steps whose instances are all of one shard, which is read for them."""
+
+    def __init__(self, truth: Truth, base: Base, model: Model, make: Make) -> None:
+        self._truth, self._base, self._model, self._make = truth, base, model, make
+        self.ends: IntArray = truth.batch.chunk_ends()
+
+    def take_steps(self, steps: Steps, parameters: Any) -> None:
+        """Read the shard of the instances, and step."""
+        number = int(np.searchsorted(self.ends, steps.order[0], side="right")) - 1
+        own = replace(steps, order=steps.order - self.ends[number])
+        self._of([number]).take_steps(own, parameters)
+
+    def leading(self, n_instances: int) -> MiniBatches:
+        """Those of the first shards, which have so many instances or are all."""
+        return self._of(leading_shards(np.diff(self.ends), n_instances))
+
+    def _of(self, numbers: Sequence[int]) -> MiniBatches:
+        truth, rows = loaded(self._truth, numbers)
+        return self._make(truth, base_of(self._base, self._model, rows))
+
+
+def leading_shards(sizes: Sequence[int] | IntArray, least: int) -> range:
+    """As many of the first shards as have ``least`` together, or all."""
+    enough = int(np.searchsorted(np.cumsum(sizes), least)) + 1
+    return range(min(enough, len(sizes)))
+
+
+def loaded(truth: Truth, numbers: Sequence[int]) -> tuple[Truth, IntArray]:
+    """The instances of some shards that follow each other, their features read; their rows."""
+    X = truth.batch.X
+    assert isinstance(X, ShardedMatrix)
+    ends = truth.batch.chunk_ends()
+    part, rows = truth.take(np.arange(ends[numbers[0]], ends[numbers[-1] + 1]))
+    chunks = [X.chunk(number) for number in numbers]
+    matrix = chunks[0] if len(chunks) == 1 else stack(chunks)[0]
+    return replace(part, batch=replace(part.batch, X=matrix)), rows

@@ -1,0 +1,182 @@
+"""Shards give back what was written, from files that are looked at before they are read."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import crfx
+from crfx.io import npy
+from crfx.io.npz_shard import NpzShard
+
+RANDOM = np.random.default_rng(0)
+LENGTHS = [3, 0, 4, 2, 1, 5]
+X = RANDOM.normal(size=(sum(LENGTHS), 3)).astype(np.float32)
+PARENTS = np.concatenate([np.arange(length) - 1 for length in LENGTHS])
+LABELS = {
+    "text": ["", "é", "B-long label"],
+    "whole numbers": [-1, 0, 2**40],
+    "fractions": [0.5, -1.5, 3.0],
+    "truth values": [True, False],
+}
+
+
+def labels(kind, unknown=()):
+    values = LABELS[kind]
+    found = [values[row % len(values)] for row in range(len(X))]
+    for row in unknown:
+        found[row] = None
+    return found
+
+
+@pytest.mark.parametrize("format", ["npz", "parquet"])
+@pytest.mark.parametrize("kind", LABELS)
+@pytest.mark.parametrize("unknown", [(), (0, 7), range(7)], ids=["known", "some", "a shard"])
+def test_labels_come_back_as_they_were(tmp_path, format, kind, unknown):
+    y, lengths = labels(kind, unknown), [length for length in LENGTHS if length]
+    shards = crfx.write_shards(tmp_path, X, y, lengths=lengths, positions=7, format=format)
+    found = shards.load()["y"]
+    assert len(shards) > 2
+    assert found == y
+    assert [type(own) for own in found] == [type(own) for own in y]
+
+
+@pytest.mark.parametrize("matrix", [X, X.astype(np.float64), np.asfortranarray(X)])
+@pytest.mark.parametrize("positions", [1, 4, 100])
+def test_everything_comes_back(tmp_path, matrix, positions):
+    types, weights = np.arange(len(X)) % 2, np.arange(6) / 2
+    shards = crfx.write_shards(
+        tmp_path / "new" / "folder",
+        matrix,
+        labels("text"),
+        lengths=LENGTHS,
+        parents=PARENTS,
+        edge_types=types,
+        sample_weight=weights,
+        positions=positions,
+    )
+    found = shards.load()
+    assert found["X"].dtype == matrix.dtype
+    assert (found["X"] == matrix).all()
+    assert found["lengths"].tolist() == LENGTHS
+    assert found["parents"].tolist() == PARENTS.tolist()
+    assert found["edge_types"].tolist() == types.tolist()
+    assert found["sample_weight"].tolist() == weights.tolist()
+    assert list(found) == ["X", "y", "lengths", "parents", "edge_types", "sample_weight"]
+    assert (shards.n_rows, shards.n_instances) == (len(X), 6)
+    assert all(rows.shape[0] <= max(positions, 5) for _, rows in shards.matrix().chunks())
+
+
+def test_parquet_has_parents_types_and_weights(tmp_path):
+    lengths, weights = [length for length in LENGTHS if length], np.arange(5) / 2
+    types = np.arange(len(X)) % 2
+    shards = crfx.write_shards(
+        tmp_path,
+        X,
+        lengths=lengths,
+        parents=PARENTS,
+        edge_types=types,
+        sample_weight=weights,
+        positions=4,
+        format="parquet",
+    )
+    found = shards.load()
+    assert (found["X"].to_numpy() == X).all()
+    assert list(found["X"].columns) == ["f0", "f1", "f2"]
+    assert found["lengths"].tolist() == lengths
+    assert found["parents"].tolist() == PARENTS.tolist()
+    assert found["edge_types"].tolist() == types.tolist()
+    assert found["sample_weight"].tolist() == weights.tolist()
+    assert "y" not in found
+
+
+def test_sparse_matrices_come_back(tmp_path):
+    matrix = sparse.csr_matrix(X * (X > 0))
+    shards = crfx.write_shards(tmp_path, matrix, lengths=LENGTHS, positions=4)
+    found = shards.load()["X"]
+    assert sparse.issparse(found)
+    assert (found != matrix).nnz == 0
+    assert found.nnz == matrix.nnz
+
+
+def test_categories_of_all_shards_are_numbered_alike(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frames = [
+        pandas.DataFrame({"instance": number, "label": "A", "colour": list(own), "size": 1.5})
+        for number, own in enumerate(("ab", "cb", "d"))
+    ]
+    for number, frame in enumerate(frames):
+        frame.astype({"colour": "category"}).to_parquet(tmp_path / f"{number}.parquet")
+    shards = crfx.Shards(tmp_path)
+    assert list(shards.matrix().like["colour"].cat.categories) == list("abcd")
+    codes = [chunk["colour"].cat.codes.tolist() for _, chunk in shards.matrix().chunks()]
+    assert codes == [[0, 1], [2, 1], [3]]
+    assert shards.load()["X"]["colour"].tolist() == list("abcbd")
+
+
+def test_columns_may_have_other_names(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"sentence": ["a", "a", "b"], "tag": ["X", None, "Y"], "label": 1.0})
+    frame.to_parquet(tmp_path / "0.parquet")
+    shards = crfx.Shards(tmp_path / "0.parquet", instance="sentence", label="tag", parent="head")
+    found = crfx.Shards(
+        tmp_path / "0.parquet", instance="sentence", label="tag", weight="label"
+    ).load()
+    assert shards.lengths.tolist() == [2, 1]
+    assert shards.load()["y"] == ["X", None, "Y"]
+    assert found["sample_weight"].tolist() == [1.0, 1.0]
+
+
+@pytest.fixture
+def shards(tmp_path):
+    return crfx.write_shards(tmp_path, X, labels("text"), lengths=LENGTHS, positions=4)
+
+
+def test_files_are_found_by_pattern_folder_and_list(shards, tmp_path):
+    names = [path.name for path in shards.paths]
+    assert names == ["00000.npz", "00001.npz", "00002.npz", "00003.npz"]
+    (tmp_path / "notes.txt").write_text("not a shard")
+    for given in (tmp_path, f"{tmp_path}/*.npz", f"{tmp_path}/0000?.npz"):
+        assert crfx.Shards(given).paths == shards.paths
+    backwards = crfx.Shards(shards.paths[::-1])
+    assert backwards.lengths.tolist() == [5, 2, 1, 4, 3, 0]
+
+
+def test_some_shards_are_shards(shards):
+    some = shards[1:3]
+    assert some.paths == shards.paths[1:3]
+    assert some.load()["y"] == shards.load()["y"][3:10]
+    with pytest.raises(TypeError, match="by a slice"):
+        shards[0]
+
+
+def test_they_travel(shards):
+    again = pickle.loads(pickle.dumps(shards))
+    assert again.load()["y"] == shards.load()["y"]
+    assert repr(again.X) == "<Shards: 4 files, 6 instances, 15 rows, 3 features>.X"
+
+
+def test_only_headers_and_lengths_are_read_at_first(shards, monkeypatch):
+    read = []
+    monkeypatch.setattr(npy, "read", lambda stream, size: read.append(stream.name) or np.zeros(0))
+    with pytest.raises(ValueError, match="lengths has shape"):
+        NpzShard(shards.paths[0])
+    assert read == ["lengths.npy"]
+
+
+def test_a_folder_that_has_shards_is_not_written_to(shards, tmp_path):
+    with pytest.raises(ValueError, match=r"has shards already, 00000\.npz for one"):
+        crfx.write_shards(tmp_path, X, lengths=LENGTHS)
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_damage_is_found_when_it_is_read(tmp_path):
+    wide = np.tile(X, 500)  # more than is looked at with the header
+    shards = crfx.write_shards(tmp_path, wide, lengths=LENGTHS, positions=4)
+    raw = bytearray(shards.paths[1].read_bytes())
+    raw[len(raw) // 2] ^= 255
+    shards.paths[1].write_bytes(raw)
+    again = crfx.Shards(shards.paths)
+    with pytest.raises(ValueError, match=r"00001\.npz: .*CRC"):
+        again.load()
