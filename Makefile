@@ -112,6 +112,7 @@ bench: $(BENCH_DONE) ## measure the core against its peers
 	$(PY) benchmarks/ranking.py
 	$(PY) benchmarks/tagging.py
 	$(PY) benchmarks/class_weights.py
+	$(PY) benchmarks/shards.py
 	$(PY) benchmarks/latency.py
 	$(PY) benchmarks/text_template.py
 	$(PY) benchmarks/cli.py

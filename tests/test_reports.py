@@ -51,6 +51,7 @@ def result():
         "objectives",
         "ranking",
         "class_weights",
+        "shards",
         "latency",
         "tagging",
         "text_template",
