@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.tree import DecisionTreeRegressor
 
 from crfx import GBCRF
 from crfx.distributed.together import together
@@ -72,3 +73,25 @@ def test_boosting_together_is_boosting_alone(n_workers, subsample):
             own.tolist() for own in alone.predict(X)
         ]
         assert (model.transitions_ == models[0].transitions_).all()
+
+
+@pytest.mark.parametrize("edges", [None, "trees"])
+@pytest.mark.parametrize("n_workers", [1, 2, 3])
+def test_trees_do_not_depend_on_the_number_of_workers(n_workers, edges):
+    """To the bit, where no sum of all gradients moves a shared table."""
+    X, y = make_task(n_instances=60)  # of more values than there are bins
+    settings = {"max_bin": 16, "max_depth": 3, "edges": edges, "start_end": False, "n_jobs": 1}
+    alone = GBCRF(4, **settings).fit(X, y)
+    models = together(
+        n_workers, lambda workers: GBCRF(4, **settings).fit(*shared_out(workers, X, y))
+    )
+    for model in models:
+        for own, other in zip(model.model_.growing, alone.model_.growing, strict=True):
+            assert own.raw == other.raw
+
+
+def test_a_base_learner_is_refused():
+    X, y = make_task(n_instances=4)
+    crf = GBCRF(1, base_learner=DecisionTreeRegressor(), n_jobs=1)
+    with pytest.raises(ValueError, match="base_learner learns from the rows of one worker"):
+        together(2, lambda workers: crf.fit(*shared_out(workers, X, y)))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from crfx.features.quantile_cuts import quantile_points
 from crfx.potentials import tree_format
 from crfx.potentials.xgboost_learner import TreeEnsemble, XGBoostLearner
 
@@ -198,3 +199,16 @@ def test_complaints_of_xgboost_are_one_line():
     with pytest.raises(ValueError, match=r"^XGBoost: .*max_leaves.*$") as caught:
         learner.grow(matrix, *derivatives(2), 0)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("max_bin", [2, 7, 256])
+def test_bins_begin_where_the_quantiles_are(max_bin):
+    X = features()
+    X[:, 3] = np.round(X[:, 3])
+    starts, cuts = XGBoostLearner(max_bin=max_bin).training_matrix(X).get_quantile_cut()
+    points = quantile_points(X, max_bin).tocsc()
+    for column in range(N_FEATURES):
+        own = cuts[int(starts[column]) : int(starts[column + 1])]  # below the first, ..., above all
+        expected = points.data[points.indptr[column] : points.indptr[column + 1]]
+        assert len(own) - 1 == len(expected) <= max_bin
+        np.testing.assert_array_equal(own[1:-1], expected[1:])

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 
 from crfx.batch import Batch
 from crfx.estimators.objective_choice import is_first_order
+from crfx.features.quantile_cuts import Workers
 from crfx.inference.native import thread_count
 from crfx.model import Model
 from crfx.potentials.additive import AdditiveFunction
@@ -127,7 +128,7 @@ def new_function(crf: GBCRF, n_outputs: int) -> AdditiveFunction:
 def make_blocks(crf: GBCRF, model: Model, batch: Batch, followed: list[Batch]) -> list[Block]:
     """What boosting moves in turn; ``followed`` batches have their scores kept up to date."""
     node = model.growing[0]
-    node.bind(batch.X, [other.X for other in followed])
+    node.bind(batch.X, [other.X for other in followed], _workers())
     sample = _row_sampler(crf, batch)
     nodes = NodeBlock(node, sample)
     if model.edge_family is None:
@@ -162,8 +163,15 @@ def _edge_function_block(
         return LinearEdgeBlock(model.edge, rows[0], rows[1:])
     functions = model.growing[1:]
     for kind, function in enumerate(functions):
-        function.bind(rows[0].features[kind], [other.features[kind] for other in rows[1:]])
+        own, *others = (each.features[kind] for each in rows)
+        function.bind(own, others, _workers())
     return EdgeFunctionBlock(functions, rows[0], rows[1:], sample)
+
+
+def _workers() -> Workers:
+    """Whose rows count too where bins are found."""
+    own = communicator.current()
+    return Workers(own.rank, own.gather)
 
 
 def _row_sampler(crf: GBCRF, batch: Batch) -> Sampler:

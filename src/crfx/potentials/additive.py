@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from crfx.features.quantile_cuts import ONE_WORKER, Workers
 from crfx.scores import FloatArray
 from crfx.terms import Names, Terms
 
@@ -69,8 +70,8 @@ class AdditiveFunction(Function, Protocol):
         """How many rounds there are."""
         ...
 
-    def bind(self, X: Any, followed: list[Any]) -> None:
-        """Take the rows to learn from, and rows to follow."""
+    def bind(self, X: Any, followed: list[Any], workers: Workers = ONE_WORKER) -> None:
+        """Take the rows to learn from, beside those of other ``workers``, and rows to follow."""
         ...
 
     def release(self) -> None:

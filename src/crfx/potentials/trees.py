@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.features.matrices import inputs_at, take_rows
+from crfx.features.quantile_cuts import ONE_WORKER, Workers
 from crfx.potentials import tree_format
 from crfx.potentials.additive import Addition
 from crfx.potentials.tree_scorer import TreeScorer
@@ -55,9 +56,13 @@ class BoostedTrees:
         self._matrix: Any = None
         self._followed: list[Any] = []
 
-    def bind(self, X: Any, followed: list[Any]) -> None:
-        """Quantise the training rows, and prepare the rows whose scores are kept up to date."""
-        self._matrix = self.learner.training_matrix(X)
+    def bind(self, X: Any, followed: list[Any], workers: Workers = ONE_WORKER) -> None:
+        """Quantise the training rows, and prepare the rows whose scores are kept up to date.
+
+        Bins are those of the rows of all ``workers``; trees grow of them all where XGBoost's
+        collective joins them.
+        """
+        self._matrix = self.learner.training_matrix(X, workers)
         self._followed = [self.learner.matrix(other) for other in followed]
 
     def release(self) -> None:

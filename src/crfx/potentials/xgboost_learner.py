@@ -14,6 +14,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx.features.matrices import is_categorical, is_frame, single_entries
+from crfx.features.quantile_cuts import ONE_WORKER, Workers, category_counts, quantile_points
 
 if TYPE_CHECKING:
     import xgboost
@@ -66,14 +67,22 @@ class XGBoostLearner:
     seed: int = 0
     n_jobs: int = 1
 
-    def training_matrix(self, X: Any) -> xgboost.QuantileDMatrix:
-        """Quantise the features, once for all rounds.  Absent CSR entries and NaN are missing."""
+    def training_matrix(self, X: Any, workers: Workers = ONE_WORKER) -> xgboost.QuantileDMatrix:
+        """Quantise the features, once for all rounds.  Absent CSR entries and NaN are missing.
+
+        Bins are those of the rows of all ``workers``, who must all come here.
+        """
         import xgboost
 
+        points = quantile_points(X, self.max_bin, workers)
+        kinds = None  # all numbers; to name them would take longer than the rest
+        if any(counts := category_counts(X)):
+            kinds = ["c" if count else "q" for count in counts]
+        how = {"max_bin": self.max_bin, "enable_categorical": True}
         with plain_errors():
-            return xgboost.QuantileDMatrix(
-                _accepted(X), max_bin=self.max_bin, nthread=self.n_jobs, enable_categorical=True
-            )
+            # A table of nothing but these points has them as bins, which others then take over.
+            bins = xgboost.QuantileDMatrix(points, feature_types=kinds, nthread=1, **how)
+            return xgboost.QuantileDMatrix(_accepted(X), ref=bins, nthread=self.n_jobs, **how)
 
     def matrix(self, X: Any) -> xgboost.DMatrix:
         """Features to predict from."""

@@ -16,10 +16,12 @@ from crfx.estimators.ranking.model import RankingModel, linear_function
 from crfx.estimators.ranking.parameters import objective_of, usual_child_weight, value_of
 from crfx.estimators.ranking.watch import Watch, judged, metric_now
 from crfx.features import matrices
+from crfx.features.quantile_cuts import Workers
 from crfx.inference.native import thread_count
 from crfx.messages import warn
 from crfx.potentials.trees import BoostedTrees
 from crfx.potentials.xgboost_learner import XGBoostLearner
+from crfx.trainers import communicator
 from crfx.trainers.callbacks import Callback, Progress
 from crfx.trainers.ranking_boosting import RankingBoosting, note
 from crfx.trainers.ranking_sgd import QueryBatches, RankingDescent
@@ -176,7 +178,9 @@ def train_trees(
     model, X = crf.model_, queries.batch.X
     function = model.function
     assert isinstance(function, BoostedTrees)
-    function.bind(X, [] if watched is None else [watched.batch.X])
+    everyone = communicator.current()
+    workers = Workers(everyone.rank, everyone.gather)
+    function.bind(X, [] if watched is None else [watched.batch.X], workers)
     followed = [] if watched is None else [_scores32(model, watched.batch.X)]
     metric = None
     if watched is not None:

@@ -1,0 +1,245 @@
+"""Where the values of a feature are cut into bins: found of all rows, however they are shared out.
+
+Trees split between bins.  The same rows give the same bins, bit by bit, whether they lie in memory
+or on disk, with one worker or with several that have one part after the other: so they give the
+same trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from crfx.features.matrices import is_categorical, is_frame, is_sparse, single_entries
+from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.features.tree_rows import as_numbers
+
+Array32 = npt.NDArray[np.float32]
+Array64 = npt.NDArray[np.int64]
+
+MOST_ROWS = 2**17
+"""Rows of dense features, and entries of a sparse one, that are looked at, evenly spaced among
+all: some 500 to each of 256 bins, which makes them even to some 5 %."""
+_VALUES_AT_ONCE = 2**24
+"""Values of dense features that are sorted, and told to other workers, at a time: 64 MiB."""
+_ROWS_AT_ONCE = 2**16
+
+
+class Workers(NamedTuple):
+    """Those whose rows count too, one part after the other: the number of this one, and a function
+    that brings a value from each.
+    """
+
+    rank: int = 0
+    gather: Callable[[Any], list[Any]] = lambda value: [value]
+
+    def counted(self, own: Any) -> tuple[Any, Any]:
+        """How many things all have, and how many those before this one; numbers or arrays."""
+        counts = self.gather(own)
+        return sum(counts), sum(counts[: self.rank])
+
+
+ONE_WORKER = Workers()
+
+
+def quantile_points(X: Any, max_bin: int, workers: Workers = ONE_WORKER) -> Any:
+    """(up to ``max_bin``, features) CSR: where the bins of a column begin, from top to bottom.
+
+    These are all values of the column where there are at most ``max_bin``; else values at equal
+    distances in rank (of frequent values: in what is left), the smallest and the largest among
+    them.  Missing values do not count.  Of categories they are all codes, however many.
+
+    Every worker must come here, also one without rows; all get the same.  Reads X once (sparse
+    features twice, where there are many rows) and sorts up to `MOST_ROWS` values of a column.
+    """
+    if is_sparse(X):
+        return _table(*_sparse_points(X, max_bin, workers))
+    found = [
+        np.arange(n_categories, dtype=np.float32) if n_categories else own
+        for own, n_categories in zip(
+            _dense_points(X, max_bin, workers), category_counts(X), strict=True
+        )
+    ]
+    return _table(np.concatenate(found), np.array([len(own) for own in found]))
+
+
+def category_counts(X: Any) -> list[int]:
+    """How many categories a column has, by column; 0 where it holds numbers."""
+    like = X.like if isinstance(X, ShardedMatrix) else X
+    if not is_frame(like):
+        return [0] * like.shape[1]
+    columns = (like[name] for name in like.columns)
+    return [len(own.cat.categories) if is_categorical(own) else 0 for own in columns]
+
+
+def _table(values: Array32, lengths: Array64) -> Any:
+    """CSR from what stands in one column after the other, from top to bottom."""
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    places = np.arange(len(values)) - np.repeat(starts[:-1], lengths)
+    shape = int(lengths.max(initial=0)), len(lengths)
+    return sparse.csc_matrix((values, places, starts), shape=shape).tocsr()
+
+
+def _spread(counts: Array64, most: int) -> Array64:
+    """The places of at most so many of different values, which rise and occur so often.
+
+    A frequent value counts as often as fills a bin, which leaves the other bins to the others.
+    """
+    if len(counts) <= most:
+        return np.arange(len(counts))
+    while counts.max() > (share := -(-int(counts.sum()) // most)):
+        counts = np.minimum(counts, share)
+    ends = np.cumsum(counts)
+    ranks = np.arange(most) * (ends[-1] - 1) // (most - 1)
+    return np.unique(np.searchsorted(ends, ranks, side="right"))
+
+
+def _starts(rising: npt.NDArray[Any]) -> Array64:
+    """Where each value comes first."""
+    is_first = np.ones(len(rising), bool)
+    np.not_equal(rising[1:], rising[:-1], out=is_first[1:])
+    return np.flatnonzero(is_first)
+
+
+def _chunks(X: Any) -> Iterator[Any]:
+    """The features, a chunk at a time where they lie on disk."""
+    if isinstance(X, ShardedMatrix):
+        return (chunk for _, chunk in X.chunks())
+    return iter([X])
+
+
+# Dense features: some of the rows, the same ones however they are shared out.
+
+
+def _dense_points(X: Any, max_bin: int, workers: Workers) -> list[Array32]:
+    rows = _some_rows(X, workers)
+    at_once = _VALUES_AT_ONCE // MOST_ROWS
+    found: list[Array32] = []
+    for first in range(0, X.shape[1], at_once):
+        own = np.ascontiguousarray(rows[:, first : first + at_once].T)
+        values = np.concatenate(workers.gather(own), axis=1)
+        values += 0.0  # -0 is 0
+        values.sort(axis=1)
+        for column in values:
+            present = column[: np.searchsorted(column, np.nan)]  # NaN comes last
+            starts = _starts(present)
+            found.append(present[starts[_spread(np.diff(starts, append=len(present)), max_bin)]])
+    return found
+
+
+def _some_rows(X: Any, workers: Workers) -> Array32:
+    """(some, features) every so many-th row of all.  Unless these are all, the first worker adds
+    what is smallest and largest in each column: a rare value must not be lost.
+    """
+    n_rows, before = workers.counted(X.shape[0])
+    stride = -(-n_rows // MOST_ROWS) or 1
+    first = -before % stride
+    n_found = len(range(first, X.shape[0], stride))
+    found = np.empty((n_found + 2, X.shape[1]), np.float32)
+    extremes, end = np.full((2, X.shape[1]), np.nan, np.float32), 0
+    for rows in _blocks(X):
+        taken = rows[first::stride]
+        found[end : end + len(taken)] = taken
+        end, first = end + len(taken), (first - len(rows)) % stride
+        if stride > 1:
+            extremes = _extremes([extremes, _extremes([rows])])
+    if stride == 1:
+        return found[:-2]
+    found[-2:] = _extremes(workers.gather(extremes))
+    return found if workers.rank == 0 else found[:-2]
+
+
+def _blocks(X: Any) -> Iterator[Array32]:
+    """(some, features) rows as numbers, categories by their codes."""
+    for chunk in _chunks(X):
+        for begin in range(0, chunk.shape[0], _ROWS_AT_ONCE):
+            rows = slice(begin, begin + _ROWS_AT_ONCE)
+            yield as_numbers(chunk.iloc[rows] if is_frame(chunk) else chunk[rows])[0]
+
+
+def _extremes(parts: list[Array32]) -> Array32:
+    """(2, features) the smallest and the largest, NaN where there are none."""
+    rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return np.stack([np.fmin.reduce(rows, axis=0), np.fmax.reduce(rows, axis=0)])
+
+
+# Sparse features: all entries, since a column may have few; of very many every so many-th.
+
+
+def _sparse_points(X: Any, max_bin: int, workers: Workers) -> tuple[Array32, Array64]:
+    """The points of one column after the other, and how many each has."""
+    keys, counts = _counted_keys(X, workers)
+    ends = np.searchsorted(keys >> 32, np.arange(X.shape[1] + 1))
+    is_kept = np.ones(len(keys), bool)
+    for column in np.flatnonzero(np.diff(ends) > max_bin):
+        begin, end = ends[column : column + 2]
+        is_kept[begin:end] = False
+        is_kept[begin + _spread(counts[begin:end], max_bin)] = True
+    kept = keys[is_kept]
+    return _values(kept), np.bincount(kept >> 32, minlength=X.shape[1])
+
+
+def _counted_keys(X: Any, workers: Workers) -> tuple[Array64, Array64]:
+    """The different entries of all workers, by keys that rise, and how often they occur."""
+    strides, before = _entry_strides(X, workers)
+    own = _merged([])
+    for chunk in _chunks(X):
+        entries = single_entries(chunk).tocsc()
+        keys = np.sort(_keys(entries, strides, before), kind="stable")  # indicators are sorted
+        starts = _starts(keys)
+        counts = np.diff(starts, append=len(keys))
+        own = _merged([own, (keys[starts], counts)])
+        before = before + np.diff(entries.indptr)
+    return _merged(workers.gather(own))
+
+
+def _merged(parts: list[tuple[Array64, Array64]]) -> tuple[Array64, Array64]:
+    """Different keys, rising, and how often they occur in all."""
+    parts = [part for part in parts if len(part[0])]
+    if not parts:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    if len(parts) == 1:
+        return parts[0]
+    keys, counts = (np.concatenate(each) for each in zip(*parts, strict=True))
+    order = np.argsort(keys, kind="stable")
+    starts = _starts(keys[order])
+    return keys[order[starts]], np.add.reduceat(counts[order], starts)
+
+
+def _entry_strides(X: Any, workers: Workers) -> tuple[Array64, Array64]:
+    """(features,) that every so many-th entry of a column is looked at, and how many of its entries
+    the workers before have.
+    """
+    own = np.zeros(X.shape[1], np.int64)
+    if workers.counted(X.shape[0])[0] <= MOST_ROWS:  # no column has more entries
+        return own + 1, own
+    for chunk in _chunks(X):
+        own += np.bincount(single_entries(chunk).indices, minlength=X.shape[1])
+    counts, before = workers.counted(own)
+    return np.maximum(-(-counts // MOST_ROWS), 1), before
+
+
+def _keys(entries: Any, strides: Array64, before: Array64) -> Array64:
+    """Numbers that sort as (column, value), of those entries of a CSC matrix that are looked at."""
+    lengths = np.diff(entries.indptr)
+    values = entries.data.astype(np.float32) + np.float32(0)  # -0 is 0
+    taken = values == values
+    if strides.max(initial=1) > 1:
+        numbers = np.arange(len(values)) - np.repeat(entries.indptr[:-1] - before, lengths)
+        taken &= numbers % np.repeat(strides, lengths) == 0
+    bits = values.view(np.int32)
+    # The bits of floats sort as whole numbers do, but of negative ones the wrong way round.
+    low = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).astype(np.int64) + 2**31
+    low += np.repeat(np.arange(len(lengths)) << 32, lengths)
+    found: Array64 = low[taken]
+    return found
+
+
+def _values(keys: Array64) -> Array32:
+    """The values that keys stand for."""
+    bits = ((keys & 0xFFFFFFFF) - 2**31).astype(np.int32)
+    return (bits ^ ((bits >> 31) & 0x7FFFFFFF)).view(np.float32)
