@@ -17,7 +17,7 @@ the model's h times the standard deviation of the loss, a scale and no more.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -120,14 +120,16 @@ class RankingObjective:
         *,
         curvature: bool = False,
         seed: int = 0,
+        first: int = 0,
         sample_all: bool = False,
         n_jobs: int | None = None,
     ) -> RankingEvaluation:
         """Evaluate at the scores (documents,) of queries that begin at ``offsets``.
 
         ``gains`` (documents,) are what NDCG adds up.  Samples depend on ``seed`` and the number of
-        the query; with ``sample_all`` small queries are sampled too, to see what that costs.
-        O(2^m m) per query of m documents, with curvature O(2^m m^2); sampled O(n_samples m^2).
+        the query, counted from ``first`` on; with ``sample_all`` small queries are sampled too, to
+        see what that costs.  O(2^m m) per query of m documents, with curvature O(2^m m^2); sampled
+        O(n_samples m^2).
         """
         batch = Batch(np.asarray(offsets))
         own = _numbers("scores", scores, batch)
@@ -140,16 +142,19 @@ class RankingObjective:
                 f"{LARGEST_SCORE:g}, where orders cannot be told apart"
             )
         self._check_sizes(batch.lengths)
+        # The core counts queries from 0 on: as many without documents come before.
+        is_sampled = sample_all or batch.lengths.max(initial=0) > self.most_exact
+        skipped = first if is_sampled else 0
         found = RankingEvaluation(
-            np.empty(batch.n_instances),
+            np.empty(skipped + batch.n_instances),
             np.empty(batch.n_rows),
             np.empty(batch.n_rows) if curvature else None,
-            np.empty(batch.n_instances),
+            np.empty(skipped + batch.n_instances),
         )
         _core.ranking_objective(
             own,
             worth,
-            batch.offsets.astype(np.int64, copy=False),
+            np.concatenate([np.zeros(skipped, np.int64), batch.offsets], dtype=np.int64),
             objective=self.name,
             temperature=float(self.temperature),
             loss_weight=float(self.loss_weight),
@@ -164,7 +169,7 @@ class RankingObjective:
             effective=found.effective,
             n_threads=thread_count(n_jobs),
         )
-        return found
+        return replace(found, value=found.value[skipped:], effective=found.effective[skipped:])
 
     def _check_sizes(self, lengths: IntArray) -> None:
         too_large = np.flatnonzero(lengths > MOST_DOCUMENTS)

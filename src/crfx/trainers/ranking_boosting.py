@@ -18,9 +18,9 @@ import numpy.typing as npt
 
 from crfx.objectives.ranking import LARGEST_SCORE
 from crfx.potentials.additive import Addition, AdditiveFunction
-from crfx.scores import IntArray
 from crfx.trainers.callbacks import Callback, History, Progress, any_stops
-from crfx.trainers.ranking_task import RankingTask
+from crfx.trainers.communicator import Communicator, count, current, place, total
+from crfx.trainers.ranking_task import Before, RankingTask
 from crfx.trainers.subsets import Drawn
 
 Array32 = npt.NDArray[np.float32]
@@ -34,7 +34,8 @@ MOST_HALVINGS = 12
 class RankingBoosting:
     """Adds trees to ``scores`` (documents,) of a function that is bound to the same rows.
 
-    ``metric`` () -> the number recorded as ``eval_metric``, of the ``followed`` scores.
+    ``metric`` () -> the number recorded as ``eval_metric``, of the ``followed`` scores.  Workers
+    that train together have queries of their own each, ``n_queries`` in all, and one objective.
     """
 
     task: RankingTask
@@ -49,6 +50,11 @@ class RankingBoosting:
     save: Callable[[str | os.PathLike[str]], None] | None = None
     first_round: int = 0
     history: History = field(default_factory=dict)
+    communicator: Communicator = field(default_factory=current)
+    n_queries: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.n_queries = count(self.communicator, len(self.task.queries))
 
     def run(self, n_rounds: int) -> int:
         """Train up to ``n_rounds`` rounds, first ones included; return how many there are."""
@@ -64,23 +70,31 @@ class RankingBoosting:
         return max(n_rounds, self.first_round)
 
     def _round(self, number: int) -> dict[str, float]:
-        drawn = self.task.draw((self.seed, number), self._queries(number))
-        found = self.task.evaluate(self.scores[drawn.rows], drawn, seed=number, curvature=True)
+        drawn = self._drawn(number)
+        own = self.task.evaluate(self.scores[drawn.rows], drawn, seed=number, curvature=True)
+        found = own.of_all(self.communicator)
         assert found.curvature is not None
         addition = self.function.propose(
             self._by_row(found.gradient, drawn), self._by_row(found.curvature, drawn), number
         )
         value, halvings = self._take(addition, drawn, found.value, number)
-        record = {"objective": value / self.task.weight(drawn), "halvings": float(halvings)}
-        return record | ({"effective_samples": found.effective} if found.effective else {})
+        record = {"objective": value / found.weight, "halvings": float(halvings)}
+        return record | found.notes()
 
-    def _queries(self, number: int) -> IntArray | None:
+    def _drawn(self, number: int) -> Drawn:
+        """Subsets of all queries, or of a share of them: chosen among those of all workers."""
+        seed = self.seed, number
         if self.subsample == 1.0:
-            return None
-        all_queries = self.task.queries
-        random = np.random.default_rng([self.seed, number, 1])
-        count = max(1, round(self.subsample * len(all_queries)))
-        return np.sort(random.choice(all_queries, count, replace=False))
+            return self.task.draw(seed)
+        random = np.random.default_rng([*seed, 1])
+        n_chosen = max(1, round(self.subsample * self.n_queries))
+        chosen = np.sort(random.choice(self.n_queries, n_chosen, replace=False))
+        first = self.task.before.queries
+        begin, end = np.searchsorted(chosen, [first, first + len(self.task.queries)])
+        own = self.task.queries[chosen[begin:end] - first]
+        n_documents = int(self.task.subsets.lengths(own).sum())
+        before = Before(int(begin), place(self.communicator, n_documents)[1])
+        return self.task.draw(seed, own, before)
 
     def _by_row(self, values: Array64, drawn: Drawn) -> Array32:
         """Sums over subsets, (rows, 1)."""
@@ -98,6 +112,7 @@ class RankingBoosting:
             value = np.inf  # where scores leave the range in which they can be ordered
             if (np.abs(moved) <= LARGEST_SCORE).all():
                 value = self.task.evaluate(moved, drawn, seed=number).value
+            value = total(self.communicator, value)
             if value <= before:
                 break
             step = step / 2 if halvings < MOST_HALVINGS else 0.0

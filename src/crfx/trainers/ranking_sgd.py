@@ -16,6 +16,8 @@ from scipy import sparse
 from crfx.objectives.ranking import LARGEST_SCORE
 from crfx.potentials.linear import LinearFunction, WeightPattern, as_numbers
 from crfx.scores import IntArray
+from crfx.trainers.averaging import averaged
+from crfx.trainers.communicator import Communicator, current, total
 from crfx.trainers.ranking_task import OfSubsets, RankingTask
 from crfx.trainers.sgd import SCALE, AveragedParameters, Descent, Positions, with_good_step
 from crfx.trainers.subsets import Drawn
@@ -94,11 +96,18 @@ class QueryBatches:
 
 @dataclass(eq=False)
 class RankingDescent:
-    """Sweeps over the queries; ``parameters`` hold weights and their average."""
+    """Sweeps over the queries; ``parameters`` hold weights and their average.
+
+    Workers that train together sweep over queries of their own each, and take the mean of their
+    parameters after every sweep.  ``l2`` and ``weight`` are of the queries of all.
+    """
 
     batches: QueryBatches
     descent: Descent
     parameters: AveragedParameters
+    l2: float
+    weight: float
+    communicator: Communicator
 
     @classmethod
     def make(
@@ -111,25 +120,35 @@ class RankingDescent:
         l2: float,
         burn_in: int,
     ) -> RankingDescent:
-        """With a step that is given, or found by trials; see `Descent`."""
-        n = len(batches.task.queries)
+        """With a step that is given, or found by trials; see `Descent`.
+
+        The first worker that has queries finds it, and tells the others.
+        """
+        workers, n = current(), len(batches.task.queries)
+        counts = workers.gather(n)
         descent = Descent(
             n_instances=n,
             batch_size=batch_size,
             step=1.0 if step is None else step,
             period=SWEEPS_TO_HALF * n / batch_size,
-            l2=l2,
+            l2=l2 * (n / sum(counts)),
             burn_in=burn_in,
             seed=batches.seed,
         )
         if step is None:
-            descent = with_good_step(descent, batches, start)
-        return cls(batches, descent, AveragedParameters(start))
+            first = int(np.flatnonzero(counts)[0])
+            if workers.rank == first:
+                descent = with_good_step(descent, batches, start)
+            descent.step = workers.gather(descent.step)[first]
+        weight = total(workers, batches.task.weights.sum())
+        return cls(batches, descent, AveragedParameters(start), l2, weight, workers)
 
     def sweep(self, number: int) -> Array64:
         """One pass over the queries; return the averaged weights."""
         with np.errstate(over="ignore", invalid="ignore"):  # looked for below
-            self.descent.sweep(number, self.parameters, self.batches)
+            if self.descent.n_instances:
+                self.descent.sweep(number, self.parameters, self.batches)
+            averaged(self.parameters, self.descent.n_instances, self.communicator)
             weights = self.parameters.average()
             scores = self.batches.scores(weights)
         if not _can_be_ordered(scores):

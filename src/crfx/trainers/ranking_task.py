@@ -3,36 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from crfx.batch import Batch
 from crfx.objectives.ranking import RankingObjective
 from crfx.scores import IntArray
+from crfx.trainers.communicator import Communicator
 from crfx.trainers.subsets import Drawn, Subsets
 
 Array64 = npt.NDArray[np.float64]
 
 
 class OfSubsets(NamedTuple):
-    """Value, gradient and curvature of the documents drawn, mean effective number of samples.
+    """Value, weight of the queries, gradient and curvature of the documents drawn.
 
-    The last is 0 where nothing was sampled.
+    ``effective`` is the sum over the ``n_sampled`` subsets that were sampled of their effective
+    number of samples.
     """
 
     value: float
+    weight: float
     gradient: Array64
     curvature: Array64 | None
     effective: float
+    n_sampled: float
+
+    def of_all(self, communicator: Communicator) -> OfSubsets:
+        """With the numbers of all workers; documents keep their own slopes.  32 bytes."""
+        own = np.array([self.value, self.weight, self.effective, self.n_sampled])
+        value, weight, effective, n_sampled = map(float, communicator.sum(own))
+        return self._replace(value=value, weight=weight, effective=effective, n_sampled=n_sampled)
+
+    def notes(self) -> dict[str, float]:
+        """For the history: the mean effective number of samples, where any were drawn."""
+        return {"effective_samples": self.effective / self.n_sampled} if self.n_sampled else {}
+
+
+class Before(NamedTuple):
+    """How many queries come before those of a worker, in the order of all, and their documents."""
+
+    queries: int = 0
+    documents: int = 0
+
+    @classmethod
+    def of(cls, communicator: Communicator, batch: Batch) -> Before:
+        """Before those of a batch, of which every worker has one."""
+        counts = communicator.gather((batch.n_instances, batch.n_rows))[: communicator.rank]
+        return cls(*(sum(column) for column in zip(*counts, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
 class RankingTask:
     """Gains of all documents, weights of all queries, and ``n_subsets`` of a query per visit.
 
-    A query counts as the mean of its subsets, times its weight.
+    A query counts as the mean of its subsets, times its weight.  ``before`` are the queries of
+    other workers: what is drawn of a query does not depend on who has it.
     """
 
     objective: RankingObjective
@@ -41,19 +70,30 @@ class RankingTask:
     weights: Array64
     n_subsets: int
     n_jobs: int | None
+    before: Before = field(default_factory=Before)
 
     @property
     def queries(self) -> IntArray:
         """Those that can be learned from."""
         return self.subsets.learnable
 
-    def draw(self, seed: Sequence[int], queries: IntArray | None = None) -> Drawn:
+    def draw(
+        self, seed: Sequence[int], queries: IntArray | None = None, before: Before | None = None
+    ) -> Drawn:
         """Subsets of each query that can be learned from, or of some of them; ``n_subsets`` of
         each, one after the other.
+
+        There is one stream of random numbers for all workers, of which each takes its own part:
+        the subsets of some queries come after those of the queries ``before``, drawn as well.
         """
         asked = self.queries if queries is None else queries
-        random = np.random.default_rng(list(seed))
-        return self.subsets.draw(np.repeat(asked, self.n_subsets), random)
+        skipped = self.before if before is None else before
+        stream = np.random.PCG64(list(seed)).advance(self.n_subsets * skipped.documents)
+        return self.subsets.draw(
+            np.repeat(asked, self.n_subsets),
+            np.random.Generator(stream),
+            first=self.n_subsets * skipped.queries,
+        )
 
     def evaluate(
         self, scores: npt.NDArray[Any], drawn: Drawn, *, seed: int, curvature: bool = False
@@ -65,6 +105,7 @@ class RankingTask:
             drawn.offsets,
             curvature=curvature,
             seed=seed,
+            first=drawn.first,
             n_jobs=self.n_jobs,
         )
         weight = self.weights[drawn.query] / self.n_subsets
@@ -72,11 +113,9 @@ class RankingTask:
         sampled = found.effective[found.effective > 0]
         return OfSubsets(
             float(found.value @ weight),
+            float(self.weights[drawn.query].sum()) / self.n_subsets,
             found.gradient * by_document,
             None if found.curvature is None else found.curvature * by_document,
-            float(sampled.mean()) if sampled.size else 0.0,
+            float(sampled.sum()),
+            float(sampled.size),
         )
-
-    def weight(self, drawn: Drawn) -> float:
-        """Of the queries drawn from."""
-        return float(self.weights[drawn.query].sum()) / self.n_subsets

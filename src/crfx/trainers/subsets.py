@@ -20,11 +20,15 @@ Array64 = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """Documents drawn: subset k has ``rows[offsets[k]:offsets[k + 1]]``, of query ``query[k]``."""
+    """Documents drawn: subset k has ``rows[offsets[k]:offsets[k + 1]]``, of query ``query[k]``.
+
+    ``first`` is the number of the first of them among those that all workers have drawn.
+    """
 
     rows: IntArray
     offsets: IntArray
     query: IntArray
+    first: int = 0
 
     def take(self, subsets: IntArray) -> Drawn:
         """Some of the subsets, in the order given."""
@@ -38,10 +42,11 @@ class Subsets:
     """Draws of the queries of a batch, which have a relevance (documents,) each.
 
     ``learnable`` are the queries that an order can be learned from: those with two levels of
-    relevance or more.  The others say nothing of orders.
+    relevance or more.  The others say nothing of orders.  ``first`` is the number of the first
+    query, where one is complained of.
     """
 
-    def __init__(self, batch: Batch, relevance: Array64, size: int) -> None:
+    def __init__(self, batch: Batch, relevance: Array64, size: int, first: int = 0) -> None:
         self.size = size
         query = batch.instance_of_row
         # Rows by query, those of one level beside each other: so a level is a range.
@@ -58,27 +63,37 @@ class Subsets:
             (n_levels[self.learnable] > size) & (lengths[self.learnable] > size)
         ]
         if crowded.size:
-            first = int(crowded[0])
+            bad = int(crowded[0])
             raise ValueError(
-                f"query {first} has {n_levels[first]} relevance levels, more than subset_size, "
+                f"query {first + bad} has {n_levels[bad]} relevance levels, more than subset_size, "
                 f"{size}: a subset has a document of every level, so make it larger"
             )
 
-    def draw(self, queries: IntArray, random: np.random.Generator) -> Drawn:
-        """A subset of each of the queries, which may occur more than once.  O(n log n)."""
-        lengths = self._offsets[queries + 1] - self._offsets[queries]
+    def lengths(self, queries: IntArray) -> IntArray:
+        """How many documents they have."""
+        return self._offsets[queries + 1] - self._offsets[queries]
+
+    def draw(self, queries: IntArray, random: np.random.Generator, first: int = 0) -> Drawn:
+        """A subset of each of the queries, which may occur more than once.  O(n log n).
+
+        A number is taken from ``random`` for every document of each, in their order.  The subsets
+        are number ``first`` and on.
+        """
+        lengths = self.lengths(queries)
         ends = np.cumsum(lengths)
-        visit = np.repeat(np.arange(len(queries)), lengths)
+        visit = np.repeat(np.arange(first, first + len(queries)), lengths)
         at = np.arange(len(visit)) + np.repeat(self._offsets[queries] - (ends - lengths), lengths)
         key = random.random(len(visit))
         level = self._level[at]
         begins = np.flatnonzero(
             np.concatenate([[True], (np.diff(level) != 0) | (np.diff(visit) != 0)])[: len(visit)]
         )
-        first = np.minimum.reduceat(key, begins) if len(begins) else key
+        least = np.minimum.reduceat(key, begins) if len(begins) else key
         widths = np.diff(np.append(begins, len(visit)))
-        is_first = key == np.repeat(first, widths)
-        order = np.argsort(2 * visit + ~is_first + key)  # firsts of levels come first
+        is_first = key == np.repeat(least, widths)
+        # Firsts of levels come first.  How far keys are rounded here depends on the number of the
+        # visit: with that among all, draws are the same however queries are shared out.
+        order = np.argsort(2 * visit + ~is_first + key)
         kept = np.arange(len(visit)) - np.repeat(ends - lengths, lengths) < self.size
         offsets = np.concatenate([[0], np.cumsum(np.minimum(lengths, self.size))])
-        return Drawn(self._rows[at[order[kept]]], offsets, queries)
+        return Drawn(self._rows[at[order[kept]]], offsets, queries, first)

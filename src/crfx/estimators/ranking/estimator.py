@@ -43,6 +43,7 @@ from crfx.potentials.linear import LinearFunction
 from crfx.potentials.trees import BoostedTrees
 from crfx.structures.ranking import best_orders
 from crfx.trainers.callbacks import Callback, History
+from crfx.trainers.communicator import current
 
 Array64 = npt.NDArray[np.float64]
 
@@ -241,7 +242,9 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
         check_ranking_parameters(self)
         start = None if init_model is None else fitted(init_model, RankingCRF)
         columns = None if start is None else start.columns_
-        given = read_queries(X, relevance, group, sample_weight, columns=columns, training=True)
+        given = read_queries(
+            X, relevance, group, sample_weight, columns=columns, training=True, workers=current()
+        )
         queries, n_skipped = learnable_rows(given, self.subset_size)
         watched = self._watched(eval_set, given)
         listed = listed_callbacks(callbacks)
@@ -263,7 +266,7 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
 
     def _watched(self, eval_set: Any, given: Queries) -> Queries | None:
         if eval_set is not None:
-            return read_eval_set(eval_set, given.columns)
+            return read_eval_set(eval_set, given.columns, current())
         if self.early_stopping_rounds is not None:
             raise ValueError("early_stopping_rounds needs an eval_set to watch")
         return None

@@ -9,22 +9,27 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
-from crfx.estimators.sharded_input import check_in_memory
 from crfx.features import matrices
 from crfx.features.columns import Columns
 from crfx.ndcg import Gain, gain_of
+from crfx.trainers.communicator import ALONE, Communicator, count
+from crfx.trainers.ranking_task import Before
 
 Array64 = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Queries:
-    """Documents of one query after another: features, relevance and weights of the queries."""
+    """Documents of one query after another: features, relevance and weights of the queries.
+
+    ``before`` are those that other workers have, where several train together.
+    """
 
     batch: Batch
     columns: Columns
     relevance: Array64
     weights: Array64
+    before: Before
 
     def gains(self, gain: Gain) -> Array64:
         """What a document adds at the first rank."""
@@ -37,7 +42,12 @@ def read_documents(
     """X as a matrix of documents, with the columns of a fitted model; and how many each query has,
     where X is a list with one matrix per query.
     """
-    check_in_memory(X, "rankings need all documents")
+    matrix, sizes = _stacked(X, columns, training=training)
+    _check_finite(matrix)
+    return matrix, sizes
+
+
+def _stacked(X: Any, columns: Columns | None, *, training: bool) -> tuple[Any, list[int] | None]:
     X, sizes = matrices.unwrapped(X), None
     if isinstance(X, list | tuple) and X and len(getattr(X[0], "shape", ())) == 2:
         matrix, sizes = matrices.stack(X)
@@ -50,13 +60,16 @@ def read_documents(
         matrix = matrices.stacked(X)
     if columns is not None:
         matrix = columns.matched(matrix, training=training)
+    return matrix, sizes
+
+
+def _check_finite(matrix: Any, first: int = 0) -> None:
     infinite = matrices.first_infinite(matrix)
     if infinite is not None:
         raise ValueError(
-            f"document {infinite[0]}: feature {infinite[1]} is infinite, or too large for float32; "
-            "NaN marks a missing value"
+            f"document {first + infinite[0]}: feature {infinite[1]} is infinite, or too large for "
+            "float32; NaN marks a missing value"
         )
-    return matrix, sizes
 
 
 def _is_nested(X: Any) -> bool:
@@ -105,22 +118,29 @@ def read_queries(
     *,
     columns: Columns | None = None,
     training: bool = False,
+    workers: Communicator = ALONE,
 ) -> Queries:
-    """Read and check what is learned from, or judged on."""
-    matrix, sizes = read_documents(X, columns, training=training)
+    """Read and check what is learned from, or judged on, by one or several ``workers``.
+
+    Errors count queries and documents over all workers.
+    """
+    matrix, sizes = _stacked(X, columns, training=training)
     batch = read_group(group, matrix.shape[0], sizes)
     batch = Batch(batch.offsets, X=matrix)
-    if not batch.n_rows:
+    if not count(workers, batch.n_rows):
         raise ValueError("X has no documents")
+    before = Before.of(workers, batch)
+    _check_finite(matrix, before.documents)
     return Queries(
         batch,
         Columns.of(matrix) if columns is None else columns,
-        _relevance(_joined(relevance, sizes), batch),
-        _weights(sample_weight, batch),
+        _relevance(_joined(relevance, sizes, before.queries), batch, before.queries),
+        _weights(sample_weight, batch, before.queries),
+        before,
     )
 
 
-def read_eval_set(eval_set: Any, columns: Columns) -> Queries:
+def read_eval_set(eval_set: Any, columns: Columns, workers: Communicator) -> Queries:
     """The argument ``eval_set``: (X, relevance, group), or a dict of these; a list X of queries
     has no group.
     """
@@ -134,19 +154,19 @@ def read_eval_set(eval_set: Any, columns: Columns) -> Queries:
     else:
         raise ValueError("eval_set is not (X, relevance, group), nor a dict of these")
     try:
-        return read_queries(**{"group": None, **given}, columns=columns)
+        return read_queries(**{"group": None, **given}, columns=columns, workers=workers)
     except ValueError as error:
         raise ValueError(f"eval_set: {error}") from None
 
 
-def _joined(relevance: Any, sizes: list[int] | None) -> Any:
+def _joined(relevance: Any, sizes: list[int] | None, first: int) -> Any:
     """One list for all documents, where there is one for each query."""
     if sizes is None:
         return relevance
     if not hasattr(relevance, "__len__") or len(relevance) != len(sizes):
         count = len(relevance) if hasattr(relevance, "__len__") else "no"
         raise ValueError(f"relevance has {count} lists, but X has {len(sizes)} queries")
-    for query, (own, size) in enumerate(zip(relevance, sizes, strict=True)):
+    for query, (own, size) in enumerate(zip(relevance, sizes, strict=True), first):
         if np.shape(own) != (size,):
             raise ValueError(
                 f"query {query}: relevance has shape {np.shape(own)}: pass one number per "
@@ -155,7 +175,7 @@ def _joined(relevance: Any, sizes: list[int] | None) -> Any:
     return np.concatenate([np.asarray(own) for own in relevance])
 
 
-def _relevance(relevance: Any, batch: Batch) -> Array64:
+def _relevance(relevance: Any, batch: Batch, first: int) -> Array64:
     if relevance is None:
         raise ValueError(
             "relevance is missing: crfx requires y to be passed, but the target y is None"
@@ -173,13 +193,13 @@ def _relevance(relevance: Any, batch: Batch) -> Array64:
     if bad.any():
         query, document = batch.locate(int(np.argmax(bad)))
         raise ValueError(
-            f"query {query}, document {document}: relevance is {found[bad][0]:g}; it must be "
-            "finite and 0 or more"
+            f"query {first + query}, document {document}: relevance is {found[bad][0]:g}; it must "
+            "be finite and 0 or more"
         )
     return found
 
 
-def _weights(sample_weight: Any, batch: Batch) -> Array64:
+def _weights(sample_weight: Any, batch: Batch, first: int) -> Array64:
     if sample_weight is None:
         return np.ones(batch.n_instances)
     try:
@@ -193,6 +213,6 @@ def _weights(sample_weight: Any, batch: Batch) -> Array64:
     bad = ~((found >= 0) & np.isfinite(found))
     if bad.any():
         raise ValueError(
-            f"query {int(np.argmax(bad))}: its weight {found[bad][0]} is not 0 or more"
+            f"query {first + int(np.argmax(bad))}: its weight {found[bad][0]} is not 0 or more"
         )
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from crfx.batch import Batch
 from crfx.estimators.ranking.inputs import Queries
 from crfx.estimators.ranking.model import RankingModel, linear_function
 from crfx.estimators.ranking.parameters import objective_of, usual_child_weight, value_of
-from crfx.estimators.ranking.watch import Watch, judged, metric_now
+from crfx.estimators.ranking.watch import Watch, metric_of_scores
 from crfx.features import matrices
 from crfx.features.quantile_cuts import Workers
 from crfx.inference.native import thread_count
@@ -23,9 +24,10 @@ from crfx.potentials.trees import BoostedTrees
 from crfx.potentials.xgboost_learner import XGBoostLearner
 from crfx.trainers import communicator
 from crfx.trainers.callbacks import Callback, Progress
+from crfx.trainers.communicator import Communicator, count, current
 from crfx.trainers.ranking_boosting import RankingBoosting, note
 from crfx.trainers.ranking_sgd import QueryBatches, RankingDescent
-from crfx.trainers.ranking_task import RankingTask
+from crfx.trainers.ranking_task import Before, RankingTask
 from crfx.trainers.sgd import AveragedParameters
 from crfx.trainers.subsets import Subsets
 
@@ -56,16 +58,18 @@ class SweepState:
 
 
 def seed_of(crf: RankingCRF) -> int:
-    """The seed of all draws."""
-    return int(check_random_state(crf.random_state).randint(2**31 - 1))
+    """The seed of all draws, which the first worker draws where there is none."""
+    own = int(check_random_state(crf.random_state).randint(2**31 - 1))
+    seed: int = current().gather(own)[0]
+    return seed
 
 
 def learnable_rows(queries: Queries, size: int) -> tuple[Queries, int]:
-    """Queries that an order can be learned from, and how many others there are."""
-    subsets = Subsets(queries.batch, queries.relevance, size)
-    batch = queries.batch
+    """Queries that an order can be learned from, and how many others all workers have."""
+    batch, workers = queries.batch, current()
+    subsets = Subsets(batch, queries.relevance, size, queries.before.queries)
     kept = subsets.learnable[queries.weights[subsets.learnable] > 0]
-    if not len(kept):
+    if not count(workers, len(kept)):
         raise ValueError(
             "no query has documents of two relevance levels, and a weight above 0: there is no "
             "order to learn"
@@ -73,13 +77,15 @@ def learnable_rows(queries: Queries, size: int) -> tuple[Queries, int]:
     is_kept = np.zeros(batch.n_instances, bool)
     is_kept[kept] = True
     rows = np.flatnonzero(is_kept[batch.instance_of_row])
+    own = Batch.from_lengths(batch.lengths[kept], X=matrices.take_rows(batch.X, rows))
     found = Queries(
-        Batch.from_lengths(batch.lengths[kept], X=matrices.take_rows(batch.X, rows)),
+        own,
         queries.columns,
         queries.relevance[rows],
         queries.weights[kept],
+        Before.of(workers, own),
     )
-    return found, batch.n_instances - len(subsets.learnable)
+    return found, count(workers, batch.n_instances - len(subsets.learnable))
 
 
 def task_of(crf: RankingCRF, queries: Queries) -> RankingTask:
@@ -91,6 +97,7 @@ def task_of(crf: RankingCRF, queries: Queries) -> RankingTask:
         queries.weights,
         value_of(crf, "n_subsets"),
         crf.n_jobs,
+        queries.before,
     )
 
 
@@ -116,7 +123,11 @@ def train_linear(
     if state is not None:
         descent.parameters = state.restored()
     n_sweeps = first + crf._rounds_here
-    watch = Watch(crf, metric_now(crf, watched), callbacks, n_sweeps)
+    metric = None
+    if watched is not None:
+        X_watched = watched.batch.X
+        metric = metric_of_scores(crf, watched, lambda: crf.model_.scores(X_watched))
+    watch = Watch(crf, metric, callbacks, n_sweeps)
     watch.go_on()
     if watch.stopping is not None and (crf._best is None or watch.best_round == first):
         crf._best = crf._state
@@ -135,11 +146,9 @@ def train_linear(
 def _sweep(crf: RankingCRF, descent: RankingDescent, watch: Watch, number: int) -> bool:
     begin = time.perf_counter()
     weights = descent.sweep(number)
-    task, found = descent.batches.task, descent.batches.value(weights)
-    penalty = descent.descent.l2 * float(weights @ weights)
-    record = {"objective": (found.value + penalty) / task.weights.sum()}
-    if found.effective:
-        record["effective_samples"] = found.effective
+    found = descent.batches.value(weights).of_all(descent.communicator)
+    penalty = descent.l2 * float(weights @ weights)
+    record = {"objective": (found.value + penalty) / descent.weight} | found.notes()
     before = crf.model_.function
     crf.model_.function = linear_function(weights)
     try:
@@ -182,10 +191,7 @@ def train_trees(
     workers = Workers(everyone.rank, everyone.gather)
     function.bind(X, [] if watched is None else [watched.batch.X], workers)
     followed = [] if watched is None else [_scores32(model, watched.batch.X)]
-    metric = None
-    if watched is not None:
-        own = watched
-        metric = lambda: judged(crf, own, followed[0])  # noqa: E731
+    metric = None if watched is None else metric_of_scores(crf, watched, lambda: followed[0])
     first = crf.n_rounds_
     n_rounds = first + crf._rounds_here
     watch = Watch(crf, metric, callbacks, n_rounds)
@@ -204,9 +210,8 @@ def train_trees(
         first_round=first,
         history=crf.history_,
     )
-    n_queries = len(trainer.task.queries)
     if crf.min_child_weight is None:  # of few queries no leaf would be heavy enough
-        function.learner.params["min_child_weight"] = usual_child_weight(crf, n_queries)
+        function.learner.params["min_child_weight"] = usual_child_weight(crf, trainer.n_queries)
     try:
         trainer.run(first if watch.is_over else n_rounds)
     except BaseException:
@@ -215,14 +220,20 @@ def train_trees(
     finally:
         function.release()
         watch.close()
-    if n_rounds > first and not np.ptp(trainer.scores):
+    if n_rounds > first and all_equal(trainer.communicator, trainer.scores):
         warn(
             "no tree found a split, so all documents have the same score: there are "
-            f"{n_queries} queries to learn from; try a smaller min_child_weight",
+            f"{trainer.n_queries} queries to learn from; try a smaller min_child_weight",
             RuntimeWarning,
         )
     crf.n_rounds_ = watch.best_round
     function.keep(crf.n_rounds_)
+
+
+def all_equal(communicator: Communicator, scores: npt.NDArray[np.float32]) -> bool:
+    """Whether all documents of all workers have the same score."""
+    extremes = [scores.min(), scores.max()] if len(scores) else []
+    return len(set(chain.from_iterable(communicator.gather(extremes)))) == 1
 
 
 def _scores32(model: RankingModel, X: Any) -> npt.NDArray[np.float32]:

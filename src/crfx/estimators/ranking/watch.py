@@ -14,6 +14,7 @@ from crfx.estimators.ranking.inputs import Queries
 from crfx.estimators.ranking.parameters import metric_of
 from crfx.estimators.watching import forget_other_sets
 from crfx.trainers.callbacks import Callback, EarlyStopping, Progress, any_stops
+from crfx.trainers.communicator import Communicator, current
 from crfx.trainers.progress import ProgressBar
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Watch:
     bar: ProgressBar | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        if self.crf.verbose:
+        if self.crf.verbose and current().rank == 0:
             self.bar = ProgressBar(self.most)
         if self.crf.early_stopping_rounds is not None and self.metric is not None:
             self.stopping = EarlyStopping(self.crf.early_stopping_rounds, larger_is_better=True)
@@ -86,13 +87,26 @@ class Watch:
             self.bar.close()
 
 
-def metric_now(crf: RankingCRF, watched: Queries | None) -> Callable[[], float] | None:
-    """The metric of the model as it is."""
-    if watched is None:
-        return None
-    return lambda: judged(crf, watched, crf.model_.scores(watched.batch.X))
+def metric_of_scores(
+    crf: RankingCRF, watched: Queries, scores: Callable[[], npt.NDArray[Any]]
+) -> Callable[[], float]:
+    """``eval_metric`` of the scores as they are, of the documents of all workers.
+
+    The first worker finds it, and tells the others.  Scores travel once a round.
+    """
+    workers, metric = current(), metric_of(crf)
+    relevance = joined_by(workers, watched.relevance)
+    lengths = joined_by(workers, watched.batch.lengths)
+
+    def value() -> float:
+        found = joined_by(workers, scores())
+        own = comparable(metric(relevance, found, lengths)) if workers.rank == 0 else np.nan
+        told: float = workers.gather(own)[0]
+        return told
+
+    return value
 
 
-def judged(crf: RankingCRF, queries: Queries, scores: npt.NDArray[Any]) -> float:
-    """``eval_metric`` of scores."""
-    return comparable(metric_of(crf)(queries.relevance, scores, queries.batch.lengths))
+def joined_by(workers: Communicator, own: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The arrays of all workers, one after the other."""
+    return own if workers.size == 1 else np.concatenate(workers.gather(own))

@@ -1,0 +1,181 @@
+"""RankingCRF by several workers: the orders that one alone learns."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from crfx import RankingCRF
+from crfx.batch import Batch
+from crfx.distributed.together import together
+from crfx.estimators.ranking.training import seed_of
+from crfx.objectives.ranking import RankingObjective
+from crfx.potentials.additive import Addition
+from crfx.trainers.communicator import current
+from crfx.trainers.ranking_boosting import RankingBoosting
+from crfx.trainers.ranking_task import Before, RankingTask
+from crfx.trainers.subsets import Subsets
+
+SAME_SCORES = {"rtol": 1e-5, "atol": 1e-5}
+"""Of trees: sums of gradients and of the objective are taken in another order."""
+SAME_NDCG = 0.01
+"""Of sweeps, which workers make on their own and average."""
+TREES = {"n_estimators": 8, "learning_rate": 0.3, "min_child_weight": 0.5}
+
+
+def make(scorer="trees", **options):
+    usual = TREES if scorer == "trees" else {"sweeps": 8}
+    return RankingCRF(scorer, **{**usual, "random_state": 0, "n_jobs": 1, **options})
+
+
+def make_queries(seed=0, n_queries=40):
+    """A list of (X, relevance) of queries; every seventh cannot be learned from."""
+    random = np.random.default_rng(seed)
+    found = []
+    for number in range(n_queries):
+        X = random.normal(size=(random.integers(2, 14), 4)).astype(np.float32).round(1)
+        worth = 2 * X[:, 0] - X[:, 1] + 0.5 * random.normal(size=len(X))
+        relevance = np.digitize(worth, [0.5, 2.0]) if number % 7 else np.ones(len(X))
+        found.append((X, relevance.astype(float)))
+    return [X for X, _ in found], [relevance for _, relevance in found]
+
+
+def part(workers, values, shares=None):
+    """What a worker has of a list; shares: how much each has (None: as much as the others)."""
+    if values is None:
+        return None
+    borders = np.linspace(0, len(values), workers.size + 1) if shares is None else shares
+    return values[int(borders[workers.rank]) : int(borders[workers.rank + 1])]
+
+
+def fit_together(n_workers, crf, X, relevance, weights=None, watched=None, **given):
+    def work(workers):
+        own = [part(workers, values) for values in (X, relevance, weights)]
+        eval_set = None if watched is None else tuple(part(workers, values) for values in watched)
+        return RankingCRF(**crf.get_params()).fit(
+            *own[:2], sample_weight=own[2], eval_set=eval_set, **given
+        )
+
+    return together(n_workers, work)
+
+
+def fit_alone(crf, X, relevance, weights=None, watched=None, **given):
+    own = RankingCRF(**crf.get_params())
+    return own.fit(X, relevance, sample_weight=weights, eval_set=watched, **given)
+
+
+def assert_same(models, alone, X):
+    stacked = X if not isinstance(X, list) else np.concatenate(X)
+    for model in models:
+        np.testing.assert_allclose(model.predict(stacked), alone.predict(stacked), **SAME_SCORES)
+        assert model.n_rounds_ == alone.n_rounds_
+        assert model.n_skipped_ == alone.n_skipped_
+        assert set(model.history_) == set(alone.history_)
+        for name in set(alone.history_) - {"seconds"}:
+            np.testing.assert_allclose(
+                model.history_[name], alone.history_[name], **SAME_SCORES, err_msg=name
+            )
+
+
+OPTIONS = {
+    "usual": {},
+    "a share of the queries": {"subsample": 0.4},
+    "few subsets": {"subset_size": 3, "n_subsets": 1},
+    "usual weight of leaves": {"min_child_weight": None},
+    "orders that are sampled": {"objective": "loss_scaled", "subset_size": 9, "n_samples": 20},
+}
+
+
+@pytest.mark.parametrize(
+    ("n_workers", "name"), [(1, "usual"), *((n, name) for n in (2, 3) for name in OPTIONS)]
+)
+def test_trees_of_all_workers_are_those_of_one(n_workers, name):
+    X, relevance = make_queries()
+    crf = make(**OPTIONS[name])
+    assert_same(fit_together(n_workers, crf, X, relevance), fit_alone(crf, X, relevance), X)
+
+
+def test_sparse_features_weights_and_a_share_of_queries():
+    X, relevance = make_queries()
+    X = [sparse.csr_matrix(own * (own > -1)) for own in X]
+    weights = np.random.default_rng(0).integers(0, 3, len(X)).astype(float)
+    crf = make(subsample=0.5)
+    models = fit_together(3, crf, X, relevance, weights)
+    assert_same(models, fit_alone(crf, X, relevance, weights), sparse.vstack(X, format="csr"))
+
+
+@pytest.mark.parametrize("metric", ["ndcg@3", lambda relevance, scores, group: len(group)])
+def test_early_stopping_is_about_the_queries_of_all(metric):
+    X, relevance = make_queries()
+    watched = make_queries(1, n_queries=10)
+    crf = make(n_estimators=60, early_stopping_rounds=3, eval_metric=metric)
+    alone = fit_alone(crf, X, relevance, watched=watched)
+    models = fit_together(3, crf, X, relevance, watched=watched)
+    assert alone.n_rounds_ < 60
+    assert_same(models, alone, X)
+    assert all(model.history_["eval_metric"] == alone.history_["eval_metric"] for model in models)
+
+
+def test_training_goes_on():
+    X, relevance = make_queries()
+    first = make().fit(X, relevance)
+    models = fit_together(2, make(), X, relevance, init_model=first)
+    assert_same(models, fit_alone(make(), X, relevance, init_model=first), X)
+    assert models[0].n_rounds_ == 16
+
+
+def test_without_a_seed_all_have_that_of_the_first():
+    assert len(set(together(3, lambda workers: seed_of(make(random_state=None))))) == 1
+
+
+def test_all_workers_halve_a_step_that_raises_the_objective_of_all():
+    """Of two of three it would fall."""
+    batch = Batch.from_lengths([2, 2, 2])
+    gains, change = np.tile([0.0, 1.0], 3), np.array([0, 8, 0, 8, 12, 0], np.float32)
+
+    class Fixed:
+        def __init__(self, change):
+            self.change, self.steps = change[:, None], []
+
+        def propose(self, gradient, curvature, number):
+            return Addition(self.change, [], self.steps.append)
+
+    def boosted(rows):
+        own = Batch.from_lengths(np.full(len(rows) // 2, 2))
+        task = RankingTask(
+            RankingObjective("likelihood"),
+            Subsets(own, gains[rows], 2),
+            gains[rows],
+            np.ones(own.n_instances),
+            1,
+            1,
+            Before.of(current(), own),
+        )
+        function = Fixed(change[rows])
+        trainer = RankingBoosting(task, function, np.zeros(len(rows), np.float32), 1.0, seed=0)
+        trainer.run(1)
+        return function.steps, trainer.history["halvings"], trainer.history["objective"]
+
+    alone = boosted(np.arange(6))
+    assert 0 < alone[0][0] < 1
+    for steps, halvings, objective in together(
+        3, lambda workers: boosted(np.arange(6)[batch.slice_of(workers.rank)])
+    ):
+        assert (steps, halvings) == alone[:2]
+        np.testing.assert_allclose(objective, alone[2], **SAME_SCORES)
+
+
+@pytest.mark.parametrize("n_workers", [1, 3])
+def test_sweeps_of_several_workers_are_as_good(n_workers):
+    X, relevance = make_queries(n_queries=90)
+    X_new, relevance_new = make_queries(1, n_queries=60)
+    crf = make("linear", sweeps=4, l2=0.01)
+    alone = fit_alone(crf, X, relevance)
+    models = fit_together(n_workers, crf, X, relevance)
+    for model in models:
+        np.testing.assert_array_equal(model.coef_, models[0].coef_)
+        assert model._state.numbers == models[0]._state.numbers
+        assert model.score(X_new, relevance_new) == pytest.approx(
+            alone.score(X_new, relevance_new), abs=SAME_NDCG
+        )
+    if n_workers == 1:
+        np.testing.assert_array_equal(models[0].coef_, alone.coef_)
