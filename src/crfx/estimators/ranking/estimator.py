@@ -19,6 +19,7 @@ from crfx.estimators.importance import Importance, function_importance
 from crfx.estimators.placement import placed
 from crfx.estimators.ranking.explained import explained_query
 from crfx.estimators.ranking.inputs import (
+    Documents,
     Queries,
     read_documents,
     read_eval_set,
@@ -36,6 +37,7 @@ from crfx.estimators.ranking.training import (
 )
 from crfx.explanation import Explanation
 from crfx.features.columns import Columns
+from crfx.features.sharded_matrix import ShardedMatrix
 from crfx.inference.native import thread_count
 from crfx.ndcg import Gain, mean_ndcg, ndcg_by_query
 from crfx.objectives.ranking import RankingObjectiveName
@@ -225,10 +227,12 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
         ----------
         X : (documents, features) array, CSR matrix or data frame; or a list, one per query
             The documents of one query after the other.  For trees NaN and absent entries of CSR
-            are missing; for a linear scorer they count as 0.
+            are missing; for a linear scorer they count as 0.  Or ``X`` of `crfx.Shards`, whose
+            instances are queries and whose labels, ``y``, are relevance: trees leave the features
+            on disk, a linear scorer needs them in memory.
         relevance : (documents,) numbers, 0 or more; or a list of them, one per query
         group : (queries,) whole numbers
-            How many documents each query has; not given where X is a list.
+            How many documents each query has; not given where X is a list, or shards.
         sample_weight : (queries,) numbers, optional
         eval_set : (X, relevance, group), or a dict of these, optional; (X, relevance) of lists
             Watched: ``history_["eval_metric"]`` and early stopping are about it.
@@ -245,6 +249,11 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
         given = read_queries(
             X, relevance, group, sample_weight, columns=columns, training=True, workers=current()
         )
+        if self.scorer == "linear" and isinstance(given.batch.X, ShardedMatrix):
+            raise ValueError(
+                'scorer="linear" learns from features in memory, and shards stay on disk: load '
+                'them, own = shards.load(), fit(own["X"], own["y"], group=own["lengths"])'
+            )
         queries, n_skipped = learnable_rows(given, self.subset_size)
         watched = self._watched(eval_set, given)
         listed = listed_callbacks(callbacks)
@@ -300,14 +309,12 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
 
         A list of queries gives a list of scores.
         """
-        scores, sizes = self._scores(X)
-        return scores if sizes is None else np.split(scores, np.cumsum(sizes)[:-1])
+        documents = self._documents(X)
+        return documents.split(self._scores_of(documents.matrix))
 
-    def _scores(self, X: Any) -> tuple[Array64, list[int] | None]:
-        """(documents,) scores, and the sizes of the queries where X is a list of them."""
+    def _documents(self, X: Any) -> Documents:
         self._check_fitted()
-        matrix, sizes = read_documents(X, self.columns_)
-        return self._scores_of(matrix), sizes
+        return read_documents(X, self.columns_)
 
     def _scores_of(self, matrix: Any) -> Array64:
         self.model_.use_threads(thread_count(self.n_jobs))
@@ -316,8 +323,9 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
     @placed
     def rank(self, X: Any, group: Any = None) -> list[npt.NDArray[np.integer[Any]]]:
         """For every query its documents, counted within it, best first."""
-        scores, sizes = self._scores(X)
-        return best_orders(scores, read_group(group, len(scores), sizes).offsets)
+        documents = self._documents(X)
+        offsets = read_group(group, documents).offsets
+        return best_orders(self._scores_of(documents.matrix), offsets)
 
     def score(
         self,
@@ -344,8 +352,10 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
         As `GBCRF.explain`, with one score; ``predicted`` are ranks, from 1, and ``positions`` the
         documents to explain, from 0 on (None: all).
         """
-        self._check_fitted()
-        matrix, sizes = read_documents(X_q, self.columns_)
+        documents = self._documents(X_q)
+        matrix, sizes = documents.matrix, documents.sizes
+        if isinstance(matrix, ShardedMatrix):
+            raise ValueError("X_q is shards: explain one query at a time, in memory")
         if sizes is not None and len(sizes) > 1:
             raise ValueError(f"X_q is a list of {len(sizes)} queries: explain one at a time, X[i]")
         rows = checked_positions(positions, matrix.shape[0])

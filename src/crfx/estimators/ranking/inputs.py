@@ -9,8 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
+from crfx.estimators.sharded_input import infinite_feature, sharded_batch
 from crfx.features import matrices
 from crfx.features.columns import Columns
+from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.io.shards import ShardFeatures, ShardLabels
 from crfx.ndcg import Gain, gain_of
 from crfx.trainers.communicator import ALONE, Communicator, count
 from crfx.trainers.ranking_task import Before
@@ -36,18 +39,34 @@ class Queries:
         return gain_of(self.relevance, gain)
 
 
-def read_documents(
-    X: Any, columns: Columns | None, *, training: bool = False
-) -> tuple[Any, list[int] | None]:
-    """X as a matrix of documents, with the columns of a fitted model; and how many each query has,
-    where X is a list with one matrix per query.
+@dataclass(frozen=True, eq=False)
+class Documents:
+    """X as a matrix, and what came with it: how many documents each query has, where X is a list
+    with one matrix per query, or shards; and the weights of queries that shards may have.
     """
-    matrix, sizes = _stacked(X, columns, training=training)
-    _check_finite(matrix)
-    return matrix, sizes
+
+    matrix: Any
+    sizes: list[int] | None
+    is_list: bool = False
+    weights: npt.NDArray[Any] | None = None
+
+    def split(self, scores: Array64) -> Any:
+        """(documents,) as a list per query where X was one, else as it is."""
+        if not self.is_list or self.sizes is None:
+            return scores
+        return np.split(scores, np.cumsum(self.sizes)[:-1])
 
 
-def _stacked(X: Any, columns: Columns | None, *, training: bool) -> tuple[Any, list[int] | None]:
+def read_documents(X: Any, columns: Columns | None) -> Documents:
+    """X with the columns of a fitted model.  The features of shards stay on disk."""
+    found = _documents(X, columns, training=False)
+    _check_finite(found.matrix)
+    return found
+
+
+def _documents(X: Any, columns: Columns | None, *, training: bool) -> Documents:
+    if isinstance(X, ShardFeatures):
+        return _of_shards(X, columns, training)
     X, sizes = matrices.unwrapped(X), None
     if isinstance(X, list | tuple) and X and len(getattr(X[0], "shape", ())) == 2:
         matrix, sizes = matrices.stack(X)
@@ -60,16 +79,23 @@ def _stacked(X: Any, columns: Columns | None, *, training: bool) -> tuple[Any, l
         matrix = matrices.stacked(X)
     if columns is not None:
         matrix = columns.matched(matrix, training=training)
-    return matrix, sizes
+    return Documents(matrix, sizes, sizes is not None)
+
+
+def _of_shards(X: ShardFeatures, columns: Columns | None, training: bool) -> Documents:
+    shards = X.shards
+    if strange := shards.has & {"parents", "edge_types"}:
+        raise ValueError(f"the shards have {min(strange)}: documents of a query have no edges")
+    batch, _ = sharded_batch(X, {}, columns, training)
+    return Documents(batch.X, shards.lengths.tolist(), False, shards.numbers("sample_weight"))
 
 
 def _check_finite(matrix: Any, first: int = 0) -> None:
+    if isinstance(matrix, ShardedMatrix):
+        return  # looked at when it is read
     infinite = matrices.first_infinite(matrix)
     if infinite is not None:
-        raise ValueError(
-            f"document {first + infinite[0]}: feature {infinite[1]} is infinite, or too large for "
-            "float32; NaN marks a missing value"
-        )
+        raise ValueError(f"document {first + infinite[0]}: {infinite_feature(infinite[1])}")
 
 
 def _is_nested(X: Any) -> bool:
@@ -81,12 +107,16 @@ def _is_nested(X: Any) -> bool:
     return isinstance(X, list | tuple)
 
 
-def read_group(group: Any, n_documents: int, own_sizes: list[int] | None = None) -> Batch:
-    """``group``, the number of documents of each query, as a batch; a list X has its own."""
-    if own_sizes is not None:
+def read_group(group: Any, documents: Documents) -> Batch:
+    """``group``, the number of documents of each query, as a batch; a list X has its own, and so
+    have shards.
+    """
+    n_documents = documents.matrix.shape[0]
+    if documents.sizes is not None:
         if group is not None:
-            raise ValueError("group is given, but X is a list of queries: a list has its own sizes")
-        group = own_sizes
+            what = "a list of queries: a list has" if documents.is_list else "shards, which have"
+            raise ValueError(f"group is given, but X is {what} its own sizes")
+        group = documents.sizes
     if group is None:
         raise ValueError(
             "group is missing: pass the number of documents of each query, as in fit(X, relevance, "
@@ -124,18 +154,18 @@ def read_queries(
 
     Errors count queries and documents over all workers.
     """
-    matrix, sizes = _stacked(X, columns, training=training)
-    batch = read_group(group, matrix.shape[0], sizes)
-    batch = Batch(batch.offsets, X=matrix)
+    documents = _documents(X, columns, training=training)
+    matrix = documents.matrix
+    batch = Batch(read_group(group, documents).offsets, X=matrix)
     if not count(workers, batch.n_rows):
         raise ValueError("X has no documents")
     before = Before.of(workers, batch)
     _check_finite(matrix, before.documents)
     return Queries(
         batch,
-        Columns.of(matrix) if columns is None else columns,
-        _relevance(_joined(relevance, sizes, before.queries), batch, before.queries),
-        _weights(sample_weight, batch, before.queries),
+        _columns(matrix) if columns is None else columns,
+        _relevance(_joined(relevance, documents, before.queries), batch, before.queries),
+        _weights(_given_once(sample_weight, documents), batch, before.queries),
         before,
     )
 
@@ -154,15 +184,30 @@ def read_eval_set(eval_set: Any, columns: Columns, workers: Communicator) -> Que
     else:
         raise ValueError("eval_set is not (X, relevance, group), nor a dict of these")
     try:
+        if isinstance(given["X"], ShardFeatures) and "sample_weight" in given["X"].shards.has:
+            raise ValueError("its shards have sample_weight, which an eval_set has not")
         return read_queries(**{"group": None, **given}, columns=columns, workers=workers)
     except ValueError as error:
         raise ValueError(f"eval_set: {error}") from None
 
 
-def _joined(relevance: Any, sizes: list[int] | None, first: int) -> Any:
+def _columns(matrix: Any) -> Columns:
+    return Columns.of(matrix.like if isinstance(matrix, ShardedMatrix) else matrix)
+
+
+def _given_once(sample_weight: Any, documents: Documents) -> Any:
+    if sample_weight is not None and documents.weights is not None:
+        raise ValueError("sample_weight is given beside shards, which have their own: leave it out")
+    return documents.weights if sample_weight is None else sample_weight
+
+
+def _joined(relevance: Any, documents: Documents, first: int) -> Any:
     """One list for all documents, where there is one for each query."""
-    if sizes is None:
+    if isinstance(relevance, ShardLabels):
+        return relevance.shards.labels()
+    if not documents.is_list:
         return relevance
+    sizes = documents.sizes or []
     if not hasattr(relevance, "__len__") or len(relevance) != len(sizes):
         count = len(relevance) if hasattr(relevance, "__len__") else "no"
         raise ValueError(f"relevance has {count} lists, but X has {len(sizes)} queries")

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crfx.features.sharded_matrix import ShardedMatrix
 from crfx.potentials.linear import LinearFunction, WeightPattern
 from crfx.potentials.trees import BoostedTrees
 from crfx.terms import Names, Terms
@@ -29,7 +30,9 @@ class RankingModel:
         return "linear" if isinstance(self.function, LinearFunction) else "trees"
 
     def scores(self, X: Any) -> Array64:
-        """(documents,)."""
+        """(documents,).  Of features that stay on disk one chunk is in memory at a time."""
+        if isinstance(X, ShardedMatrix):
+            return np.concatenate([self.scores(chunk) for _, chunk in X.chunks()])
         own = self.function.scores(X, X.shape[0])[:, 0].astype(np.float64)
         return own + self.base_scores(X)
 

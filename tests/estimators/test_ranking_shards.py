@@ -1,0 +1,76 @@
+"""RankingCRF and shards: instances are queries, labels are relevance."""
+
+import numpy as np
+import pytest
+
+import crfx
+from crfx import RankingCRF
+
+SAME_SCORES = 1e-6
+"""BLAS may sum the scores of a chunk in another order than those of the whole."""
+
+
+@pytest.fixture
+def kinds(make_queries, tmp_path):
+    """Shards, and (X, relevance, group) of the same in memory."""
+    X, relevance, group = make_queries()
+    weights = np.arange(len(group)) % 3
+    shards = crfx.write_shards(
+        tmp_path, X, relevance, lengths=group, sample_weight=weights, positions=40
+    )
+    assert len(shards) > 3
+    return shards, (X, relevance, group), weights
+
+
+def make(scorer, **options):
+    return RankingCRF(scorer, random_state=0, n_jobs=1, **options)
+
+
+@pytest.mark.parametrize(
+    "crf", [make("linear", sweeps=2), make("trees", n_estimators=3)], ids=["linear", "trees"]
+)
+def test_a_model_ranks_them_a_file_at_a_time(crf, kinds):
+    shards, (X, relevance, group), weights = kinds
+    crf.fit(X, relevance, group=group)
+    np.testing.assert_allclose(crf.predict(shards.X), crf.predict(X), rtol=SAME_SCORES)
+    for own, expected in zip(crf.rank(shards.X), crf.rank(X, group), strict=True):
+        np.testing.assert_array_equal(own, expected)
+    expected = crf.score(X, relevance, group, sample_weight=weights)
+    assert crf.score(shards.X, shards.y) == expected
+
+
+def test_what_shards_have_is_not_given_again(kinds):
+    shards, (X, relevance, group), weights = kinds
+    crf = make("trees", n_estimators=3)
+    with pytest.raises(ValueError, match="X is shards, which have its own sizes"):
+        crf.fit(shards.X, shards.y, group=group)
+    with pytest.raises(ValueError, match="sample_weight is given beside shards"):
+        crf.fit(shards.X, shards.y, sample_weight=weights)
+    with pytest.raises(ValueError, match="eval_set: its shards have sample_weight"):
+        crf.fit(X, relevance, group=group, eval_set=(shards.X, shards.y))
+
+
+def test_sweeps_need_features_in_memory(kinds):
+    shards, (X, relevance, group), _ = kinds
+    with pytest.raises(ValueError, match=r"own = shards.load\(\)"):
+        make("linear").fit(shards.X, shards.y)
+    own = shards.load()  # as the error says
+    crf = make("linear", sweeps=2).fit(own["X"], own["y"], group=own["lengths"])
+    assert crf.predict(own["X"]) == pytest.approx(
+        make("linear", sweeps=2).fit(X, relevance, group=group).predict(X)
+    )
+
+
+def test_other_shards(make_queries, tmp_path):
+    X, relevance, group = make_queries()
+    typed = crfx.write_shards(
+        tmp_path / "typed", X, relevance, lengths=group, edge_types=[0] * len(X)
+    )
+    with pytest.raises(ValueError, match="have edge_types: documents of a query have no edges"):
+        make("trees").fit(typed.X, typed.y)
+    named = crfx.write_shards(tmp_path / "named", X, ["good"] * len(X), lengths=group)
+    with pytest.raises(ValueError, match="relevance is not a list of numbers"):
+        make("trees").fit(named.X, named.y)
+    crf = make("linear", sweeps=1).fit(X, relevance, group=group)
+    with pytest.raises(ValueError, match="X_q is shards: explain one query at a time"):
+        crf.explain(named.X)
