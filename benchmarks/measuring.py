@@ -47,7 +47,15 @@ def machine() -> dict[str, object]:
         "python": platform.python_version(),
         "versions": {
             name: _version(name)
-            for name in ("crfx", "numpy", "xgboost", "torch", "pytorch-crf", "python-crfsuite")
+            for name in (
+                "crfx",
+                "numpy",
+                "xgboost",
+                "torch",
+                "pytorch-crf",
+                "python-crfsuite",
+                "dask",
+            )
         },
         "commit": _commit(),
         "date": datetime.date.today().isoformat(),

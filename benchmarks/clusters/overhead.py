@@ -28,11 +28,9 @@ def measure() -> dict[str, Any]:
         for name, make in made.items():
             here = there = float("inf")
             for _ in range(REPEATS):
-                here = min(
-                    here, _seconds(lambda make=make: make().set_params(n_jobs=1).fit(**task))
-                )
+                here = min(here, _seconds(make().set_params(n_jobs=1), task))
                 with cluster(client):
-                    there = min(there, _seconds(lambda make=make: make().fit(**task)))
+                    there = min(there, _seconds(make(), task))
             rows.append({"name": name, "here": here, "there": there, "ratio": there / here})
             print(rows[-1], flush=True)
     return {"rows": rows}
