@@ -35,7 +35,7 @@ from documented.running import Page
 
 RESULTS = ROOT / "reports" / "results" / "documentation.json"
 PAGE = ROOT / "reports" / "documentation.md"
-OPTIONAL = {"torch"}
+OPTIONAL = {"dask", "torch"}
 """What pages may import that an environment for the tests need not have."""
 
 

@@ -14,7 +14,7 @@ from crfx.distributed.dask_collections import Collections, is_collection
 from crfx.distributed.prediction import lazily_predicted, predicted
 from crfx.distributed.shard_files import Files, is_sharded
 from crfx.distributed.shares import ARGUMENTS, InMemory, Instances
-from crfx.distributed.training import ClusterOptions, Run
+from crfx.distributed.training import ClusterOptions, Run, SchedulerLost
 from crfx.estimators.placement import at
 from crfx.messages import shown
 
@@ -118,9 +118,18 @@ class Cluster:
         eval_set = _named(estimator, common.pop("eval_set", None))
         common["init_model"] = _loaded(common.get("init_model"))
         watched = None if eval_set is None else self._data(eval_set)
-        with self.client.as_current(), Lock(_LOCK):
-            run = Run(self.client, self.options, estimator, self._data(own), watched, common)
+        run = Run(self.client, self.options, estimator, self._data(own), watched, common)
+        with self.client.as_current():
+            lock = Lock(_LOCK)
+        lock.acquire()
+        try:
             found = run.fit()
+        except SchedulerLost:
+            raise  # and with it the lock
+        except BaseException:
+            lock.release()
+            raise
+        lock.release()
         self.last_run = run
         asked = estimator.get_params(deep=False)
         vars(estimator).clear()

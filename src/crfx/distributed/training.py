@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +28,10 @@ MOST_LOSSES = 5
 SECONDS_BETWEEN_LOOKS = 0.2
 SECONDS_TO_END = 30.0
 """How long workers may take to notice that another is lost."""
+
+
+class SchedulerLost(RuntimeError):
+    """The cluster is gone."""
 
 
 class Lost(Exception):
@@ -69,11 +72,14 @@ class Run:
 
     def fit(self) -> Any:
         """The trained estimator."""
-        wanted, losses = len(self._addresses()), 0
+        from distributed.comm import CommClosedError
+
+        losses = 0
         if self.estimator.verbose:
             asked = getattr(self.estimator, rounds_argument(self.estimator))
             self._bar = ProgressBar(asked or 0)
         try:
+            wanted = len(self._addresses())
             while True:
                 before = self.kept.n_rounds
                 try:
@@ -83,6 +89,8 @@ class Run:
                     losses = 1 if self.kept.n_rounds > before else losses + 1
                     if losses > MOST_LOSSES:
                         raise RuntimeError(self._told(f"{losses} workers were lost")) from lost
+        except (CommClosedError, TimeoutError) as error:
+            raise SchedulerLost(self._told("the scheduler does not answer")) from error
         finally:
             if self._bar is not None:
                 self._bar.close()
@@ -100,17 +108,10 @@ class Run:
 
     def _addresses(self) -> list[str]:
         """Of the workers that may train, in an order that stays."""
-        there = self.asked_of_scheduler(self.client.nthreads)
+        there = self.client.nthreads()
         if self.options.workers is not None:
             return [address for address in self.options.workers if address in there]
         return sorted(there)
-
-    def asked_of_scheduler(self, question: Callable[[], Any]) -> Any:
-        """An answer; where there is none, tell how to go on."""
-        try:
-            return question()
-        except (OSError, TimeoutError) as error:
-            raise RuntimeError(self._told(f"the scheduler does not answer ({error})")) from error
 
     def _workers(self, wanted: int) -> list[str]:
         """As many as there were, if they come back in time; else those there are."""
@@ -164,6 +165,8 @@ class _Attempt:
 
     def fit(self, job: Job, shares: list[Share], watched: list[Any]) -> Any:
         """The trained estimator; raises `Lost`, or what went wrong for a worker."""
+        from distributed.comm import CommClosedError
+
         futures: list[Any] = []
         try:
             meeting = self._at_first(open_tracker, len(shares))
@@ -173,14 +176,22 @@ class _Attempt:
                 own = self._placed(share, where)
                 others = None if other is None else self._placed(other, where)
                 futures.append(self._submitted(number, train, number, meeting, *told, own, others))
-            return self._result(self._outcomes(futures))
-        finally:
-            with suppress(Exception):  # the scheduler may be gone
-                self.stop.set()
-                self.client.cancel(futures, force=True)
-                self.queue.close()
-            with suppress(Exception):  # and so may the first worker
-                self._at_first(close_tracker)
+            found = self._result(self._outcomes(futures))
+            self._end(futures)
+            return found
+        except (CommClosedError, TimeoutError):
+            raise  # nobody is there who could be told
+        except BaseException:
+            self._end(futures)
+            raise
+
+    def _end(self, futures: list[Any]) -> None:
+        """Let no worker go on, nor wait for others."""
+        with suppress(Exception):  # the first worker may be gone
+            self.stop.set()
+            self.client.cancel(futures, force=True)
+            self.queue.close()
+            self._at_first(close_tracker)
 
     def _at_first(self, work: Any, *arguments: Any) -> Any:
         """Call a function in the process of the first worker, beside what that is busy with."""
@@ -217,7 +228,7 @@ class _Attempt:
             for number, future in enumerate(futures):
                 if number not in found and future.done():
                     found[number] = _outcome(future)
-            there = set(self.run.asked_of_scheduler(self.client.nthreads))
+            there = set(self.client.nthreads())
             silent = [
                 self.addresses[number] for number in range(len(futures)) if number not in found
             ]
