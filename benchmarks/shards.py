@@ -1,9 +1,9 @@
 """How much memory, and how much time, do training and tagging from shards take?
 
 2 million positions of 100 features, 5 labels, in chains of 50: 800 MB of float32 in shards of
-100 000 positions, 40 MB each. The same training runs once with all of it in memory and once from the
-shards, every run in a process of its own, whose anonymous memory (RssAnon, which page caches are no
-part of) is looked at a hundred times a second.
+100 000 positions, 40 MB each. The same training runs once with all of it in memory and once from
+the shards, every run in a process of its own, whose anonymous memory (RssAnon, which page caches
+are no part of) is looked at a hundred times a second.
 
     python benchmarks/shards.py
     python benchmarks/shards.py --render   # only write the page anew

@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -194,3 +195,18 @@ def test_standard_input(model, conll, capsys, monkeypatch):
     raw = io.BytesIO((conll / "plain.txt").read_bytes())
     monkeypatch.setattr("sys.stdin", type("Stdin", (), {"buffer": raw}))
     assert tagged(capsys, "-") == tagged(capsys, "plain.txt")
+
+
+def test_memory_does_not_grow_with_the_file(model, conll, monkeypatch):
+    """Sentences are let go once they are labelled, whether labels go to a file or not."""
+    monkeypatch.setattr("crfx.cli.streaming.MOST_AT_ONCE", 32)
+    text = (conll / "plain.txt").read_text()  # 20 sentences
+    peaks = []
+    for times in (10, 10, 80):  # the first run pays for imports and caches
+        (conll / "long.txt").write_text(text * times)
+        tracemalloc.start()
+        assert main(["tag", "m.crfx", "long.txt", "-o", "labels.txt"]) == 0
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert (conll / "labels.txt").stat().st_size > 20 * 80
+    assert peaks[2] < 1.5 * peaks[1]

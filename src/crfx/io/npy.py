@@ -7,7 +7,7 @@ import io
 import math
 import re
 from dataclasses import dataclass
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -57,22 +57,20 @@ def decode(raw: bytes) -> npt.NDArray[Any]:
     return found.array(flat).astype(own.newbyteorder("="))
 
 
-def read_header(stream: IO[bytes], size: int) -> Header:
+def read_header(stream: Any, size: int) -> Header:
     """The header of an array of so many bytes, of which no more than that is read."""
     return header(stream.read(min(size, LARGEST_HEADER)), size)
 
 
-def read(stream: IO[bytes], size: int) -> npt.NDArray[Any]:
+def read(stream: Any, size: int) -> npt.NDArray[Any]:
     """As `decode`, from a stream: the numbers are in memory once, not twice."""
     raw = stream.read(min(size, LARGEST_HEADER))
     found = header(raw, size)
     flat = np.empty(math.prod(found.shape), found.dtype)
-    room, at = flat.view(np.uint8), 0
-    part = raw[found.begin :]
-    while part:
-        room[at : at + len(part)] = np.frombuffer(part, np.uint8)
-        at += len(part)
-        part = stream.read(min(_BYTES_AT_ONCE, len(room) - at))
+    room, at = flat.view(np.uint8).data, len(raw) - found.begin
+    room[:at] = raw[found.begin :]
+    while at < len(room) and (n := stream.readinto(room[at : at + _BYTES_AT_ONCE])):
+        at += n
     if at != len(room):
         raise ValueError("an array is cut off")
     return found.array(flat).astype(found.dtype.newbyteorder("="), copy=False)
