@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from crfx.batch import Batch
+from crfx.features.sharded_matrix import ShardedMatrix
 
 
 def test_counts_and_places():
@@ -111,3 +112,37 @@ def test_places_are_told_in_words():
     assert batch.place(4) == "instance 2, position 2"
     with pytest.raises(ValueError, match="row 5: there are 5 rows"):
         batch.place(5)
+
+
+def chunked(lengths, chunks):
+    """A batch whose X, the numbers of its rows, comes in chunks of so many rows."""
+    X = np.arange(sum(lengths), dtype=np.float32)[:, None]
+    borders = np.cumsum([0, *chunks])
+    matrix = ShardedMatrix(chunks, X[:0], lambda k: X[borders[k] : borders[k + 1]])
+    rows = np.arange(sum(lengths))
+    return Batch.from_lengths(lengths, edge_types=rows, X=matrix)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "chunks"),
+    [
+        ([2, 3, 1], [5, 1]),
+        ([0, 2, 0, 3, 0], [2, 3]),
+        ([0, 0], [0]),
+        ([2, 0], [2, 0]),
+        ([3], [0, 3, 0]),
+        ([1, 1, 1], [1, 1, 1]),
+    ],
+)
+def test_chunks_of_a_batch_have_every_instance_once(lengths, chunks):
+    whole = chunked(lengths, chunks)
+    parts = list(whole.loaded())
+    assert [own for part in parts for own in part.lengths] == lengths
+    assert [part.n_rows for part in parts] == chunks
+    for part in parts:
+        assert part.X[:, 0].tolist() == part.edge_types.tolist()
+
+
+def test_a_batch_in_memory_is_its_only_chunk():
+    batch = Batch.from_lengths([2, 1], X=np.zeros((3, 1)))
+    assert list(batch.loaded()) == [batch]

@@ -1,5 +1,7 @@
 """Shards give what the same instances in memory give."""
 
+import weakref
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -7,6 +9,7 @@ from sklearn.base import clone
 
 import crfx
 from crfx.estimators.model_parameters import get_weights
+from crfx.io.npz_shard import NpzShard
 
 SAME_PROBABILITY = 1e-6
 """Scores of a chunk are those of the whole; BLAS may sum them in another order."""
@@ -189,3 +192,145 @@ def test_sweeps_over_many_shards_learn(tmp_path, name):
     assert crf.score(shards.X, shards.y) > 0.6 > (y == "A").mean()
     if "perceptron" not in name:
         assert crf.history_["objective"][-1] < crf.history_["objective"][0]
+
+
+# What goes with a training ------------------------------------------------------------------------
+
+
+def test_weights_of_shards_count(tmp_path):
+    X, y, lengths = instances()
+    own = np.random.default_rng(1).integers(0, 3, len(lengths)).astype(float)
+    shards = crfx.write_shards(tmp_path, X, y, lengths=lengths, sample_weight=own, positions=70)
+    crf = crfx.LinearCRF(n_jobs=1).fit(shards.X, shards.y)
+    theirs = crfx.LinearCRF(n_jobs=1).fit(X, y, lengths=lengths, sample_weight=own)
+    ends = [each.history_["objective"][-1] for each in (crf, theirs)]
+    assert ends[0] == pytest.approx(ends[1], rel=SAME_OBJECTIVE)
+    assert crf.score(shards.X, shards.y) == crf.score(X, y, lengths=lengths, sample_weight=own)
+
+
+@pytest.mark.parametrize("metric", ["loss", "token_accuracy"])
+def test_shards_are_watched_as_memory_is(tmp_path, metric):
+    X, y, lengths = instances()
+    y = known(y)
+    dev = crfx.write_shards(tmp_path, X, y, lengths=lengths, positions=70)
+    crf = crfx.LinearCRF(eval_metric=metric, early_stopping_rounds=2, max_iter=8, n_jobs=1)
+    given = {"X": X[: lengths[:30].sum()], "y": y[: lengths[:30].sum()], "lengths": lengths[:30]}
+    ours = clone(crf).fit(**given, eval_set=(dev.X, dev.y))
+    theirs = clone(crf).fit(**given, eval_set={"X": X, "y": y, "lengths": lengths})
+    assert ours.history_["eval_metric"] == pytest.approx(
+        theirs.history_["eval_metric"], rel=SAME_OBJECTIVE
+    )
+    assert ours.best_iteration_ == theirs.best_iteration_
+
+
+def test_forests_with_typed_edges(tmp_path):
+    X, y, lengths = instances()
+    parents = np.concatenate(
+        [np.arange(length) // 2 - (np.arange(length) == 0) for length in lengths]
+    )
+    types = (np.arange(len(X)) % 2).astype(int)
+    more = {"lengths": lengths, "parents": parents, "edge_types": types}
+    shards = crfx.write_shards(tmp_path, X, y, **more, positions=70)
+    ours = crfx.LinearCRF(n_jobs=1).fit(shards.X, shards.y)
+    theirs = crfx.LinearCRF(n_jobs=1).fit(X, y, **more)
+    assert ours.transitions_.shape == (2, 3, 3)
+    assert ours.history_["objective"][-1] == pytest.approx(
+        theirs.history_["objective"][-1], rel=SAME_OBJECTIVE
+    )
+    assert (ours.predict(shards.X) == ours.predict(X, **more)).all()
+
+
+def test_partial_fit_goes_over_shards(tmp_path):
+    X, y, lengths = instances()
+    y = known(y)
+    one = crfx.write_shards(tmp_path / "one", X, y, lengths=lengths)
+    many = crfx.write_shards(tmp_path / "many", X, y, lengths=lengths, positions=70)
+    crf = crfx.LinearCRF("sgd", random_state=0, n_jobs=1)
+    ours, theirs = clone(crf), clone(crf)
+    for _ in range(2):
+        ours.partial_fit(one.X, one.y)
+        theirs.partial_fit(X, y, lengths=lengths)
+    assert np.array_equal(weights(ours), weights(theirs))
+    before = ours.score(many.X, many.y)
+    for _ in range(4):
+        ours.partial_fit(many.X, many.y)
+    assert ours.score(many.X, many.y) >= before
+
+
+def test_a_model_underneath_scores_shards(tmp_path):
+    X, y, lengths = instances()
+    y = known(y)
+    shards = crfx.write_shards(tmp_path, X, y, lengths=lengths, positions=70)
+    under = crfx.TreeCRF(n_estimators=2, random_state=0, n_jobs=1).fit(X, y, lengths=lengths)
+    crf = crfx.LinearCRF("sgd", step=0.1, sweeps=2, random_state=0, n_jobs=1)
+    ours = clone(crf).fit(shards.X, shards.y, init_model=under)
+    values = ours.history_["objective"]
+    assert values[1] < values[0] < -under.log_likelihood(shards.X, shards.y).sum()
+    assert (ours.predict(shards.X) == ours.predict(X, lengths=lengths)).all()
+    by_lbfgs = [
+        crfx.LinearCRF(n_jobs=1).fit(*given, lengths=own, init_model=under).history_["objective"]
+        for given, own in (((shards.X, shards.y), None), ((X, y), lengths))
+    ]
+    assert by_lbfgs[0][-1] == pytest.approx(by_lbfgs[1][-1], rel=SAME_OBJECTIVE)
+
+
+def test_data_frames_in_parquet(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    X, y, lengths = instances()
+    frame = pandas.DataFrame(X, columns=list("abcde"))
+    more = {"lengths": lengths[lengths > 0]}
+    shards = crfx.write_shards(tmp_path, frame, y, **more, positions=70, format="parquet")
+    ours = crfx.LinearCRF(n_jobs=1).fit(shards.X, shards.y)
+    theirs = crfx.LinearCRF(n_jobs=1).fit(frame, y, **more)
+    assert ours.feature_names_in_.tolist() == list("abcde")
+    assert ours.history_["objective"][-1] == pytest.approx(
+        theirs.history_["objective"][-1], rel=SAME_OBJECTIVE
+    )
+    assert (ours.predict(shards.X) == ours.predict(frame, **more)).all()
+    with pytest.raises(ValueError, match="column 0 of X is 'a'"):
+        crfx.LinearCRF(n_jobs=1).fit(frame.rename(columns={"a": "z"}), y, **more).predict(shards.X)
+
+
+@pytest.mark.parametrize(
+    "crf",
+    [
+        crfx.LinearCRF(max_iter=2, n_jobs=1),
+        crfx.LinearCRF("sgd", sweeps=2, random_state=0, n_jobs=1),
+        crfx.LinearCRF(edges="linear", max_iter=2, n_jobs=1),
+        crfx.HiddenUnitCRF(3, sweeps=1, step=0.1, random_state=0, n_jobs=1),
+        crfx.HiddenUnitCRF(3, "lbfgs", max_iter=2, random_state=0, n_jobs=1),
+    ],
+    ids=lambda crf: f"{type(crf).__name__} {crf.trainer} {crf.edges}",
+)
+@pytest.mark.filterwarnings("ignore:.*iterations")
+def test_no_more_than_two_shards_are_in_memory(tmp_path, crf, monkeypatch):
+    """The one that is read, and the one before it; the trial of a step may have some more."""
+    X, y, lengths = instances(seed=4)
+    shards = crfx.write_shards(tmp_path, X, known(y), lengths=lengths, positions=30)
+    assert len(shards) > 6
+    monkeypatch.setattr("crfx.estimators.sweeping.TRIAL_INSTANCES", 5)
+    alive, most, read = weakref.WeakSet(), [], NpzShard.features
+
+    def features(shard):
+        found = read(shard)
+        held = Held(found.tobytes())
+        alive.add(held)
+        most.append(len(alive))
+        return np.frombuffer(held, found.dtype).reshape(found.shape)
+
+    monkeypatch.setattr(NpzShard, "features", features)
+    crf = clone(crf).fit(shards.X, shards.y)
+    for ask in (crf.predict, crf.predict_marginals, lambda X: crf.score(X, shards.y)):
+        ask(shards.X)
+    crf.log_likelihood(shards.X, shards.y)
+    crf.predict_kbest(shards.X, 2)
+    assert len(most) > 4 * len(shards)
+    assert max(most) <= 2
+
+
+class Held(bytearray):
+    """Memory of an array, which is there as long as any part or view of that is."""
+
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__

@@ -90,6 +90,50 @@ def test_a_sweep_meets_every_instance_once():
     assert sorted(np.concatenate(met)) == list(range(10))
 
 
+class Taking:
+    """Mini-batches that note the steps they are asked for."""
+
+    def __init__(self):
+        self.asked = []
+
+    def take_steps(self, steps, parameters):
+        self.asked.append(steps)
+
+
+def test_groups_are_swept_over_one_after_the_other():
+    ends = np.array([0, 4, 4, 9, 12])
+    grouped = descent(n_instances=12, batch_size=3, ends=ends, burn_in=1)
+    sweeps = []
+    for number in range(4):
+        taking = Taking()
+        grouped.sweep(number, None, taking)
+        sweeps.append(taking.asked)
+    for number, asked in enumerate(sweeps):
+        groups = [sorted(steps.order.tolist()) for steps in asked]
+        assert sorted(groups) == [[0, 1, 2, 3], [4, 5, 6, 7, 8], [9, 10, 11]]
+        n_steps = np.cumsum([0, *(-(-len(steps.order) // 3) for steps in asked)])
+        assert [steps.first - 5 * number for steps in asked] == n_steps[:-1].tolist()
+        assert [steps.counts for steps in asked] == [number >= 1] * 3
+    orders = {tuple(steps.order[0] // 4 for steps in asked) for asked in sweeps}
+    assert len(orders) > 1  # of groups
+    assert len({tuple(np.concatenate([s.order for s in asked])) for asked in sweeps}) == 4
+
+
+def test_one_group_is_no_group():
+    alone, grouped = Taking(), Taking()
+    descent(n_instances=9).sweep(2, None, alone)
+    descent(n_instances=9, ends=np.array([0, 0, 9])).sweep(2, None, grouped)
+    (ours,), (theirs,) = grouped.asked, alone.asked
+    assert ours.order.tolist() == theirs.order.tolist()
+    assert ours.first == theirs.first
+
+
+def test_a_sweep_counts_once_where_it_counts_by_sweep():
+    taking = Taking()
+    descent(n_instances=9, ends=np.array([0, 3, 6, 9]), by_sweep=True).sweep(0, None, taking)
+    assert [steps.counts for steps in taking.asked] == [False, False, True]
+
+
 def test_steps_become_smaller_where_asked():
     steps = Steps(np.arange(4), 2, 0, step=0.5, period=10.0, penalty=0.0, counts=True)
     np.testing.assert_allclose([steps.size(t) for t in (0, 10, 30)], [0.5, 0.25, 0.125])

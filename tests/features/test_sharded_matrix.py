@@ -1,0 +1,71 @@
+"""A matrix that stays on disk: its chunks, changed and cut when they are read."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from crfx.features.matrices import is_sparse, take_rows
+from crfx.features.sharded_matrix import ShardedMatrix
+
+WHOLE = np.arange(24, dtype=np.float32).reshape(8, 3)
+LENGTHS = [3, 0, 4, 1]
+
+
+def in_chunks(whole=WHOLE, read=None):
+    borders = np.cumsum([0, *LENGTHS])
+
+    def load(number):
+        if read is not None:
+            read.append(number)
+        return whole[borders[number] : borders[number + 1]]
+
+    return ShardedMatrix(LENGTHS, whole[:0], load)
+
+
+def joined(matrix):
+    return np.concatenate([np.asarray(chunk) for _, chunk in matrix.chunks()])
+
+
+def test_chunks_lie_one_after_the_other():
+    matrix = in_chunks()
+    assert matrix.shape == (8, 3)
+    assert len(matrix) == 8
+    assert [(rows.start, rows.stop) for rows, _ in matrix.chunks()] == [
+        (0, 3),
+        (3, 3),
+        (3, 7),
+        (7, 8),
+    ]
+    assert np.array_equal(joined(matrix), WHOLE)
+
+
+def test_changes_come_when_a_chunk_is_read():
+    read = []
+    wider = in_chunks(read=read).mapped(lambda chunk: np.hstack([chunk, chunk[:, :1]]))
+    assert read == []
+    assert wider.shape == (8, 4)
+    assert np.array_equal(joined(wider), np.hstack([WHOLE, WHOLE[:, :1]]))
+    assert read == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("rows", [[], [0], [7], [2, 3, 6], range(8), [3, 4, 5, 6]])
+def test_some_rows_are_those_of_the_whole(rows):
+    read, rows = [], np.array(rows, dtype=np.int64)
+    some = take_rows(in_chunks(read=read), rows)
+    assert some.shape == (len(rows), 3)
+    assert np.array_equal(joined(some), WHOLE[rows])
+    assert len(read) == sum(length > 0 for length in some.lengths)  # the others are not looked at
+
+
+@pytest.mark.parametrize("rows", [[1, 0], [2, 2]])
+def test_rows_in_another_order_are_refused(rows):
+    with pytest.raises(ValueError, match="taken in their order"):
+        take_rows(in_chunks(), np.array(rows))
+
+
+def test_it_tells_its_kind_without_being_read():
+    read = []
+    assert not is_sparse(in_chunks(read=read))
+    assert is_sparse(in_chunks(sparse.csr_matrix(WHOLE), read))
+    assert is_sparse(in_chunks(read=read).mapped(sparse.csr_matrix))
+    assert read == []
