@@ -1,6 +1,7 @@
 """Shards give what the same instances in memory give."""
 
 import weakref
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,9 @@ from scipy import sparse
 from sklearn.base import clone
 
 import crfx
+from crfx.estimators import sweeping
+from crfx.estimators.inputs import read_input
+from crfx.estimators.mini_batches import MiniBatches
 from crfx.estimators.model_parameters import get_weights
 from crfx.io.npz_shard import NpzShard
 
@@ -75,6 +79,8 @@ def test_every_prediction_is_that_of_memory(crf, kinds):
 
 SAME_SCORES = 2e-6
 """Sums of float32 in blocks that end elsewhere."""
+SAME_STEPS = 1e-6
+"""The same instances in the same order: what is left is rounding."""
 SAME_OBJECTIVE = 1e-5
 """L-BFGS stops at another iterate where sums are rounded otherwise."""
 
@@ -192,6 +198,47 @@ def test_sweeps_over_many_shards_learn(tmp_path, name):
     assert crf.score(shards.X, shards.y) > 0.6 > (y == "A").mean()
     if "perceptron" not in name:
         assert crf.history_["objective"][-1] < crf.history_["objective"][0]
+
+
+@pytest.mark.parametrize("underneath", [False, True], ids=["alone", "on another"])
+@pytest.mark.parametrize(
+    "crf",
+    [
+        crfx.LinearCRF("sgd", step=0.1, sweeps=3, random_state=0, n_jobs=1),
+        crfx.LinearCRF("perceptron", edges="linear", sweeps=2, random_state=0, n_jobs=1),
+        crfx.HiddenUnitCRF(3, step=0.1, sweeps=3, dropout=0.0, random_state=0, n_jobs=1),
+    ],
+    ids=["sgd", "perceptron", "hidden"],
+)
+def test_steps_are_those_of_memory_in_the_same_order(kinds, monkeypatch, crf, underneath):
+    """Instances in memory, swept over in the groups that are the shards: the same steps."""
+    shards, given, y = kinds
+    y = known(y)
+    under = crfx.TreeCRF(n_estimators=2, random_state=0, n_jobs=1).fit(y=y, **given)
+    more = {"init_model": under} if underneath else {}
+    ours = clone(crf).fit(shards.X, y, **more)
+    monkeypatch.setattr(MiniBatches, "ends", read_input(shards.X).batch.chunk_ends())
+    theirs = clone(crf).fit(y=y, **given, **more)
+    np.testing.assert_allclose(weights(ours), weights(theirs), rtol=0, atol=SAME_STEPS)
+
+
+def test_a_step_is_sought_on_the_first_shards(tmp_path, monkeypatch):
+    X, y, lengths = instances()
+    shards = crfx.write_shards(tmp_path, X, known(y), lengths=lengths, positions=50)
+    tried = []
+
+    def with_good_step(descent, parts, start):
+        tried.append((descent, parts.truth.batch))
+        return replace(descent, step=0.01)
+
+    monkeypatch.setattr(sweeping, "with_good_step", with_good_step)
+    monkeypatch.setattr(sweeping, "TRIAL_INSTANCES", len(shards[:2].lengths))
+    crfx.LinearCRF("sgd", l2=3.0, sweeps=1, random_state=0, n_jobs=1).fit(shards.X, shards.y)
+    ((descent, batch),) = tried
+    assert descent.ends is None
+    assert descent.n_instances == batch.n_instances == len(shards[:2].lengths)
+    assert descent.l2 == pytest.approx(3.0 * batch.n_instances / len(lengths))
+    assert np.array_equal(batch.X, X[: batch.n_rows])
 
 
 # What goes with a training ------------------------------------------------------------------------
