@@ -180,3 +180,13 @@ def test_damage_is_found_when_it_is_read(tmp_path):
     again = crfx.Shards(shards.paths)
     with pytest.raises(ValueError, match=r"00001\.npz: .*CRC"):
         again.load()
+
+
+@pytest.mark.parametrize("order", "<>")
+def test_signs_that_are_none_are_refused(tmp_path, order):
+    signs = np.array([65, 0x110000], dtype=f"{order}u4")
+    y = signs.view(f"{order}U1")
+    np.savez(tmp_path / "a.npz", X=np.zeros((2, 1)), y=y, lengths=[2])
+    shards = crfx.Shards(tmp_path)
+    with pytest.raises(ValueError, match=r"a\.npz: y: an array holds text of signs"):
+        shards.labels()

@@ -19,7 +19,12 @@ from crfx.estimators.shape_hints import (
     without_lengths,
     wrong_shape,
 )
-from crfx.estimators.sharded_input import check_in_memory, infinite_feature, sharded_batch
+from crfx.estimators.sharded_input import (
+    check_handles,
+    check_in_memory,
+    infinite_feature,
+    sharded_batch,
+)
 from crfx.features import matrices
 from crfx.features.columns import Columns
 from crfx.features.words import Numbering, peek
@@ -71,6 +76,7 @@ def read_input(
     ``grows``, new words are added to a copy of them, as ``numbering`` says.  The features of shards
     stay on disk.
     """
+    check_handles(X, "X")
     if isinstance(X, ShardFeatures):
         beside = {"lengths": lengths, "parents": parents, "edge_types": edge_types}
         batch, columns = sharded_batch(X, beside, columns, training)
@@ -230,6 +236,7 @@ def flat_labels(y: Any, data: Input) -> list[Any]:
             "y is missing: crfx requires y to be passed, but the target y is None; None is for "
             "single labels that are unknown"
         )
+    check_handles(y, "y")
     y = y.shards.labels() if isinstance(y, ShardLabels) else matrices.unwrapped(y)
     if not hasattr(y, "__len__") and hasattr(y, "__iter__"):
         y = list(y)

@@ -9,7 +9,7 @@ from crfx.batch import Batch
 from crfx.features import matrices
 from crfx.features.columns import Columns
 from crfx.features.sharded_matrix import ShardedMatrix
-from crfx.io.shards import ShardFeatures, Shards
+from crfx.io.shards import ShardFeatures, ShardLabels, Shards
 
 
 def sharded_batch(
@@ -62,6 +62,13 @@ def _finite(matrix: ShardedMatrix, batch: Batch, shards: Shards) -> ShardedMatri
 def infinite_feature(column: int) -> str:
     """What is wrong with a number that is none of float32."""
     return f"feature {column} is infinite, or too large for float32; NaN marks a missing value"
+
+
+def check_handles(value: Any, name: str) -> None:
+    """Raise ValueError where shards are given for X or y that are not their features, or labels."""
+    other = ShardLabels if name == "X" else ShardFeatures
+    if isinstance(value, Shards | other):
+        raise ValueError(f"{name} is {value!r}: pass shards.X as X, and shards.y as y")
 
 
 def check_in_memory(X: Any, why: str) -> None:

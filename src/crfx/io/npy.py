@@ -6,6 +6,7 @@ import ast
 import io
 import math
 import re
+import sys
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -39,6 +40,10 @@ class Header:
         """The array, from its numbers as they lie in the file."""
         if self.dtype.kind == "b" and flat.view(np.uint8).max(initial=0) > 1:
             raise ValueError("an array holds truth values that are neither")
+        if self.dtype.kind == "U":
+            signs = flat.view(np.dtype(np.uint32).newbyteorder(self.dtype.byteorder))
+            if signs.max(initial=0) > sys.maxunicode:  # no text has it, and Python breaks off
+                raise ValueError("an array holds text of signs that are none")
         order: Literal["C", "F"] = "F" if self.by_column else "C"
         return flat.reshape(self.shape, order=order)
 

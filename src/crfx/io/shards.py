@@ -53,8 +53,9 @@ class Shards:
     Examples
     --------
     >>> import tempfile
+    >>> import numpy as np
     >>> import crfx
-    >>> X, y = [[0.1, 2.0], [0.3, 1.0], [0.2, 5.0]], ["A", "B", "A"]
+    >>> X, y = np.array([[0.1, 2.0], [0.3, 1.0], [0.2, 5.0]]), ["A", "B", "A"]
     >>> folder = tempfile.TemporaryDirectory()
     >>> shards = crfx.write_shards(folder.name, X, y, lengths=[2, 1], positions=2)
     >>> len(shards), shards.n_rows, shards.lengths.tolist()

@@ -194,6 +194,13 @@ CASES = [
     _asked("none of them", "2 shards, and none of them", lambda: Shards(".")[2:]),
     _asked("a file that has gone since", r"^b\.npz: there is no such file", _gone),
     _asked("a file that has changed since", r"^b\.npz: y has changed since", _changed),
+    _asked(
+        "not their features", "X is <Shards.*: pass", lambda: LinearCRF().fit(Shards("."), FLAT)
+    ),
+    _asked("labels as X", "X is .*: pass", lambda: LinearCRF().fit(Shards(".").y, FLAT)),
+    _asked(
+        "not their labels", "y is .*: pass", lambda: LinearCRF().fit(Shards(".").X, Shards("."))
+    ),
     _asked("lengths beside them", "lengths is given beside shards", _beside(lengths=[3, 4])),
     _asked("parents beside them", "parents is given beside shards", _beside(parents=[0])),
     _asked(
