@@ -1,6 +1,7 @@
 """Shards give back what was written, from files that are looked at before they are read."""
 
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -190,3 +191,14 @@ def test_signs_that_are_none_are_refused(tmp_path, order):
     shards = crfx.Shards(tmp_path)
     with pytest.raises(ValueError, match=r"a\.npz: y: an array holds text of signs"):
         shards.labels()
+
+
+@pytest.mark.parametrize("missing", ["pandas", "pyarrow"])
+def test_a_library_that_is_missing_is_told_of(tmp_path, monkeypatch, missing):
+    monkeypatch.setitem(sys.modules, missing, None)
+    (tmp_path / "a.parquet").write_bytes(b"")
+    with pytest.raises(ImportError, match=r"a\.parquet: .*crfx\[parquet\]"):
+        crfx.Shards(tmp_path)
+    with pytest.raises(ImportError, match=r"00000\.parquet: .*crfx\[parquet\]"):
+        crfx.write_shards(tmp_path / "new", X, lengths=[len(X)], format="parquet")
+    assert list((tmp_path / "new").iterdir()) == []

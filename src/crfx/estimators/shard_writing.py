@@ -174,12 +174,7 @@ def _npz(path: Path, piece: _Piece) -> None:
 
 
 def _parquet(path: Path, piece: _Piece) -> None:
-    import pandas
-
     batch: Any = piece.batch
-    frame = batch.X
-    if not is_frame(frame):
-        frame = pandas.DataFrame(frame, columns=[f"f{k}" for k in range(frame.shape[1])])
     own: dict[str, Any] = {"instance": piece.first + batch.instance_of_row}
     if piece.labels is not None:
         labels = piece.labels.values.astype(object)
@@ -191,8 +186,4 @@ def _parquet(path: Path, piece: _Piece) -> None:
         own["edge_type"] = batch.edge_types
     if piece.weights is not None:
         own["weight"] = np.repeat(piece.weights, batch.lengths)
-    for name in ("instance", "label", "parent", "edge_type", "weight"):
-        if name in map(str, frame.columns):
-            raise ValueError(f"X has a column {name!r}, which has a meaning in shards: rename it")
-    frame = frame.rename(columns=str).reset_index(drop=True)
-    parquet_shard.write(path, pandas.concat([pandas.DataFrame(own), frame], axis=1))
+    parquet_shard.write(path, own, batch.X)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crfx.features.matrices import is_frame
 from crfx.io.arrays import check_parents
 from crfx.io.shard_layout import OPTIONAL, Layout, Shard
 from crfx.io.whole_file import whole_file
@@ -155,15 +156,7 @@ class ParquetShard:
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
-        try:
-            import pandas  # noqa: F401
-            import pyarrow
-            from pyarrow import parquet
-        except ImportError:
-            raise ImportError(
-                f"{self.path}: Parquet files are read by pandas and pyarrow: "
-                "pip install 'crfx[parquet]'"
-            ) from None
+        _, pyarrow, parquet = _libraries(self.path)
         try:
             with parquet.ParquetFile(self.path) as file:
                 yield file
@@ -205,10 +198,35 @@ def with_all_categories(shards: Sequence[Shard]) -> list[Shard]:
     return list(shards)
 
 
-def write(path: Path, columns: Any) -> None:
-    """Write a data frame as a shard, whole or not at all."""
+def write(path: Path, own: dict[str, Any], X: Any) -> None:
+    """Write a shard, whole or not at all: columns of its ``own``, and features, a data frame or an
+    array, whose columns are called f0, f1, ...
+    """
+    pandas, _, _ = _libraries(path)
+    frame = X.rename(columns=str).reset_index(drop=True) if is_frame(X) else pandas.DataFrame(X)
+    if not is_frame(X):
+        frame.columns = [f"f{column}" for column in frame.columns]
+    for field in fields(ColumnNames):
+        if field.name in frame.columns:
+            raise ValueError(
+                f"X has a column {field.name!r}, which has a meaning in shards: rename it"
+            )
     with whole_file(path) as file:
-        columns.to_parquet(file, engine="pyarrow", index=False)
+        whole = pandas.concat([pandas.DataFrame(own), frame], axis=1)
+        whole.to_parquet(file, engine="pyarrow", index=False)
+
+
+def _libraries(path: Path) -> tuple[Any, Any, Any]:
+    """pandas, PyArrow and its reader of Parquet; told how to be had where one is missing."""
+    try:
+        import pandas
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise ImportError(
+            f"{path}: Parquet files need pandas and pyarrow: pip install 'crfx[parquet]'"
+        ) from None
+    return pandas, pyarrow, parquet
 
 
 def _runs(values: Any) -> tuple[npt.NDArray[np.int64], tuple[Any, Any] | None]:
