@@ -71,10 +71,11 @@ class Sweeps:
         n_instances = truth.batch.n_instances
         dropout = Dropout(_dropout(crf, truth), crf._seed)
         self._rates, self._burn_in = rates, burn_in
-        self._is_quick = can_sweep(model, truth, loss(truth))
+        # Not through self: a circle would hold the features until someone looks for circles.
+        is_quick = self._is_quick = can_sweep(model, truth, loss(truth))
 
         def quick(own: Truth) -> HiddenSteps | None:
-            if not self._is_quick:
+            if not is_quick:
                 return None
             return HiddenSteps(model, own, loss(own), rates, dropout)
 
