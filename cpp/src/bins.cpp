@@ -12,36 +12,6 @@ namespace {
 
 constexpr float kInfinite = std::numeric_limits<float>::infinity();
 
-// A number above a and not above b: half way, where that is such a number.
-float between(float a, float b) {
-  if (a == -kInfinite) return -std::numeric_limits<float>::max();  // "outside" is below all numbers
-  const float middle = a + (b - a) / 2;
-  return middle > a && middle <= b ? middle : b;
-}
-
-// Cuts between the values of a column, at most kMostBins - 1. Sorts them.
-std::vector<float> find_cuts(std::vector<float>& values) {
-  std::sort(values.begin(), values.end());
-  std::vector<float> cuts;
-  size_t n_distinct = 0;
-  for (size_t k = 0; k < values.size(); ++k) n_distinct += k == 0 || values[k] != values[k - 1];
-  const bool few = n_distinct <= static_cast<size_t>(Bins::kMostBins);
-  double filled = 0;  // rows in the bin that is being filled
-  double rows_left = static_cast<double>(values.size());
-  for (size_t k = 1; k < values.size(); ++k) {
-    ++filled;
-    if (values[k] == values[k - 1]) continue;
-    // What is left is shared out among the bins that are left: a frequent value takes no other's.
-    const double bins_left =
-        static_cast<double>(Bins::kMostBins) - static_cast<double>(cuts.size());
-    if (!few && (bins_left <= 1 || filled < rows_left / bins_left)) continue;
-    cuts.push_back(between(values[k - 1], values[k]));
-    rows_left -= filled;
-    filled = 0;
-  }
-  return cuts;
-}
-
 int64_t bin_of_number(const std::vector<float>& cuts, float value) {
   return 1 + (std::upper_bound(cuts.begin(), cuts.end(), value) - cuts.begin());
 }
@@ -68,7 +38,9 @@ const float* RowReader::read(int64_t row) {
   return spread_.data();
 }
 
-Bins::Bins(const FeatureRows& rows, const uint8_t* is_category, int n_threads) : rows_(rows) {
+Bins::Bins(const FeatureRows& rows, const uint8_t* is_category, int n_threads, const Peers& peers,
+           int64_t overlap)
+    : rows_(rows) {
   FlushDenormals flush;  // walks do so too, and must go where bins send them
   const int64_t n_base = rows.is_sparse() ? rows.n_features : rows.n_base;
   if (rows.is_sparse())
@@ -77,24 +49,40 @@ Bins::Bins(const FeatureRows& rows, const uint8_t* is_category, int n_threads) :
     categories_.assign(is_category, is_category + n_base);
   cuts_.resize(static_cast<size_t>(n_base));
   if (rows.is_sparse())
-    find_sparse();
+    find_sparse(n_threads, peers);
   else
-    find_dense(n_threads);
+    find_dense(n_threads, peers, peers.rank ? overlap : 0);
 }
 
-void Bins::find_dense(int n_threads) {
+void Bins::find_dense(int n_threads, const Peers& peers, int64_t skipped) {
   const int64_t n_base = rows_.n_base, n = rows_.n_values / std::max<int64_t>(1, n_base);
+  const auto read = [&](int64_t f) {
+    std::vector<float> column;
+    column.reserve(static_cast<size_t>(n));
+    for (int64_t k = skipped; k < n; ++k)
+      if (const float x = rows_.values[k * n_base + f]; !std::isnan(x)) column.push_back(x);
+    return column;
+  };
+  std::vector<SharedCuts> shared;
+  if (peers.any()) {
+    const std::vector<double> sizes(static_cast<size_t>(n_base), static_cast<double>(n));
+    shared = find_shared_cuts({sizes, read}, peers, n_threads);
+  }
   codes_.resize(static_cast<size_t>(rows_.n_values));
   std::vector<int64_t> counts(static_cast<size_t>(n_base));
   for_chunks(n_base, n_threads, [&](int64_t f, Workspace&) {
-    std::vector<float> column;
-    column.reserve(static_cast<size_t>(n));
-    for (int64_t k = 0; k < n; ++k)
-      if (const float x = rows_.values[k * n_base + f]; !std::isnan(x)) column.push_back(x);
     std::vector<float>& cuts = cuts_[static_cast<size_t>(f)];
     const bool named = categories_[static_cast<size_t>(f)] != 0;
     int64_t most = 0;
-    if (!named) cuts = find_cuts(column);
+    if (!shared.empty()) {
+      SharedCuts& found = shared[static_cast<size_t>(f)];
+      if (named)
+        most = bin_of_category(found.greatest);
+      else
+        cuts = std::move(found.cuts);
+    } else if (!named) {
+      cuts = find_cuts(read(f));
+    }
     for (int64_t k = 0; k < n; ++k) {
       const float x = rows_.values[k * n_base + f];
       int64_t bin = 0;
@@ -110,7 +98,7 @@ void Bins::find_dense(int n_threads) {
     offsets_.push_back(offsets_.back() + counts[static_cast<size_t>(f % n_base)]);
 }
 
-void Bins::find_sparse() {
+void Bins::find_sparse(int n_threads, const Peers& peers) {
   const int64_t n_entries = rows_.starts[rows_.n_rows];
   std::vector<int64_t> begin(static_cast<size_t>(rows_.n_features) + 1, 0);
   for (int64_t e = 0; e < n_entries; ++e) ++begin[static_cast<size_t>(rows_.indices[e]) + 1];
@@ -119,12 +107,23 @@ void Bins::find_sparse() {
   std::vector<int64_t> at(begin.begin(), begin.end() - 1);
   for (int64_t e = 0; e < n_entries; ++e)
     by_column[static_cast<size_t>(at[static_cast<size_t>(rows_.indices[e])]++)] = rows_.values[e];
-  offsets_.assign(1, 0);
-  for (size_t f = 0; f + 1 < begin.size(); ++f) {
+  const auto read = [&](int64_t f) {
     std::vector<float> column;
-    for (int64_t e = begin[f]; e < begin[f + 1]; ++e)
+    for (int64_t e = begin[static_cast<size_t>(f)]; e < begin[static_cast<size_t>(f) + 1]; ++e)
       if (const float x = by_column[static_cast<size_t>(e)]; !std::isnan(x)) column.push_back(x);
-    cuts_[f] = find_cuts(column);
+    return column;
+  };
+  std::vector<SharedCuts> shared;
+  if (peers.any()) {
+    std::vector<double> sizes;
+    for (size_t f = 1; f < begin.size(); ++f)
+      sizes.push_back(static_cast<double>(begin[f] - begin[f - 1]));
+    shared = find_shared_cuts({sizes, read}, peers, n_threads);
+  }
+  offsets_.assign(1, 0);
+  for (size_t f = 0; f < cuts_.size(); ++f) {
+    cuts_[f] =
+        shared.empty() ? find_cuts(read(static_cast<int64_t>(f))) : std::move(shared[f].cuts);
     offsets_.push_back(offsets_.back() + 2 + static_cast<int64_t>(cuts_[f].size()));
   }
   if (offsets_.back() > std::numeric_limits<uint32_t>::max())

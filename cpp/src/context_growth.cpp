@@ -1,106 +1,152 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <random>
 
+#include "crfx/context_search.hpp"
 #include "crfx/context_trees.hpp"
+#include "crfx/context_trimming.hpp"
 #include "crfx/parallel.hpp"
 
 namespace crfx {
 namespace {
 
-constexpr int64_t kLabelsAtOnce = 16;  // labels of a cache line
-constexpr double kLeastGain = 1e-9, kLeastShare = 1e-10;
+constexpr int64_t kLabelsAtOnce = 16;               // labels of a cache line
+constexpr int64_t kCellsAtOnce = int64_t(1) << 27;  // of trees that grow in step: 2 GiB
 constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN();
 
 using Cell = Bins::Cell;
 
-Cell operator+(const Cell& a, const Cell& b) { return {a.g + b.g, a.h + b.h}; }
-Cell operator-(const Cell& a, const Cell& b) { return {a.g - b.g, a.h - b.h}; }
-
-// Where a node splits: at a bin of a feature, at a set of its bins, or at a set of labels.
-struct Split {
-  double gain = 0;
-  int32_t feature = ContextTrees::kLeaf;
-  int64_t last_left = 0;      // numbers: the last bin that goes left
-  std::vector<uint64_t> set;  // categories or labels that go left
-  bool missing_left = false;
-
-  bool found() const { return feature != ContextTrees::kLeaf; }
-  bool has(int64_t entry) const {
-    return entry / 64 < static_cast<int64_t>(set.size()) &&
-           (set[static_cast<size_t>(entry / 64)] >> (entry % 64) & 1);
-  }
-  void insert(int64_t entry) {
-    if (static_cast<size_t>(entry / 64) >= set.size())
-      set.resize(static_cast<size_t>(entry / 64) + 1);
-    set[static_cast<size_t>(entry / 64)] |= uint64_t(1) << (entry % 64);
-  }
-  void erase(int64_t entry) {
-    if (has(entry)) set[static_cast<size_t>(entry / 64)] &= ~(uint64_t(1) << (entry % 64));
-  }
-};
-
-// The slopes of one label: gradient (and curvature) by row and context.
-struct LabelSlopes {
-  const float *edge, *edge_curvature;  // rows x contexts
-  int64_t label;
-};
-
-// A node that may still split: rows, with the sums over the contexts that reach it.
-struct Leaf {
-  int64_t node = 0;
-  std::vector<int32_t> rows;
-  std::vector<float> g, h;
-  std::vector<int32_t> contexts;  // that reach it, "none" aside
-  bool has_none = true;
-  Cell total;
-  std::vector<Cell> histogram;
-  std::vector<Cell> by_context;  // contexts; the last is "none"
-  Split best;
-};
-
+// A tree of one label, best split first. Every step ends in sums over rows; what comes next depends
+// on the sums of all workers alone, and on draws that are the same for all.
 class TreeGrowth {
  public:
-  TreeGrowth(const Bins& bins, const FeatureRows& features, const ContextShape& shape,
-             const ContextSlopes& slopes, const ContextGrowth& growth)
+  TreeGrowth(const Bins& bins, const FeatureRows& features, const ContextGrowth& growth,
+             const LabelSlopes& slopes)
       : bins_(bins),
         features_(features),
-        shape_(shape),
-        slopes_(slopes),
         growth_(growth),
-        n_contexts_(shape.n_contexts()) {}
-
-  ContextTrees grow(const LabelSlopes& label, const int32_t* chosen, int64_t n_chosen) {
-    label_ = label;
-    tree_ = {};
+        slopes_(slopes),
+        shape_(slopes.shape),
+        search_(bins, slopes.shape, growth.l2) {
     std::seed_seq seeds{static_cast<uint32_t>(growth_.seed),
                         static_cast<uint32_t>(growth_.seed >> 32),
-                        static_cast<uint32_t>(label.label)};
+                        static_cast<uint32_t>(slopes.label)};
     random_.seed(seeds);
-    Leaf root;
-    root.contexts.resize(static_cast<size_t>(n_contexts_));
+  }
+
+  void begin(const int32_t* chosen, int64_t n_chosen) {
+    ContextLeaf root;
+    root.contexts.resize(static_cast<size_t>(slopes_.n_contexts));
     std::iota(root.contexts.begin(), root.contexts.end(), 0);
     root.rows.assign(chosen, chosen + n_chosen);
-    sum_rows(root);
-    const std::vector<int32_t> trimmed = trim(root);
-    least_weight_ = std::max(growth_.min_child_weight, kLeastShare * root.total.h);
-    build(root);
-    root.node = add_node(root.total);
-    grow_from(std::move(root));
-    if (!trimmed.empty()) count_trimmed(trimmed);
+    slopes_.sum_rows(root);
+    fresh_.push_back(std::move(root));
+  }
+  void begin_trimming() { trimming.emplace(fresh_[0], slopes_); }
+  void allow_trimming() { trimming->allow(growth_.trimming, fresh_[0].total.h); }
+  void trim() {
+    trimmed_ = trimming->take(fresh_[0]);
+    trimming.reset();
+  }
+  std::optional<Trimming> trimming;
+
+  // Whether there are leaves of which not all is known.
+  bool is_growing() const { return !fresh_.empty(); }
+  void tell_sums(Message& message) {
+    for (ContextLeaf& leaf : fresh_) {
+      tell(message, &leaf.total, 1);
+      message.add(&leaf.n_rows, 1);
+    }
+    message.add(occurs_.data(), occurs_.size());
+  }
+  // Makes nodes of the leaves whose sums are known.
+  void settle() {
+    if (fresh_.size() == 1)
+      search_.set_least_weight(growth_.min_child_weight, fresh_[0].total.h);
+    else if (fresh_.size() == 2)
+      send_others();
+    for (ContextLeaf& leaf : fresh_) leaf.node = add_node(leaf.total);
+    if (fresh_.size() == 2) write_split();
+    if (n_leaves_ == growth_.max_leaves) fresh_.clear();
+  }
+  // Sums by bin and by context. The larger side has the histogram of the parent less that of the
+  // smaller.
+  void build() {
+    if (fresh_.empty()) return;
+    small_ = fresh_.size() == 2 && fresh_[1].n_rows < fresh_[0].n_rows ? 1 : 0;
+    build_leaf(fresh_[small_]);
+    if (fresh_.size() == 1) return;
+    ContextLeaf& large = fresh_[1 - small_];
+    if (is_narrow()) {
+      build_leaf(large);
+    } else {
+      large.histogram = std::move(parent_.histogram);
+      look_at_columns(large);
+    }
+  }
+  void tell_histograms(Message& message) {
+    for (size_t k = 0; k < fresh_.size(); ++k) {
+      ContextLeaf& leaf = fresh_[k];
+      tell(message, leaf.by_context.data(), leaf.by_context.size());
+      if (is_narrow())
+        for (const int64_t f : leaf.features)
+          tell(message, leaf.histogram.data() + bins_.offset(f),
+               static_cast<size_t>(bins_.offset(f + 1) - bins_.offset(f)));
+      else if (k == small_)
+        tell(message, leaf.histogram.data(), leaf.histogram.size());
+    }
+  }
+  // Finds the best splits of the leaves whose histograms are known.
+  void search() {
+    if (fresh_.size() == 2 && !is_narrow()) {
+      std::vector<Cell>&large = fresh_[1 - small_].histogram, &small = fresh_[small_].histogram;
+      for (size_t k = 0; k < large.size(); ++k) large[k] = large[k] - small[k];
+    }
+    for (ContextLeaf& leaf : fresh_) {
+      search_.find(leaf);
+      if (is_narrow()) leaf.histogram = {};  // of no use to its children
+      if (!leaf.best.found()) continue;
+      open_.push_back(std::move(leaf));
+      std::push_heap(open_.begin(), open_.end(), worse);
+    }
+    fresh_.clear();
+  }
+  // Splits the leaf that gains most.
+  void divide() {
+    if (open_.empty() || n_leaves_ >= growth_.max_leaves) return;
+    std::pop_heap(open_.begin(), open_.end(), worse);
+    parent_ = std::move(open_.back());
+    open_.pop_back();
+    fresh_.resize(2);
+    if (parent_.best.feature >= 0)
+      divide_rows();
+    else
+      divide_contexts();
+    ++n_leaves_;
+  }
+
+  // Leaves are worth what all rows say, also those that were left out of the search. Of several
+  // workers the first counts the others as well.
+  void count_trimmed(bool is_first) {
+    if (!is_first) totals_.assign(totals_.size(), {});
+    add_trimmed();
+  }
+  void tell_totals(Message& message) { tell(message, totals_.data(), totals_.size()); }
+  ContextTrees finish() {
     for (size_t node = 0; node < tree_.features.size(); ++node)
       if (tree_.features[node] == ContextTrees::kLeaf)
-        tree_.values[node] = static_cast<float>(-totals_[node].g / weight(totals_[node]));
+        tree_.values[node] = static_cast<float>(-totals_[node].g / search_.weight(totals_[node]));
     tree_.starts.push_back(static_cast<int64_t>(tree_.features.size()));
     return std::move(tree_);
   }
 
  private:
-  double weight(const Cell& sum) const { return std::max(sum.h + growth_.l2, 1e-300); }
-  double worth(const Cell& sum) const { return sum.g * sum.g / weight(sum); }
+  static bool worse(const ContextLeaf& a, const ContextLeaf& b) {
+    return a.best.gain != b.best.gain ? a.best.gain < b.best.gain : a.node > b.node;
+  }
 
   int64_t add_node(const Cell& total) {
     tree_.features.push_back(ContextTrees::kLeaf);
@@ -113,133 +159,122 @@ class TreeGrowth {
     tree_.values.push_back(0);
     tree_.gains.push_back(0);
     tree_.weights.push_back(static_cast<float>(total.h));
-    totals_.resize(tree_.features.size());
-    totals_.back() = total;
+    totals_.push_back(total);
     return static_cast<int64_t>(tree_.features.size()) - 1;
   }
-
-  void grow_from(Leaf&& root) {
-    const auto worse = [](const Leaf& a, const Leaf& b) {
-      return a.best.gain != b.best.gain ? a.best.gain < b.best.gain : a.node > b.node;
-    };
-    std::vector<Leaf> open;
-    const auto offer = [&](Leaf&& leaf) {
-      if (!leaf.best.found()) return;
-      open.push_back(std::move(leaf));
-      std::push_heap(open.begin(), open.end(), worse);
-    };
-    offer(std::move(root));
-    for (int n_leaves = 1; n_leaves < growth_.max_leaves && !open.empty(); ++n_leaves) {
-      std::pop_heap(open.begin(), open.end(), worse);
-      Leaf parent = std::move(open.back());
-      open.pop_back();
-      Leaf sides[2];
-      const bool last = n_leaves + 1 == growth_.max_leaves;
-      divide(parent, sides, last);
-      if (last) break;
-      for (Leaf& side : sides) offer(std::move(side));
+  void write_split() {
+    const ContextSplit& split = parent_.best;
+    const auto node = static_cast<size_t>(parent_.node);
+    tree_.features[node] = split.feature;
+    tree_.left[node] = static_cast<int32_t>(fresh_[0].node);
+    tree_.right[node] = static_cast<int32_t>(fresh_[1].node);
+    tree_.gains[node] = static_cast<float>(split.gain);
+    tree_.missing_left[node] = split.missing_left;
+    if (split.set.empty()) {
+      tree_.thresholds[node] = bins_.upper_limit(split.feature, split.last_left);
+    } else {
+      tree_.sets[node] = static_cast<int64_t>(tree_.words.size());
+      tree_.set_sizes[node] = static_cast<int32_t>(split.set.size());
+      tree_.words.insert(tree_.words.end(), split.set.begin(), split.set.end());
     }
   }
 
-  // Sums over the contexts that reach a leaf, for its rows; rows that have none of them go.
-  void sum_rows(Leaf& leaf) const {
-    leaf.g.resize(leaf.rows.size());
-    leaf.h.resize(leaf.rows.size());
-    size_t kept = 0;
-    for (const int32_t row : leaf.rows) {
-      if (slopes_.has_context[row] ? leaf.contexts.empty() : !leaf.has_none) continue;
-      const Cell sum = sum_row(leaf, row);
-      leaf.rows[kept] = row;
-      leaf.g[kept] = static_cast<float>(sum.g);
-      leaf.h[kept] = static_cast<float>(sum.h);
-      ++kept;
-    }
-    leaf.rows.resize(kept);
-    leaf.g.resize(kept);
-    leaf.h.resize(kept);
-    sum_up(leaf);
-  }
-  static void sum_up(Leaf& leaf) {
-    leaf.total = {};
-    for (size_t p = 0; p < leaf.rows.size(); ++p)
-      leaf.total =
-          leaf.total + Cell{static_cast<double>(leaf.g[p]), static_cast<double>(leaf.h[p])};
-  }
-  double weight_of(int32_t row) const {
-    return slopes_.weights ? static_cast<double>(slopes_.weights[row]) : 1.0;
-  }
-  Cell at_none(int32_t row) const {
-    const int64_t at = row * shape_.n_labels + label_.label;
-    const double h =
-        slopes_.node_curvature ? static_cast<double>(slopes_.node_curvature[at]) : weight_of(row);
-    return {static_cast<double>(slopes_.node[at]), h};
-  }
-  Cell sum_row(const Leaf& leaf, int32_t row) const {
-    if (!slopes_.has_context[row]) return at_none(row);
-    const float* g = label_.edge + row * n_contexts_;
-    double sum_g = 0, sum_h = 0;
-    if (static_cast<int64_t>(leaf.contexts.size()) == n_contexts_)
-      for (int64_t c = 0; c < n_contexts_; ++c) sum_g += static_cast<double>(g[c]);
+  void build_leaf(ContextLeaf& leaf) {
+    look_at_columns(leaf);
+    leaf.histogram.assign(static_cast<size_t>(bins_.n_bins()), {});
+    const auto n = static_cast<int64_t>(leaf.rows.size());
+    if (is_narrow())
+      bins_.add_some(leaf.rows.data(), leaf.g.data(), leaf.h.data(), n, leaf.features,
+                     leaf.histogram.data());
     else
-      for (const int32_t c : leaf.contexts) sum_g += static_cast<double>(g[c]);
-    if (!label_.edge_curvature)
-      return {sum_g, weight_of(row) * static_cast<double>(leaf.contexts.size())};
-    const float* h = label_.edge_curvature + row * n_contexts_;
-    for (const int32_t c : leaf.contexts) sum_h += static_cast<double>(h[c]);
-    return {sum_g, sum_h};
+      bins_.add(leaf.rows.data(), leaf.g.data(), leaf.h.data(), n, leaf.histogram.data());
+  }
+  void look_at_columns(ContextLeaf& leaf) {
+    draw_columns(leaf);
+    if (leaf.looks_at_labels()) slopes_.sum_contexts(leaf);
+  }
+  // The columns that a node looks at: labels come first, then features.
+  void draw_columns(ContextLeaf& leaf) {
+    const int64_t n_columns = shape_.order + bins_.n_features(), n_seen = count_seen();
+    std::vector<int64_t>& columns = leaf.columns;
+    columns.resize(static_cast<size_t>(n_columns));
+    std::iota(columns.begin(), columns.end(), 0);
+    for (int64_t k = 0; k < n_seen && n_seen < n_columns; ++k) {  // the first of a shuffle
+      const auto left = static_cast<uint64_t>(n_columns - k);
+      std::swap(columns[static_cast<size_t>(k)],
+                columns[static_cast<size_t>(k) + static_cast<size_t>(random_() % left)]);
+    }
+    columns.resize(static_cast<size_t>(n_seen));
+    for (const int64_t column : columns)
+      if (column >= shape_.order) leaf.features.push_back(column - shape_.order);
+  }
+  int64_t count_seen() const {
+    const auto n_columns = static_cast<double>(shape_.order + bins_.n_features());
+    return std::max<int64_t>(1, std::llround(growth_.column_share * n_columns));
+  }
+  // Whether nodes look at so few columns that sums over these alone cost less than the difference
+  // of the sums over all.
+  bool is_narrow() const {
+    return !bins_.is_sparse() && 2 * count_seen() < shape_.order + bins_.n_features();
   }
 
-  // Takes rows out that together have at most a share of the absolute gradient and of the
-  // curvature, those with the smallest gradients first; returns them.
-  std::vector<int32_t> trim(Leaf& root) const {
-    if (growth_.trimming <= 0) return {};
-    std::vector<double> influence(root.rows.size());
-    for (size_t p = 0; p < root.rows.size(); ++p) influence[p] = influence_of(root.rows[p]);
-    std::vector<size_t> order(root.rows.size());
-    std::iota(order.begin(), order.end(), size_t(0));
-    std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return influence[a] < influence[b]; });
-    double allowed = growth_.trimming * std::accumulate(influence.begin(), influence.end(), 0.0);
-    double allowed_weight = growth_.trimming * root.total.h;
-    std::vector<uint8_t> goes(root.rows.size(), 0);
-    for (const size_t p : order) {
-      allowed -= influence[p];
-      allowed_weight -= static_cast<double>(root.h[p]);
-      if (allowed < 0 || allowed_weight < 0) break;
-      goes[p] = 1;
+  void divide_rows() {
+    const ContextSplit& split = parent_.best;
+    for (ContextLeaf& side : fresh_) {
+      side.contexts = parent_.contexts;
+      side.has_none = parent_.has_none;
     }
-    std::vector<int32_t> trimmed;
-    size_t kept = 0;
-    for (size_t p = 0; p < root.rows.size(); ++p) {
-      if (goes[p]) {
-        trimmed.push_back(root.rows[p]);
-        continue;
-      }
-      root.rows[kept] = root.rows[p];
-      root.g[kept] = root.g[p];
-      root.h[kept++] = root.h[p];
+    occurs_.assign(split.set.empty() ? 1 : kMostBins + 1, 0);
+    for (size_t p = 0; p < parent_.rows.size(); ++p) {
+      const int64_t bin = bins_.bin_of(parent_.rows[p], split.feature);
+      const bool left = bin == 0            ? split.missing_left
+                        : split.set.empty() ? bin <= split.last_left
+                                            : split.has(bin - 1);
+      if (static_cast<size_t>(bin) < occurs_.size() && parent_.h[p] > 0)
+        occurs_[static_cast<size_t>(bin)] = 1;
+      ContextLeaf& side = fresh_[left ? 0 : 1];
+      side.rows.push_back(parent_.rows[p]);
+      side.g.push_back(parent_.g[p]);
+      side.h.push_back(parent_.h[p]);
     }
-    root.rows.resize(kept);
-    root.g.resize(kept);
-    root.h.resize(kept);
-    sum_up(root);
-    return trimmed;
+    for (ContextLeaf& side : fresh_) side.sum_up();
   }
-  double influence_of(int32_t row) const {
-    if (!slopes_.has_context[row]) return std::fabs(at_none(row).g);
-    double sum = 0;
-    for (int64_t c = 0; c < n_contexts_; ++c)
-      sum += std::fabs(static_cast<double>(label_.edge[row * n_contexts_ + c]));
-    return sum;
+  // What does not occur here, missing values and categories, goes with the greater part.  Sums do
+  // not tell: differences of histograms leave crumbs.
+  void send_others() {
+    ContextSplit& split = parent_.best;
+    if (split.feature < 0) return;
+    const bool others_left = fresh_[0].total.h > fresh_[1].total.h;
+    if (occurs_[0] == 0) split.missing_left = others_left;
+    for (size_t bin = 1; bin < occurs_.size(); ++bin) {
+      if (occurs_[bin] > 0) continue;
+      if (others_left)
+        split.insert(static_cast<int64_t>(bin) - 1);
+      else
+        split.erase(static_cast<int64_t>(bin) - 1);
+    }
   }
-  // Leaves are worth what all rows say, also those that were left out of the search.
-  void count_trimmed(const std::vector<int32_t>& trimmed) {
+  void divide_contexts() {
+    const ContextSplit& split = parent_.best;
+    const int place = ContextTreesView::place_of(split.feature);
+    occurs_.clear();
+    for (const int32_t c : parent_.contexts)
+      fresh_[split.has(shape_.label_at(c, place)) ? 0 : 1].contexts.push_back(c);
+    const bool none_left = split.has(shape_.n_labels);
+    for (size_t side = 0; side < 2; ++side) {
+      fresh_[side].has_none = parent_.has_none && none_left == (side == 0);
+      fresh_[side].rows = parent_.rows;
+      slopes_.sum_rows(fresh_[side]);
+    }
+  }
+
+  void add_trimmed() {
     const ContextTreesView view = ContextTreesView::of(tree_);
     RowReader reader(features_);
     std::vector<std::pair<int64_t, std::vector<int32_t>>> waiting;
-    std::vector<int32_t> all(static_cast<size_t>(n_contexts_));
+    std::vector<int32_t> all(static_cast<size_t>(slopes_.n_contexts));
     std::iota(all.begin(), all.end(), 0);
-    for (const int32_t row : trimmed) {
+    for (const int32_t row : trimmed_) {
       const float* x = reader.read(row);
       waiting.assign(1, {0, all});
       while (!waiting.empty()) {
@@ -247,14 +282,12 @@ class TreeGrowth {
         waiting.pop_back();
         const int32_t feature = tree_.features[static_cast<size_t>(node)];
         if (feature == ContextTrees::kLeaf) {
-          Leaf part;
-          part.contexts = std::move(reach);
-          totals_[static_cast<size_t>(node)] =
-              totals_[static_cast<size_t>(node)] + sum_row(part, row);
+          Cell& total = totals_[static_cast<size_t>(node)];
+          total = total + slopes_.sum_row(reach, row);
         } else if (feature >= 0) {
           const bool left = view.goes_left(node, x[feature]);
           waiting.push_back({(left ? view.left : view.right)[node], std::move(reach)});
-        } else if (!slopes_.has_context[row]) {
+        } else if (!slopes_.all.has_context[row]) {
           const bool left = view.has(node, shape_.n_labels);
           waiting.push_back({(left ? view.left : view.right)[node], std::move(reach)});
         } else {
@@ -268,273 +301,86 @@ class TreeGrowth {
     }
   }
 
-  void build(Leaf& leaf) {
-    draw_columns();
-    leaf.histogram.assign(static_cast<size_t>(bins_.n_bins()), {});
-    const auto n = static_cast<int64_t>(leaf.rows.size());
-    if (is_narrow())
-      bins_.add_some(leaf.rows.data(), leaf.g.data(), leaf.h.data(), n, drawn_features_,
-                     leaf.histogram.data());
-    else
-      bins_.add(leaf.rows.data(), leaf.g.data(), leaf.h.data(), n, leaf.histogram.data());
-    search(leaf);
-    if (is_narrow()) leaf.histogram = {};  // of no use to its children
-  }
-
-  // The columns that the next node looks at: labels come first, then features.
-  void draw_columns() {
-    const int64_t n_columns = shape_.order + bins_.n_features(), n_seen = count_seen();
-    columns_.resize(static_cast<size_t>(n_columns));
-    std::iota(columns_.begin(), columns_.end(), 0);
-    for (int64_t k = 0; k < n_seen && n_seen < n_columns; ++k) {  // the first of a shuffle
-      const auto left = static_cast<uint64_t>(n_columns - k);
-      std::swap(columns_[static_cast<size_t>(k)],
-                columns_[static_cast<size_t>(k) + static_cast<size_t>(random_() % left)]);
-    }
-    columns_.resize(static_cast<size_t>(n_seen));
-    drawn_features_.clear();
-    for (const int64_t column : columns_)
-      if (column >= shape_.order) drawn_features_.push_back(column - shape_.order);
-  }
-  int64_t count_seen() const {
-    const auto n_columns = static_cast<double>(shape_.order + bins_.n_features());
-    return std::max<int64_t>(1, std::llround(growth_.column_share * n_columns));
-  }
-  // Whether nodes look at so few columns that sums over these alone cost less than the difference
-  // of the sums over all.
-  bool is_narrow() const {
-    return !bins_.is_sparse() && 2 * count_seen() < shape_.order + bins_.n_features();
-  }
-
-  void sum_contexts(Leaf& leaf) const {
-    leaf.by_context.assign(static_cast<size_t>(n_contexts_) + 1, {});
-    std::vector<double> g(static_cast<size_t>(n_contexts_)), h;
-    if (label_.edge_curvature) h.resize(g.size());
-    double rows_weight = 0;
-    for (const int32_t row : leaf.rows) {
-      if (!slopes_.has_context[row]) {
-        leaf.by_context.back() = leaf.by_context.back() + at_none(row);
-        continue;
-      }
-      const float* own = label_.edge + row * n_contexts_;
-      for (int64_t c = 0; c < n_contexts_; ++c) g[static_cast<size_t>(c)] += own[c];
-      if (h.empty()) {
-        rows_weight += weight_of(row);
-      } else {
-        const float* curved = label_.edge_curvature + row * n_contexts_;
-        for (int64_t c = 0; c < n_contexts_; ++c) h[static_cast<size_t>(c)] += curved[c];
-      }
-    }
-    for (const int32_t c : leaf.contexts)
-      leaf.by_context[static_cast<size_t>(c)] = {
-          g[static_cast<size_t>(c)], h.empty() ? rows_weight : h[static_cast<size_t>(c)]};
-  }
-
-  void search(Leaf& leaf) {
-    leaf.best = {};
-    leaf.best.gain = kLeastGain;
-    if (drawn_features_.size() < columns_.size()) sum_contexts(leaf);
-    for (const int64_t column : columns_) search_column(leaf, column);
-  }
-  void search_column(Leaf& leaf, int64_t column) const {
-    const int64_t feature = column - shape_.order;
-    if (feature < 0)
-      search_labels(leaf, static_cast<int>(column));
-    else if (bins_.is_category(feature))
-      search_categories(leaf, feature);
-    else
-      search_numbers(leaf, feature);
-  }
-
-  // Whether to split so is better than what was found so far.
-  bool improves(const Leaf& leaf, const Cell& left, double* gain) const {
-    const Cell right = leaf.total - left;
-    if (left.h < least_weight_ || right.h < least_weight_) return false;
-    *gain = 0.5 * (worth(left) + worth(right) - worth(leaf.total));
-    return *gain > leaf.best.gain;
-  }
-
-  void search_numbers(Leaf& leaf, int64_t feature) const {
-    const Cell* cells = leaf.histogram.data() + bins_.offset(feature);
-    const int64_t n = bins_.offset(feature + 1) - bins_.offset(feature);
-    Cell missing = cells[0];
-    if (bins_.is_sparse()) {
-      missing = leaf.total;
-      for (int64_t bin = 1; bin < n; ++bin) missing = missing - cells[bin];
-    }
-    const bool any_missing = missing.h > kLeastShare * leaf.total.h;
-    Cell left;
-    double gain;
-    for (int64_t bin = 1; bin < n; ++bin) {
-      left = left + cells[bin];
-      if (improves(leaf, left, &gain)) take(leaf, gain, feature, bin, false);
-      if (any_missing && bin + 1 < n && improves(leaf, left + missing, &gain))
-        take(leaf, gain, feature, bin, true);
-    }
-  }
-  static void take(Leaf& leaf, double gain, int64_t feature, int64_t bin, bool missing_left) {
-    leaf.best = {gain, static_cast<int32_t>(feature), bin, {}, missing_left};
-  }
-
-  // Sorted by slope, the best set is a first part of them (Fisher 1958); l2 changes nothing in
-  // that.
-  struct Entry {
-    int64_t entry;
-    Cell sum;
-  };
-  template <class Take>
-  void search_sets(const Leaf& leaf, std::vector<Entry>& entries, Take&& take_first) const {
-    std::sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) {
-      const double x = a.sum.g / a.sum.h, y = b.sum.g / b.sum.h;
-      return x != y ? x < y : a.entry < b.entry;
-    });
-    Cell left;
-    double gain;
-    for (size_t k = 0; k + 1 < entries.size(); ++k) {
-      left = left + entries[k].sum;
-      if (improves(leaf, left, &gain)) take_first(gain, k + 1);
-    }
-  }
-
-  void search_categories(Leaf& leaf, int64_t feature) const {
-    const Cell* cells = leaf.histogram.data() + bins_.offset(feature);
-    const int64_t n = bins_.offset(feature + 1) - bins_.offset(feature);
-    std::vector<Entry> entries;
-    for (int64_t bin = 0; bin < n; ++bin)
-      if (cells[bin].h > 0) entries.push_back({bin, cells[bin]});
-    search_sets(leaf, entries, [&](double gain, size_t n_left) {
-      Split split{gain, static_cast<int32_t>(feature), 0, {0}, false};
-      for (size_t k = 0; k < n_left; ++k) {
-        if (entries[k].entry == 0)
-          split.missing_left = true;
-        else
-          split.insert(entries[k].entry - 1);
-      }
-      leaf.best = std::move(split);
-    });
-  }
-
-  void search_labels(Leaf& leaf, int place) const {
-    std::vector<Entry> sums(static_cast<size_t>(shape_.n_labels) + 1);
-    for (size_t k = 0; k < sums.size(); ++k) sums[k].entry = static_cast<int64_t>(k);
-    for (const int32_t c : leaf.contexts) {
-      Entry& own = sums[static_cast<size_t>(shape_.label_at(c, place))];
-      own.sum = own.sum + leaf.by_context[static_cast<size_t>(c)];
-    }
-    if (leaf.has_none) sums.back().sum = leaf.by_context.back();
-    std::erase_if(sums, [](const Entry& each) { return !(each.sum.h > 0); });
-    search_sets(leaf, sums, [&](double gain, size_t n_left) {
-      Split split{gain, static_cast<int32_t>(-2 - place), 0, {}, false};
-      double left_weight = 0;
-      for (size_t k = 0; k < n_left; ++k) left_weight += sums[k].sum.h;
-      // What does not occur here, as "none" often does not, goes with the greater part.
-      if (left_weight * 2 > leaf.total.h)
-        for (int64_t label = 0; label <= shape_.n_labels; ++label) split.insert(label);
-      for (size_t k = 0; k < sums.size(); ++k) {
-        if (k < n_left)
-          split.insert(sums[k].entry);
-        else
-          split.erase(sums[k].entry);
-      }
-      leaf.best = std::move(split);
-    });
-  }
-
-  // Splits a leaf; the sides are searched unless they are the last.
-  void divide(Leaf& parent, Leaf* sides, bool last) {
-    const Split& split = parent.best;
-    if (split.feature >= 0)
-      divide_rows(parent, sides);
-    else
-      divide_contexts(parent, sides);
-    const auto node = static_cast<size_t>(parent.node);
-    for (int side = 0; side < 2; ++side) sides[side].node = add_node(sides[side].total);
-    tree_.features[node] = split.feature;
-    tree_.left[node] = static_cast<int32_t>(sides[0].node);
-    tree_.right[node] = static_cast<int32_t>(sides[1].node);
-    tree_.gains[node] = static_cast<float>(split.gain);
-    tree_.missing_left[node] = split.missing_left;
-    if (split.set.empty()) {
-      tree_.thresholds[node] = bins_.upper_limit(split.feature, split.last_left);
-    } else {
-      tree_.sets[node] = static_cast<int64_t>(tree_.words.size());
-      tree_.set_sizes[node] = static_cast<int32_t>(split.set.size());
-      tree_.words.insert(tree_.words.end(), split.set.begin(), split.set.end());
-    }
-    if (!last) sum_sides(parent, sides);
-  }
-  void divide_rows(Leaf& parent, Leaf* sides) const {
-    Split& split = parent.best;
-    std::array<bool, Bins::kMostBins + 1> occurs{};
-    for (int side = 0; side < 2; ++side) {
-      sides[side].contexts = parent.contexts;
-      sides[side].has_none = parent.has_none;
-    }
-    for (size_t p = 0; p < parent.rows.size(); ++p) {
-      const int64_t bin = bins_.bin_of(parent.rows[p], split.feature);
-      const bool left = bin == 0            ? split.missing_left
-                        : split.set.empty() ? bin <= split.last_left
-                                            : split.has(bin - 1);
-      occurs[static_cast<size_t>(bin)] |= parent.h[p] > 0;
-      Leaf& side = sides[left ? 0 : 1];
-      side.rows.push_back(parent.rows[p]);
-      side.g.push_back(parent.g[p]);
-      side.h.push_back(parent.h[p]);
-    }
-    sum_up(sides[0]);
-    sum_up(sides[1]);
-    // What does not occur here, missing values and categories, goes with the greater part.  Sums do
-    // not tell: differences of histograms leave crumbs.
-    const bool others_left = sides[0].total.h > sides[1].total.h;
-    if (!occurs[0]) split.missing_left = others_left;
-    for (int64_t bin = 1; bin <= Bins::kMostBins && !split.set.empty(); ++bin) {
-      if (occurs[static_cast<size_t>(bin)]) continue;
-      if (others_left)
-        split.insert(bin - 1);
-      else
-        split.erase(bin - 1);
-    }
-  }
-  void divide_contexts(const Leaf& parent, Leaf* sides) const {
-    const Split& split = parent.best;
-    const int place = -2 - split.feature;
-    for (const int32_t c : parent.contexts)
-      sides[split.has(shape_.label_at(c, place)) ? 0 : 1].contexts.push_back(c);
-    const bool none_left = split.has(shape_.n_labels);
-    for (int side = 0; side < 2; ++side) {
-      sides[side].has_none = parent.has_none && none_left == (side == 0);
-      sides[side].rows = parent.rows;
-      sum_rows(sides[side]);
-    }
-  }
-  // The larger side has the histogram of the parent less that of the smaller.
-  void sum_sides(Leaf& parent, Leaf* sides) {
-    const int small = sides[0].rows.size() <= sides[1].rows.size() ? 0 : 1;
-    build(sides[small]);
-    Leaf& large = sides[1 - small];
-    if (is_narrow()) {
-      build(large);
-      return;
-    }
-    large.histogram = std::move(parent.histogram);
-    for (size_t k = 0; k < large.histogram.size(); ++k)
-      large.histogram[k] = large.histogram[k] - sides[small].histogram[k];
-    draw_columns();
-    search(large);
-  }
-
   const Bins& bins_;
   const FeatureRows& features_;
-  const ContextShape& shape_;
-  const ContextSlopes& slopes_;
   const ContextGrowth& growth_;
-  int64_t n_contexts_;
-  LabelSlopes label_{};
-  double least_weight_ = 0;
+  LabelSlopes slopes_;
+  const ContextShape& shape_;
+  SplitSearch search_;
   ContextTrees tree_;
-  std::vector<Cell> totals_;  // by node
+  std::vector<Cell> totals_;      // by node
+  std::vector<int32_t> trimmed_;  // rows
   std::mt19937_64 random_;
-  std::vector<int64_t> columns_, drawn_features_;  // that the node at hand looks at
+  int n_leaves_ = 1;
+  std::vector<ContextLeaf> open_;   // a heap of leaves that may split
+  ContextLeaf parent_;              // that was split last
+  std::vector<ContextLeaf> fresh_;  // its sides, or the root
+  size_t small_ = 0;                // of these, the one with fewer rows
+  std::vector<double> occurs_;      // bins of the feature by which it was split
+};
+
+// Trees that grow in step, so that what each of them tells is told at once.
+class GrowthInStep {
+ public:
+  GrowthInStep(const Peers& peers, int n_threads) : peers_(peers), n_threads_(n_threads) {}
+  std::vector<TreeGrowth> trees;
+
+  void run(const int32_t* chosen, int64_t n_chosen, double trimming) {
+    each([&](TreeGrowth& tree) { tree.begin(chosen, n_chosen); });
+    share([](TreeGrowth& tree, Message& message) { tree.tell_sums(message); });
+    if (trimming > 0) trim();
+    while (std::any_of(trees.begin(), trees.end(), [](auto& tree) { return tree.is_growing(); })) {
+      each([](TreeGrowth& tree) {
+        tree.settle();
+        tree.build();
+      });
+      share([](TreeGrowth& tree, Message& message) { tree.tell_histograms(message); });
+      each([](TreeGrowth& tree) {
+        tree.search();
+        tree.divide();
+      });
+      share([](TreeGrowth& tree, Message& message) {
+        if (tree.is_growing()) tree.tell_sums(message);
+      });
+    }
+    if (trimming > 0) {
+      each([&](TreeGrowth& tree) { tree.count_trimmed(peers_.rank == 0); });
+      share([](TreeGrowth& tree, Message& message) { tree.tell_totals(message); });
+    }
+  }
+
+ private:
+  void trim() {
+    each([](TreeGrowth& tree) { tree.begin_trimming(); });
+    share([](TreeGrowth& tree, Message& message) { tree.trimming->tell_total(message); });
+    each([](TreeGrowth& tree) { tree.allow_trimming(); });
+    if (peers_.any()) {
+      for (int step = 0; step < Trimming::kSteps; ++step) {
+        share([](TreeGrowth& tree, Message& message) { tree.trimming->tell(message); });
+        each([](TreeGrowth& tree) { tree.trimming->narrow(); });
+      }
+      share(
+          [&](TreeGrowth& tree, Message& message) { tree.trimming->tell_equal(message, peers_); });
+      each([&](TreeGrowth& tree) { tree.trimming->begin_after_others(peers_); });
+    }
+    each([](TreeGrowth& tree) { tree.trim(); });
+    share([](TreeGrowth& tree, Message& message) { tree.tell_sums(message); });
+  }
+  template <class Step>
+  void each(Step&& step) {
+    for_chunks(static_cast<int64_t>(trees.size()), n_threads_,
+               [&](int64_t k, Workspace&) { step(trees[static_cast<size_t>(k)]); });
+  }
+  template <class Tell>
+  void share(Tell&& tell) {
+    if (!peers_.any()) return;
+    Message message;
+    for (TreeGrowth& tree : trees) tell(tree, message);
+    message.sum(peers_);
+  }
+
+  const Peers& peers_;
+  int n_threads_;
 };
 
 // Some labels of rows x contexts x labels as labels x rows x contexts, a block of rows at a time.
@@ -556,7 +402,7 @@ void gather_labels(const float* from, int64_t n_rows, int64_t n_contexts, int64_
 ContextTrees grow_context_trees(const Bins& bins, const FeatureRows& rows,
                                 const ContextShape& shape, const ContextSlopes& slopes,
                                 const int32_t* chosen, int64_t n_chosen,
-                                const ContextGrowth& growth, int n_threads) {
+                                const ContextGrowth& growth, int n_threads, const Peers& peers) {
   const int64_t K = shape.n_labels, C = shape.n_contexts(), n = rows.n_rows;
   ContextTrees trees;
   for (int64_t begin = 0; begin < K; begin += kLabelsAtOnce) {
@@ -568,13 +414,26 @@ ContextTrees grow_context_trees(const Bins& bins, const FeatureRows& rows,
       gather_labels(slopes.edge_curvature, n, C, K, begin, end, curvature.data(), n_threads);
     }
     std::vector<ContextTrees> grown(static_cast<size_t>(end - begin));
-    for_chunks(end - begin, n_threads, [&](int64_t k, Workspace&) {
-      TreeGrowth tree(bins, rows, shape, slopes, growth);
-      const LabelSlopes label{edge.data() + k * n * C,
-                              curvature.empty() ? nullptr : curvature.data() + k * n * C,
-                              begin + k};
-      grown[static_cast<size_t>(k)] = tree.grow(label, chosen, n_chosen);
-    });
+    // Labels from `first` to `last`, counted from `begin`.
+    const auto grow = [&](int64_t first, int64_t last, int threads) {
+      GrowthInStep growing(peers, threads);
+      for (int64_t k = first; k < last; ++k)
+        growing.trees.emplace_back(
+            bins, rows, growth,
+            LabelSlopes{shape, slopes, begin + k, edge.data() + k * n * C,
+                        curvature.empty() ? nullptr : curvature.data() + k * n * C});
+      growing.run(chosen, n_chosen, growth.trimming);
+      for (int64_t k = first; k < last; ++k)
+        grown[static_cast<size_t>(k)] = growing.trees[static_cast<size_t>(k - first)].finish();
+    };
+    if (peers.any()) {
+      const int64_t cells = std::max<int64_t>(1, bins.n_bins()) * growth.max_leaves;
+      const int64_t at_once = std::max<int64_t>(1, kCellsAtOnce / cells);
+      for (int64_t k = 0; k < end - begin; k += at_once)
+        grow(k, std::min(k + at_once, end - begin), n_threads);
+    } else {  // nobody waits for another tree
+      for_chunks(end - begin, n_threads, [&](int64_t k, Workspace&) { grow(k, k + 1, 1); });
+    }
     for (const ContextTrees& each : grown) trees.append(each);
   }
   return trees;

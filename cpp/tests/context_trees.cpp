@@ -8,6 +8,7 @@
 
 #include "check.hpp"
 #include "crfx/errors.hpp"
+#include "team.hpp"
 
 using namespace check;
 
@@ -110,11 +111,47 @@ struct Case {
     return {has_context.data(), edge.data(),           maybe(edge_curvature),
             node.data(),        maybe(node_curvature), maybe(weights)};
   }
-  crfx::ContextTrees grow(const crfx::ContextGrowth& growth, int n_threads = 1) const {
+  crfx::ContextTrees grow(const crfx::ContextGrowth& growth, int n_threads = 1,
+                          const crfx::Peers& peers = {}) const {
     const crfx::FeatureRows seen = rows();
-    const crfx::Bins bins(seen, kind == Kind::sparse ? nullptr : is_category.data(), n_threads);
+    const crfx::Bins bins(seen, kind == Kind::sparse ? nullptr : is_category.data(), n_threads,
+                          peers, kind == Kind::window ? 1 : 0);
     return crfx::grow_context_trees(bins, seen, shape, slopes(), chosen.data(),
-                                    static_cast<int64_t>(chosen.size()), growth, n_threads);
+                                    static_cast<int64_t>(chosen.size()), growth, n_threads, peers);
+  }
+  // Rounds slopes so that their sums are the same in any order.
+  void make_exact() {
+    for (std::vector<float>* array : {&edge, &edge_curvature, &node, &node_curvature, &weights})
+      for (float& x : *array) x = std::round(4 * x) / 4;
+  }
+  // Rows [begin, end), as one of several workers has them.
+  Case part(int64_t begin, int64_t end) const {
+    const auto slice = [](const auto& from, int64_t a, int64_t b) {
+      return std::remove_cvref_t<decltype(from)>(
+          from.begin() + std::min<int64_t>(a, std::ssize(from)),
+          from.begin() + std::min<int64_t>(b, std::ssize(from)));
+    };
+    Case own = *this;
+    const int64_t C = shape.n_contexts(), K = shape.n_labels;
+    own.n_rows = end - begin;
+    own.first.resize(kind == Kind::sparse ? 0 : static_cast<size_t>(own.n_rows));
+    own.values = slice(values, 2 * begin, 2 * (end + (kind == Kind::window)));
+    if (kind == Kind::sparse) {
+      own.starts = slice(starts, begin, end + 1);
+      own.indices = slice(indices, own.starts.front(), own.starts.back());
+      own.values = slice(values, own.starts.front(), own.starts.back());
+      for (int64_t& start : own.starts) start -= starts[static_cast<size_t>(begin)];
+    }
+    own.has_context = slice(has_context, begin, end);
+    own.weights = slice(weights, begin, end);
+    own.edge = slice(edge, begin * C * K, end * C * K);
+    own.edge_curvature = slice(edge_curvature, begin * C * K, end * C * K);
+    own.node = slice(node, begin * K, end * K);
+    own.node_curvature = slice(node_curvature, begin * K, end * K);
+    own.chosen.clear();
+    for (const int32_t row : chosen)
+      if (row >= begin && row < end) own.chosen.push_back(row - static_cast<int32_t>(begin));
+    return own;
   }
   float value(int64_t row, int64_t feature) const {
     if (kind != Kind::sparse)
@@ -270,6 +307,20 @@ void check_growth(const Case& own, const crfx::ContextGrowth& growth) {
   }
 }
 
+bool are_same(const crfx::ContextTrees& one, const crfx::ContextTrees& other) {
+  const auto limits = [](const crfx::ContextTrees& trees) {  // NaN is not equal to itself
+    std::vector<float> found = trees.thresholds;
+    for (float& x : found)
+      if (std::isnan(x)) x = 1e9f;
+    return found;
+  };
+  return one.starts == other.starts && one.features == other.features && one.left == other.left &&
+         one.right == other.right && limits(one) == limits(other) &&
+         one.missing_left == other.missing_left && one.sets == other.sets &&
+         one.words == other.words && one.set_sizes == other.set_sizes &&
+         one.values == other.values && one.gains == other.gains && one.weights == other.weights;
+}
+
 constexpr Kind kKinds[] = {Kind::dense, Kind::window, Kind::categories, Kind::sparse};
 
 }  // namespace
@@ -322,12 +373,46 @@ TEST(context_trees_score_as_walks_do) {
 
 TEST(context_trees_are_the_same_on_any_number_of_threads) {
   const Case own(Kind::window, 5, 2, 200, true, 6);
-  const crfx::ContextTrees one = own.grow({20, 1, 0, 0.1}, 1), two = own.grow({20, 1, 0, 0.1}, 3);
-  CHECK(one.starts == two.starts);
-  CHECK(one.features == two.features);
-  CHECK(one.words == two.words);
-  CHECK(one.values == two.values);
-  CHECK(one.gains == two.gains);
+  CHECK(are_same(own.grow({20, 1, 0, 0.1}, 1), own.grow({20, 1, 0, 0.1}, 3)));
+}
+
+TEST(context_trees_of_several_workers_are_those_of_one) {
+  const crfx::ContextGrowth growths[] = {
+      {12, 0, 1, 0}, {12, 0, 0, 0.1}, {8, 1, 0, 0, 0.3, 7}, {8, 1, 0, 0.3, 0.6, 7}, {1, 0, 0, 0.1}};
+  for (const Kind kind : kKinds)
+    for (const bool curved : {false, true})
+      for (const auto& [n_labels, order] : {std::pair<int64_t, int>{3, 1}, {2, 2}, {18, 1}}) {
+        Case whole(kind, n_labels, order, 300, curved, 8);
+        whole.make_exact();
+        for (const crfx::ContextGrowth& growth : growths) {
+          const crfx::ContextTrees expected = whole.grow(growth);
+          for (const std::vector<int64_t>& ends :
+               {std::vector<int64_t>{300}, {131, 300}, {7, 7, 300}}) {
+            Team team(static_cast<int>(ends.size()));
+            team.run([&](const crfx::Peers& peers) {
+              const auto rank = static_cast<size_t>(peers.rank);
+              const Case own = whole.part(rank ? ends[rank - 1] : 0, ends[rank]);
+              CHECK(are_same(own.grow(growth, 1, peers), expected));
+            });
+          }
+        }
+      }
+}
+
+TEST(context_trees_tell_two_messages_per_leaf) {
+  Case whole(Kind::dense, 5, 1, 300, false, 8);
+  whole.make_exact();
+  const int64_t n_bins = 14, n_leaves = 6;
+  Team team(2), of_bins(2);
+  of_bins.run([&](const crfx::Peers& peers) { whole.part(0, 150).grow({1, 0, 0, 0}, 1, peers); });
+  team.run([&](const crfx::Peers& peers) {
+    whole.part(150 * peers.rank, 150 + 150 * peers.rank)
+        .grow({static_cast<int>(n_leaves), 0, 0, 0}, 1, peers);
+  });
+  CHECK(team.n_messages - of_bins.n_messages == 2 * (n_leaves - 1));
+  const int64_t told = 8 * (team.n_numbers - of_bins.n_numbers);
+  CHECK(told <= 5 * (n_leaves - 1) * (16 * (n_bins + 2 * 6) + 56));
+  CHECK(told >= 5 * (n_leaves - 1) * 16 * n_bins);
 }
 
 TEST(context_trees_of_no_rows_are_leaves_of_nothing) {

@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "crfx/cuts.hpp"
+#include "crfx/peers.hpp"
+
 namespace crfx {
 
 // What trees ask of: rows of features, dense or sparse; NaN and absent entries are missing.
@@ -35,13 +38,14 @@ class RowReader {
 };
 
 // Every feature has bin 0 for missing values and 1, 2, ... for the others: for categories one each,
-// for numbers intervals that hold equally many rows, or one per value where these are few.
+// for numbers intervals; see cuts.hpp.
 class Bins {
  public:
-  static constexpr int kMostBins = 255;  // of values, so that a number fits into a byte
-
   // is_category: one per feature before any window; not read where rows are sparse: all numbers.
-  Bins(const FeatureRows& rows, const uint8_t* is_category, int n_threads);
+  // Bins are of the rows of all peers; the first `overlap` rows of dense values are also the last
+  // ones of the peer before.
+  Bins(const FeatureRows& rows, const uint8_t* is_category, int n_threads, const Peers& peers = {},
+       int64_t overlap = 0);
 
   int64_t n_features() const { return static_cast<int64_t>(offsets_.size()) - 1; }
   int64_t n_bins() const { return offsets_.back(); }
@@ -69,8 +73,8 @@ class Bins {
   size_t base(int64_t feature) const {
     return static_cast<size_t>(rows_.is_sparse() ? feature : feature % rows_.n_base);
   }
-  void find_dense(int n_threads);
-  void find_sparse();
+  void find_dense(int n_threads, const Peers& peers, int64_t overlap);
+  void find_sparse(int n_threads, const Peers& peers);
 
   FeatureRows rows_;
   std::vector<uint8_t> categories_;
