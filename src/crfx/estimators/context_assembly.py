@@ -20,6 +20,7 @@ from crfx.objectives.truth import Truth
 from crfx.potentials.context_trees import ContextLearner, ContextShape, ContextTrees
 from crfx.potentials.transitions import Tables
 from crfx.structures import Chain, Forest
+from crfx.trainers import communicator
 from crfx.trainers.blocks import Block, JointBlock, Sampler, TableBlock
 from crfx.trainers.context_block import ContextBlock
 
@@ -140,7 +141,8 @@ def make_context_blocks(
     """What boosting moves; ``followed`` batches have their scores kept up to date."""
     node = model.node
     assert isinstance(node, ContextTrees)
-    node.bind(truth.batch, truth.structure, followed)
+    workers = communicator.current()
+    node.bind(truth.batch, truth.structure, followed, workers if workers.size > 1 else None)
     sampler, first_order = _row_sampler(crf, truth.batch), is_first_order(crf)
     trees = ContextBlock(node, truth, sampler, first_order=first_order)
     if model.ends is None:
@@ -152,8 +154,11 @@ def _row_sampler(crf: TreeCRF, batch: Batch) -> Sampler:
     if crf.subsample == 1.0:
         return lambda number: None
     seed = int(check_random_state(crf.random_state).randint(2**31 - 1))
+    _, begin = communicator.place(communicator.current(), batch.n_rows)
 
     def rows(number: int) -> npt.NDArray[np.bool_]:
-        return np.random.default_rng([seed, number]).random(batch.n_rows) < crf.subsample
+        # One draw per row: those of workers before are skipped, not drawn.
+        bits = np.random.PCG64([seed, number]).advance(begin)
+        return np.random.Generator(bits).random(batch.n_rows) < crf.subsample
 
     return rows

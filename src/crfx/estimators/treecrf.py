@@ -30,6 +30,7 @@ from crfx.potentials.tree_shap import SHARE_OF_GAIN
 from crfx.structures import Chain, Forest
 from crfx.trainers.blocks import Block
 from crfx.trainers.boosting import Boosting
+from crfx.trainers.communicator import count
 
 ImportanceKind = Literal["total_gain", "gain", "weight", "cover", "total_cover"]
 
@@ -256,7 +257,7 @@ class TreeCRF(BoostedEstimator):
         """First the pseudo-likelihood, then the objective."""
         objective, easy = trainer.objective, min(self.pseudo_likelihood_rounds, n_rounds)
         pseudo = PseudoLikelihood(truth)
-        if trainer.first_round < easy and not pseudo.is_empty:
+        if trainer.first_round < easy and count(trainer.communicator, not pseudo.is_empty):
             trainer.objective = pseudo
             trainer.first_round = trainer.run(easy)
             trainer.objective = objective

@@ -1,0 +1,141 @@
+"""TreeCRF on several workers is TreeCRF on one: its cuts, its trees, its model."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from crfx import TreeCRF
+from crfx.distributed.together import together
+from crfx.potentials.tree_arrays import NAMES
+from crfx.testing import make_task
+from crfx.trainers.communicator import WorkerLost, joined
+
+SAME_OBJECTIVE = 1e-6
+"""Sums over rows are taken in another order from the second round on."""
+ONE = {"n_jobs": 1, "random_state": 0}
+
+X, Y = make_task(n_instances=120, n_labels=2)  # some 480 rows: columns have more values than bins
+X = [np.column_stack([own, np.floor(own[:, :1] * 3)]) for own in X]
+SPARSE = [sparse.csr_matrix(np.where(np.abs(own) > 0.5, own, 0)) for own in X]
+FRAMES = [
+    pd.DataFrame(
+        {
+            "number": own[:, 0],
+            # The last two occur nowhere, some others not with every worker.
+            "kind": pd.Categorical(np.clip(own[:, 4] + 5, 0, 12).astype(int), range(15)),
+        }
+    )
+    for own in X
+]
+PARENTS = [np.array([(t - 1) // 2 if t else -1 for t in range(len(own))]) for own in X]
+KINDS = {"dense": X, "sparse": SPARSE, "frames": FRAMES}
+SETTINGS = {
+    "plain": {},
+    "window": {"window": (2, 1)},
+    "order": {"order": 2},
+    "curvature": {"curvature": "mixing"},
+    "rows": {"subsample": 0.5},
+    "few columns": {"colsample_bynode": 0.3},
+    "many columns": {"colsample_bynode": 0.7},
+    "trimming": {"influence_trimming": 0.2},
+    "no pseudo-likelihood": {"pseudo_likelihood_rounds": 0},
+}
+
+
+def trees(crf, n_rounds=1):
+    """The arrays of the first trees."""
+    found = crf.model_.node.trees.first(n_rounds * 2)
+    return {name: getattr(found, name) for name in NAMES}
+
+
+def fitted_together(n_workers, settings, X, y=Y, **more):
+    """The estimator that each of the workers has in the end."""
+
+    def work(workers):
+        own = np.array_split(np.arange(len(X)), workers.size)[workers.rank]
+        lists = [[values[k] for k in own] for values in (X, y, *more.values())]
+        given = dict(zip(("X", "y", *more), lists, strict=True))
+        return TreeCRF(6, **ONE | settings).fit(**given)
+
+    return together(n_workers, work)
+
+
+def assert_same(found, alone, X, **more):
+    """The first round is to the bit: there gradients are halves."""
+    for name, array in trees(alone).items():
+        np.testing.assert_array_equal(trees(found)[name], array, err_msg=name)
+    np.testing.assert_allclose(
+        found.history_["objective"], alone.history_["objective"], rtol=SAME_OBJECTIVE
+    )
+    for own, expected in zip(found.predict(X, **more), alone.predict(X, **more), strict=True):
+        assert own.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_training_together_is_training_alone(kind, n_workers):
+    data, settings = KINDS[kind], {"window": 3}
+    alone = TreeCRF(6, **ONE | settings).fit(data, Y)
+    for found in fitted_together(n_workers, settings, data):
+        assert_same(found, alone, data)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_whatever_the_settings(name):
+    alone = TreeCRF(6, **ONE | SETTINGS[name]).fit(X, Y)
+    models = fitted_together(3, SETTINGS[name], X)
+    for found in models:
+        assert_same(found, alone, X)
+        for name, array in trees(models[0], 6).items():
+            np.testing.assert_array_equal(trees(found, 6)[name], array, err_msg=name)
+
+
+def test_forests_and_weights():
+    weights = np.arange(len(X)) % 3 / 2
+    given = {"parents": PARENTS, "sample_weight": weights}
+    alone = TreeCRF(6, **ONE).fit(X, Y, **given)
+    for found in fitted_together(2, {}, X, **given):
+        assert_same(found, alone, X, parents=PARENTS)
+
+
+def test_that_one_worker_knows_no_two_neighbours_is_no_reason_for_another_objective():
+    y = [[None if t % 2 else label for t, label in enumerate(own)] for own in Y]
+    y[-40:] = Y[-40:]
+    long = [k for k in range(len(X)) if len(X[k]) > 1]
+    data, y = [X[k] for k in long], [y[k] for k in long]
+    alone = TreeCRF(6, **ONE).fit(data, y)
+    for found in fitted_together(3, {}, data, y):
+        assert_same(found, alone, data)
+
+
+def test_what_is_told_in_a_round():
+    n_leaves, n_labels, n_columns = 8, 2, X[0].shape[1]
+
+    def n_bytes(workers, n_rounds):
+        before = workers.n_bytes
+        half = slice(workers.rank, None, 2)
+        TreeCRF(n_rounds, max_leaves=n_leaves, **ONE).fit(X[half], Y[half])
+        return workers.n_bytes - before
+
+    short, long = (together(2, lambda workers, n=n: n_bytes(workers, n)) for n in (1, 2))
+    per_round = long[0] - short[0]
+    bins = 256 * n_columns
+    assert per_round <= 16 * n_labels * (n_leaves - 1) * (bins + 2 * (n_labels + 1)) + 1000
+    assert long == [long[0]] * 2
+
+
+def test_a_lost_worker_ends_the_search_for_cuts():
+    class Lost:
+        rank, size = 0, 2
+
+        def sum(self, array):
+            if array.dtype == np.float64:
+                raise WorkerLost("another worker is lost: it has ended")
+            return array
+
+        def gather(self, value):
+            return [value, value]
+
+    with joined(Lost()), pytest.raises(WorkerLost, match="it has ended"):
+        TreeCRF(2, **ONE).fit(X, Y)
