@@ -9,7 +9,7 @@ namespace crfx {
 namespace {
 
 constexpr int64_t kLabelsAtOnce = 16;               // labels of a cache line
-constexpr int64_t kCellsAtOnce = int64_t(1) << 27;  // of trees that grow in step: 2 GiB
+constexpr int64_t kCellsAtOnce = int64_t(1) << 26;  // of trees that grow in step: 1 GiB
 
 // Trees that grow in step, so that what each of them tells is told at once.
 class GrowthInStep {

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "crfx/cuts.hpp"
+#include "crfx/errors.hpp"
 #include "crfx/parallel.hpp"
 
 namespace crfx {
@@ -150,6 +151,7 @@ class Block {
       double n_rows = 0;
       bool many = false;
       for (size_t worker = 0; worker < all.size(); ++worker) {
+        if (at[worker] == all[worker].size()) throw InputError("another worker has fewer columns");
         const double* numbers = all[worker].data() + at[worker];
         const auto n_runs = static_cast<size_t>(numbers[1]);
         n_rows += numbers[0];

@@ -7,6 +7,7 @@
 #include "check.hpp"
 #include "crfx/bins.hpp"
 #include "crfx/cuts.hpp"
+#include "crfx/errors.hpp"
 #include "team.hpp"
 
 using namespace check;
@@ -97,4 +98,15 @@ TEST(bins_count_what_lies_between_the_rows_of_two_workers_once) {
     for (int64_t bin = 1; bin < std::min(bins.n_bins(), whole.n_bins()); ++bin)
       CHECK(bins.upper_limit(0, bin) == whole.upper_limit(0, bin));
   });
+}
+
+TEST(workers_with_other_columns_are_refused) {
+  const crfx::Peers silent{0, 2, [](double*, int64_t) {}};  // the other has no column
+  bool refused = false;
+  try {
+    crfx::find_shared_cuts({{1}, [](int64_t) { return std::vector<float>{1}; }}, silent, 1);
+  } catch (const crfx::InputError&) {
+    refused = true;
+  }
+  CHECK(refused);
 }

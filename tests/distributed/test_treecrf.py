@@ -1,5 +1,7 @@
 """TreeCRF on several workers is TreeCRF on one: its cuts, its trees, its model."""
 
+import traceback
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -126,17 +128,34 @@ def test_what_is_told_in_a_round():
     assert long == [long[0]] * 2
 
 
-def test_a_lost_worker_ends_the_search_for_cuts():
-    class Lost:
-        rank, size = 0, 2
+class Leaving:
+    """A worker that gives up after so many sums."""
 
-        def sum(self, array):
-            if array.dtype == np.float64:
-                raise WorkerLost("another worker is lost: it has ended")
-            return array
+    def __init__(self, workers, n_sums):
+        self.workers, self.rank, self.size, self.n_left = workers, workers.rank, 2, n_sums
 
-        def gather(self, value):
-            return [value, value]
+    def gather(self, value):
+        return self.workers.gather(value)
 
-    with joined(Lost()), pytest.raises(WorkerLost, match="it has ended"):
-        TreeCRF(2, **ONE).fit(X, Y)
+    def sum(self, array):
+        self.n_left -= 1
+        if self.n_left < 0:
+            raise KeyboardInterrupt
+        return self.workers.sum(array)
+
+
+@pytest.mark.parametrize(("n_sums", "place"), [(2, "bind"), (40, "propose")])
+def test_that_a_worker_leaves_is_told_of_from_within_the_core(n_sums, place):
+    lost = []
+
+    def work(workers):
+        try:
+            with joined(Leaving(workers, n_sums if workers.rank else 1000)):
+                TreeCRF(2, **ONE).fit(X, Y)
+        except WorkerLost as error:
+            lost.append(error)
+
+    with pytest.raises(KeyboardInterrupt) as left:
+        together(2, work)
+    assert place in {entry.name for entry in left.traceback}
+    assert place in {frame.f_code.co_name for frame, _ in traceback.walk_tb(lost[0].__traceback__)}
