@@ -1,6 +1,7 @@
 """RankingCRF by several workers: the orders that one alone learns."""
 
 import numpy as np
+import pandas
 import pytest
 from scipy import sparse
 
@@ -10,7 +11,7 @@ from crfx.distributed.together import together
 from crfx.estimators.ranking.training import seed_of
 from crfx.objectives.ranking import RankingObjective
 from crfx.potentials.additive import Addition
-from crfx.trainers.communicator import current
+from crfx.trainers.communicator import ALONE, current
 from crfx.trainers.ranking_boosting import RankingBoosting
 from crfx.trainers.ranking_task import Before, RankingTask
 from crfx.trainers.subsets import Subsets
@@ -39,17 +40,18 @@ def make_queries(seed=0, n_queries=40):
     return [X for X, _ in found], [relevance for _, relevance in found]
 
 
-def part(workers, values, shares=None):
-    """What a worker has of a list; shares: how much each has (None: as much as the others)."""
+def part(workers, values, cuts=None):
+    """What a worker has of a list that is cut at some places; None: into equal parts."""
     if values is None:
         return None
-    borders = np.linspace(0, len(values), workers.size + 1) if shares is None else shares
-    return values[int(borders[workers.rank]) : int(borders[workers.rank + 1])]
+    borders = np.linspace(0, len(values), workers.size + 1) if cuts is None else [0, *cuts, None]
+    end = borders[workers.rank + 1]
+    return values[int(borders[workers.rank]) : None if end is None else int(end)]
 
 
-def fit_together(n_workers, crf, X, relevance, weights=None, watched=None, **given):
+def fit_together(n_workers, crf, X, relevance, weights=None, watched=None, cuts=None, **given):
     def work(workers):
-        own = [part(workers, values) for values in (X, relevance, weights)]
+        own = [part(workers, values, cuts) for values in (X, relevance, weights)]
         eval_set = None if watched is None else tuple(part(workers, values) for values in watched)
         return RankingCRF(**crf.get_params()).fit(
             *own[:2], sample_weight=own[2], eval_set=eval_set, **given
@@ -113,6 +115,88 @@ def test_early_stopping_is_about_the_queries_of_all(metric):
     assert alone.n_rounds_ < 60
     assert_same(models, alone, X)
     assert all(model.history_["eval_metric"] == alone.history_["eval_metric"] for model in models)
+
+
+@pytest.mark.parametrize("cuts", [(0, 15), (1, 1), (20, 40)])
+@pytest.mark.parametrize("scorer", ["trees", "linear"])
+def test_a_worker_may_have_nothing_to_learn_from(scorer, cuts):
+    """No query, or one that cannot be learned from: the first; and nothing of the eval_set."""
+    X, relevance = make_queries()
+    watched = make_queries(1, n_queries=2)
+    crf = make(scorer, early_stopping_rounds=2)
+    alone = fit_alone(crf, X, relevance, watched=watched)
+    models = fit_together(3, crf, X, relevance, watched=watched, cuts=cuts)
+    if scorer == "trees":
+        assert_same(models, alone, X)
+    else:
+        assert models[0].score(X, relevance) == pytest.approx(
+            alone.score(X, relevance), abs=SAME_NDCG
+        )
+
+
+def test_categories_are_those_of_all():
+    X, relevance = make_queries()
+
+    def given(workers):
+        own, target = (part(workers, values, (1, 20)) for values in (X, relevance))
+        if workers is ALONE:
+            own, target = X, relevance
+        columns, stacked = np.concatenate(own), np.concatenate(target)
+        kinds = np.where(stacked > 1, "best", np.where(columns[:, 2] > 1, "odd", "plain"))
+        frame = pandas.DataFrame({"a": columns[:, 0], "kind": pandas.Categorical(kinds)})
+        return frame, stacked, [len(query) for query in own]
+
+    def fit(workers):
+        frame, target, group = given(workers)
+        return make().fit(frame, target, group=group), set(frame["kind"].cat.categories)
+
+    alone, every = fit(ALONE)
+    found = together(3, fit)
+    assert [len(categories) for _, categories in found] != [len(every)] * 3
+    assert_same([model for model, _ in found], alone, given(ALONE)[0])
+    assert all(model.columns_ == alone.columns_ for model, _ in found)
+
+
+def wrong(number, change):
+    X, relevance = make_queries()
+    X[number], relevance[number] = change(X[number].copy(), relevance[number].copy())
+    return X, relevance
+
+
+WRONG = {
+    "query 30, document 1: relevance is -1": lambda X, y: (
+        X,
+        np.where(np.arange(len(y)) == 1, -1, y),
+    ),
+    "query 30, document 0: feature 2 is infinite": lambda X, y: (X * [1, 1, np.inf, 1], y),
+    "query 30: relevance has shape": lambda X, y: (X, y[1:]),
+    "query 30 has 12 relevance levels": lambda X, y: (
+        np.ones((12, 4), np.float32),
+        np.arange(12.0),
+    ),
+}
+
+
+@pytest.mark.parametrize("message", WRONG)
+def test_errors_count_the_queries_of_all_workers_and_reach_them_all(message):
+    X, relevance = wrong(30, WRONG[message])
+
+    def work(workers):
+        with pytest.raises(ValueError, match=message):
+            make().fit(part(workers, X), part(workers, relevance))
+        return True
+
+    assert together(3, work) == [True] * 3
+
+
+def test_workers_with_other_columns():
+    X, relevance = make_queries(n_queries=6)
+    for others, message in (
+        ([own[:, :3] for own in X[3:]], "X has 4 features at worker 0 and 3 at worker 1"),
+        ([sparse.csr_matrix(own) for own in X[3:]], "X holds dense arrays at worker 0 and sparse"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            fit_together(2, make(), X[:3] + others, relevance)
 
 
 def test_training_goes_on():

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from crfx.features.matrices import is_categorical, is_frame
@@ -125,3 +125,42 @@ class Columns:
                 "trained further has not seen"
             )
         return recoded
+
+
+def united(parts: Mapping[str, Columns]) -> Columns:
+    """The columns of several matrices, of numbers, that are rows of one; by whose they are.
+
+    They must have the same number and names.  Categories are those of all: as they are where all
+    have the same, else sorted, as those of one column would be.
+    """
+    (first, columns), *others = parts.items()
+    for name, other in others:
+        _check_same(first, columns, name, other)
+    categories = {
+        column: _united_lists([part.categories[column] for part in parts.values()])
+        for column in columns.categories
+    }
+    return replace(columns, categories=categories)
+
+
+def _check_same(first: str, one: Columns, name: str, other: Columns) -> None:
+    if one.n != other.n:
+        raise ValueError(f"X has {one.n} features at {first} and {other.n} at {name}")
+    pairs = zip(one.names or (), other.names or (), strict=True)
+    for place, (own, given) in enumerate(pairs):
+        if own != given:
+            raise ValueError(f"column {place} of X is {own!r} at {first} and {given!r} at {name}")
+        if (own in one.categories) != (own in other.categories):
+            kinds = ("categories", "numbers")
+            here, there = kinds if own in one.categories else kinds[::-1]
+            raise ValueError(f"column {own!r} of X holds {here} at {first} and {there} at {name}")
+
+
+def _united_lists(lists: list[list[Any]]) -> list[Any]:
+    if all(own == lists[0] for own in lists):
+        return lists[0]
+    found = list(dict.fromkeys(value for own in lists for value in own))
+    try:
+        return sorted(found)
+    except TypeError:  # of several kinds: as they come
+        return found

@@ -52,7 +52,12 @@ class Before(NamedTuple):
     @classmethod
     def of(cls, communicator: Communicator, batch: Batch) -> Before:
         """Before those of a batch, of which every worker has one."""
-        counts = communicator.gather((batch.n_instances, batch.n_rows))[: communicator.rank]
+        counts = communicator.gather((batch.n_instances, batch.n_rows))
+        return cls.those_of(counts[: communicator.rank])
+
+    @classmethod
+    def those_of(cls, counts: Sequence[tuple[int, int]]) -> Before:
+        """From how many queries and documents each of the workers before has."""
         return cls(*(sum(column) for column in zip(*counts, strict=True)))
 
 

@@ -42,11 +42,10 @@ class Subsets:
     """Draws of the queries of a batch, which have a relevance (documents,) each.
 
     ``learnable`` are the queries that an order can be learned from: those with two levels of
-    relevance or more.  The others say nothing of orders.  ``first`` is the number of the first
-    query, where one is complained of.
+    relevance or more.  The others say nothing of orders.
     """
 
-    def __init__(self, batch: Batch, relevance: Array64, size: int, first: int = 0) -> None:
+    def __init__(self, batch: Batch, relevance: Array64, size: int) -> None:
         self.size = size
         query = batch.instance_of_row
         # Rows by query, those of one level beside each other: so a level is a range.
@@ -63,9 +62,9 @@ class Subsets:
             (n_levels[self.learnable] > size) & (lengths[self.learnable] > size)
         ]
         if crowded.size:
-            bad = int(crowded[0])
+            first = int(crowded[0])
             raise ValueError(
-                f"query {first + bad} has {n_levels[bad]} relevance levels, more than subset_size, "
+                f"query {first} has {n_levels[first]} relevance levels, more than subset_size, "
                 f"{size}: a subset has a document of every level, so make it larger"
             )
 

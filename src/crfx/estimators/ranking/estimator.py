@@ -17,12 +17,12 @@ from crfx.estimators.explaining import checked_positions
 from crfx.estimators.fitting import as_before_unless, listed_callbacks
 from crfx.estimators.importance import Importance, function_importance
 from crfx.estimators.placement import placed
+from crfx.estimators.ranking.agreement import agreed_eval_set, agreed_queries
 from crfx.estimators.ranking.explained import explained_query
 from crfx.estimators.ranking.inputs import (
     Documents,
     Queries,
     read_documents,
-    read_eval_set,
     read_group,
     read_queries,
 )
@@ -246,8 +246,8 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
         check_ranking_parameters(self)
         start = None if init_model is None else fitted(init_model, RankingCRF)
         columns = None if start is None else start.columns_
-        given = read_queries(
-            X, relevance, group, sample_weight, columns=columns, training=True, workers=current()
+        given = agreed_queries(
+            current(), X, relevance, group, sample_weight, columns=columns, training=True
         )
         if self.scorer == "linear" and isinstance(given.batch.X, ShardedMatrix):
             raise ValueError(
@@ -275,7 +275,7 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
 
     def _watched(self, eval_set: Any, given: Queries) -> Queries | None:
         if eval_set is not None:
-            return read_eval_set(eval_set, given.columns, current())
+            return agreed_eval_set(current(), eval_set, given.columns)
         if self.early_stopping_rounds is not None:
             raise ValueError("early_stopping_rounds needs an eval_set to watch")
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ from crfx.features.columns import Columns
 from crfx.features.sharded_matrix import ShardedMatrix
 from crfx.io.shards import ShardFeatures, ShardLabels
 from crfx.ndcg import Gain, gain_of
-from crfx.trainers.communicator import ALONE, Communicator, count
 from crfx.trainers.ranking_task import Before
 
 Array64 = npt.NDArray[np.float64]
@@ -32,7 +31,7 @@ class Queries:
     columns: Columns
     relevance: Array64
     weights: Array64
-    before: Before
+    before: Before = field(default_factory=Before)
 
     def gains(self, gain: Gain) -> Array64:
         """What a document adds at the first rank."""
@@ -59,12 +58,15 @@ class Documents:
 
 def read_documents(X: Any, columns: Columns | None) -> Documents:
     """X with the columns of a fitted model.  The features of shards stay on disk."""
-    found = _documents(X, columns, training=False)
-    _check_finite(found.matrix)
+    found = documents_of(X, columns)
+    infinite = _first_infinite(found.matrix)
+    if infinite is not None:
+        raise ValueError(f"document {infinite[0]}: {infinite_feature(infinite[1])}")
     return found
 
 
-def _documents(X: Any, columns: Columns | None, *, training: bool) -> Documents:
+def documents_of(X: Any, columns: Columns | None, *, training: bool = False) -> Documents:
+    """As `read_documents`; whether numbers are finite is not looked at."""
     if isinstance(X, ShardFeatures):
         return _of_shards(X, columns, training)
     X, sizes = matrices.unwrapped(X), None
@@ -90,12 +92,9 @@ def _of_shards(X: ShardFeatures, columns: Columns | None, training: bool) -> Doc
     return Documents(batch.X, shards.lengths.tolist(), False, shards.numbers("sample_weight"))
 
 
-def _check_finite(matrix: Any, first: int = 0) -> None:
-    if isinstance(matrix, ShardedMatrix):
-        return  # looked at when it is read
-    infinite = matrices.first_infinite(matrix)
-    if infinite is not None:
-        raise ValueError(f"document {first + infinite[0]}: {infinite_feature(infinite[1])}")
+def _first_infinite(matrix: Any) -> tuple[int, int] | None:
+    """Of what is in memory; the rest is looked at when it is read."""
+    return None if isinstance(matrix, ShardedMatrix) else matrices.first_infinite(matrix)
 
 
 def _is_nested(X: Any) -> bool:
@@ -146,33 +145,35 @@ def read_queries(
     group: Any,
     sample_weight: Any = None,
     *,
-    columns: Columns | None = None,
-    training: bool = False,
-    workers: Communicator = ALONE,
+    columns: Columns,
 ) -> Queries:
-    """Read and check what is learned from, or judged on, by one or several ``workers``.
-
-    Errors count queries and documents over all workers.
-    """
-    documents = _documents(X, columns, training=training)
-    matrix = documents.matrix
-    batch = Batch(read_group(group, documents).offsets, X=matrix)
-    if not count(workers, batch.n_rows):
+    """Read and check what is judged on, with the columns of a fitted model."""
+    found = as_queries(documents_of(X, columns), relevance, group, sample_weight, columns)
+    if not found.batch.n_rows:
         raise ValueError("X has no documents")
-    before = Before.of(workers, batch)
-    _check_finite(matrix, before.documents)
+    return found
+
+
+def as_queries(
+    documents: Documents, relevance: Any, group: Any, sample_weight: Any, columns: Columns
+) -> Queries:
+    """Documents, whose columns these are, with what goes with them, checked."""
+    batch = Batch(read_group(group, documents).offsets, X=documents.matrix)
+    infinite = _first_infinite(documents.matrix)
+    if infinite is not None:
+        query, document = batch.locate(infinite[0])
+        raise ValueError(f"query {query}, document {document}: {infinite_feature(infinite[1])}")
     return Queries(
         batch,
-        _columns(matrix) if columns is None else columns,
-        _relevance(_joined(relevance, documents, before.queries), batch, before.queries),
-        _weights(_given_once(sample_weight, documents), batch, before.queries),
-        before,
+        columns,
+        _relevance(_joined(relevance, documents), batch),
+        _weights(_given_once(sample_weight, documents), batch),
     )
 
 
-def read_eval_set(eval_set: Any, columns: Columns, workers: Communicator) -> Queries:
-    """The argument ``eval_set``: (X, relevance, group), or a dict of these; a list X of queries
-    has no group.
+def named_eval_set(eval_set: Any) -> dict[str, Any]:
+    """The argument ``eval_set``: (X, relevance, group), or a dict of these, by name; a list X of
+    queries has no group.
     """
     names = ("X", "relevance", "group")
     if isinstance(eval_set, dict):
@@ -183,16 +184,9 @@ def read_eval_set(eval_set: Any, columns: Columns, workers: Communicator) -> Que
         given = dict(zip(names, eval_set, strict=False))
     else:
         raise ValueError("eval_set is not (X, relevance, group), nor a dict of these")
-    try:
-        if isinstance(given["X"], ShardFeatures) and "sample_weight" in given["X"].shards.has:
-            raise ValueError("its shards have sample_weight, which an eval_set has not")
-        return read_queries(**{"group": None, **given}, columns=columns, workers=workers)
-    except ValueError as error:
-        raise ValueError(f"eval_set: {error}") from None
-
-
-def _columns(matrix: Any) -> Columns:
-    return Columns.of(matrix.like if isinstance(matrix, ShardedMatrix) else matrix)
+    if isinstance(given["X"], ShardFeatures) and "sample_weight" in given["X"].shards.has:
+        raise ValueError("eval_set: its shards have sample_weight, which an eval_set has not")
+    return {"group": None, **given}
 
 
 def _given_once(sample_weight: Any, documents: Documents) -> Any:
@@ -201,7 +195,7 @@ def _given_once(sample_weight: Any, documents: Documents) -> Any:
     return documents.weights if sample_weight is None else sample_weight
 
 
-def _joined(relevance: Any, documents: Documents, first: int) -> Any:
+def _joined(relevance: Any, documents: Documents) -> Any:
     """One list for all documents, where there is one for each query."""
     if isinstance(relevance, ShardLabels):
         return relevance.shards.labels()
@@ -211,16 +205,16 @@ def _joined(relevance: Any, documents: Documents, first: int) -> Any:
     if not hasattr(relevance, "__len__") or len(relevance) != len(sizes):
         count = len(relevance) if hasattr(relevance, "__len__") else "no"
         raise ValueError(f"relevance has {count} lists, but X has {len(sizes)} queries")
-    for query, (own, size) in enumerate(zip(relevance, sizes, strict=True), first):
+    for query, (own, size) in enumerate(zip(relevance, sizes, strict=True)):
         if np.shape(own) != (size,):
             raise ValueError(
                 f"query {query}: relevance has shape {np.shape(own)}: pass one number per "
                 f"document, {size}"
             )
-    return np.concatenate([np.asarray(own) for own in relevance])
+    return np.concatenate([np.zeros(0), *(np.asarray(own) for own in relevance)])
 
 
-def _relevance(relevance: Any, batch: Batch, first: int) -> Array64:
+def _relevance(relevance: Any, batch: Batch) -> Array64:
     if relevance is None:
         raise ValueError(
             "relevance is missing: crfx requires y to be passed, but the target y is None"
@@ -238,13 +232,13 @@ def _relevance(relevance: Any, batch: Batch, first: int) -> Array64:
     if bad.any():
         query, document = batch.locate(int(np.argmax(bad)))
         raise ValueError(
-            f"query {first + query}, document {document}: relevance is {found[bad][0]:g}; it must "
-            "be finite and 0 or more"
+            f"query {query}, document {document}: relevance is {found[bad][0]:g}; it must be "
+            "finite and 0 or more"
         )
     return found
 
 
-def _weights(sample_weight: Any, batch: Batch, first: int) -> Array64:
+def _weights(sample_weight: Any, batch: Batch) -> Array64:
     if sample_weight is None:
         return np.ones(batch.n_instances)
     try:
@@ -258,6 +252,6 @@ def _weights(sample_weight: Any, batch: Batch, first: int) -> Array64:
     bad = ~((found >= 0) & np.isfinite(found))
     if bad.any():
         raise ValueError(
-            f"query {first + int(np.argmax(bad))}: its weight {found[bad][0]} is not 0 or more"
+            f"query {int(np.argmax(bad))}: its weight {found[bad][0]} is not 0 or more"
         )
     return found

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from crfx.batch import Batch
+from crfx.estimators.agreement import attempt
 from crfx.estimators.ranking.inputs import Queries
 from crfx.estimators.ranking.model import RankingModel, linear_function
 from crfx.estimators.ranking.parameters import objective_of, usual_child_weight, value_of
@@ -67,7 +68,11 @@ def seed_of(crf: RankingCRF) -> int:
 def learnable_rows(queries: Queries, size: int) -> tuple[Queries, int]:
     """Queries that an order can be learned from, and how many others all workers have."""
     batch, workers = queries.batch, current()
-    subsets = Subsets(batch, queries.relevance, size, queries.before.queries)
+    subsets, _ = attempt(
+        workers,
+        lambda: Subsets(batch, queries.relevance, size),
+        lambda _: (batch.n_instances, None),
+    )
     kept = subsets.learnable[queries.weights[subsets.learnable] > 0]
     if not count(workers, len(kept)):
         raise ValueError(
