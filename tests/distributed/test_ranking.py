@@ -7,6 +7,7 @@ from scipy import sparse
 
 from crfx import RankingCRF
 from crfx.batch import Batch
+from crfx.distributed import cluster
 from crfx.distributed.together import together
 from crfx.estimators.ranking.training import seed_of
 from crfx.objectives.ranking import RankingObjective
@@ -134,27 +135,41 @@ def test_a_worker_may_have_nothing_to_learn_from(scorer, cuts):
         )
 
 
-def test_categories_are_those_of_all():
+def with_categories(workers, cuts):
+    """Data frames of a worker, or of all: what it has seen of a column of categories."""
     X, relevance = make_queries()
+    if workers is not ALONE:
+        X, relevance = (part(workers, values, cuts) for values in (X, relevance))
+    numbers, target = np.concatenate(X), np.concatenate(relevance)
+    kinds = np.where(numbers[:, 2] > 2.3, "rare", np.where(target > 1, "best", "plain"))
+    frame = pandas.DataFrame({"a": numbers[:, 0], "kind": pandas.Categorical(kinds)})
+    return frame, target, [len(own) for own in X]
 
-    def given(workers):
-        own, target = (part(workers, values, (1, 20)) for values in (X, relevance))
-        if workers is ALONE:
-            own, target = X, relevance
-        columns, stacked = np.concatenate(own), np.concatenate(target)
-        kinds = np.where(stacked > 1, "best", np.where(columns[:, 2] > 1, "odd", "plain"))
-        frame = pandas.DataFrame({"a": columns[:, 0], "kind": pandas.Categorical(kinds)})
-        return frame, stacked, [len(query) for query in own]
 
+def test_categories_are_those_of_all():
     def fit(workers):
-        frame, target, group = given(workers)
-        return make().fit(frame, target, group=group), set(frame["kind"].cat.categories)
+        frame, target, group = with_categories(workers, (3, 20))
+        own = make().fit(frame, target, group=group, eval_set=(frame, target, group))
+        return own, len(frame["kind"].cat.categories)
 
-    alone, every = fit(ALONE)
     found = together(3, fit)
-    assert [len(categories) for _, categories in found] != [len(every)] * 3
-    assert_same([model for model, _ in found], alone, given(ALONE)[0])
+    assert {number for _, number in found} == {2, 3}
+    frame, target, group = with_categories(ALONE, None)
+    alone = make().fit(frame, target, group=group, eval_set=(frame, target, group))
+    assert_same([model for model, _ in found], alone, frame)
     assert all(model.columns_ == alone.columns_ for model, _ in found)
+
+
+@pytest.mark.parametrize(("cuts", "watched_by"), [((1, 20), 3), ((3, 20), 2)])
+def test_categories_need_rows_everywhere(cuts, watched_by):
+    def fit(workers):
+        frame, target, group = with_categories(workers, cuts)
+        eval_set = (frame, target, group) if workers.rank < watched_by else ([], [])
+        with pytest.raises(ValueError, match="one has none: use fewer workers"):
+            make().fit(frame, target, group=group, eval_set=eval_set)
+        return True
+
+    assert together(3, fit) == [True] * 3
 
 
 def wrong(number, change):
@@ -263,3 +278,15 @@ def test_sweeps_of_several_workers_are_as_good(n_workers):
         )
     if n_workers == 1:
         np.testing.assert_array_equal(models[0].coef_, alone.coef_)
+
+
+@pytest.mark.xdist_group("cluster")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_on_a_cluster(client):
+    """Of three processes, for one of which nothing of the eval_set is left."""
+    X, relevance = make_queries()
+    watched = make_queries(1, n_queries=2)
+    crf = make(early_stopping_rounds=2)
+    with cluster(client):
+        found = RankingCRF(**crf.get_params()).fit(X, relevance, eval_set=watched)
+    assert_same([found], fit_alone(crf, X, relevance, watched=watched), X)

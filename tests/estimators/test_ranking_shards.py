@@ -42,7 +42,7 @@ def test_a_model_ranks_them_a_file_at_a_time(crf, kinds):
 def test_what_shards_have_is_not_given_again(kinds):
     shards, (X, relevance, group), weights = kinds
     crf = make("trees", n_estimators=3)
-    with pytest.raises(ValueError, match="X is shards, which have its own sizes"):
+    with pytest.raises(ValueError, match="X is shards, which have their own sizes"):
         crf.fit(shards.X, shards.y, group=group)
     with pytest.raises(ValueError, match="sample_weight is given beside shards"):
         crf.fit(shards.X, shards.y, sample_weight=weights)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from crfx.distributed.dask_collections import Collections, is_collection
 from crfx.distributed.prediction import lazily_predicted, predicted
 from crfx.distributed.shard_files import Files, is_sharded
 from crfx.distributed.shares import ARGUMENTS, InMemory, Instances
-from crfx.distributed.training import ClusterOptions, Run, SchedulerLost
+from crfx.distributed.training import ClusterOptions, Run, SchedulerLost, target_of
 from crfx.estimators.placement import at
 from crfx.messages import shown
 
@@ -156,8 +155,8 @@ def _named(estimator: Any, eval_set: Any) -> dict[str, Any] | None:
         return eval_set
     if isinstance(eval_set, list) and len(eval_set) == 1:
         return _named(estimator, eval_set[0])
-    ranks = "relevance" in inspect.signature(type(estimator).fit).parameters
-    names = ("X", "relevance", "group") if ranks else ("X", "y")
+    target = target_of(estimator)
+    names = ("X", target, "group") if target == "relevance" else ("X", target)
     if not isinstance(eval_set, list | tuple) or not 2 <= len(eval_set) <= len(names):
         raise ValueError(f"eval_set is not ({', '.join(names)}), nor a dict of these")
     return dict(zip(names, eval_set, strict=False))

@@ -11,6 +11,7 @@ import time
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 from sklearn.utils import check_random_state
@@ -126,9 +127,11 @@ class Run:
         addresses = self._workers(wanted)
         shares = self.data.shares(len(addresses))
         addresses = addresses[: len(shares)]
-        watched = [None] * len(shares)
+        watched: list[Share | None] = [None] * len(shares)
         if self.watched is not None:
-            watched = _filled(self.watched.shares(len(shares)), len(shares))
+            nothing = Share(dict, [{"X": [], target_of(self.estimator): []}])
+            watched = [*self.watched.shares(len(shares))]
+            watched += [nothing] * (len(shares) - len(watched))  # nothing is left for these
         name = f"crfx-{uuid.uuid4().hex}"
         job = Job(
             name,
@@ -148,9 +151,9 @@ class Run:
             self._bar(Progress(n_rounds, {name: [value] for name, value in told.items()}))
 
 
-def _filled(shares: list[Share], n_workers: int) -> list[Any]:
-    """One share for each: workers for whom nothing is left get no instances."""
-    return [*shares, *[Share(dict, [{"X": [], "y": []}])] * (n_workers - len(shares))]
+def target_of(estimator: Any) -> str:
+    """What ``fit`` calls that which is to be learned."""
+    return "relevance" if "relevance" in signature(type(estimator).fit).parameters else "y"
 
 
 class _Attempt:

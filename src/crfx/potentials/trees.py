@@ -16,7 +16,7 @@ from crfx.potentials import tree_format
 from crfx.potentials.additive import Addition
 from crfx.potentials.tree_scorer import TreeScorer
 from crfx.potentials.tree_shap import SHAP, SHARE_OF_GAIN
-from crfx.potentials.xgboost_learner import GrownTrees, TreeEnsemble, XGBoostLearner
+from crfx.potentials.xgboost_learner import GrownTrees, TreeEnsemble, XGBoostLearner, check_rows
 from crfx.terms import Names, Terms
 
 Array32 = npt.NDArray[np.float32]
@@ -62,6 +62,8 @@ class BoostedTrees:
         Bins are those of the rows of all ``workers``; trees grow of them all where XGBoost's
         collective joins them.
         """
+        for rows in (X, *followed):
+            check_rows(rows, workers)
         self._matrix = self.learner.training_matrix(X, workers)
         self._followed = [self.learner.matrix(other) for other in followed]
 

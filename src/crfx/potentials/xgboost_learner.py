@@ -131,6 +131,17 @@ class XGBoostLearner:
         }
 
 
+def check_rows(X: Any, workers: Workers) -> None:
+    """Raise ValueError where a worker has no rows of data frames that have categories: XGBoost does
+    not learn there which there are.
+    """
+    if any(category_counts(X)) and not all(workers.gather(X.shape[0])):
+        raise ValueError(
+            "X has columns of categories, of which every worker needs rows, to learn from and of "
+            "the eval_set, and one has none: use fewer workers"
+        )
+
+
 def _tuple(value: Any) -> Any:
     """A list as a tuple, which XGBoost asks for; from a file all come as lists."""
     return tuple(value) if isinstance(value, list) else value

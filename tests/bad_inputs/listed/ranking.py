@@ -11,7 +11,7 @@ import pandas
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
-from crfx import LinearCRF, RankingCRF
+from crfx import LinearCRF, RankingCRF, write_shards
 from listed.case import Case
 from listed.subjects import (
     DOCUMENTS,
@@ -51,6 +51,20 @@ def _unfitted(tried: str, ask: Callable[[Any], Any]) -> Case:
         AREA, tried, lambda crf, folder: ask(crf), "is not fitted: call fit first",
         NotFittedError, only_unfitted(RANKERS),
     )  # fmt: skip
+
+
+def _shards(
+    tried: str, message: str, *, scorer: str = "trees", y: Any = RELEVANCE, has: Any = None,
+    **given: Any,
+) -> Case:  # fmt: skip
+    """Fit on shards that have more than features and relevance, with more arguments."""
+
+    def attempt(crf: Any, folder: Path) -> Any:
+        shards = write_shards("queries", DOCUMENTS, y, lengths=GROUP, **(has or {}))
+        return crf.fit(shards.X, shards.y, **given)
+
+    names = [name for name in RANKERS if ("trees" in name) == (scorer == "trees")]
+    return Case(AREA, tried, attempt, message, subjects=unfitted_and_fitted(names))
 
 
 BEYOND = DOCUMENTS.copy()
@@ -132,6 +146,12 @@ CASES = [
     _fit("init_model of a number", "init_model is a int", init_model=3),
     _fit("init_model with other features", "X has 3 features, but crfx is expecting 2",
          init_model=RankingCRF(sweeps=1).fit(DOCUMENTS[:, :2], RELEVANCE, group=GROUP)),
+    _shards("linear scores of shards", "learns from features in memory", scorer="linear"),
+    _shards("group beside shards", "X is shards, which have their own sizes", group=GROUP),
+    _shards("weights beside shards", "sample_weight is given beside shards",
+            has={"sample_weight": [1.0, 1.0]}, sample_weight=[1.0, 1.0]),
+    _shards("shards with edge types", "the shards have edge_types", has={"edge_types": [0] * 12}),
+    _shards("shards of labels", "relevance is not a list of numbers", y=["good"] * 12),
     _unfitted("predict before fit", lambda crf: crf.predict(DOCUMENTS)),
     _unfitted("rank before fit", lambda crf: crf.rank(DOCUMENTS, GROUP)),
     _unfitted("score before fit", lambda crf: crf.score(DOCUMENTS, RELEVANCE, GROUP)),

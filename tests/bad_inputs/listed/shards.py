@@ -14,7 +14,7 @@ import pandas as pd
 from scipy import sparse
 from sklearn.linear_model import Ridge
 
-from crfx import GBCRF, HiddenUnitCRF, LinearCRF, RankingCRF, Shards, TreeCRF, write_shards
+from crfx import GBCRF, HiddenUnitCRF, LinearCRF, Shards, TreeCRF, write_shards
 from listed.case import Case
 from listed.subjects import FLAT, LENGTHS, STACKED, WORDS, Y, fitted
 
@@ -222,11 +222,6 @@ CASES = [
         "feature_induction", "feature_induction needs all", _fit(LinearCRF(feature_induction=1))
     ),
     _asked("contrastive", "pretrain=.* in memory", _fit(HiddenUnitCRF(2, pretrain="contrastive"))),
-    _asked(
-        "RankingCRF",
-        "rankings need all documents in memory",
-        lambda: RankingCRF().fit(Shards(".").X, [1]),
-    ),
     _asked(
         "explain",
         "explain takes one instance in memory",

@@ -113,8 +113,10 @@ def read_group(group: Any, documents: Documents) -> Batch:
     n_documents = documents.matrix.shape[0]
     if documents.sizes is not None:
         if group is not None:
-            what = "a list of queries: a list has" if documents.is_list else "shards, which have"
-            raise ValueError(f"group is given, but X is {what} its own sizes")
+            what = "shards, which have their"
+            if documents.is_list:
+                what = "a list of queries: a list has its"
+            raise ValueError(f"group is given, but X is {what} own sizes")
         group = documents.sizes
     if group is None:
         raise ValueError(

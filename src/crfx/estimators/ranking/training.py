@@ -23,7 +23,6 @@ from crfx.inference.native import thread_count
 from crfx.messages import warn
 from crfx.potentials.trees import BoostedTrees
 from crfx.potentials.xgboost_learner import XGBoostLearner
-from crfx.trainers import communicator
 from crfx.trainers.callbacks import Callback, Progress
 from crfx.trainers.communicator import Communicator, count, current
 from crfx.trainers.ranking_boosting import RankingBoosting, note
@@ -192,8 +191,7 @@ def train_trees(
     model, X = crf.model_, queries.batch.X
     function = model.function
     assert isinstance(function, BoostedTrees)
-    everyone = communicator.current()
-    workers = Workers(everyone.rank, everyone.gather)
+    workers = Workers(current().rank, current().gather)
     function.bind(X, [] if watched is None else [watched.batch.X], workers)
     followed = [] if watched is None else [_scores32(model, watched.batch.X)]
     metric = None if watched is None else metric_of_scores(crf, watched, lambda: followed[0])
