@@ -20,6 +20,7 @@ SIZES = ("lengths", "group")
 """Names of the argument that says how many rows each instance has, where they are stacked."""
 BY_ROW = ("X", "y", "relevance", "parents", "edge_types", "allowed")
 BY_INSTANCE = (*SIZES, "sample_weight")
+NEEDED = ("X", "y", "relevance")
 ARGUMENTS = (*BY_ROW, *BY_INSTANCE)
 """All arguments that tell of instances; the others are the same for all workers."""
 
@@ -64,12 +65,19 @@ class InMemory:
     arguments: dict[str, Any]
 
     def shares(self, n_workers: int) -> list[Share]:
-        """Slices of them."""
+        """Slices of them.  Where they do not fit together one worker gets all there is, and says
+        what is wrong, as it is said without a cluster.
+        """
         given = {name: value for name, value in self.arguments.items() if value is not None}
-        sizes = next((given[name] for name in SIZES if name in given), None)
-        if sizes is None:
+        if any(name in NEEDED and name not in given for name in self.arguments):
+            return [Share(dict, [self.arguments])]
+        name = next((name for name in SIZES if name in given), None)
+        if name is None:
             return self._shares_of_lists(given, n_workers)
-        rows = np.concatenate([[0], np.cumsum(np.asarray(sizes))]).astype(np.int64)
+        sizes = _whole_numbers(given[name], least=1 if name == "group" else 0)
+        if sizes is None or not _fit_together(given, sizes):
+            return [Share(dict, [self.arguments])]
+        rows = np.concatenate([[0], np.cumsum(sizes)])
         cuts = borders(np.diff(rows), n_workers)
         return [
             Share(
@@ -88,14 +96,15 @@ class InMemory:
 
     def _shares_of_lists(self, given: dict[str, Any], n_workers: int) -> list[Share]:
         X = matrices.unwrapped(given["X"])
-        if len(getattr(X, "shape", ())) == 2:  # rows without lengths: a worker will say so
+        if isinstance(X, str) or not hasattr(X, "__iter__"):
+            return [Share(dict, [self.arguments])]
+        if len(getattr(X, "shape", ())) == 2:  # rows without lengths
             return [Share(dict, [given])]
         given = {name: _listed(value) for name, value in given.items()} | {"X": _listed(X)}
-        n_instances = len(given["X"])
-        for name, value in given.items():
-            if len(value) != n_instances:
-                raise ValueError(f"{name} has {len(value)} instances but X has {n_instances}")
-        sizes = np.array([_size(own) for own in given["X"]], np.int64)
+        lengths = [_length(own) for own in given["X"]]
+        if any(_length(value) != len(lengths) for value in given.values()) or None in lengths:
+            return [Share(dict, [self.arguments | given])]
+        sizes = np.array(lengths, np.int64)
         cuts = borders(sizes, n_workers)
         return [
             Share(unpacked, [{name: packed(value[begin:end]) for name, value in given.items()}])
@@ -104,13 +113,38 @@ class InMemory:
 
 
 def _listed(values: Any) -> Any:
-    """Something that can be cut: lists and arrays as they are, others as lists."""
-    return values if isinstance(values, list | np.ndarray) else list(values)
+    """Something that can be cut: lists and arrays as they are, others as lists; what is no list of
+    anything stays as it is.
+    """
+    is_cut = isinstance(values, list | np.ndarray) or not hasattr(values, "__iter__")
+    return values if is_cut else list(values)
 
 
-def _size(instance: Any) -> int:
-    shape = getattr(instance, "shape", None)
-    return int(shape[0]) if shape else len(instance)
+def _length(values: Any) -> int | None:
+    """How many there are, of rows or others; None where that cannot be told."""
+    if shape := getattr(values, "shape", None):
+        return int(shape[0])
+    return len(values) if hasattr(values, "__len__") and shape is None else None
+
+
+def _whole_numbers(sizes: Any, least: int) -> npt.NDArray[np.int64] | None:
+    """As an array, where they are such numbers."""
+    try:
+        found = np.asarray(sizes)
+    except ValueError:  # lists of unequal lengths
+        return None
+    if found.ndim != 1 or found.dtype.kind not in "iu" or (found < least).any():
+        return None
+    return found.astype(np.int64)
+
+
+def _fit_together(given: dict[str, Any], sizes: npt.NDArray[np.int64]) -> bool:
+    """Whether there is as much of everything as the sizes of instances say."""
+    n_rows = int(sizes.sum())
+    return all(
+        _length(value) == (len(sizes) if name in BY_INSTANCE else n_rows)
+        for name, value in given.items()
+    )
 
 
 def _cut(values: Any, begin: int, end: int) -> Any:

@@ -1,0 +1,64 @@
+"""What is shared out over workers is all there is, and what does not fit stays whole."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from crfx.distributed.shares import InMemory
+
+LENGTHS = [3, 0, 2, 4, 1]
+ROWS = np.arange(20.0).reshape(10, 2)
+
+
+def shares(n_workers=3, **arguments):
+    return [share.load(*share.given) for share in InMemory(arguments).shares(n_workers)]
+
+
+@pytest.mark.parametrize("X", [ROWS, sparse.csr_matrix(ROWS)], ids=["dense", "sparse"])
+def test_rows_are_cut_between_instances(X):
+    found = shares(X=X, y=list("abcdefghij"), lengths=LENGTHS, sample_weight=np.arange(5))
+    assert len(found) == 3
+    assert [size for own in found for size in own["lengths"]] == LENGTHS
+    assert "".join("".join(own["y"]) for own in found) == "abcdefghij"
+    assert np.concatenate([own["sample_weight"] for own in found]).tolist() == list(range(5))
+    for own in found:
+        assert own["X"].shape[0] == sum(own["lengths"]) == len(own["y"])
+
+
+def test_lists_are_cut_between_instances():
+    X = np.split(ROWS, np.cumsum(LENGTHS)[:-1])
+    found = shares(X=X, y=[list(range(n)) for n in LENGTHS], parents=None)
+    assert len(found) == 3
+    assert [len(labels) for own in found for labels in own["y"]] == LENGTHS
+    np.testing.assert_array_equal(
+        np.concatenate([rows for own in found for rows in own["X"]]), ROWS
+    )
+
+
+STACKED = {"X": ROWS, "relevance": np.ones(10), "group": [3, 7]}
+LISTED = {"X": [ROWS, ROWS], "y": [[1] * 10, [2] * 10]}
+MISFITS = {
+    "rows that no size counts": STACKED | {"group": [3, 6]},
+    "sizes that no row has": STACKED | {"group": [3, 7, 1]},
+    "sizes of text": STACKED | {"group": "ab"},
+    "ragged sizes": STACKED | {"group": [[3], [3, 4]]},
+    "fractions": STACKED | {"group": [3.0, 7.0]},
+    "a query of no document": STACKED | {"group": [3, 0, 7]},
+    "little relevance": STACKED | {"relevance": np.ones(9)},
+    "no relevance": STACKED | {"relevance": None},
+    "one number": STACKED | {"relevance": 1.0},
+    "few weights": STACKED | {"sample_weight": [1.0]},
+    "no X": STACKED | {"X": None},
+    "text": LISTED | {"X": "ab"},
+    "a number": LISTED | {"X": 3},
+    "instances of numbers": LISTED | {"X": [1, 2]},
+    "few labels": LISTED | {"y": [[1]]},
+}
+
+
+@pytest.mark.parametrize("arguments", MISFITS.values(), ids=MISFITS)
+def test_one_worker_gets_what_does_not_fit_together(arguments):
+    """So that it is refused as it would be without a cluster, and nothing is left out."""
+    (found,) = shares(**arguments)
+    assert found.keys() == arguments.keys()
+    assert all(found[name] is arguments[name] for name in arguments)
