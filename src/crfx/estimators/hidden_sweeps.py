@@ -30,6 +30,7 @@ from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.potentials.hidden_unit import HiddenUnitFunction
 from crfx.potentials.linear import as_numbers
 from crfx.scores import IntArray
+from crfx.trainers.averaging import Sweepers
 from crfx.trainers.sgd import AveragedParameters, Descent, best_step, warn_of_small_features
 
 if TYPE_CHECKING:
@@ -66,13 +67,17 @@ class Sweeps:
         rates: Array64,
         crf: HiddenUnitCRF,
         burn_in: int,
+        workers: Sweepers | None = None,
     ) -> None:
         self.model, self.truth, self.loss, self.crf = model, truth, loss, crf
         n_instances = truth.batch.n_instances
-        dropout = Dropout(_dropout(crf, truth), crf._seed)
+        self.workers = workers or Sweepers.who_have(n_instances)
+        dropout = Dropout(_dropout(crf, truth), self.workers.own_seed(crf._seed))
         self._rates, self._burn_in = rates, burn_in
+        # All or none: the core has parameters of single precision, and they are to be the same.
+        own = can_sweep(model, truth, loss(truth))
         # Not through self: a circle would hold the features until someone looks for circles.
-        is_quick = self._is_quick = can_sweep(model, truth, loss(truth))
+        is_quick = self._is_quick = all(self.workers.communicator.gather(own))
 
         def quick(own: Truth) -> HiddenSteps | None:
             if not is_quick:
@@ -90,7 +95,7 @@ class Sweeps:
             batch_size=crf.batch_size,
             step=1.0,
             period=SWEEPS_TO_HALF * -(-n_instances // crf.batch_size),
-            l2=crf._penalty,
+            l2=crf._penalty * self.workers.share,
             burn_in=burn_in,
             seed=crf._seed,
             by_sweep=True,
@@ -105,21 +110,26 @@ class Sweeps:
         self.parameters = self._new_parameters(get_weights(self.model))
         if before is not None:
             self.parameters.restore(before.numbers, before.arrays)
+            self.workers.velocity = before.velocity
 
     def sweep(self, number: int) -> None:
         """One pass."""
-        self._descent.sweep(number, self.parameters, self._parts)
+        self.workers.sweep(self._descent, number, self.parameters, self._parts)
 
     def state(self, n_done: int) -> TrainingState:
         """Where it stands."""
-        return sweeps_state(self.crf.trainer, n_done, self.parameters, self._descent.step)
+        step, velocity = self._descent.step, self.workers.velocity
+        return sweeps_state(self.crf.trainer, n_done, self.parameters, step, velocity)
 
     def good_step(self) -> float:
         """From the step that is best after a few sweeps over a part of the instances; of shards,
         over a part of the first ones.
         """
+        return self.workers.told(self._found_step)
+
+    def _found_step(self) -> float:
         if isinstance(self.truth.batch.X, ShardedMatrix):
-            return self._leading().good_step()
+            return self._leading()._found_step()
         warn_of_small_features(as_numbers(self.truth.batch.X))
         learned, judged = self._trial_instances()
         start = get_weights(self.model)
@@ -160,7 +170,8 @@ class Sweeps:
         """Over the first shards alone, read; their share of the penalty is theirs."""
         X: Any = self.truth.batch.X
         some, _ = loaded(self.truth, leading_shards(X.lengths, TRIAL_POSITIONS))
-        found = Sweeps(self.model, some, self.loss, self._rates, self.crf, self._burn_in)
+        alone = Sweepers([some.batch.n_instances])
+        found = Sweeps(self.model, some, self.loss, self._rates, self.crf, self._burn_in, alone)
         share = some.batch.n_instances / self.truth.batch.n_instances
         found._descent = replace(found._descent, l2=self._descent.l2 * share)
         return found

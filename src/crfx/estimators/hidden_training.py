@@ -19,6 +19,7 @@ from crfx.objectives.class_weights import likelihood_of
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.potentials.hidden_unit import HiddenUnitFunction
 from crfx.potentials.linear import as_numbers
+from crfx.trainers.communicator import total
 from crfx.trainers.pretraining import contrastive_divergence
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ class HiddenTraining:
                 crf._votes.sweeps.append(np.array(sweeps.parameters.values, np.float32))
             crf._live = lambda n=number + 1: sweeps.state(n).with_best(self.watch.best)
             set_weights(self.model, weights)
-            value = loss.evaluate(self.model.problem(self.given.data.batch), ()).value
+            own = loss.evaluate(self.model.problem(self.given.data.batch), ()).value
+            value = total(sweeps.workers.communicator, own)
             if self.watch(weights, value + penalty(crf._penalty, weights)):
                 break
         return get_weights(self.model) if weights is None else weights

@@ -34,12 +34,16 @@ class ShardedMiniBatches:
     def __init__(self, truth: Truth, base: Base, model: Model, make: Make) -> None:
         self._truth, self._base, self._model, self._make = truth, base, model, make
         self.ends: IntArray = truth.batch.chunk_ends()
+        self._read: tuple[int, MiniBatches] | None = None
 
     def take_steps(self, steps: Steps, parameters: Any) -> None:
         """Read the shard of the instances, and step."""
         number = int(np.searchsorted(self.ends, steps.order[0], side="right")) - 1
         own = replace(steps, order=steps.order - self.ends[number])
-        self._of([number]).take_steps(own, parameters)
+        if self._read is None or self._read[0] != number:
+            self._read = None  # which makes room for the next
+            self._read = number, self._of([number])
+        self._read[1].take_steps(own, parameters)
 
     def leading(self, n_instances: int) -> MiniBatches:
         """Those of the first shards, which have so many instances or are all."""

@@ -17,6 +17,7 @@ from crfx.estimators.model_parameters import get_weights, set_weights
 from crfx.estimators.training_state import TrainingState, sweeps_state
 from crfx.inference.native import thread_count
 from crfx.potentials.linear import as_numbers
+from crfx.trainers.averaging import Sweepers
 from crfx.trainers.lbfgs import warn_nothing_learned
 from crfx.trainers.parametric import ParametricObjective
 from crfx.trainers.sgd import (
@@ -45,8 +46,8 @@ def seeks_step(crf: LinearCRF) -> bool:
     return crf.step is None and crf.trainer == "sgd"
 
 
-def descent_of(crf: LinearCRF, n_instances: int) -> Descent:
-    """How the trainers that sweep over the instances descend."""
+def descent_of(crf: LinearCRF, n_instances: int, share: float = 1.0) -> Descent:
+    """How the trainers that sweep over the instances descend, a ``share`` of all."""
     is_sgd = crf.trainer == "sgd"
     batch_size = crf.batch_size or (8 if is_sgd else 1)
     burn_in = crf.burn_in
@@ -57,7 +58,7 @@ def descent_of(crf: LinearCRF, n_instances: int) -> Descent:
         batch_size=batch_size,
         step=1.0 if crf.step is None else crf.step,
         period=SWEEPS_TO_HALF * n_instances / batch_size if is_sgd else None,
-        l2=crf._penalty,
+        l2=crf._penalty * share,
         burn_in=burn_in,
         seed=int(check_random_state(crf.random_state).randint(2**31 - 1)),
     )
@@ -69,19 +70,25 @@ def sweep_to_the_end(
     """All sweeps of ``fit`` over mini-batches; return the averaged weights."""
     start, taken_up = get_weights(crf.model_), crf._taken_up
     parameters = AveragedParameters(start)
-    descent = replace(descent_of(crf, whole.batch.n_instances), ends=parts.ends)
+    velocity = None if taken_up is None else taken_up.velocity
+    workers = Sweepers.who_have(whole.batch.n_instances, velocity)
+    descent = descent_of(crf, whole.batch.n_instances, workers.share)
+    descent = replace(descent, ends=parts.ends)
     if taken_up is not None:
         parameters.restore(taken_up.numbers, taken_up.arrays)
     if seeks_step(crf):
-        found = None if taken_up is None else taken_up.numbers["step"]
-        descent = replace(descent, step=found or _found_step(crf, descent, parts, start))
+        step = None if taken_up is None else taken_up.numbers["step"]
+        if step is None:
+            trying = descent
+            step = workers.told(lambda: _found_step(crf, trying, parts, start))
+        descent = replace(descent, step=step)
     value = before = whole.value(start)
     first = 0 if taken_up is None else taken_up.n_done
     for number in range(first, first + crf._rounds_here):
-        descent.sweep(number, parameters, parts)
+        workers.sweep(descent, number, parameters, parts)
         weights = parameters.average()
         value = whole.value(weights)
-        crf._live = _live(crf, number + 1, parameters, descent.step, watch)
+        crf._live = _live(crf, number + 1, parameters, descent.step, workers, watch)
         if watch(weights, value):
             break
     hardly = before - value < LEAST_PROGRESS * abs(before)
@@ -95,10 +102,16 @@ def _live(
     n_done: int,
     parameters: AveragedParameters,
     step: float,
+    workers: Sweepers,
     watch: WatchIterations,
 ) -> Callable[[], TrainingState]:
     """Where sweeps stand, for who asks while they last."""
-    return lambda: sweeps_state(crf.trainer, n_done, parameters, step).with_best(watch.best)
+
+    def live() -> TrainingState:
+        state = sweeps_state(crf.trainer, n_done, parameters, step, workers.velocity)
+        return state.with_best(watch.best)
+
+    return live
 
 
 def _found_step(crf: LinearCRF, descent: Descent, parts: Any, start: Array64) -> float:
@@ -137,13 +150,16 @@ def sweep_once(crf: LinearCRF, given: Training, start: LabellingEstimator | None
     set_weights(model, parameters.values)
     parts = crf._mini_batches(model, given)
     n_done = 0 if start is None else crf.n_iter_
-    descent = replace(descent_of(crf, given.data.batch.n_instances), ends=parts.ends)
+    workers = Sweepers.who_have(given.data.batch.n_instances)
+    descent = descent_of(crf, given.data.batch.n_instances, workers.share)
+    descent = replace(descent, ends=parts.ends)
     found = before.found.get(crf.trainer)
     if seeks_step(crf):
         if found is None:
-            found = _found_step(crf, descent, parts, parameters.values)
+            trying = descent
+            found = workers.told(lambda: _found_step(crf, trying, parts, parameters.values))
         descent = replace(descent, step=found)
-    descent.sweep(n_done, parameters, parts)
+    workers.sweep(descent, n_done, parameters, parts)
     weights = parameters.average()
     value = crf._objective(model, given).value(weights)
     set_weights(model, weights)

@@ -16,7 +16,7 @@ from crfx.trainers import lbfgs
 
 _PREFIX = "training."
 _LAST_VALUES = "last_values"
-_BEST = "best"
+_BEST, _VELOCITY = "best", "velocity"
 _OF_LBFGS = {"far", "memory"}
 _OF_SWEEPS = {"product", "steps", "n_counted", "step"}
 _WHILE_IT_LASTS = {"converged", "induced", "in_round"}
@@ -46,6 +46,11 @@ class TrainingState:
     def best(self) -> npt.NDArray[Any] | None:
         """The best parameters so far, where early stopping looks on."""
         return self.arrays.get(_BEST)
+
+    @property
+    def velocity(self) -> npt.NDArray[Any] | None:
+        """How the mean of several workers that sweep moved when they last met."""
+        return self.arrays.get(_VELOCITY)
 
     def with_best(self, best: npt.NDArray[Any] | None) -> TrainingState:
         """With the best parameters so far."""
@@ -101,9 +106,19 @@ def course_of(state: TrainingState | None) -> lbfgs.Course:
     return course
 
 
-def sweeps_state(trainer: str, n_done: int, parameters: Any, step: float) -> TrainingState:
-    """Of the trainers that sweep, whose parameters tell their `state`."""
+def sweeps_state(
+    trainer: str,
+    n_done: int,
+    parameters: Any,
+    step: float,
+    velocity: npt.NDArray[Any] | None = None,
+) -> TrainingState:
+    """Of the trainers that sweep, whose parameters tell their `state`; ``velocity`` is that of
+    several workers (`Sweepers`).
+    """
     numbers, arrays = parameters.state()
+    if velocity is not None:
+        arrays = {**arrays, _VELOCITY: velocity}
     return TrainingState(trainer, n_done, {**numbers, "step": step}, arrays)
 
 
@@ -161,7 +176,7 @@ def _check_numbers(state: TrainingState) -> None:
 
 
 def _check_arrays(state: TrainingState, size: int) -> None:
-    names, optional = {"values", "sum"}, {_BEST}
+    names, optional = {"values", "sum"}, {_BEST, _VELOCITY}
     if state.trainer == "lbfgs":
         pairs = {f"{kind}{k}" for k in _pairs(state) for kind in ("change", "turn")}
         names, optional = {_LAST_VALUES} | pairs, {_BEST, "at"}
@@ -169,7 +184,7 @@ def _check_arrays(state: TrainingState, size: int) -> None:
         raise ValueError("its training lacks what it takes to go on")
     for name, array in state.arrays.items():
         fits = array.ndim == 1 if name == _LAST_VALUES else array.shape == (size,)
-        kinds = (np.float32, np.float64) if name in ("values", _BEST) else (np.float64,)
+        kinds = (np.float32, np.float64) if name in ("values", _BEST, _VELOCITY) else (np.float64,)
         plain = array.dtype in kinds and np.isfinite(array).all()
         if not fits or not plain:
             raise ValueError(f"the array {name} of its training does not fit")

@@ -8,10 +8,13 @@ units, those that are all -1 or 1 are spins, any other are normal with variance 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 from crfx.potentials.hidden_unit import HiddenShape
+from crfx.trainers.averaging import Sweepers
 
 Array32 = npt.NDArray[np.float32]
 
@@ -32,15 +35,17 @@ def contrastive_divergence(
     """Train ``values``, laid out as `HiddenShape` says, in place.
 
     X is (rows, features), dense; ``codes`` (rows,) are labels, ``row_weights`` (rows,) how much
-    a row counts.  O(rows features units) a sweep.
+    a row counts.  O(rows features units) a sweep.  Workers that train together go on with the mean
+    of their parameters after every sweep.
     """
+    workers = Sweepers.who_have(len(X))
     parts = shape.split(values)
     names = ("weights", "bias", "to_label", "constant")
     visible = np.zeros(shape.n_features, np.float32)
     moving = [*(parts[name] for name in names), visible]
     speed = [np.zeros_like(part) for part in moving]
-    activate = _visible_units(X)
-    random = np.random.default_rng(seed)
+    activate = _VisibleUnits(_kind_of_all(workers.communicator.gather(_kind(X))))
+    random = np.random.default_rng(workers.own_seed(seed))
     for _ in range(n_sweeps):
         order = random.permutation(len(X))
         for begin in range(0, len(order), ROWS_PER_STEP):
@@ -51,6 +56,7 @@ def contrastive_divergence(
                 pace *= MOMENTUM
                 pace += (STEP / len(rows)) * slope
                 part += pace
+        workers.agree_on(moving)
 
 
 def _slopes(
@@ -96,10 +102,19 @@ class _VisibleUnits:
         return inputs + random.standard_normal(inputs.shape, np.float32)
 
 
-def _visible_units(X: Array32) -> _VisibleUnits:
+def _kind(X: Array32) -> str | None:
+    """Of the visible units that features ask for; None where there are no rows to ask."""
+    if not len(X):
+        return None
     if np.isin(X, (0, 1)).all():
-        return _VisibleUnits("binary")
-    return _VisibleUnits("spins" if (np.abs(X) == 1).all() else "normal")
+        return "binary"
+    return "spins" if (np.abs(X) == 1).all() else "normal"
+
+
+def _kind_of_all(kinds: Sequence[str | None]) -> str:
+    """One for the rows of all workers."""
+    asked = {kind for kind in kinds if kind is not None}
+    return asked.pop() if len(asked) == 1 else "normal"
 
 
 def _sigmoid(x: Array32) -> Array32:

@@ -157,14 +157,22 @@ class Steps:
 
     def parts(self, n_steps: int) -> Iterator[Steps]:
         """The same steps, so many at a time."""
-        for begin in range(0, len(self.order), n_steps * self.batch_size):
-            end = begin + n_steps * self.batch_size
-            yield replace(
-                self,
-                order=self.order[begin:end],
-                first=self.first + begin // self.batch_size,
-                counts=self.counts and (end >= len(self.order) or not self.by_sweep),
-            )
+        for begin in range(0, self.n_steps, n_steps):
+            yield self.between(begin, begin + n_steps)
+
+    @property
+    def n_steps(self) -> int:
+        """How many there are."""
+        return -(-len(self.order) // self.batch_size)
+
+    def between(self, begin: int, end: int) -> Steps:
+        """Those from ``begin`` to ``end``, counted from 0."""
+        return replace(
+            self,
+            order=self.order[begin * self.batch_size : end * self.batch_size],
+            first=self.first + begin,
+            counts=self.counts and (end >= self.n_steps or not self.by_sweep),
+        )
 
     def size(self, number: int) -> float:
         """Of a step, counted over all sweeps from 0."""
@@ -203,26 +211,45 @@ class Descent:
 
         Mini-batches that have a method ``take_steps(steps, parameters)`` take them themselves.
         """
+        for steps in self._by_group(number, among):
+            _take(steps, parameters, mini_batch)
+
+    def sweep_in_parts(
+        self, number: int, n_parts: int, parameters: Any, mini_batch: MiniBatch
+    ) -> Iterator[None]:
+        """The same in so many parts, some of which may have no steps; who goes through them may
+        change the parameters in between.
+        """
+        groups = self._by_group(number) if self.n_instances else []
+        begins = np.cumsum([0, *(steps.n_steps for steps in groups)]).tolist()
+        for part in range(n_parts):
+            # The last one has steps where there are any: by sweep, its last one counts.
+            begin, end = (begins[-1] * place // n_parts for place in (part, part + 1))
+            for offset, steps in zip(begins, groups, strict=False):
+                piece = steps.between(max(begin - offset, 0), max(end - offset, 0))
+                if len(piece.order):
+                    _take(piece, parameters, mini_batch)
+            yield
+
+    def _by_group(self, number: int, among: IntArray | None = None) -> list[Steps]:
         orders = self._orders(np.random.default_rng([self.seed, number]))
-        first = number * sum(map(self._n_steps, orders))
+        first, found = number * sum(map(self._n_steps, orders)), []
         for place, order in enumerate(orders, 1):
-            steps = Steps(
-                order=order if among is None else among[order],
-                batch_size=self.batch_size,
-                first=first,
-                step=self.step,
-                period=self.period,
-                penalty=2 * self.l2 / self.n_instances,
-                counts=number >= self.burn_in and (place == len(orders) or not self.by_sweep),
-                by_sweep=self.by_sweep,
-                rates=self.rates,
+            found.append(
+                Steps(
+                    order=order if among is None else among[order],
+                    batch_size=self.batch_size,
+                    first=first,
+                    step=self.step,
+                    period=self.period,
+                    penalty=2 * self.l2 / self.n_instances,
+                    counts=number >= self.burn_in and (place == len(orders) or not self.by_sweep),
+                    by_sweep=self.by_sweep,
+                    rates=self.rates,
+                )
             )
             first += self._n_steps(order)
-            take = getattr(mini_batch, "take_steps", None)
-            if take is None:
-                steps.take(parameters, mini_batch)
-            else:
-                take(steps, parameters)
+        return found
 
     def _orders(self, random: np.random.Generator) -> list[IntArray]:
         """The instances of every group, shuffled, in a random order of groups.
@@ -239,6 +266,14 @@ class Descent:
 
     def _n_steps(self, order: IntArray) -> int:
         return -(-len(order) // self.batch_size)
+
+
+def _take(steps: Steps, parameters: Any, mini_batch: MiniBatch) -> None:
+    take = getattr(mini_batch, "take_steps", None)
+    if take is None:
+        steps.take(parameters, mini_batch)
+    else:
+        take(steps, parameters)
 
 
 def with_good_step(descent: Descent, mini_batch: MiniBatch, start: Array64) -> Descent:
