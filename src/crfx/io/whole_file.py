@@ -12,6 +12,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any, TextIO
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+"""The disk is full, or the share of it that a user may fill."""
+
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
@@ -26,9 +29,14 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         with _written(target) as file:
             yield file
     except OSError as error:
-        if error.errno == errno.ENOSPC and error.filename is None:
+        if error.errno in _NO_ROOM and _is_ours(error.filename, target):
             error.filename = os.fspath(target)
         raise
+
+
+def _is_ours(name: Any, target: Path) -> bool:
+    """Whether an error is about the file beside the target; of an open file there is no name."""
+    return name is None or Path(os.fsdecode(name)).name.startswith(f".{target.name}.")
 
 
 @contextmanager
