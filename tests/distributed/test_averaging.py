@@ -3,9 +3,9 @@
 import numpy as np
 
 from crfx.distributed.together import together
-from crfx.trainers.averaging import averaged
+from crfx.trainers.averaging import Sweepers, averaged
 from crfx.trainers.communicator import ALONE
-from crfx.trainers.sgd import AveragedParameters
+from crfx.trainers.sgd import AveragedParameters, Descent
 
 EXACT = {"rtol": 1e-12}
 
@@ -55,3 +55,50 @@ def test_one_alone_keeps_its_own():
     averaged(own, 5.0, ALONE)
     np.testing.assert_array_equal(own.average(), before.average())
     assert own.state()[0] == before.state()[0]
+
+
+class Slope:
+    """Mini-batches whose loss falls by 1 with every parameter, per instance."""
+
+    def __call__(self, instances, number):
+        return slice(None), lambda values: (0.0, np.full_like(values, -float(len(instances))))
+
+
+def swept(counts, n_sweeps):
+    """Where sweeps lead, of workers with so many instances."""
+
+    def work(workers):
+        n_own = counts[workers.rank]
+        descent = Descent(n_own, 2, step=1.0, period=None, l2=0.0, burn_in=0, seed=0)
+        sweepers, own = Sweepers.who_have(n_own), AveragedParameters(np.zeros(2))
+        found = []
+        for number in range(n_sweeps):
+            sweepers.sweep(descent, number, own, Slope())
+            found.append(own.read(slice(None)).copy())
+        return sweepers.share, np.array(found)
+
+    return together(len(counts), work)
+
+
+def test_together_they_come_as_far_in_a_sweep_as_one_alone():
+    """Once the momentum is there: what each of them learns counts in full."""
+    counts = [40, 20, 0, 60]
+    results = swept(counts, 8)
+    assert [share for share, _ in results] == [n / 120 for n in counts]
+    for _, path in results:
+        np.testing.assert_array_equal(path, results[0][1])
+    squares = sum((n / 120) ** 2 for n in counts)
+    # A worker moves by its own number of instances: the mean by the sum of squares.
+    np.testing.assert_allclose(np.diff(path, axis=0)[-1], 120 * squares / squares, rtol=1e-3)
+
+
+def test_fewer_instances_than_meetings():
+    for _, path in swept([3, 1], 30):
+        np.testing.assert_allclose(np.diff(path, axis=0)[-1], 4.0, rtol=1e-2)
+
+
+def test_the_first_who_has_instances_finds_what_is_told_to_all():
+    def work(workers):
+        return Sweepers.who_have([0, 5, 7][workers.rank]).told(lambda: 10.0 * workers.rank)
+
+    assert together(3, work) == [10.0, 10.0, 10.0]

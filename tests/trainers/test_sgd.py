@@ -211,3 +211,31 @@ def test_a_good_step_is_found_for_features_of_any_size(scale):
 
     found = with_good_step(descent(), mini_batch, np.zeros(1))
     assert 0.01 < found.step * scale**2 < 0.5
+
+
+@pytest.mark.parametrize("n_parts", [1, 4, 10, 40])
+@pytest.mark.parametrize("by_sweep", [False, True])
+@pytest.mark.parametrize("ends", [None, np.array([0, 4, 4, 11, 23])], ids=["one", "groups"])
+def test_a_sweep_in_parts_is_the_sweep(ends, by_sweep, n_parts):
+    taken = {"whole": [], "parts": []}
+
+    def note(name):
+        class Batches:
+            def take_steps(self, steps, parameters):
+                for part in steps.parts(1):
+                    taken[name].append((part.order.tolist(), part.first, part.counts))
+
+        return Batches()
+
+    descent = Descent(23, 2, 0.1, 5.0, 1.0, 0, seed=3, by_sweep=by_sweep, ends=ends)
+    descent.sweep(2, None, note("whole"))
+    assert sum(1 for _ in descent.sweep_in_parts(2, n_parts, None, note("parts"))) == n_parts
+    assert taken["parts"] == taken["whole"]
+    assert sum(counts for _, _, counts in taken["parts"]) == (
+        1 if by_sweep else len(taken["whole"])
+    )
+
+
+def test_who_has_no_instances_takes_no_steps():
+    descent = Descent(0, 2, 0.1, 5.0, 1.0, 0, seed=3)
+    assert sum(1 for _ in descent.sweep_in_parts(0, 4, None, None)) == 4

@@ -39,6 +39,7 @@ from crfx.potentials.blas import one_blas_thread
 from crfx.structures.constraints import to_plain
 from crfx.trainers import lbfgs
 from crfx.trainers.callbacks import Callback, History
+from crfx.trainers.communicator import current
 from crfx.trainers.parametric import ParametricObjective
 
 
@@ -278,6 +279,7 @@ class ParametricEstimator(LabellingEstimator):
             model.sharing,
             self._penalty,
             base_scores(model, batch),
+            current(),
         )
 
     def _free(self, model: Model, given: Training) -> dict[str, npt.NDArray[np.bool_]] | None:

@@ -14,6 +14,7 @@ from crfx.objectives.base import Objective, PartName
 from crfx.scores import FloatArray, Scores, Sharing
 from crfx.structures import Chain, Forest
 from crfx.trainers.blocks import EdgeRows
+from crfx.trainers.communicator import ALONE, Communicator, total
 
 Array64 = npt.NDArray[np.float64]
 ScoreArrays = dict[str, FloatArray]
@@ -124,7 +125,8 @@ class EdgeParameters:
 class ParametricObjective:
     """objective + l2 |w|^2, and its gradient, at flat parameters w.
 
-    ``base`` are scores that stay as they are, below those of the parameters.
+    ``base`` are scores that stay as they are, below those of the parameters.  Workers that train
+    together have a batch each and one objective: 8 bytes per parameter in an evaluation.
     """
 
     resolution = 1e-8
@@ -139,7 +141,9 @@ class ParametricObjective:
         sharing: Sharing,
         l2: float = 0.0,
         base: ScoreArrays | None = None,
+        communicator: Communicator = ALONE,
     ) -> None:
+        self.communicator = communicator
         self.objective, self.blocks = objective, blocks
         self.batch, self.structure, self.sharing = batch, structure, sharing
         self.l2, self.base = l2, base or {}
@@ -162,13 +166,22 @@ class ParametricObjective:
         parts = [block.part for block in self.blocks]
         found = self.objective.evaluate(self.problem(values), parts)
         gradient = np.concatenate([block.gradient(found.gradient) for block in self.blocks])
+        value = found.value
+        if self.communicator.size > 1:
+            value, gradient = self._of_all(value, gradient)
         if self.l2:
             gradient += (2 * self.l2) * values
-        return found.value + self.penalty(values), gradient
+        return value + self.penalty(values), gradient
+
+    def _of_all(self, value: float, gradient: Array64) -> tuple[float, Array64]:
+        """The sums of all workers, in one message."""
+        sums = self.communicator.sum(np.concatenate([[value], gradient]))
+        return float(sums[0]), sums[1:]
 
     def value(self, values: Array64) -> float:
         """The value alone."""
-        return self.objective.evaluate(self.problem(values), ()).value + self.penalty(values)
+        own = self.objective.evaluate(self.problem(values), ()).value
+        return total(self.communicator, own) + self.penalty(values)
 
     def penalty(self, values: Array64) -> float:
         """l2 |w|^2."""

@@ -1,0 +1,111 @@
+"""Workers that sweep over instances of their own: one model, as good as that of one alone."""
+
+import numpy as np
+import pytest
+
+from crfx import HiddenUnitCRF, LinearCRF, load
+from crfx.distributed.together import together
+from crfx.estimators.model_parameters import get_weights
+from crfx.estimators.resuming import resumed
+from crfx.testing import make_task
+
+X, Y = make_task(n_instances=90)
+X_DEV, Y_DEV = make_task(1, 30)
+WORDS = [[{f"{k}{round(v)}": 1.0 for k, v in enumerate(row)} for row in own] for own in X]
+ALMOST_AS_GOOD = 0.03
+"""On some 600 positions; what was learned by one of the workers alone is worse by more."""
+SAME_SUM = 1e-9
+"""Sums over workers are taken in another order."""
+ONE = {"random_state": 0, "n_jobs": 1}
+UNITS = {"n_hidden": 8, "sweeps": 12, "pretrain_sweeps": 2, **ONE}
+
+KINDS = {
+    "linear sgd": (LinearCRF, X, {"trainer": "sgd", "sweeps": 8, **ONE}),
+    "linear perceptron": (
+        LinearCRF,
+        WORDS,
+        {"trainer": "perceptron", "sweeps": 8, "n_hashed": 64, "features": "all", **ONE},
+    ),
+    "linear large margin": (LinearCRF, X, {"trainer": "large_margin", "sweeps": 8, **ONE}),
+    "hidden sgd": (HiddenUnitCRF, X, {"l2": 0.1, **UNITS}),
+    "hidden perceptron": (HiddenUnitCRF, WORDS, {"trainer": "perceptron", "n_hashed": 64, **UNITS}),
+    "hidden herding": (HiddenUnitCRF, X, {"trainer": "perceptron", "herding": True, **UNITS}),
+    "hidden pretrained": (HiddenUnitCRF, X, {"pretrain": "discriminative", **UNITS}),
+    "hidden contrastive": (HiddenUnitCRF, X, {"pretrain": "contrastive", "step": 0.05, **UNITS}),
+}
+
+
+def shares(n_workers, shares_of=None):
+    """Instances by worker."""
+    parts = shares_of or [1] * n_workers
+    borders = np.cumsum(parts)[:-1] * len(X) // sum(parts)
+    return np.split(np.arange(len(X)), borders)
+
+
+def trained(make, given, own, **arguments):
+    return together(
+        len(own),
+        lambda workers: make().fit(
+            [given[k] for k in own[workers.rank]], [Y[k] for k in own[workers.rank]], **arguments
+        ),
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_have_one_model_as_good_as_that_of_one_alone(kind):
+    cls, given, settings = KINDS[kind]
+    alone = cls(**settings).fit(given, Y)
+    models = trained(lambda: cls(**settings), given, shares(3))
+    for model in models[1:]:
+        np.testing.assert_array_equal(get_weights(model.model_), get_weights(models[0].model_))
+        assert model.history_["objective"] == models[0].history_["objective"]
+    assert models[0].n_iter_ == alone.n_iter_
+    assert models[0].score(given, Y) > alone.score(given, Y) - ALMOST_AS_GOOD
+    if models[0].__dict__.get("_votes") is not None:
+        np.testing.assert_array_equal(models[0]._votes.sweeps, models[1]._votes.sweeps)
+
+
+@pytest.mark.parametrize("kind", ["linear sgd", "hidden sgd"])
+def test_the_objective_is_that_of_all_instances(kind):
+    cls, given, settings = KINDS[kind]
+    model = trained(lambda: cls(**settings), given, shares(2))[0]
+    again = cls(**(settings | {"trainer": "lbfgs", "max_iter": 0, "l2": model._penalty}))
+    again.fit(given, Y, init_model=model)
+    whole = -again.log_likelihood(given, Y).sum()
+    weights = get_weights(model.model_)
+    expected = whole + model._penalty * (weights @ weights)
+    np.testing.assert_allclose(model.history_["objective"][-1], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["linear sgd", "hidden perceptron"])
+def test_shares_may_be_of_very_different_size(kind):
+    cls, given, settings = KINDS[kind]
+    alone = cls(**settings).fit(given, Y)
+    models = trained(lambda: cls(**settings), given, shares(3, [1, 1, 28]))
+    assert models[0].score(given, Y) > alone.score(given, Y) - ALMOST_AS_GOOD
+
+
+@pytest.mark.parametrize(
+    "kind", ["linear sgd", "linear perceptron", "hidden sgd", "hidden herding"]
+)
+def test_a_run_of_several_that_is_cut_off_ends_in_the_same_model(kind, tmp_path):
+    cls, given, settings = KINDS[kind]
+    own, path = shares(3), tmp_path / "m.crfx"
+
+    def keep(progress):
+        if progress.n_rounds == 3:
+            progress.save(path)
+
+    def run(checkpoint=None):
+        def work(workers):
+            chosen = own[workers.rank]
+            arguments = {"X": [given[k] for k in chosen], "y": [Y[k] for k in chosen]}
+            first = keep if workers.rank == 0 else lambda progress: None
+            return resumed(cls(**settings), arguments, checkpoint and load(checkpoint), first)
+
+        return together(3, work)
+
+    whole = run()
+    for model in run(path):
+        np.testing.assert_array_equal(get_weights(model.model_), get_weights(whole[0].model_))
+        assert model.history_["objective"] == whole[0].history_["objective"]
