@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 LONGEST = 80
+_SILENT: ContextVar[bool] = ContextVar("silent", default=False)
 
 
 def shown(value: object) -> str:
@@ -17,8 +21,20 @@ def shown(value: object) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
+@contextmanager
+def untold(is_silent: bool) -> Iterator[None]:
+    """Warn of nothing, as long as it lasts, where ``is_silent``: someone else does."""
+    before = _SILENT.set(is_silent)
+    try:
+        yield
+    finally:
+        _SILENT.reset(before)
+
+
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn where crfx was called, however deep in it the reason was found."""
+    if _SILENT.get():
+        return
     level, frame = 2, sys._getframe(1)  # level 1 is this line
     while frame.f_back is not None and _is_own(frame.f_globals):
         level, frame = level + 1, frame.f_back

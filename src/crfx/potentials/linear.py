@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,6 +29,9 @@ from crfx.terms import Names, Terms
 
 Array32 = npt.NDArray[np.float32]
 Array64 = npt.NDArray[np.float64]
+Pairs = tuple[IntArray, IntArray]
+"""Of features and outputs, as CSR has them: where those of each feature start, and outputs."""
+Gather = Callable[[Pairs], list[Pairs]]
 
 SHARE_TO_FILL = 0.2
 """A feature seen with such a share of the outputs gets room for all: whole rows are quicker."""
@@ -110,21 +113,24 @@ class WeightPattern:
         return cls(starts, None, n_outputs)
 
     @classmethod
-    def observed(cls, X: Any, codes: IntArray, n_outputs: int) -> WeightPattern:
+    def observed(
+        cls, X: Any, codes: IntArray, n_outputs: int, gather: Gather = lambda own: [own]
+    ) -> WeightPattern:
         """A weight for every pair (feature, output) that occurs together.
 
         ``codes`` (rows,) are the outputs of rows, negative where they are not known.  O(entries of
-        X) in time and memory; what stays on disk is read once, a chunk at a time.
+        X) in time and memory; what stays on disk is read once, a chunk at a time.  ``gather`` gives
+        the pairs of all who have rows.
         """
-        if not isinstance(X, ShardedMatrix):
-            return cls._filled(*_observed_pairs(X, codes), n_outputs)[0]
-        met = sparse.csr_matrix((X.shape[1], n_outputs), dtype=bool)
-        for rows, chunk in X.chunks():
-            starts, outputs = _observed_pairs(chunk, codes[rows])
-            pairs = np.ones(len(outputs), bool), outputs, starts
-            met = met + sparse.csr_matrix(pairs, shape=met.shape)
-        met.sort_indices()
-        return cls._filled(met.indptr, met.indices, n_outputs)[0]
+        shape = X.shape[1], n_outputs
+        if isinstance(X, ShardedMatrix):
+            chunks = X.chunks()
+            own = _united((_observed_pairs(chunk, codes[rows]) for rows, chunk in chunks), shape)
+        else:
+            own = _observed_pairs(X, codes)
+        parts = gather(own)
+        pairs = own if len(parts) == 1 else _united(parts, shape)
+        return cls._filled(pairs[0], pairs[1], n_outputs)[0]
 
     @classmethod
     def _filled(
@@ -145,6 +151,15 @@ class WeightPattern:
         free = np.zeros(starts[-1], bool)
         free[place] = True
         return cls(starts, outputs, n_outputs, None if free.all() else free), place
+
+
+def _united(parts: Iterable[Pairs], shape: tuple[int, int]) -> Pairs:
+    """The pairs that occur in one of the parts."""
+    met = sparse.csr_matrix(shape, dtype=bool)
+    for starts, outputs in parts:
+        met = met + sparse.csr_matrix((np.ones(len(outputs), bool), outputs, starts), shape=shape)
+    met.sort_indices()
+    return met.indptr, met.indices
 
 
 class LinearFunction:

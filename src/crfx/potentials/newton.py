@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from crfx.features.matrices import is_categorical, is_frame
 from crfx.features.sharded_matrix import ShardedMatrix
 
 Array32 = npt.NDArray[np.float32]
+Array64 = npt.NDArray[np.float64]
 
 CG_STEPS = 8
 CG_TOLERANCE = 1e-3
@@ -42,7 +44,12 @@ def linear_features(X: Any) -> Any:
 
 
 def newton_step(
-    X: Any, gradient: Array32, curvature: Array32, weights: Array32, l2: float
+    X: Any,
+    gradient: Array32,
+    curvature: Array32,
+    weights: Array32,
+    l2: float,
+    total: Callable[[Array64], Array64] = lambda array: array,
 ) -> Array32:
     """Minimise the quadratic model of an objective over functions linear in X.
 
@@ -51,9 +58,13 @@ def newton_step(
     sum_t g_tm f_t + h_tm f_t^2 / 2 + l2 / 2 |w_m + d_m|^2 with f = X d_m (Chen et al., Eq. 8).
     Conjugate gradients, all columns at once, preconditioned by the diagonal; any number of steps
     lowers the model, a few come close to its minimum.  O(steps * size of X * outputs).
+
+    ``total`` adds up the sums over rows, where others have rows of the same function: 2 times
+    (features, outputs) numbers, and as many in every step.
     """
-    right = -(_transposed(X, gradient) + l2 * weights)
-    diagonal = _transposed(_squared(X), curvature) + l2
+    slope, bends = total(np.stack([_transposed(X, gradient), _transposed(_squared(X), curvature)]))
+    right = -(slope + l2 * weights)
+    diagonal = bends + l2
     diagonal = np.where(diagonal > 0, diagonal, 1.0)
     step = np.zeros_like(right)
     residual = right
@@ -62,7 +73,7 @@ def newton_step(
     energy = _columns(residual, scaled)
     first = energy
     for _ in range(CG_STEPS):
-        image = _transposed(X, curvature * (X @ direction)) + l2 * direction
+        image = total(_transposed(X, curvature * (X @ direction))) + l2 * direction
         bend = _columns(direction, image)
         length = np.divide(energy, bend, out=np.zeros_like(energy), where=bend > 0)
         step = step + length * direction
@@ -76,7 +87,7 @@ def newton_step(
     return np.asarray(step, dtype=np.float32)
 
 
-def _transposed(X: Any, y: Array32) -> npt.NDArray[np.float64]:
+def _transposed(X: Any, y: Array32) -> Array64:
     return np.asarray(X.T @ y, dtype=np.float64)
 
 
@@ -84,5 +95,5 @@ def _squared(X: Any) -> Any:
     return X.multiply(X).tocsr() if sparse.issparse(X) else X * X
 
 
-def _columns(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _columns(x: Array64, y: Array64) -> Array64:
     return np.asarray(np.einsum("ij,ij->j", x, y))

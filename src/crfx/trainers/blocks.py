@@ -216,12 +216,21 @@ class EdgeFunctionBlock(Block):
 
 
 class LinearEdgeBlock(Block):
-    """Edge scores linear in the features; weights (types, features + 1, table entries)."""
+    """Edge scores linear in the features; weights (types, features + 1, table entries).
+
+    ``total`` adds up sums over rows, where other workers have rows too.
+    """
 
     parts = ("each_edge",)
 
-    def __init__(self, weights: Tables, rows: EdgeRows, followed: list[EdgeRows]) -> None:
-        self.weights, self.rows, self.followed = weights, rows, followed
+    def __init__(
+        self,
+        weights: Tables,
+        rows: EdgeRows,
+        followed: list[EdgeRows],
+        total: Callable[[npt.NDArray[Any]], npt.NDArray[Any]] = lambda array: array,
+    ) -> None:
+        self.weights, self.rows, self.followed, self.total = weights, rows, followed, total
 
     def propose(self, evaluation: Evaluation, number: int) -> Proposal:
         """Minimise the quadratic model over the weights of each type."""
@@ -230,7 +239,12 @@ class LinearEdgeBlock(Block):
         delta = np.stack(
             [
                 newton_step(
-                    features, _flat(gradient[rows]), _flat(curvature[rows]), own, self.weights.l2
+                    features,
+                    _flat(gradient[rows]),
+                    _flat(curvature[rows]),
+                    own,
+                    self.weights.l2,
+                    self.total,
                 )
                 for features, rows, own in zip(
                     self.rows.features, self.rows.by_type, weights, strict=True

@@ -10,7 +10,6 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from crfx.structures import Chain, Forest
 from crfx.trainers.blocks import Adder, Block, Changes, Proposal
 from crfx.trainers.callbacks import Callback, History, Progress, any_stops
 from crfx.trainers.communicator import Communicator, count, current
-from crfx.trainers.shared_evaluation import of_all
+from crfx.trainers.shared_evaluation import notes_of_all, of_all
 
 MOST_HALVINGS = 12
 """Then a step is given up: by now it is 1/4096 of what the curvature suggested."""
@@ -117,6 +116,10 @@ class Boosting:
     _gamma: float | None = None
     is_stopped: bool = False
 
+    def __post_init__(self) -> None:
+        # Now: a cached property is locked while it waits for others, who may be threads beside.
+        self._n_rows = count(self.communicator, self.scores.batch.n_rows)
+
     def run(self, n_rounds: int) -> int:
         """Train up to ``n_rounds`` rounds, first ones included; return how many there are."""
         begin, number = time.perf_counter(), self.first_round
@@ -169,10 +172,6 @@ class Boosting:
         own = self.objective.evaluate(self.scores.problem(), parts, self.curvature)
         return of_all(self.communicator, own, parts, self.scores.batch.n_rows)
 
-    @cached_property
-    def _n_rows(self) -> int:
-        return count(self.communicator, self.scores.batch.n_rows)
-
     def _halve(self, pending: _Pending, *, give_up: bool) -> None:
         pending.halvings += 1
         give_up = give_up or pending.halvings == MOST_HALVINGS
@@ -196,7 +195,7 @@ class Boosting:
         self._halvings = 0
         if self._gamma is not None:
             record["gamma"] = self._gamma
-        record |= getattr(self.objective, "notes", {})
+        record |= notes_of_all(self.communicator, self.objective)
         if self.metric is not None:
             record["eval_metric"] = self.metric()
         for name in {**self.history, **record}:  # one entry per round, NaN where there is none

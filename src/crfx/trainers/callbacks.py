@@ -11,6 +11,8 @@ from typing import Protocol
 
 import numpy as np
 
+from crfx.trainers.communicator import Communicator
+
 History = dict[str, list[float]]
 
 
@@ -93,3 +95,16 @@ def any_stops(callbacks: Sequence[Callback], progress: Progress) -> bool:
     """Call all of them; whether one asks to stop."""
     answers = [callback(progress) for callback in callbacks]
     return any(answers)
+
+
+@dataclass
+class OnFirstWorker:
+    """Callbacks that the first of several workers calls for all."""
+
+    callbacks: Sequence[Callback]
+    workers: Communicator
+
+    def __call__(self, progress: Progress) -> bool:
+        """Whether one of them asks to stop."""
+        stops = self.workers.rank == 0 and any_stops(self.callbacks, progress)
+        return bool(self.workers.gather(stops)[0])

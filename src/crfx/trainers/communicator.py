@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from crfx.messages import untold
 from crfx.potentials.xgboost_learner import WorkerLost
 
 __all__ = [
@@ -75,10 +76,11 @@ def current() -> Communicator:
 
 @contextmanager
 def joined(communicator: Communicator) -> Iterator[None]:
-    """Train together, as long as it lasts."""
+    """Train together, as long as it lasts.  The first worker warns for all, who see the same."""
     before = _CURRENT.set(communicator)
     try:
-        yield
+        with untold(communicator.rank > 0):
+            yield
     finally:
         _CURRENT.reset(before)
 

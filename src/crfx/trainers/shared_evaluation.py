@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crfx.objectives.base import Evaluation, PartName
+from crfx.objectives.base import Evaluation, Objective, PartName
 from crfx.trainers.communicator import Communicator, sums
 
 SHARED_BY_PART: dict[str, tuple[str, ...]] = {"edge": ("edge",), "ends": ("start", "end")}
 """Names of scores that all instances share; those of other parts belong to rows."""
+COUNTED = "sampled_instances"
 
 
 def of_all(
@@ -47,6 +48,26 @@ def of_all(
         curvature=own.curvature | _named(found, "curvature "),
         mean_gamma=mean,
     )
+
+
+def notes_of_all(communicator: Communicator, objective: Objective | None) -> dict[str, float]:
+    """What an objective notes beside its value, over the instances of all workers.
+
+    Counts (``sampled_instances``) are summed; other notes are means over what is counted, or over
+    workers where nothing is.
+    """
+    own: dict[str, float] | None = getattr(objective, "notes", None)
+    if own is None:
+        return {}
+    parts = communicator.gather(own)
+    if len(parts) == 1:
+        return dict(own)
+    found: dict[str, float] = {}
+    for name in dict.fromkeys(name for part in parts for name in part):
+        entries = [part[name] for part in parts if name in part]
+        weights = [part.get(COUNTED, 1.0) for part in parts if name in part]
+        found[name] = sum(entries) if name == COUNTED else float(np.average(entries, None, weights))
+    return found
 
 
 def _named(arrays: dict[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.NDArray[Any]]:
