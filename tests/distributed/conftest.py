@@ -1,8 +1,12 @@
-"""A cluster of real processes, started once for all tests that want it."""
+"""A cluster of real processes, started once for all tests that want it; and what tests share."""
 
+import sys
 import warnings
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from parts import fitted_together
 from sklearn.tree import DecisionTreeRegressor
 
 from crfx import GBCRF
@@ -11,12 +12,6 @@ from crfx.trainers.communicator import ALONE, count, place, sums, total
 
 SAME_OBJECTIVE = 1e-6
 """Sums are taken in another order, and curvatures of tables travel in single precision."""
-
-
-def shared_out(workers, *lists):
-    """The part of every list that a worker has."""
-    own = np.array_split(np.arange(len(lists[0])), workers.size)[workers.rank]
-    return [[values[k] for k in own] for values in lists]
 
 
 @pytest.mark.parametrize("n_workers", [1, 2, 3])
@@ -62,9 +57,7 @@ def test_boosting_together_is_boosting_alone(n_workers, subsample):
     X, y = make_task(n_instances=60)
     crf = GBCRF(10, subsample=subsample, n_jobs=1, random_state=0)
     alone = GBCRF(**crf.get_params()).fit(X, y)
-    models = together(
-        n_workers, lambda workers: GBCRF(**crf.get_params()).fit(*shared_out(workers, X, y))
-    )
+    models = fitted_together(n_workers, crf, {"X": X, "y": y})
     for model in models:
         np.testing.assert_allclose(
             model.history_["objective"], alone.history_["objective"], rtol=SAME_OBJECTIVE
@@ -82,9 +75,7 @@ def test_trees_do_not_depend_on_the_number_of_workers(n_workers, edges):
     X, y = make_task(n_instances=60)  # of more values than there are bins
     settings = {"max_bin": 16, "max_depth": 3, "edges": edges, "start_end": False, "n_jobs": 1}
     alone = GBCRF(4, **settings).fit(X, y)
-    models = together(
-        n_workers, lambda workers: GBCRF(4, **settings).fit(*shared_out(workers, X, y))
-    )
+    models = fitted_together(n_workers, GBCRF(4, **settings), {"X": X, "y": y})
     for model in models:
         for own, other in zip(model.model_.growing, alone.model_.growing, strict=True):
             assert own.raw == other.raw
@@ -94,4 +85,4 @@ def test_a_base_learner_is_refused():
     X, y = make_task(n_instances=4)
     crf = GBCRF(1, base_learner=DecisionTreeRegressor(), n_jobs=1)
     with pytest.raises(ValueError, match="base_learner learns from the rows of one worker"):
-        together(2, lambda workers: crf.fit(*shared_out(workers, X, y)))
+        fitted_together(2, crf, {"X": X, "y": y})

@@ -10,7 +10,9 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
-from crfx.trainers.communicator import Communicator
+from crfx.batch import Batch
+from crfx.objectives.base import Objective
+from crfx.trainers.communicator import Communicator, current
 
 Result = TypeVar("Result")
 Told = TypeVar("Told")
@@ -52,3 +54,8 @@ def _renumbered(error: str, n_before: int, rank: int, errors: list[str | None]) 
     if _INSTANCE.search(error):
         return _INSTANCE.sub(lambda found: f"{found[1]} {int(found[2]) + n_before}", error)
     return error if all(other == error for other in errors) else f"worker {rank}: {error}"
+
+
+def agreed_objective(bind: Callable[[], Objective], batch: Batch) -> Objective:
+    """The objective for the instances of this worker; what it refuses is refused by all."""
+    return attempt(current(), bind, lambda _: (batch.n_instances, None))[0]

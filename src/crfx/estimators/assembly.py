@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_random_state
 
 from crfx.batch import Batch
+from crfx.estimators.agreement import attempt
 from crfx.estimators.objective_choice import is_first_order
+from crfx.estimators.seeds import drawn_seed
+from crfx.features.matrices import is_categorical, is_frame
 from crfx.features.quantile_cuts import Workers
 from crfx.inference.native import thread_count
 from crfx.model import Model
@@ -88,9 +90,19 @@ def check_table_size(crf: Any, n_labels: int, n_types: int | None) -> None:
 
 
 def count_types(batch: Batch, structure: Chain | Forest) -> int | None:
-    """How many edge types there are; None where edges have none."""
+    """How many edge types all workers have; None where edges have none."""
     if batch.edge_types is None:
         return None
+    _, counts = attempt(
+        communicator.current(),
+        lambda: _count_types(batch, structure),
+        lambda n_types: (batch.n_instances, n_types),
+    )
+    return max(counts)
+
+
+def _count_types(batch: Batch, structure: Chain | Forest) -> int:
+    assert batch.edge_types is not None
     rows = structure.edge_rows(batch)
     types = batch.edge_types[rows]
     if len(types) and types.min() < 0:
@@ -109,7 +121,7 @@ def table_l2(crf: GBCRF) -> float:
 
 def new_function(crf: GBCRF, n_outputs: int) -> AdditiveFunction:
     """Boosted trees, or what ``base_learner`` asks for, without rounds."""
-    seed = int(check_random_state(crf.random_state).randint(2**31 - 1))
+    seed = drawn_seed(crf.random_state)
     if crf.base_learner is not None:
         return BoostedRegressors(crf.base_learner, n_outputs, seed)
     params = {
@@ -128,6 +140,7 @@ def new_function(crf: GBCRF, n_outputs: int) -> AdditiveFunction:
 def make_blocks(crf: GBCRF, model: Model, batch: Batch, followed: list[Batch]) -> list[Block]:
     """What boosting moves in turn; ``followed`` batches have their scores kept up to date."""
     node = model.growing[0]
+    _check_categories(batch.X)
     node.bind(batch.X, [other.X for other in followed], _workers())
     sample = _row_sampler(crf, batch)
     nodes = NodeBlock(node, sample)
@@ -160,10 +173,11 @@ def _edge_function_block(
     ]
     if linear:
         assert model.edge is not None
-        return LinearEdgeBlock(model.edge, rows[0], rows[1:])
+        return LinearEdgeBlock(model.edge, rows[0], rows[1:], communicator.current().sum)
     functions = model.growing[1:]
     for kind, function in enumerate(functions):
         own, *others = (each.features[kind] for each in rows)
+        _check_categories(own)
         function.bind(own, others, _workers())
     return EdgeFunctionBlock(functions, rows[0], rows[1:], sample)
 
@@ -174,10 +188,24 @@ def _workers() -> Workers:
     return Workers(own.rank, own.gather)
 
 
+def _check_categories(X: Any) -> None:
+    """Raise ValueError where workers with rows, and without, have categories: XGBoost refuses."""
+    workers = communicator.current()
+    if workers.size == 1 or not is_frame(X):
+        return
+    names = [name for name in X.columns if is_categorical(X[name])]
+    empty = [rank for rank, n_rows in enumerate(workers.gather(len(X))) if not n_rows]
+    if names and empty:
+        raise ValueError(
+            f"column {str(names[0])!r} of X has categories, and worker {empty[0]} has no rows to "
+            "grow trees on: use fewer workers, or encode categories as numbers"
+        )
+
+
 def _row_sampler(crf: GBCRF, batch: Batch) -> Sampler:
     if crf.subsample == 1.0:
         return lambda number: None
-    seed = int(check_random_state(crf.random_state).randint(2**31 - 1))
+    seed = drawn_seed(crf.random_state)
     lengths = batch.lengths
     n_all, begin = communicator.place(communicator.current(), len(lengths))
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from crfx.batch import Batch
+from crfx.estimators.agreement import agreed_objective
 from crfx.estimators.assembly import working_scores
 from crfx.estimators.base import fitted
 from crfx.estimators.class_weight import ClassWeight
@@ -35,6 +36,7 @@ from crfx.structures import Chain, Forest
 from crfx.trainers.blocks import Block
 from crfx.trainers.boosting import Boosting
 from crfx.trainers.callbacks import Callback, EarlyStopping
+from crfx.trainers.communicator import current
 from crfx.trainers.progress import ProgressBar
 
 
@@ -195,7 +197,7 @@ class BoostedEstimator(LabellingEstimator):
         model.use_threads(thread_count(self.n_jobs))
         shown = [working_scores(model, other) for other in followed]
         return Boosting(
-            objective=bound_objective(self, truth),
+            objective=agreed_objective(lambda: bound_objective(self, truth), batch),
             curvature=curvature_of(self),
             blocks=self._make_blocks(model, truth, followed),
             scores=working_scores(model, batch),
@@ -224,7 +226,8 @@ class BoostedEstimator(LabellingEstimator):
 
     def _run(self, trainer: Boosting, truth: Truth, model: Model, n_rounds: int) -> None:
         """Train up to so many rounds, first ones included; leave no unfinished one behind."""
-        bar = ProgressBar(n_rounds) if self.verbose else None
+        shows = self.verbose and current().rank == 0
+        bar = ProgressBar(n_rounds) if shows else None
         if bar is not None:
             trainer.callbacks = [*trainer.callbacks, bar]
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -37,24 +37,34 @@ def check_class_weight(option: Any) -> None:
             )
 
 
-def class_weights(option: ClassWeight, classes: npt.NDArray[Any], truth: Truth) -> Array64 | None:
+def class_weights(
+    option: ClassWeight,
+    classes: npt.NDArray[Any],
+    truth: Truth,
+    total: Callable[[npt.NDArray[Any]], npt.NDArray[Any]],
+) -> Array64 | None:
     """(K,) the weight of every label; None where all are 1.
 
     "balanced" is n / (labels that occur * count), over positions whose label is known, each with
     the weight of its instance; 1 for a label that does not occur.  A dict has 1 for labels that it
     does not name.  ``truth`` is without the instances of weight 0, whose labels do not count.
+    ``total`` adds up counts of labels over all who have some of the instances.
     """
     if option is None:
         return None
     check_class_weight(option)
-    known = truth.labels[truth.labels != UNKNOWN]
-    if not known.size:
+    rows = np.flatnonzero(truth.labels != UNKNOWN)
+    counts = total(np.bincount(truth.labels[rows], minlength=len(classes)))
+    if not counts.any():
         raise ValueError(
             "class_weight is given, but y has no known label that counts: there is nothing to "
             "learn from"
         )
     if isinstance(option, str):
-        return _balanced(len(classes), truth)
+        weights = truth.weights
+        own = None if weights is None else np.repeat(weights, truth.batch.lengths)[rows]
+        weighed = np.bincount(truth.labels[rows], own, len(classes)).astype(np.float64)
+        return _balanced(total(weighed))
     code_of = {label: code for code, label in enumerate(classes.tolist())}
     found = np.ones(len(classes))
     for label, weight in option.items():
@@ -64,19 +74,16 @@ def class_weights(option: ClassWeight, classes: npt.NDArray[Any], truth: Truth) 
                 f"{_some(list(code_of))}"
             )
         found[code_of[label]] = weight
-    if not found[known].any():
+    if not found[counts > 0].any():
         raise ValueError(
             "class_weight is 0 for every label of y that counts: there is nothing to learn from"
         )
     return None if (found == 1).all() else found
 
 
-def _balanced(n_labels: int, truth: Truth) -> Array64:
-    rows = np.flatnonzero(truth.labels != UNKNOWN)
-    weights = None if truth.weights is None else np.repeat(truth.weights, truth.batch.lengths)[rows]
-    counts = np.bincount(truth.labels[rows], weights, n_labels).astype(np.float64)
+def _balanced(counts: Array64) -> Array64:
     occurs = counts > 0
-    found = np.ones(n_labels)
+    found = np.ones(len(counts))
     found[occurs] = counts.sum() / (occurs.sum() * counts[occurs])
     return found
 

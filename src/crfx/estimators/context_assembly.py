@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.utils import check_random_state
 
 from crfx.batch import Batch
 from crfx.estimators.assembly import check_table_size
 from crfx.estimators.continuing import copied_tables
 from crfx.estimators.objective_choice import is_first_order
+from crfx.estimators.seeds import drawn_seed
 from crfx.messages import shown
 from crfx.model import Model
 from crfx.objectives.truth import Truth
@@ -95,7 +95,7 @@ def _learner(crf: TreeCRF) -> ContextLearner:
         min_child_weight=float(crf.min_child_weight),
         trimming=float(crf.influence_trimming),
         column_share=float(crf.colsample_bynode),
-        seed=int(check_random_state(crf.random_state).randint(2**31 - 1)),
+        seed=drawn_seed(crf.random_state),
     )
 
 
@@ -153,7 +153,7 @@ def make_context_blocks(
 def _row_sampler(crf: TreeCRF, batch: Batch) -> Sampler:
     if crf.subsample == 1.0:
         return lambda number: None
-    seed = int(check_random_state(crf.random_state).randint(2**31 - 1))
+    seed = drawn_seed(crf.random_state)
     _, begin = communicator.place(communicator.current(), batch.n_rows)
 
     def rows(number: int) -> npt.NDArray[np.bool_]:

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from crfx.estimators.agreed_input import hung_together
+from crfx.estimators.agreement import agreed_objective, attempt
 from crfx.estimators.inputs import Input, flat_labels, read_input
 from crfx.estimators.objective_choice import bound_objective
 from crfx.estimators.scheme_labels import scheme_labels, with_allowed
-from crfx.estimators.unknown_labels import known_codes, warn_of_unknown
-from crfx.features.columns import Columns
+from crfx.estimators.unknown_labels import known_codes, unknown_counts, warn_of_unknown
 from crfx.inference.feasibility import impossible_rows
 from crfx.inference.problem import Problem
 from crfx.messages import shown
 from crfx.metrics import span_f1, token_accuracy
+from crfx.objectives.base import Objective
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.scores import IntArray
 from crfx.structures import Mask, Structure
+from crfx.trainers.communicator import count, current, total
+
+if TYPE_CHECKING:
+    from crfx.estimators.fitting import Training
 
 EvalMetric: TypeAlias = (
     Literal["loss", "token_accuracy", "span_f1"] | Callable[[list[Any], list[Any]], float]
@@ -61,13 +68,30 @@ def check_metric(metric: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Watched:
-    """The argument ``eval_set``: its batch, its labels and their codes, `UNKNOWN` where there are
-    none, also of labels that the model does not know.
+    """The argument ``eval_set``, or this worker's part of it: its batch, its labels and their
+    codes, `UNKNOWN` where there are none, also of labels that the model does not know.
     """
 
     data: Input
     labels: list[Any]
     codes: IntArray
+
+    @property
+    def is_strange(self) -> npt.NDArray[np.bool_]:
+        """(rows,) whether the label is one that the model does not know."""
+        has_label = np.array([own is not None for own in self.labels], dtype=bool)
+        return np.asarray((self.codes == UNKNOWN) & has_label)
+
+    @property
+    def first_strange(self) -> Any:
+        """The first of these; None where there is none."""
+        strange = self.is_strange
+        return self.labels[int(strange.argmax())] if strange.any() else None
+
+    @property
+    def has_known(self) -> bool:
+        """Whether there is a label to compare with."""
+        return bool((self.codes != UNKNOWN).any())
 
     def true_labels(self, classes: npt.NDArray[Any]) -> list[npt.NDArray[Any]]:
         """Of every instance."""
@@ -77,61 +101,72 @@ class Watched:
             found = found.astype(object)
             for row in strange:
                 found[row] = self.labels[row]
-        return np.split(found, self.data.batch.offsets[1:-1])
+        return self.data.by_instance(found)
 
     def without_impossible(self, structure: Structure, mask: Mask | None, n_labels: int) -> Watched:
         """For the loss, which sums over strange labels: where constraints leave none in their
         place, it sums over the instance as a whole.
         """
-        batch = self.data.batch
-        is_strange = (self.codes == UNKNOWN) & np.array([own is not None for own in self.labels])
+        batch, is_strange = self.data.batch, self.is_strange
         if not is_strange.any() or (mask is None and batch.allowed is None):
             return self
         bad = impossible_rows(batch, structure, mask, self.codes, n_labels)
         owner = batch.instance_of_row
         lost = np.intersect1d(owner[bad], owner[is_strange])
-        codes = np.where(np.isin(owner, lost), UNKNOWN, self.codes)
-        if (codes == UNKNOWN).all():
-            label = self.labels[int(is_strange.argmax())]
-            raise ValueError(
-                f"constraints forbid what is known beside labels such as {label!r}, which the "
-                "model does not know: there is nothing to judge"
-            )
-        return replace(self, codes=codes)
+        return replace(self, codes=np.where(np.isin(owner, lost), UNKNOWN, self.codes))
 
 
 def read_eval_set(
     eval_set: Any,
-    columns: Columns,
-    classes: npt.NDArray[Any],
+    given: Training,
     metric: EvalMetric,
     constraints: Any = None,
 ) -> Watched:
-    """Read it, a pair (X, y) or a dict; labels in the scheme of the constraints."""
-    given = _named(eval_set)
-    y, allowed = given.pop("y"), given.pop("allowed", None)
-    try:
-        data = with_allowed(read_input(**given, columns=columns), allowed, classes)
-        if data.weights is not None:
-            raise ValueError("its shards have sample_weight, which an eval_set has not")
-        labels = scheme_labels(constraints, flat_labels(y, data), data)
-    except ValueError as error:
-        raise ValueError(f"eval_set: {error}") from None
-    codes, is_strange = known_codes(labels, classes)
-    if is_strange.any() and (codes == UNKNOWN).all():
-        label = labels[int(is_strange.argmax())]
-        raise ValueError(f"eval_set has no label that the model knows, but {label!r} for one")
-    if not (codes != UNKNOWN).any():
-        raise ValueError("eval_set has no position whose label is known: there is nothing to judge")
-    if metric != "loss" and None in labels:
+    """Read it, a pair (X, y) or a dict; labels in the scheme of the constraints.
+
+    None is a worker's part where others have it all.  What is in it is judged over all workers.
+    """
+    workers, batch = current(), given.data.batch
+    is_typed = batch.edge_types is not None
+
+    def read() -> Watched:
+        named = _named(([], []) if eval_set is None else eval_set)
+        y, allowed = named.pop("y"), named.pop("allowed", None)
+        try:
+            data = with_allowed(read_input(**named, columns=given.columns), allowed, given.classes)
+            if data.weights is not None:
+                raise ValueError("its shards have sample_weight, which an eval_set has not")
+            data = hung_together(data, forest=batch.parents is not None, typed=is_typed)
+            labels = scheme_labels(constraints, flat_labels(y, data), data)
+        except ValueError as error:
+            raise ValueError(f"eval_set: {error}") from None
+        return Watched(data, labels, known_codes(labels, given.classes)[0])
+
+    def tell(found: Watched) -> tuple[int, tuple[Counter[Any], bool, bool]]:
+        strange = unknown_counts(found.labels, found.is_strange)
+        return found.data.batch.n_instances, (strange, found.has_known, None in found.labels)
+
+    found, told = attempt(workers, read, tell)
+    strange = sum((own for own, _, _ in told), Counter[Any]())
+    if not any(is_known for _, is_known, _ in told):
+        raise ValueError(_nothing_known(strange))
+    if metric != "loss" and any(has_none for _, _, has_none in told):
         raise ValueError(
             'eval_set has unknown labels (None): only eval_metric="loss" sums over them'
         )
     effect = "the loss sums over them, as over unknown ones"
     if metric != "loss":
         effect = "eval_metric sees them, and no prediction is one of them"
-    warn_of_unknown(labels, is_strange, "eval_set", effect)
-    return Watched(data, labels, codes)
+    if workers.rank == 0:
+        warn_of_unknown(strange, "eval_set", effect)
+    return found
+
+
+def _nothing_known(strange: Counter[Any]) -> str:
+    if strange:
+        label = next(iter(strange))
+        return f"eval_set has no label that the model knows, but {label!r} for one"
+    return "eval_set has no position whose label is known: there is nothing to judge"
 
 
 def _named(eval_set: Any) -> dict[str, Any]:
@@ -161,22 +196,57 @@ def make_evaluator(
     estimator: Any,
     class_weights: npt.NDArray[np.float64] | None = None,
 ) -> Evaluator:
-    """What the metric gives for an estimator in training; the loss has its weights of labels."""
-    data, batch = watched.data, watched.data.batch
+    """What the metric gives for an estimator in training; the loss has its weights of labels.
+
+    Workers that train together find one value, of the instances of all.  Of metrics that compare
+    labels, one byte per position is told where there are at most 256 of them.
+    """
     if metric == "loss":
-        structure = estimator.model_.structure(batch)
-        truth = Truth(batch, structure, watched.codes, None, estimator.classes_, class_weights)
-        # Perceptrons have "likelihood" here: their own loss grows with the scale of scores.
-        try:
-            objective = bound_objective(estimator, truth)
-        except ValueError as error:
-            raise ValueError(f"eval_set: {error}") from None
-        return Evaluator(data, lambda p: objective.evaluate(p, ()).value / batch.n_rows, False)
+        return _loss(watched, estimator, class_weights)
+    workers = current()
     scorer: Any = metric if callable(metric) else SCORERS[metric]
-    true = watched.true_labels(estimator.classes_)
+    parts = workers.gather(watched.true_labels(estimator.classes_))
+    true = _of_one_kind([own for part in parts for own in part])
+    borders = np.cumsum([len(own) for own in true])[:-1]
+    smallest = np.min_scalar_type(len(estimator.classes_) - 1)
 
     def value(problem: Problem) -> float:
-        predicted = estimator.classes_[estimator._decode(problem)]
-        return comparable(scorer(true, np.split(predicted, batch.offsets[1:-1])))
+        own = estimator._decode(problem)
+        if workers.size > 1:
+            own = np.concatenate(workers.gather(own.astype(smallest)))
+        predicted = np.split(estimator.classes_[own], borders)
 
-    return Evaluator(data, value, True)
+        def judge() -> float:  # by the first, should it not give the same twice
+            return comparable(scorer(true, predicted)) if workers.rank == 0 else 0.0
+
+        return attempt(workers, judge, lambda found: (0, found))[1][0]
+
+    return Evaluator(watched.data, value, True)
+
+
+def _loss(
+    watched: Watched, estimator: Any, class_weights: npt.NDArray[np.float64] | None
+) -> Evaluator:
+    workers, batch = current(), watched.data.batch
+    structure = estimator.model_.structure(batch)
+    truth = Truth(batch, structure, watched.codes, None, estimator.classes_, class_weights)
+
+    def bind() -> Objective:
+        # Perceptrons have "likelihood" here: their own loss grows with the scale of scores.
+        try:
+            return bound_objective(estimator, truth)
+        except ValueError as error:
+            raise ValueError(f"eval_set: {error}") from None
+
+    objective = agreed_objective(bind, batch)
+    n_rows = count(workers, batch.n_rows)
+    return Evaluator(
+        watched.data, lambda p: total(workers, objective.evaluate(p, ()).value) / n_rows, False
+    )
+
+
+def _of_one_kind(labels: list[npt.NDArray[Any]]) -> list[npt.NDArray[Any]]:
+    """Arrays of objects, where one of them is: those of some worker had strange labels."""
+    if not any(own.dtype == object for own in labels):
+        return labels
+    return [own.astype(object) for own in labels]

@@ -10,19 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crfx.estimators.agreed_input import agreed_input, agreed_rows
+from crfx.estimators.agreement import attempt
 from crfx.estimators.class_weight import ClassWeight, class_weights
 from crfx.estimators.evaluation import Watched, read_eval_set
-from crfx.estimators.inputs import (
-    Input,
-    encode,
-    find_classes,
-    flat_labels,
-    read_input,
-    weights_of,
-)
+from crfx.estimators.inputs import Input, encode, find_classes, flat_labels, weights_of
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.more_labels import read_classes
-from crfx.estimators.padding import warn_of_padding
+from crfx.estimators.padding import found_padding, warn_of_padding
 from crfx.estimators.scheme_labels import scheme_classes, scheme_labels, with_allowed
 from crfx.features import matrices
 from crfx.features.columns import Columns
@@ -33,7 +28,8 @@ from crfx.model import Model
 from crfx.objectives.truth import Truth
 from crfx.structures import Chain, Forest, Mask
 from crfx.structures.constraints import mask_of
-from crfx.trainers.callbacks import Callback
+from crfx.trainers.callbacks import Callback, OnFirstWorker
+from crfx.trainers.communicator import count, current
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,27 +67,28 @@ def read_training(
     labels beside those of y, or of ``start``.  ``numbering`` says how dicts and texts become
     columns.  ``constraints`` and ``allowed`` labels, by position, must allow what is true.
     """
+    workers = current()
     columns = None if start is None else start.columns_
-    data = read_input(
-        X,
-        lengths,
-        parents,
-        edge_types,
-        columns=columns,
-        training=True,
-        grows=grows,
-        numbering=numbering,
-    )
-    if not data.batch.n_rows:
+    rows = agreed_rows(workers, X, lengths, columns, grows=grows, numbering=numbering)
+    data = agreed_input(workers, rows, parents, edge_types)
+    if not count(workers, data.batch.n_rows):
         raise ValueError("every instance of X is empty: there is nothing to learn from")
     if data.batch.parents is not None and order != 1:
         raise ValueError(
             f"parents are given with order={order}: a node of a forest has one parent and no "
             "sequence of labels before it; use order=1"
         )
-    labels = scheme_labels(constraints, flat_labels(y, data), data, strict=True)
-    warn_of_padding(matrices.unwrapped(X), labels)
-    known = labels if start is None else start.classes_.tolist()
+    n_instances = data.batch.n_instances
+    labels, told = attempt(
+        workers,
+        lambda: scheme_labels(constraints, flat_labels(y, data), data, strict=True),
+        lambda labels: (n_instances, (set(labels), found_padding(matrices.unwrapped(X), labels))),
+    )
+    if workers.rank == 0:
+        warn_of_padding([padding for _, padding in told if padding is not None])
+    known = list(set().union(*(own for own, _ in told)))
+    if start is not None:
+        known = start.classes_.tolist()
     if classes is not None:
         known = [*known, *read_classes(classes)]
     known = scheme_classes(constraints, known)
@@ -99,23 +96,33 @@ def read_training(
     seen_in = "training"
     if start is not None:
         seen_in = "training before; if it is a new label, name it in classes"
-    data = with_allowed(data, allowed, distinct)
-    truth = Truth(
-        data.batch,
-        Chain(order) if data.batch.parents is None else Forest(),
-        encode(labels, distinct, data, "y", seen_in),
-        weights_of(sample_weight, data),
-        distinct,
-    )
-    truth.structure.check(data.batch)
-    if start is not None and not grows:
-        start.model_.check_structure(data.batch)
-    is_forest = data.batch.parents is not None
-    mask = mask_of(constraints, distinct, is_forest=is_forest)
-    check_allowed(data.batch, truth.structure, truth.labels, mask, distinct)
+    mask = mask_of(constraints, distinct, is_forest=data.batch.parents is not None)
+
+    def read_truth() -> tuple[Input, Truth]:
+        own = with_allowed(data, allowed, distinct)
+        truth = Truth(
+            own.batch,
+            Chain(order) if own.batch.parents is None else Forest(),
+            encode(labels, distinct, own, "y", seen_in),
+            weights_of(sample_weight, own),
+            distinct,
+        )
+        truth.structure.check(own.batch)
+        if start is not None and not grows:
+            start.model_.check_structure(own.batch)
+        check_allowed(own.batch, truth.structure, truth.labels, mask, distinct)
+        return own, truth
+
+    (data, truth), _ = attempt(workers, read_truth, lambda _: (n_instances, None))
     if truth.weights is not None and not truth.weights.all():
         data, truth = _without_weightless(data, truth)
-    truth = replace(truth, class_weights=class_weights(class_weight, distinct, truth))
+    if not count(workers, data.batch.n_rows):
+        raise ValueError(
+            "sample_weight is zero for every instance that has positions: there is nothing to "
+            "learn from"
+        )
+    weights = class_weights(class_weight, distinct, truth, workers.sum)
+    truth = replace(truth, class_weights=weights)
     return Training(data, data.columns, distinct, truth, start, mask)
 
 
@@ -123,45 +130,57 @@ def _without_weightless(data: Input, truth: Truth) -> tuple[Input, Truth]:
     """Leave out the instances of weight 0: nothing is to be learned from them, bins included."""
     assert truth.weights is not None
     kept = np.flatnonzero(truth.weights > 0)
-    if not truth.batch.lengths[kept].any():
-        raise ValueError(
-            "sample_weight is zero for every instance that has positions: there is nothing to "
-            "learn from"
-        )
     part, rows = truth.take(kept)
     batch = replace(part.batch, X=matrices.take_rows(data.batch.X, rows))
     return replace(data, batch=batch), replace(part, batch=batch)
 
 
 def read_watched(estimator: Any, eval_set: Any, given: Training, model: Model) -> Watched | None:
-    """The argument ``eval_set``, which early stopping needs."""
-    if eval_set is None:
+    """The argument ``eval_set``, which early stopping needs; a part of it may be with any worker,
+    None or ``([], [])`` where there is none.
+    """
+    workers = current()
+    if not any(workers.gather(eval_set is not None)):
         if estimator.early_stopping_rounds is not None:
             raise ValueError("early_stopping_rounds needs an eval_set to watch")
         return None
-    found = read_eval_set(
-        eval_set,
-        given.columns,
-        given.classes,
-        estimator.eval_metric,
-        estimator.constraints,
-    )
-    batch, mask = found.data.batch, given.mask
-    model.check_structure(batch)
+    own = read_eval_set(eval_set, given, estimator.eval_metric, estimator.constraints)
+    batch, mask = own.data.batch, given.mask
     structure, n_labels = model.structure(batch), len(given.classes)
-    try:
-        if estimator.eval_metric == "loss":  # the only one that asks how probable the truth is
-            found = found.without_impossible(structure, mask, n_labels)
+
+    def check() -> Watched:
+        model.check_structure(batch)
+        try:
+            if estimator.eval_metric != "loss":
+                check_possible(batch, structure, mask, None, n_labels, estimator.n_jobs)
+                return own
+            # The only one that asks how probable the truth is.
+            found = own.without_impossible(structure, mask, n_labels)
             check_allowed(batch, structure, found.codes, mask, given.classes)
-        else:
-            check_possible(batch, structure, mask, None, n_labels, estimator.n_jobs)
-    except ValueError as error:
-        raise ValueError(f"eval_set: {error}") from None
+        except ValueError as error:
+            raise ValueError(f"eval_set: {error}") from None
+        return found
+
+    found, told = attempt(workers, check, lambda found: (batch.n_instances, found.has_known))
+    if not any(told):
+        label = next(label for label in workers.gather(own.first_strange) if label is not None)
+        raise ValueError(
+            f"eval_set: constraints forbid what is known beside labels such as {label!r}, which "
+            "the model does not know: there is nothing to judge"
+        )
     return found
 
 
 def listed_callbacks(callbacks: Sequence[Callback] | None) -> list[Callback]:
-    """The argument ``callbacks``."""
+    """The argument ``callbacks``; of several workers the first calls them, and tells the rest."""
+    found, workers = checked_callbacks(callbacks), current()
+    if workers.size == 1:
+        return found
+    return [OnFirstWorker(found, workers)] if workers.gather(bool(found))[0] else []
+
+
+def checked_callbacks(callbacks: Sequence[Callback] | None) -> list[Callback]:
+    """The argument ``callbacks`` as it is, or ValueError."""
     if callable(callbacks):
         raise ValueError("callbacks is one function: pass a list, [callback]")
     if callbacks is not None and not isinstance(callbacks, list | tuple):

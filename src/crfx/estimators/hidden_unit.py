@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_random_state
 
 from crfx.estimators.class_weight import ClassWeight
 from crfx.estimators.evaluation import EvalMetric
@@ -21,6 +20,7 @@ from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.model_parameters import copied, new_model
 from crfx.estimators.parameters import check_hidden_parameters
 from crfx.estimators.parametric import ParametricEstimator
+from crfx.estimators.seeds import drawn_seed
 from crfx.estimators.sharded_input import check_in_memory
 from crfx.estimators.training_state import TrainingState
 from crfx.inference.native import thread_count
@@ -241,7 +241,7 @@ class HiddenUnitCRF(ParametricEstimator):
         return had == (self.n_hidden, self.activation, self.skip)
 
     def _begin(self, given: Training, goes_on: bool) -> Model:
-        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self._seed = drawn_seed(self.random_state)
         before: Any = given.init_model
         if goes_on:
             return copied(before.model_)

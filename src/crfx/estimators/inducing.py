@@ -20,6 +20,7 @@ from crfx.inference.sum_product import summed
 from crfx.model import Model
 from crfx.potentials.linear import LinearFunction, WeightPattern, as_numbers
 from crfx.trainers import lbfgs
+from crfx.trainers.communicator import current
 from crfx.trainers.induction import FeatureInduction, Positions, choose
 from crfx.trainers.parametric import ParametricObjective
 
@@ -31,6 +32,11 @@ Array64 = npt.NDArray[np.float64]
 
 def check_inducible(X: Any) -> None:
     """Raise ValueError where conjunctions of the columns of X cannot be chosen."""
+    if current().size > 1:
+        raise ValueError(
+            "feature_induction compares pairs of features over all positions, which several "
+            "workers do not see: leave it out, or train on one worker"
+        )
     if not sparse.issparse(X):
         raise ValueError(
             "feature_induction needs sparse features (CSR, dicts, texts or a Template): where X is "

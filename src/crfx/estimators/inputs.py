@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
-from crfx.estimators.shape_hints import (
-    NOT_SPLIT,
-    SWAPPED,
-    beside_lengths,
-    unequal,
-    without_lengths,
-    wrong_shape,
-)
+from crfx.estimators.rows import Rows, read_rows
+from crfx.estimators.shape_hints import NOT_SPLIT, SWAPPED, unequal
 from crfx.estimators.sharded_input import (
+    check_beside,
     check_handles,
     check_in_memory,
     infinite_feature,
-    sharded_batch,
 )
 from crfx.features import matrices
 from crfx.features.columns import Columns
-from crfx.features.words import Numbering, peek
-from crfx.io.shards import ShardFeatures, ShardLabels
+from crfx.io.shards import ShardLabels
 from crfx.messages import shown
 from crfx.objectives.truth import UNKNOWN
 from crfx.scores import IntArray
@@ -66,43 +59,21 @@ def read_input(
     edge_types: Any = None,
     *,
     columns: Columns | None = None,
-    training: bool = False,
-    grows: bool = False,
-    numbering: Numbering | None = None,
 ) -> Input:
     """Stack X where it is a list, and check what goes with it.
 
-    ``columns`` are those of a fitted model, which X must have too; where they are words and
-    ``grows``, new words are added to a copy of them, as ``numbering`` says.  The features of shards
-    stay on disk.
+    ``columns`` are those of a fitted model, which X must have too.  The features of shards stay on
+    disk.
     """
-    check_handles(X, "X")
-    if isinstance(X, ShardFeatures):
-        beside = {"lengths": lengths, "parents": parents, "edge_types": edge_types}
-        batch, columns = sharded_batch(X, beside, columns, training)
-        if numbering is not None:
-            numbering.check(columns.vocabulary)
-        return Input(batch, columns, False, X.shards.numbers("sample_weight"))
-    X = matrices.unwrapped(X)
-    instances = _instances(X)
-    if instances is None:
-        if len(getattr(X, "shape", ())) != 2:
-            raise ValueError(wrong_shape(X))
-        if lengths is None:
-            raise ValueError(without_lengths(X))
-        if columns is not None:
-            columns.check_numbers()
-        matrix, counts = matrices.stacked(X), lengths
-    elif lengths is not None:
-        raise ValueError(beside_lengths(X))
-    else:
-        matrix, counts, columns = _stacked(instances, columns, grows, numbering or Numbering())
-    if columns is None:
-        columns = Columns.of(matrix)
-    elif matrix.shape[0]:
-        matrix = columns.matched(matrix, training=training)
-    if numbering is not None:
-        numbering.check(columns.vocabulary)
+    return as_input(read_rows(X, lengths, columns), parents, edge_types)
+
+
+def as_input(rows: Rows, parents: Any, edge_types: Any) -> Input:
+    """The batch of X that was read, with what goes with it."""
+    if rows.batch is not None:
+        check_beside({"parents": parents, "edge_types": edge_types})
+        return Input(replace(rows.batch, X=rows.matrix), rows.columns, False, rows.weights)
+    matrix, counts = rows.matrix, rows.lengths
     batch = Batch.from_lengths(counts, X=matrix)
     if batch.n_rows != matrix.shape[0]:
         raise ValueError(
@@ -121,53 +92,7 @@ def read_input(
         raise ValueError(
             f"instance {instance}, position {position}: {infinite_feature(infinite[1])}"
         )
-    return Input(batch, columns, instances is not None)
-
-
-def _stacked(
-    instances: Iterable[Any],
-    columns: Columns | None,
-    grows: bool,
-    numbering: Numbering,
-) -> tuple[Any, list[int], Columns | None]:
-    """Instances as one matrix, their lengths, and the columns where words tell them."""
-    is_text, instances = peek(instances)
-    if is_text:
-        return _stacked_words(instances, columns, grows, numbering)
-    listed = list(instances)
-    of_words = columns is not None and columns.vocabulary is not None
-    if of_words and not any(hasattr(instance, "shape") for instance in listed):
-        return _stacked_words(listed, columns, grows, numbering)  # positions without any feature
-    if listed:
-        if columns is not None:
-            columns.check_numbers()
-        return *matrices.stack(listed), columns
-    if columns is None:
-        raise ValueError("X has no instances")
-    return np.zeros((0, columns.n), np.float32), [], columns
-
-
-def _stacked_words(
-    instances: Iterable[Any],
-    columns: Columns | None,
-    grows: bool,
-    numbering: Numbering,
-) -> tuple[Any, list[int], Columns]:
-    """As `_stacked`, of dicts or texts; names that a fitted model has not seen are left out."""
-    known = None if columns is None else columns.vocabulary
-    if columns is not None and known is None:
-        raise ValueError("X holds dicts or texts, but the model was fitted on numbers")
-    if columns is not None and known is not None and not grows:
-        if numbering.min_count > 1:
-            raise ValueError(
-                f"min_count is {numbering.min_count}, but the model underneath, init_model, has "
-                "its features already: they stay"
-            )
-        return *known.compact(instances), columns
-    if known is None:
-        known = numbering.empty()
-    matrix, lengths, vocabulary = known.learned(instances, numbering.min_count)
-    return matrix, lengths, Columns.of_words(vocabulary)
+    return Input(batch, rows.columns, rows.as_list)
 
 
 def one_instance(X_i: Any, whose: str) -> list[Any]:
@@ -179,21 +104,6 @@ def one_instance(X_i: Any, whose: str) -> list[Any]:
     if n_axes > 2 or isinstance(position, list | tuple | dict):
         raise ValueError(f"X_i holds several: {whose} takes one instance, for example X[0]")
     return [X_i]
-
-
-def _instances(X: Any) -> Iterable[Any] | None:
-    """X as instances, where it is some collection of them; None: one stacked matrix."""
-    if isinstance(X, list | tuple):
-        return X
-    if isinstance(X, np.ndarray) and (X.ndim == 3 or (X.ndim == 1 and X.dtype == object)):
-        return list(X)
-    if hasattr(X, "shape") and len(X.shape) != 1:
-        return None
-    is_series = hasattr(X, "iloc") and not matrices.is_frame(X)
-    if is_series or (hasattr(X, "__iter__") and not hasattr(X, "shape")):
-        found: Iterable[Any] = X
-        return found
-    return None
 
 
 def _stacked_rows(name: str, values: Any, batch: Batch) -> IntArray | None:

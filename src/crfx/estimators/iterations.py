@@ -12,7 +12,9 @@ from crfx.estimators.model_parameters import get_weights, set_weights
 from crfx.estimators.watching import is_same
 from crfx.objectives.base import Objective
 from crfx.trainers.callbacks import Callback, EarlyStopping, Progress, any_stops
+from crfx.trainers.communicator import current
 from crfx.trainers.progress import ProgressBar
+from crfx.trainers.shared_evaluation import notes_of_all
 
 if TYPE_CHECKING:
     from crfx.estimators.parametric import ParametricEstimator
@@ -37,7 +39,8 @@ class WatchIterations:
             )
             if crf.n_iter_:
                 self._go_on(self._stopping, self._metric(evaluator))
-        self._bar = ProgressBar(crf.n_iter_ + crf._rounds_here) if crf.verbose else None
+        shows = crf.verbose and current().rank == 0
+        self._bar = ProgressBar(crf.n_iter_ + crf._rounds_here) if shows else None
         self._callbacks = [*callbacks, *([] if self._bar is None else [self._bar])]
         self._begin = time.perf_counter()
 
@@ -63,7 +66,7 @@ class WatchIterations:
         record = {"objective": value, "seconds": time.perf_counter() - self._begin}
         if self.evaluator is not None:
             record["eval_metric"] = self._metric(self.evaluator)
-        record |= getattr(self.objective, "notes", {})
+        record |= notes_of_all(current(), self.objective)
         # Together, and after all that takes time: who interrupts finds counts that agree.
         crf.n_iter_ += 1
         for name, entry in record.items():

@@ -13,7 +13,7 @@ from crfx.estimators.inputs import Input, flat_labels, weights_of
 from crfx.estimators.placement import placed
 from crfx.estimators.scheme_labels import scheme_labels
 from crfx.estimators.seeds import generator_of
-from crfx.estimators.unknown_labels import known_codes, warn_of_unknown
+from crfx.estimators.unknown_labels import known_codes, unknown_counts, warn_of_unknown
 from crfx.inference.clamping import clamped
 from crfx.inference.feasibility import impossible_rows
 from crfx.inference.problem import Problem
@@ -171,7 +171,7 @@ class LabellingEstimator(ExplainingEstimator):
         labels = scheme_labels(self.constraints, flat_labels(y, data), data)
         codes, is_strange = known_codes(labels, self.classes_)
         effect = "the log-likelihood of their instances is -inf"
-        warn_of_unknown(labels, is_strange, "y", effect)
+        warn_of_unknown(unknown_counts(labels, is_strange), "y", effect)
         found, row = [], 0
         for problem in problems:
             rows = slice(row, row := row + problem.batch.n_rows)
@@ -229,7 +229,7 @@ class LabellingEstimator(ExplainingEstimator):
         found = self._by_parts(data, self._decoding_model, None, self._decode)
         labels = scheme_labels(self.constraints, flat_labels(y, data), data)
         _, is_strange = known_codes(labels, self.classes_)
-        warn_of_unknown(labels, is_strange, "y", "they count as wrong")
+        warn_of_unknown(unknown_counts(labels, is_strange), "y", "they count as wrong")
         true = np.empty(len(labels), dtype=object)
         true[:] = labels
         return data.by_instance(true), data.by_instance(self.classes_[found])

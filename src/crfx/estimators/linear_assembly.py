@@ -14,6 +14,7 @@ from crfx.model import Model
 from crfx.objectives.truth import Truth
 from crfx.potentials.linear import LinearFunction, WeightPattern, with_conjunctions
 from crfx.scores import table_index
+from crfx.trainers.communicator import current, sums
 
 if TYPE_CHECKING:
     from crfx.estimators.linear import LinearCRF
@@ -51,7 +52,7 @@ def _node_pattern(
         n_more = 0 if conjunctions is None else len(conjunctions)
         return WeightPattern.all(X.shape[1] + n_more, n_labels)
     X = with_conjunctions(X, conjunctions)
-    return WeightPattern.observed(X, truth.taught_labels, n_labels)
+    return WeightPattern.observed(X, truth.taught_labels, n_labels, current().gather)
 
 
 def _edge_patterns(crf: LinearCRF, truth: Truth, model: Model) -> list[WeightPattern]:
@@ -64,7 +65,7 @@ def _edge_patterns(crf: LinearCRF, truth: Truth, model: Model) -> list[WeightPat
     at, labels = _known_edges(truth)
     codes[at] = np.ravel_multi_index(tuple(labels.T), model.table)
     return [
-        WeightPattern.observed(X, codes[own], size)
+        WeightPattern.observed(X, codes[own], size, current().gather)
         for X, own in zip(rows.features, rows.by_type, strict=True)
     ]
 
@@ -80,7 +81,9 @@ def _known_edges(truth: Truth) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
 
 
 def free_entries(model: Model, truth: Truth) -> dict[str, npt.NDArray[np.bool_]]:
-    """The table entries that occur in training, by name; those with a weight occurred before."""
+    """The table entries that occur in training, with some worker, by name; those with a weight
+    occurred before.
+    """
     batch = truth.batch
     free = {}
     if model.edge is not None:
@@ -91,7 +94,8 @@ def free_entries(model: Model, truth: Truth) -> dict[str, npt.NDArray[np.bool_]]
     for name in names:
         codes = truth.taught_labels[truth.rows_with(name, batch)]
         free[name] = np.isin(np.arange(model.n_labels), codes) | (names[name] != 0)
-    return free
+    counts = sums(current(), {name: own.astype(np.int64) for name, own in free.items()})
+    return {name: own > 0 for name, own in counts.items()}
 
 
 def linear_functions(model: Model) -> list[LinearFunction]:

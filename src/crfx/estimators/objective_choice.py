@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from crfx.estimators.class_weight import check_class_weight
+from crfx.inference.sampling import SEED_RANGE
 from crfx.inference.sum_product import ALONE_GAMMA
 from crfx.objectives import curvature as curvatures
 from crfx.objectives import options, task_loss
 from crfx.objectives.base import Objective
 from crfx.objectives.truth import Truth
+from crfx.trainers.communicator import current
 
+SEED_STRIDE = 0x9E3779B97F4A7C15
+"""Between the seeds of workers: far apart, as others count theirs up by one."""
 PERCEPTRONS = ("perceptron", "large_margin")
 
 
@@ -76,4 +81,15 @@ def is_first_order(crf: Any) -> bool:
 def bound_objective(crf: Any, truth: Truth) -> Objective:
     """The objective of an estimator for the truth of a batch."""
     loss = task_loss.parse(crf.task_loss)
-    return options.parse(crf.objective).bind(truth, loss, crf.n_jobs)
+    option: options.ObjectiveOption = _with_own_draws(options.parse(crf.objective))
+    return option.bind(truth, loss, crf.n_jobs)
+
+
+def _with_own_draws(option: Any) -> Any:
+    """Where an objective draws samples, let every worker draw others: by rows, of which all count
+    from 0.  What is drawn depends on how instances are shared out, then.
+    """
+    rank = current().rank
+    if rank and type(option) in options.OPTIONS.values() and hasattr(option, "seed"):
+        return replace(option, seed=(option.seed + rank * SEED_STRIDE) % SEED_RANGE)
+    return option

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.estimators import class_weight
+from crfx.estimators.agreement import agreed_objective
 from crfx.estimators.base import fitted
 from crfx.estimators.class_weight import ClassWeight
 from crfx.estimators.evaluation import EvalMetric, Evaluator, make_evaluator
@@ -272,7 +273,7 @@ class ParametricEstimator(LabellingEstimator):
     def _objective(self, model: Model, given: Training) -> ParametricObjective:
         batch, truth = given.data.batch, given.truth
         return ParametricObjective(
-            self._loss(truth),
+            agreed_objective(lambda: self._loss(truth), batch),
             parameter_blocks(model, batch, self._free(model, given))[0],
             batch,
             truth.structure,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from crfx.estimators.base import Estimator
-from crfx.estimators.fitting import listed_callbacks
+from crfx.estimators.fitting import checked_callbacks
 from crfx.trainers.callbacks import Progress, any_stops
 
 Kind = TypeVar("Kind", bound=Estimator)
@@ -25,8 +25,9 @@ def resumed(
     to the bit, given the same ``arguments``; an ``init_model`` among them is where the *whole*
     training began, and is not looked at where there is a checkpoint.
 
-    ``keep(progress)`` is called after every round, after the user's callbacks, which may have said
-    that it was the last; ``progress.save(path)`` writes the next checkpoint.
+    ``keep(progress)`` is called after every round, of several workers by the first, after the
+    user's callbacks, which may have said that it was the last; ``progress.save(path)`` writes the
+    next checkpoint.
     """
     if checkpoint is None:
         return _fitted(estimator, arguments, keep)
@@ -41,7 +42,7 @@ def resumed(
 
 def _fitted(estimator: Kind, arguments: dict[str, Any], keep: Callable[[Progress], None]) -> Kind:
     others = dict(arguments)
-    callbacks = listed_callbacks(others.pop("callbacks", None))
+    callbacks = checked_callbacks(others.pop("callbacks", None))
 
     def after_round(progress: Progress) -> bool:
         stops = any_stops(callbacks, progress)

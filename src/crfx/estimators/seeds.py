@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from crfx.messages import shown
+from crfx.trainers.communicator import current
 
 
 def generator_of(random_state: Any) -> np.random.RandomState:
@@ -22,3 +23,10 @@ def generator_of(random_state: Any) -> np.random.RandomState:
         f"random_state is {shown(random_state)}: pass a whole number from 0 to 2**32 - 1, a "
         "RandomState, or None"
     )
+
+
+def drawn_seed(random_state: Any) -> int:
+    """A seed of a training run; of workers that train together, that of the first."""
+    own = int(check_random_state(random_state).randint(2**31 - 1))
+    found: int = current().gather(own)[0]
+    return found

@@ -20,9 +20,7 @@ def sharded_batch(
     ``beside`` X there may be nothing that shards have themselves.
     """
     shards = X.shards
-    for name, value in beside.items():
-        if value is not None:
-            raise ValueError(f"{name} is given beside shards, which have their own: leave it out")
+    check_beside(beside)
     matrix = shards.matrix().mapped(matrices.stacked)
     if columns is None:
         columns = Columns.of(matrix.like)
@@ -40,6 +38,13 @@ def sharded_batch(
         edge_types=batch.edge_types,
         X=_finite(matrix, batch, shards),
     ), columns
+
+
+def check_beside(arguments: dict[str, Any]) -> None:
+    """Raise ValueError where one is given, by name, that shards have themselves."""
+    for name, value in arguments.items():
+        if value is not None:
+            raise ValueError(f"{name} is given beside shards, which have their own: leave it out")
 
 
 def _finite(matrix: ShardedMatrix, batch: Batch, shards: Shards) -> ShardedMatrix:

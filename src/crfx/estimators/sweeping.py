@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils import check_random_state
 
 from crfx.estimators.iterations import WatchIterations
 from crfx.estimators.mini_batches import MiniBatches
 from crfx.estimators.model_parameters import get_weights, set_weights
+from crfx.estimators.seeds import drawn_seed
 from crfx.estimators.training_state import TrainingState, sweeps_state
 from crfx.inference.native import thread_count
 from crfx.potentials.linear import as_numbers
@@ -60,7 +60,7 @@ def descent_of(crf: LinearCRF, n_instances: int, share: float = 1.0) -> Descent:
         period=SWEEPS_TO_HALF * n_instances / batch_size if is_sgd else None,
         l2=crf._penalty * share,
         burn_in=burn_in,
-        seed=int(check_random_state(crf.random_state).randint(2**31 - 1)),
+        seed=drawn_seed(crf.random_state),
     )
 
 

@@ -32,13 +32,15 @@ def known_codes(
     return codes, (codes == UNKNOWN) & ~missing
 
 
-def warn_of_unknown(
-    labels: Sequence[Any], is_strange: npt.NDArray[np.bool_], where: str, effect: str
-) -> None:
+def unknown_counts(labels: Sequence[Any], is_strange: npt.NDArray[np.bool_]) -> Counter[Any]:
+    """How often every label occurs that the model does not know."""
+    return Counter(labels[int(row)] for row in np.flatnonzero(is_strange))
+
+
+def warn_of_unknown(counts: Counter[Any], where: str, effect: str) -> None:
     """Name the labels that the model does not know, where there are any, and what it means."""
-    if not is_strange.any():
+    if not counts:
         return
-    counts = Counter(labels[int(row)] for row in np.flatnonzero(is_strange))
     told = [f"{label!r} ({count})" for label, count in counts.most_common(MOST_NAMED)]
     if len(counts) > MOST_NAMED:
         told.append(f"and {len(counts) - MOST_NAMED} more")

@@ -8,16 +8,20 @@ that ``{"vector": [0.5, 2]}``, a list or array of numbers, are ``vector:0`` and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from crfx import _core
 from crfx.messages import warn
+
+Total = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]
+"""Counts in, the sums of all workers' counts out."""
 
 NOTHING_KNOWN = (
     "none of the {} features in X is known to the model: is X made as it was for fit (the same "
@@ -104,23 +108,45 @@ class Vocabulary:
         """As `compact`; instances are lists of columns, see `crfx.features.templates`."""
         return self._matrix(self._table.encode_template(instances, lines, learn))
 
-    def learned(self, instances: Iterable[Any], min_count: int = 1) -> tuple[Any, list[int], Self]:
-        """As `compact` with new names, which are numbered in a vocabulary of its own.
+    def learned(self, instances: Iterable[Any]) -> tuple[Any, list[int], Self]:
+        """As `compact` with new names, which are numbered in a vocabulary of its own."""
+        found = type(self)(self.names())
+        return *found.compact(instances, learn=True), found
 
-        New names that occur less than ``min_count`` times are left out of both; a name occurs
-        wherever it is written, twice at one position and with the value 0 too.
+    def frequent(
+        self, matrix: Any, min_count: int, n_known: int, total: Total = lambda counts: counts
+    ) -> tuple[Any, Self]:
+        """A matrix of these names, and they, without those that occur less than ``min_count``
+        times; the first ``n_known`` stay.
+
+        A name occurs wherever it is written, twice at one position and with the value 0 too.
+        ``total`` adds up the counts of all who have rows with these names.
+        """
+        if min_count == 1:
+            return matrix, self
+        counts = total(np.bincount(matrix.indices, minlength=len(self)))
+        kept = np.flatnonzero((counts >= min_count) | (np.arange(len(self)) < n_known))
+        if not len(kept):
+            raise ValueError(f"min_count is {min_count}, and no feature occurs that often")
+        if len(kept) == len(self):
+            return matrix, self
+        names = self.names()
+        return matrix[:, kept], type(self)([names[number] for number in kept])
+
+    def united(self, others: Iterable[Self]) -> Self:
+        """A vocabulary of these names, then of those that others have beside them, as one would
+        learn them from all rows one after the other.
         """
         found = type(self)(self.names())
-        matrix, lengths = found.compact(instances, learn=True)
-        if min_count > 1:
-            counts = np.bincount(matrix.indices, minlength=len(found))
-            kept = np.flatnonzero((counts >= min_count) | (np.arange(len(found)) < len(self)))
-            if not len(kept):
-                raise ValueError(f"min_count is {min_count}, and no feature occurs that often")
-            if len(kept) < len(found):
-                names = found.names()
-                return matrix[:, kept], lengths, type(self)([names[number] for number in kept])
-        return matrix, lengths, found
+        for other in others:
+            found._table.encode([[other.names()]], True)
+        return found
+
+    def renumbered(self, matrix: Any, other: Vocabulary) -> Any:
+        """A matrix of these names with the columns of ``other``, which has all of them."""
+        numbers = other._table.encode([[self.names()]], False)[2]
+        arrays = (matrix.data, numbers[matrix.indices], matrix.indptr)
+        return sparse.csr_matrix(arrays, shape=(matrix.shape[0], len(other)))
 
     def _matrix(self, arrays: tuple[Any, Any, Any, Any, int]) -> tuple[Any, list[int]]:
         lengths, starts, indices, values, n_unknown = arrays
@@ -159,11 +185,25 @@ class HashedVocabulary(Vocabulary):
         """Not known."""
         raise AttributeError("features were hashed: their names are not kept")
 
-    def learned(self, instances: Iterable[Any], min_count: int = 1) -> tuple[Any, list[int], Self]:
-        """As `compact`: there is nothing to learn, and nothing to count."""
+    def learned(self, instances: Iterable[Any]) -> tuple[Any, list[int], Self]:
+        """As `compact`: there is nothing to learn."""
+        return *self.compact(instances), self
+
+    def frequent(
+        self, matrix: Any, min_count: int, n_known: int, total: Total = lambda counts: counts
+    ) -> tuple[Any, Self]:
+        """The same: there is nothing to count."""
         if min_count > 1:
             raise ValueError("hashed names are not counted: use min_count=1")
-        return *self.compact(instances), self
+        return matrix, self
+
+    def united(self, others: Iterable[Self]) -> Self:
+        """Itself: every name has its number."""
+        return self
+
+    def renumbered(self, matrix: Any, other: Vocabulary) -> Any:
+        """The same."""
+        return matrix
 
     def __getstate__(self) -> int:  # type: ignore[override]
         return self._size

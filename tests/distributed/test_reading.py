@@ -1,0 +1,260 @@
+"""Workers that train together know the same columns, labels and weights as one who has read all."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from parts import fitted, fitted_together, part_of
+from scipy import sparse
+from sklearn.base import clone
+
+from crfx import GBCRF, LinearCRF
+from crfx.distributed.together import together
+from crfx.testing import make_task
+
+UNTRAINED = LinearCRF(max_iter=0, n_jobs=1)
+SAME = 1e-5
+"""Sums are taken in another order, of scores in single precision."""
+
+
+def words(X):
+    """Texts: those of the first instances are other ones than those of the last."""
+    return [[[f"a{int(row[0] * 2)}", f"b{k // 4}", "x"] for row in own] for k, own in enumerate(X)]
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 3])
+@pytest.mark.parametrize("min_count", [1, 4])
+def test_names_are_numbered_as_if_one_had_read_all(n_workers, min_count):
+    X, y = make_task()
+    crf = LinearCRF(max_iter=0, min_count=min_count, n_jobs=1)
+    data = {"X": words(X), "y": y}
+    alone = fitted(crf, data)
+    for model in fitted_together(n_workers, crf, data):
+        assert model.columns_.vocabulary.names() == alone.columns_.vocabulary.names()
+        assert (model.coef_ != alone.coef_).nnz == 0
+        assert model.coef_.nnz == alone.coef_.nnz  # zeros that have weights included
+
+
+def test_names_occur_often_enough_in_all_parts_together():
+    X, y = [[["rare"]], [["rare"]], [["a"]], [["a"]]], [["u"], ["v"], ["u"], ["v"]]
+    crf = LinearCRF(max_iter=0, min_count=2)
+    (_, model) = fitted_together(2, crf, {"X": X, "y": y})
+    assert model.columns_.vocabulary.names() == ["rare", "a"]
+    (_, model) = fitted_together(2, crf, {"X": [[["one"]], *X[1:]], "y": y})
+    assert model.columns_.vocabulary.names() == ["a"]
+    with pytest.raises(ValueError, match="min_count is 3, and no feature occurs that often"):
+        fitted_together(2, LinearCRF(min_count=3), {"X": X, "y": y})
+
+
+def test_hashed_names_and_new_names_of_a_model_that_is_trained_on():
+    X, y = make_task()
+    data = {"X": words(X), "y": y}
+    crf = LinearCRF(max_iter=0, n_hashed=64)
+    assert (fitted_together(2, crf, data)[1].coef_ != fitted(crf, data).coef_).nnz == 0
+    start = UNTRAINED.fit(data["X"][:4], y[:4], classes=["L0", "L1", "L2"])
+    alone = fitted(UNTRAINED, data, init_model=start)
+    model = fitted_together(3, UNTRAINED, data, init_model=start)[2]
+    assert model.columns_.vocabulary.names() == alone.columns_.vocabulary.names()
+
+
+def framed(X, dtype):
+    return [
+        pd.DataFrame({"a": own[:, 0], "c": pd.Series(own[:, 1].round().astype(int)).astype(dtype)})
+        for own in X
+    ]
+
+
+@pytest.mark.parametrize("n_workers", [2, 3])
+def test_categories_are_those_of_all_parts(n_workers):
+    X, y = make_task(n_instances=24)
+    X = [own.round() for own in X]
+    numbers = sorted({int(value) for own in X for value in own[:, 1].round()})
+    crf = GBCRF(4, n_jobs=1)
+    alone = crf.fit(framed(X, pd.CategoricalDtype(numbers)), y)
+
+    def work(workers):
+        own, labels = part_of(workers, X), part_of(workers, y)
+        seen = sorted({int(value) for each in own for value in each[:, 1].round()})
+        assert seen != numbers
+        return clone(crf).fit(framed(own, pd.CategoricalDtype(seen)), labels)
+
+    for model in together(n_workers, work):
+        assert model.columns_ == alone.columns_
+        assert model.columns_.categories["c"] == numbers
+        found = model.predict(framed(X, pd.CategoricalDtype(numbers)))
+        expected = alone.predict(framed(X, pd.CategoricalDtype(numbers)))
+        assert [own.tolist() for own in found] == [own.tolist() for own in expected]
+
+
+def test_labels_and_their_weights_are_those_of_all():
+    X = [np.array([[1.0, k]]) for k in range(6)]
+    data = {"X": X, "y": [["b"], ["a"], ["b"], [None], ["c"], ["b"]]}
+    weight = [1.0, 2.0, 1.0, 1.0, 1.0, 3.0]
+    crf = LinearCRF(max_iter=3, class_weight="balanced")
+    alone = fitted(crf, data | {"sample_weight": weight})
+    for model in fitted_together(3, crf, data | {"sample_weight": weight}):
+        assert model.classes_.tolist() == ["a", "b", "c"]
+        np.testing.assert_allclose(model.coef_, alone.coef_, rtol=SAME)
+    with pytest.raises(ValueError, match=r"^y has no known label$"):
+        fitted_together(3, UNTRAINED, {"X": X, "y": [[None]] * 6})
+    with pytest.raises(ValueError, match="class_weight is 0 for every label"):
+        fitted_together(3, LinearCRF(class_weight={"a": 0, "b": 0, "c": 0}), data)
+
+
+def test_edge_types_are_counted_over_all():
+    X, y = [np.ones((2, 1))] * 4, [["a", "b"]] * 4
+    types = [[0, 0], [0, 0], [0, 0], [0, 2]]
+    for edges in ("table", "linear"):
+        for model in fitted_together(
+            2, LinearCRF(edges=edges, max_iter=0), {"X": X, "y": y, "edge_types": types}
+        ):
+            assert model.model_.n_types == 3
+    types[2][1] = -1
+    with pytest.raises(ValueError, match="instance 2, position 1: edge type -1 is negative"):
+        fitted_together(2, GBCRF(1), {"X": X, "y": y, "edge_types": types})
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        [np.ones((2, 3)), np.zeros((1, 3))],
+        [sparse.csr_matrix(np.ones((2, 3))), sparse.csr_matrix(np.eye(3))],
+        framed([np.ones((2, 2)), np.zeros((1, 2))], pd.CategoricalDtype([0, 1])),
+        [[["a", "b"], ["a"]], [["c"]]],
+        [[[], ["a"]], [[], []]],
+        [[{"a": 1.5}, {}], []],
+    ],
+    ids=["arrays", "CSR", "frames", "texts", "texts without features", "dicts"],
+)
+@pytest.mark.parametrize("crf", [LinearCRF(max_iter=3), GBCRF(2)], ids=["linear", "trees"])
+def test_workers_without_instances_learn_what_the_others_do(crf, X):
+    if isinstance(crf, LinearCRF) and hasattr(X[0], "columns"):
+        pytest.skip("LinearCRF takes no categories")
+    if hasattr(X[0], "columns"):  # which XGBoost does not see where there are no rows
+        X = [own.astype(float) for own in X]
+    y = [list("uv"), ["u"] * (len(X[1]) if isinstance(X[1], list) else X[1].shape[0])]
+    parts = [([], []), (X[:1], y[:1]), ([], []), (X[1:], y[1:])]
+    alone = clone(crf).fit(X, y)
+    models = together(4, lambda workers: clone(crf).fit(*parts[workers.rank]))
+    for model in models:
+        np.testing.assert_allclose(
+            model.history_["objective"], alone.history_["objective"], rtol=SAME
+        )
+        assert [own.tolist() for own in model.predict(X)] == [
+            own.tolist() for own in alone.predict(X)
+        ]
+
+
+def test_weights_of_zero_may_leave_a_worker_without_instances():
+    X, y = make_task(n_instances=12)
+    X = [own.round() for own in X]
+    data = {"X": X, "y": y, "sample_weight": [0.0] * 4 + [1.0] * 8}
+    for crf in (GBCRF(3, n_jobs=1), LinearCRF(max_iter=5, n_jobs=1)):
+        alone = fitted(crf, data)
+        for model in fitted_together(3, crf, data):
+            np.testing.assert_allclose(
+                model.history_["objective"], alone.history_["objective"], rtol=SAME
+            )
+    with pytest.raises(ValueError, match="sample_weight is zero for every instance"):
+        fitted_together(3, UNTRAINED, data | {"sample_weight": [0.0] * 12})
+
+
+def test_a_seed_that_nobody_gave_is_that_of_the_first():
+    X, y = make_task(n_instances=12)
+    one, other = fitted_together(2, GBCRF(2, subsample=0.5, n_jobs=1), {"X": X, "y": y})
+    assert one.history_["objective"] == other.history_["objective"]
+
+
+GOOD = {"X": [np.zeros((2, 2)) for _ in range(6)], "y": [["a", "b"]] * 6}
+
+
+def changed(name, instance, value):
+    """Good data but for one instance."""
+    values = list(GOOD.get(name, [[-1, 0]] * 6))
+    values[instance] = value
+    return GOOD | {name: values}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (changed("X", 4, np.zeros(3)), "instance 4: X has shape (3,)"),
+        (changed("X", 3, np.full((2, 2), np.inf)), "instance 3, position 0: feature 0 is infinite"),
+        (changed("y", 5, ["a"]), "instance 5:"),
+        (changed("y", 5, ["a", {}]), "instance 5, position 1: y holds {}"),
+        (changed("parents", 4, [1, 0]), "instance 4"),
+        (GOOD | {"sample_weight": [1, 1, 1, 1, -1, 1]}, "instance 4: its weight -1.0"),
+        (GOOD | {"y": [["a", "b"]] * 5}, "worker 1: y has 2 instances but X has 3"),
+        (GOOD | {"y": [["a", "b"]] * 4}, "y has 2 instances but X has 3"),
+        (changed("X", 4, np.zeros((2, 3))), "instance 4: X has 3 features, instance 3 has 2"),
+        (GOOD | {"X": [np.zeros((0, 2))] * 6, "y": [[]] * 6}, "every instance of X is empty"),
+        (GOOD | {"X": [], "y": []}, "X has no instances"),
+    ],
+)
+def test_all_stop_with_the_error_of_one_by_its_number_among_all(data, message):
+    def work(workers):
+        own = {name: part_of(workers, values) for name, values in data.items()}
+        with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+            LinearCRF().fit(**own)
+
+    together(2, work)
+
+
+def frame(**columns):
+    return [pd.DataFrame(columns)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "message"),
+    [
+        ([np.zeros((1, 2))], [np.zeros((1, 3))], "X has 2 features at worker 0 and 3 at worker 1"),
+        (
+            [np.zeros((1, 2))],
+            [sparse.csr_matrix((1, 2))],
+            "X holds dense arrays at worker 0 and sparse matrices at worker 1",
+        ),
+        ([np.zeros((1, 2))], [[["a"]]], "X holds dense arrays at worker 0 and dicts or texts"),
+        (frame(a=[1]), frame(b=[1]), "column 0 of X is 'a' at worker 0 and 'b' at worker 1"),
+        (
+            frame(a=pd.Categorical([1])),
+            frame(a=[1]),
+            "column 'a' of X holds categories at worker 0 and numbers at worker 1",
+        ),
+    ],
+)
+def test_columns_must_be_the_same(one, other, message):
+    def work(workers):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            GBCRF(1).fit([one, other][workers.rank], [["u"]])
+
+    together(2, work)
+
+
+def test_parents_are_for_all_or_for_none():
+    def work(workers):
+        parents = [[-1, 0]] if workers.rank else None
+        with pytest.raises(ValueError, match="parents are given at worker 1 and not at worker 0"):
+            UNTRAINED.fit([np.ones((2, 1))], [["a", "b"]], parents=parents)
+
+    together(2, work)
+
+
+def test_features_are_induced_by_one_worker():
+    with pytest.raises(ValueError, match="feature_induction compares pairs of features"):
+        fitted_together(2, LinearCRF(feature_induction=1), GOOD)
+
+
+def test_trees_need_rows_at_every_worker_where_there_are_categories():
+    X = framed([np.zeros((2, 2))], pd.CategoricalDtype([0, 1]))
+    with pytest.raises(ValueError, match="column 'c' of X has categories, and worker 1 has no"):
+        fitted_together(2, GBCRF(1), {"X": X, "y": [["a", "b"]]})
+
+
+def test_padding_is_told_of_once():
+    X, y = np.ones((4, 5, 2)), [["a", "b", "pad", "pad", "pad"]] * 4
+    X[:, 2:] = 0
+    X[:, :2] += np.arange(2)
+    with pytest.warns(UserWarning, match=r"shape \(4, 5, 2\), and 4 of its 4 instances") as told:
+        fitted_together(2, UNTRAINED, {"X": X, "y": y})
+    assert len(told) == 1

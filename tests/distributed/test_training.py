@@ -1,0 +1,204 @@
+"""Workers that train together find the model of one who has all instances."""
+
+import numpy as np
+import pytest
+from parts import fitted, fitted_together
+from scipy import sparse
+
+from crfx import GBCRF, Constraints, HiddenUnitCRF, LinearCRF
+from crfx.estimators.model_parameters import get_weights
+from crfx.objectives import KL, LossScaled
+from crfx.testing import make_task
+
+SAME_OBJECTIVE = 1e-5
+"""In shares: sums are taken in another order, and scores are of single precision."""
+SAME_PARAMETERS = 1e-4
+CLOSE_OBJECTIVE = 1e-3
+"""Of hidden units, whose objective has more than one valley, and of draws that differ."""
+
+X, Y = make_task(n_instances=24)
+X = [own.round() for own in X]  # few values: XGBoost cuts them alike, however they are shared out
+DATA = {"X": X, "y": Y}
+TYPES = [np.arange(len(own)) % 3 for own in X]
+PARENTS = [(np.arange(len(own)) + 1) // 2 - 1 for own in X]
+UNKNOWN = [
+    [None if (k + place) % 4 == 0 else label for place, label in enumerate(own)]
+    for k, own in enumerate(Y)
+]
+ALLOWED = [None] * 20 + [[{label, "L1"} for label in own] for own in Y[20:]]
+VARIANTS = {
+    "arrays": DATA,
+    "CSR": DATA | {"X": [sparse.csr_matrix(np.maximum(own, 0)) for own in X]},
+    "texts": DATA | {"X": [[[f"{v}" for v in row] for row in own] for own in X]},
+    "edge types": DATA | {"edge_types": TYPES},
+    "forests": DATA | {"parents": PARENTS},
+    "forests with types": DATA | {"parents": PARENTS, "edge_types": TYPES},
+    "unknown labels": DATA | {"y": UNKNOWN},
+    "weights": DATA | {"sample_weight": [0.0] * 8 + [1.0, 2.5] * 8},
+    "allowed labels": DATA | {"allowed": ALLOWED},
+}
+NEVER_FALL = Constraints(forbidden=[("L1", "L0"), ("L2", "L0"), ("L2", "L1")])
+
+
+def linear(max_iter=8, **more):
+    """It stops before steps become so small that rounding decides on them."""
+    return LinearCRF(max_iter=max_iter, n_jobs=1, **more)
+
+
+def boosted(**more):
+    """Small trees: splits of few rows gain the same, and rounding would choose."""
+    return GBCRF(3, max_depth=2, n_jobs=1, **more)
+
+
+def check_same(crf, data, n_workers, tolerance):
+    """That all workers find one model, with the objective of the run alone; return both."""
+    alone, models = fitted(crf, data), fitted_together(n_workers, crf, data)
+    for model in models:
+        assert model.history_["objective"] == models[0].history_["objective"]
+        np.testing.assert_allclose(
+            model.history_["objective"][-1], alone.history_["objective"][-1], rtol=tolerance
+        )
+    return alone, models
+
+
+def check_same_weights(crf, data, n_workers):
+    alone, models = check_same(crf, data, n_workers, SAME_OBJECTIVE)
+    for model in models:
+        found = get_weights(model.model_)
+        assert (found == get_weights(models[0].model_)).all()
+        np.testing.assert_allclose(found, get_weights(alone.model_), rtol=0, atol=SAME_PARAMETERS)
+
+
+@pytest.mark.parametrize("data", VARIANTS.values(), ids=VARIANTS)
+def test_linear_weights(data):
+    check_same_weights(linear(), data, 3)
+
+
+@pytest.mark.parametrize("data", ["arrays", "CSR", "forests with types"])
+def test_linear_weights_of_edges(data):
+    check_same_weights(linear(edges="linear"), VARIANTS[data], 3)
+
+
+def test_linear_weights_to_the_end():
+    check_same_weights(linear(max_iter=1000, tol=1e-4), VARIANTS["texts"], 3)
+
+
+def test_one_worker_is_one_alone():
+    (model,), alone = fitted_together(1, linear(), DATA), fitted(linear(), DATA)
+    assert (get_weights(model.model_) == get_weights(alone.model_)).all()
+
+
+@pytest.mark.parametrize(
+    "crf",
+    [
+        linear(l1=0.3),
+        linear(features="observed"),
+        linear(order=2),
+        linear(class_weight="balanced"),
+        linear(constraints=NEVER_FALL),
+        linear(constraints=NEVER_FALL, order=2),
+        linear(objective="pseudo_likelihood"),
+        linear(objective="labelwise_likelihood"),
+        linear(objective="loss_augmented"),
+        linear(objective="loss_scaled"),
+        linear(objective="expected_loss"),
+        linear(objective="kl"),
+        linear(objective=KL(candidates="kbest", n_candidates=4), task_loss="zero_one"),
+    ],
+    ids=lambda crf: repr(crf)[10:-1],
+)
+def test_linear_weights_of_every_kind(crf):
+    check_same_weights(crf, DATA, 2)
+
+
+def test_every_worker_draws_samples_of_its_own():
+    crf = LinearCRF(objective="kl", task_loss="zero_one", max_iter=5, n_jobs=1)
+    check_same(crf, DATA, 2, 10 * CLOSE_OBJECTIVE)
+
+
+@pytest.mark.filterwarnings("ignore:objective .loss_scaled. samples")
+def test_notes_are_of_all_instances():
+    crf = LinearCRF(objective=LossScaled(longest=5, n_samples=20), max_iter=3, n_jobs=1)
+    alone, models = check_same(crf, DATA, 3, 100 * CLOSE_OBJECTIVE)
+    for model in models:
+        assert set(model.history_) == set(alone.history_)
+        assert model.history_["sampled_instances"] == alone.history_["sampled_instances"]
+        sizes = model.history_["effective_sample_size"]
+        assert sizes == models[0].history_["effective_sample_size"]
+
+
+def test_weights_go_on_together():
+    start = linear().fit(X[:6], Y[:6])
+    alone = linear().fit(X, Y, init_model=start)
+    for model in fitted_together(3, linear(), DATA, init_model=start):
+        np.testing.assert_allclose(
+            get_weights(model.model_), get_weights(alone.model_), rtol=0, atol=SAME_PARAMETERS
+        )
+
+
+@pytest.mark.parametrize("data", ["arrays", "forests with types", "unknown labels"])
+def test_hidden_units(data):
+    crf = HiddenUnitCRF(4, trainer="lbfgs", max_iter=25, random_state=0, n_jobs=1)
+    check_same(crf, VARIANTS[data], 3, CLOSE_OBJECTIVE)
+    one, other = fitted_together(
+        2, HiddenUnitCRF(4, trainer="lbfgs", max_iter=3, n_jobs=1), VARIANTS[data]
+    )
+    assert (get_weights(one.model_) == get_weights(other.model_)).all()
+
+
+@pytest.mark.parametrize(
+    ("data", "edges"),
+    [
+        ("CSR", "table"),
+        ("texts", "trees"),
+        ("edge types", "table"),
+        ("edge types", "linear"),
+        ("forests", "linear"),
+        ("forests with types", "trees"),
+        ("unknown labels", "table"),
+        ("weights", "linear"),
+        ("weights", "trees"),
+        ("allowed labels", None),
+    ],
+)
+def test_boosting(data, edges):
+    data = VARIANTS[data]
+    alone, models = check_same(boosted(edges=edges), data, 3, SAME_OBJECTIVE)
+    structure = {name: data[name] for name in ("X", "parents", "edge_types") if name in data}
+    for model in models:
+        for found, expected in zip(
+            model.predict(**structure), alone.predict(**structure), strict=True
+        ):
+            assert found.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    "crf",
+    [
+        boosted(order=2),
+        boosted(class_weight="balanced"),
+        boosted(constraints=NEVER_FALL),
+        boosted(objective="kl"),
+        boosted(curvature=None),
+    ],
+    ids=lambda crf: repr(crf)[6:-1],
+)
+def test_boosting_of_every_kind(crf):
+    check_same(crf, DATA, 2, SAME_OBJECTIVE)
+
+
+def test_rounds_go_on_together():
+    start = boosted().fit(X, Y)
+    alone = boosted().fit(X, Y, init_model=start)
+    for model in fitted_together(3, boosted(), DATA, init_model=start):
+        np.testing.assert_allclose(
+            model.history_["objective"], alone.history_["objective"], rtol=SAME_OBJECTIVE
+        )
+        assert model.n_rounds_ == 6
+
+
+def test_labels_that_objectives_need_are_missed_by_all():
+    crf = LinearCRF(objective="kl")
+    y = [*Y[:20], [Y[20][0], None, *Y[20][2:]], *Y[21:]]
+    with pytest.raises(ValueError, match='instance 20, position 1: objective "kl" needs every'):
+        fitted_together(2, crf, DATA | {"y": y})
