@@ -75,6 +75,23 @@ def held_memory() -> int:
     return _status_bytes("VmRSS:")
 
 
+def watched(script: str, *arguments: str) -> dict[str, Any]:
+    """What ``script --work ARGUMENTS`` tells in JSON, from a process of its own, and the most
+    anonymous memory that it had: ``bytes``, without what the system may read again from files.
+    """
+    asked = [sys.executable, "-W", "ignore", script, "--work", *arguments]
+    child = subprocess.Popen(asked, stdout=subprocess.PIPE, text=True)
+    most = 0
+    while child.poll() is None:
+        most = max(most, _status_bytes("RssAnon:", child.pid))
+        time.sleep(0.01)
+    assert child.stdout is not None
+    told = child.stdout.read()
+    if child.returncode:
+        raise RuntimeError(f"{' '.join(arguments)}: it ended with {child.returncode}")
+    return {**json.loads(told), "bytes": most}
+
+
 def command_line() -> str:
     """How to run this again, from the root of the checkout."""
     return " ".join(["python", str(Path(sys.argv[0]).resolve().relative_to(ROOT)), *sys.argv[1:]])
@@ -114,10 +131,14 @@ def write_json(path: Path, content: object) -> None:
     write_whole(path, json.dumps(content, indent=1) + "\n")
 
 
-def _status_bytes(name: str) -> int:
-    status = Path("/proc/self/status").read_text(encoding="utf-8")
-    line = next(line for line in status.splitlines() if line.startswith(name))
-    return int(line.split()[1]) * 1024
+def _status_bytes(name: str, process: int | str = "self") -> int:
+    """A line of what Linux tells of a process; 0 where that has just ended."""
+    try:
+        status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    found = [line.split()[1] for line in status.splitlines() if line.startswith(name)]
+    return int(found[0]) * 1024 if found else 0
 
 
 def _processor() -> str:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -23,7 +22,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import RESULTS, ROOT, command_line, host_line, machine, write_json, write_whole
+from measuring import (
+    RESULTS,
+    ROOT,
+    command_line,
+    host_line,
+    machine,
+    watched,
+    write_json,
+    write_whole,
+)
 
 TARGET = RESULTS / "shards.json"
 PAGE = ROOT / "reports" / "shards.md"
@@ -86,39 +94,15 @@ def work(task: str, way: str, folder: Path) -> dict[str, Any]:
     return {"seconds": time.perf_counter() - begin, "found": found}
 
 
-def watched(task: str, way: str, folder: Path) -> dict[str, Any]:
-    """One run in a process of its own, and the most anonymous memory it had."""
-    asked = [sys.executable, "-W", "ignore", __file__, "--work", task, way, str(folder)]
-    child = subprocess.Popen(asked, stdout=subprocess.PIPE, text=True)
-    most = 0
-    while child.poll() is None:
-        most = max(most, _anonymous(child.pid))
-        time.sleep(0.01)
-    assert child.stdout is not None
-    told = child.stdout.read()
-    if child.returncode:
-        raise RuntimeError(f"{task}, {way}: it ended with {child.returncode}")
-    return {**json.loads(told), "bytes": most}
-
-
-def _anonymous(process: int) -> int:
-    try:
-        status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
-    except (FileNotFoundError, ProcessLookupError):
-        return 0
-    found = [line.split()[1] for line in status.splitlines() if line.startswith("RssAnon:")]
-    return int(found[0]) * 1024 if found else 0
-
-
 def measure() -> dict[str, Any]:
     """All tasks, both ways."""
     measured_on, first = machine(), time.perf_counter()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder))
-        idle = watched("nothing", "shards", Path(folder))["bytes"]
+        idle = watched(__file__, "nothing", "shards", folder)["bytes"]
         for task in TASKS:
-            row = {way: watched(task, way, Path(folder)) for way in WAYS}
+            row = {way: watched(__file__, task, way, folder) for way in WAYS}
             rows.append({"task": task, **row})
             print(f"{task}: {row}", file=sys.stderr, flush=True)
     return {

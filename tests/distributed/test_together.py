@@ -7,6 +7,9 @@ from sklearn.tree import DecisionTreeRegressor
 
 from crfx import GBCRF
 from crfx.distributed.together import together
+from crfx.features.quantile_cuts import ONE_WORKER, Workers
+from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.potentials.xgboost_learner import XGBoostLearner
 from crfx.testing import make_task
 from crfx.trainers.communicator import ALONE, count, place, sums, total
 
@@ -86,3 +89,25 @@ def test_a_base_learner_is_refused():
     crf = GBCRF(1, base_learner=DecisionTreeRegressor(), n_jobs=1)
     with pytest.raises(ValueError, match="base_learner learns from the rows of one worker"):
         fitted_together(2, crf, {"X": X, "y": y})
+
+
+@pytest.mark.parametrize("borders", [(0, 100, 300), (0, 300, 300), (0, 0, 100, 300)])
+def test_rows_on_disk_and_no_rows_at_all_give_the_same_trees(borders):
+    """An edge type may be missing on a worker, and its features may be in memory or on disk."""
+    random = np.random.default_rng(0)
+    X, gradient = (random.normal(size=(300, n)).astype(np.float32) for n in (4, 3))
+    learner = XGBoostLearner({"max_depth": 3}, max_bin=16)
+
+    def grown(rows, own, workers=ONE_WORKER):
+        matrix = learner.training_matrix(rows, workers)
+        return learner.grow(matrix, gradient[own], np.ones_like(gradient[own]), 0).raw()
+
+    def work(them):
+        own = slice(*borders[them.rank : them.rank + 2])
+        on_disk = ShardedMatrix([own.stop - own.start], X[:0], lambda number: X[own])
+        workers = Workers(them.rank, them.gather)
+        return [grown(rows, own, workers) for rows in (on_disk, X[own])]
+
+    expected = grown(X, slice(None))
+    for found in together(len(borders) - 1, work):
+        assert found == [expected, expected]

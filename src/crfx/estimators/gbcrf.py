@@ -178,9 +178,11 @@ class GBCRF(ExplainedTrees, BoostedEstimator):
         return found
 
     def _check_size(self, model: Model, batch: Batch, followed: list[Batch]) -> None:
-        if self.base_learner is not None:
-            for own in (batch, *followed):
+        for own in (batch, *followed):
+            if self.base_learner is not None:
                 check_in_memory(own.X, "base_learner needs all features")
+            if self.edges == "linear":
+                check_in_memory(own.X, 'edges="linear" needs all features')
 
     def _new_model(self, batch: Batch, structure: Chain | Forest, n_labels: int) -> Model:
         return new_model(self, batch, structure, n_labels)

@@ -24,8 +24,8 @@ Array64 = npt.NDArray[np.int64]
 MOST_ROWS = 2**17
 """Rows of dense features, and entries of a sparse one, that are looked at, evenly spaced among
 all: some 500 to each of 256 bins, which makes them even to some 5 %."""
-_VALUES_AT_ONCE = 2**24
-"""Values of dense features that are sorted, and told to other workers, at a time: 64 MiB."""
+_VALUES_AT_ONCE = 2**22
+"""Values of dense features that are sorted, and told to other workers, at a time: 16 MiB."""
 _ROWS_AT_ONCE = 2**16
 
 

@@ -10,7 +10,6 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from crfx.features.quantile_cuts import ONE_WORKER, Workers
-from crfx.features.sharded_matrix import ShardedMatrix
 from crfx.potentials.additive import Addition
 from crfx.potentials.sampled_shapley import SAMPLED, sampled_terms
 from crfx.terms import Names, Terms
@@ -35,16 +34,11 @@ class BoostedRegressors:
         self._followed: list[Any] = []
 
     def bind(self, X: Any, followed: list[Any], workers: Workers = ONE_WORKER) -> None:
-        """Take the rows to learn from, and rows to follow; all must be here, and in memory."""
+        """Take the rows to learn from, and rows to follow; there must be no other ``workers``."""
         if len(workers.gather(None)) > 1:
             raise ValueError(
                 "a base_learner learns from the rows of one worker: leave it out, trees learn from "
                 "those of many"
-            )
-        if any(isinstance(other, ShardedMatrix) for other in (X, *followed)):
-            raise ValueError(
-                "a base_learner learns from features in memory: leave it out, trees learn from "
-                "shards"
             )
         self._X, self._followed = X, followed
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from crfx.features.matrices import inputs_at, take_rows
 from crfx.features.quantile_cuts import ONE_WORKER, Workers
+from crfx.features.sharded_matrix import ShardedMatrix
 from crfx.potentials import tree_format
 from crfx.potentials.additive import Addition
 from crfx.potentials.tree_scorer import TreeScorer
@@ -65,7 +66,10 @@ class BoostedTrees:
         for rows in (X, *followed):
             check_rows(rows, workers)
         self._matrix = self.learner.training_matrix(X, workers)
-        self._followed = [self.learner.matrix(other) for other in followed]
+        self._followed = [
+            other if isinstance(other, ShardedMatrix) else self.learner.matrix(other)
+            for other in followed
+        ]
 
     def release(self) -> None:
         """Forget the training rows."""
@@ -74,14 +78,24 @@ class BoostedTrees:
     def propose(self, gradient: Array32, curvature: Array32, number: int) -> Addition:
         """Grow round ``number``: (rows, outputs) gradient and curvature of the training rows."""
         grown = self.learner.grow(self._matrix, gradient, curvature, number)
+        raw = grown.raw()  # and not XGBoost's booster, which holds more than the scores do
         return Addition(
             grown.training_scores(self._matrix),
-            [grown.scores(other) for other in self._followed],
-            lambda step: self._accept(grown, step),
+            [self._scored(grown, other) for other in self._followed],
+            lambda step: self._accept(raw, step),
         )
 
-    def _accept(self, grown: GrownTrees, step: float) -> None:
-        self._rounds.append(grown.raw())
+    def _scored(self, grown: GrownTrees, rows: Any) -> Array32:
+        """(rows, outputs) of one round on rows that are followed; those on disk chunk by chunk."""
+        if not isinstance(rows, ShardedMatrix):
+            return grown.scores(rows)
+        found = np.zeros((len(rows), self.n_outputs), dtype=np.float32)
+        for place, chunk in rows.chunks():
+            found[place] = grown.scores(self.learner.matrix(chunk))
+        return found
+
+    def _accept(self, raw: bytes, step: float) -> None:
+        self._rounds.append(raw)
         self._steps.append(step)
         self._n_rounds += 1
         self._forget()

@@ -15,6 +15,8 @@ from scipy import sparse
 
 from crfx.features.matrices import is_categorical, is_frame, single_entries
 from crfx.features.quantile_cuts import ONE_WORKER, Workers, category_counts, quantile_points
+from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.potentials.external_matrix import external_matrix
 
 if TYPE_CHECKING:
     import xgboost
@@ -67,10 +69,11 @@ class XGBoostLearner:
     seed: int = 0
     n_jobs: int = 1
 
-    def training_matrix(self, X: Any, workers: Workers = ONE_WORKER) -> xgboost.QuantileDMatrix:
+    def training_matrix(self, X: Any, workers: Workers = ONE_WORKER) -> xgboost.DMatrix:
         """Quantise the features, once for all rounds.  Absent CSR entries and NaN are missing.
 
-        Bins are those of the rows of all ``workers``, who must all come here.
+        Bins are those of the rows of all ``workers``, who must all come here.  Those of features
+        that stay on disk stay there too.
         """
         import xgboost
 
@@ -82,6 +85,10 @@ class XGBoostLearner:
         with plain_errors():
             # A table of nothing but these points has them as bins, which others then take over.
             bins = xgboost.QuantileDMatrix(points, feature_types=kinds, nthread=1, **how)
+            if isinstance(X, ShardedMatrix):
+                if X.shape[0]:
+                    return external_matrix(X, _accepted, bins, self.n_jobs)
+                X = X.like
             return xgboost.QuantileDMatrix(_accepted(X), ref=bins, nthread=self.n_jobs, **how)
 
     def matrix(self, X: Any) -> xgboost.DMatrix:
@@ -92,7 +99,7 @@ class XGBoostLearner:
             return xgboost.DMatrix(_accepted(X), nthread=self.n_jobs, enable_categorical=True)
 
     def grow(
-        self, matrix: xgboost.QuantileDMatrix, gradient: Array32, curvature: Array32, number: int
+        self, matrix: xgboost.DMatrix, gradient: Array32, curvature: Array32, number: int
     ) -> GrownTrees:
         """Fit one tree per column to minimise sum g d + h d^2 / 2; (rows, outputs) each."""
         import xgboost
@@ -181,7 +188,7 @@ class GrownTrees:
     booster: xgboost.Booster
     n_outputs: int
 
-    def training_scores(self, matrix: xgboost.QuantileDMatrix) -> Array32:
+    def training_scores(self, matrix: xgboost.DMatrix) -> Array32:
         """(rows, outputs) on the matrix they were grown on; nearly free, being cached."""
         if not matrix.num_row():  # XGBoost warns
             return np.zeros((0, self.n_outputs), dtype=np.float32)

@@ -55,13 +55,19 @@ class WorkingScores:
     def add(self, changes: Changes, step: float) -> None:
         """Add ``step`` times the changes."""
         for name, change in changes.items():
-            moved = self._before.get(name)  # memory that is free now
+            moved = self._before.get(name)  # of a step that is settled: memory that is free now
             if moved is None and callable(change) and self.rebuild is not None:
                 change(self.arrays[name], step)
                 continue
             moved = np.empty_like(self.arrays[name]) if moved is None else moved
             self._before[name], self.arrays[name] = self.arrays[name], moved
             self._move(name, change, step)
+
+    def settle(self, changes: Changes) -> None:
+        """Let go what was kept in case that these changes had to be made smaller."""
+        for name, change in changes.items():
+            if not callable(change):
+                del self._before[name]
 
     def add_instead(self, changes: Changes, step: float) -> None:
         """Add ``step`` times the changes to what was there before they were last added."""
@@ -163,6 +169,8 @@ class Boosting:
                 break
         for scores, changes in zip(self.followed, pending.proposal.followed, strict=True):
             scores.add(changes, pending.step)
+            scores.settle(changes)
+        self.scores.settle(pending.proposal.changes)
         pending.proposal.accept(pending.step)
         self._halvings += pending.halvings
         self._pending = None

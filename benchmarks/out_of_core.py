@@ -1,0 +1,174 @@
+"""Does GBCRF train on features that memory has no room for, and how much slower than in memory?
+
+Wide data: 300 float32 features, 5 labels, in chains of 50, in shards of 39 MB. The same 10 rounds
+run once from the shards and once with all features in memory, each in a process of its own, whose
+anonymous memory is looked at a hundred times a second; what the system keeps of files may be let
+go at any time and does not count. From shards, the features must be 4 times the most memory there
+was, the model the same, and the time at most 3 times that in memory.
+
+    python benchmarks/out_of_core.py
+    python benchmarks/out_of_core.py --render   # only write the page anew
+
+Writes reports/results/out-of-core.json and from it reports/out-of-core.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from measuring import (
+    RESULTS,
+    ROOT,
+    command_line,
+    host_line,
+    machine,
+    verdict,
+    watched,
+    write_json,
+    write_whole,
+)
+
+TARGET = RESULTS / "out-of-core.json"
+PAGE = ROOT / "reports" / "out-of-core.md"
+POSITIONS, FEATURES, LABELS, LENGTH = 3_000_000, 300, 5, 50
+SHARD = 32_500
+ROUNDS, DEPTH = 10, 6
+SEED = 0
+WAYS = ("shards", "memory")
+LEAST_SHARE, MOST_TIME = 4.0, 3.0
+
+
+def write(folder: Path, positions: int) -> None:
+    """Shards, made one after the other: the format is plain arrays."""
+    slopes = np.random.default_rng(SEED).normal(size=(FEATURES, LABELS)).astype(np.float32)
+    for number in range(positions // SHARD):
+        random = np.random.default_rng([SEED, number])
+        X = random.standard_normal((SHARD, FEATURES), np.float32)
+        y = (X @ slopes / 4 + random.gumbel(size=(SHARD, LABELS))).argmax(axis=1)
+        lengths = np.full(SHARD // LENGTH, LENGTH)
+        np.savez(folder / f"{number:05d}.npz", X=X, y=y, lengths=lengths)
+
+
+def work(way: str, folder: str, rounds: int, depth: int) -> dict[str, Any]:
+    """One training, in this process."""
+    from crfx import GBCRF, Shards
+
+    shards = Shards(folder)
+    found: dict[str, Any] = {"rows": shards.n_rows}
+    if way == "nothing":
+        return found
+    given: dict[str, Any] = {"X": shards.X, "y": shards.y}
+    if way == "memory":
+        X = np.empty((shards.n_rows, FEATURES), np.float32)
+        for rows, chunk in shards.matrix().chunks():
+            X[rows] = chunk
+        given = {"X": X, "y": np.array(shards.labels()), "lengths": shards.lengths}
+    begin = time.perf_counter()
+    crf = GBCRF(rounds, max_depth=depth, n_jobs=1, random_state=SEED).fit(**given)
+    seconds = time.perf_counter() - begin
+    labels = crf.predict(shards.X)
+    return found | {
+        "seconds": seconds,
+        "round": float(np.median(crf.history_["seconds"])),
+        "objective": crf.history_["objective"][-1],
+        "predictions": hashlib.sha256(labels.astype(np.int64).tobytes()).hexdigest(),
+    }
+
+
+def measure(positions: int, rounds: int, depth: int) -> dict[str, Any]:
+    """Both ways, one after the other."""
+    measured_on, first = machine(), time.perf_counter()
+    found: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        write(Path(folder), positions)
+        for way in ("nothing", *WAYS):
+            found[way] = watched(__file__, way, folder, str(rounds), str(depth))
+            print(f"{way}: {found[way]}", file=sys.stderr, flush=True)
+    return {
+        "command": command_line(),
+        "machine": measured_on,
+        "took": time.perf_counter() - first,
+        "sizes": {"features": FEATURES, "labels": LABELS, "length": LENGTH, "shard": SHARD},
+        "rounds": rounds,
+        "depth": depth,
+        **found,
+    }
+
+
+def page(result: dict[str, Any]) -> str:
+    """The report, rendered from what was measured."""
+    sizes, rows = result["sizes"], result["shards"]["rows"]
+    size = 4 * rows * sizes["features"]
+    share = size / result["shards"]["bytes"]
+    slower = result["shards"]["seconds"] / result["memory"]["seconds"]
+    same = result["shards"]["predictions"] == result["memory"]["predictions"]
+    lines = [
+        "# Trees out of core: memory and time",
+        "",
+        "Rendered by `benchmarks/out_of_core.py` from "
+        "[results/out-of-core.json](results/out-of-core.json).",
+        "",
+        host_line(result, ("crfx", "numpy", "xgboost")),
+        "",
+        f"`GBCRF({result['rounds']}, max_depth={result['depth']}, n_jobs=1)` on "
+        f"{rows / 1e6:.3g} million positions of {sizes['features']} features, {sizes['labels']} "
+        f"labels, in chains of {sizes['length']}: {size / 1e9:.2f} GB "
+        "of features. Every run is a process of its own; its most anonymous memory, looked at a "
+        "hundred times a second, and the seconds of `fit`, in which shards are read. In memory, "
+        "the features are there before it begins. A process that has imported crfx and looked at "
+        f"the shards has {result['nothing']['bytes'] / 1e6:.0f} MB.",
+        "",
+        "| features | most memory, MB | features / memory | `fit`, s | a round, s | objective |",
+        "|---|---|---|---|---|---|",
+    ]
+    for way in WAYS:
+        own = result[way]
+        lines.append(
+            f"| {'on disk' if way == 'shards' else 'in memory'} | {own['bytes'] / 1e6:.0f} | "
+            f"{size / own['bytes']:.2f} | {own['seconds']:.0f} | {own['round']:.1f} | "
+            f"{own['objective']:.10g} |"
+        )
+    lines += [
+        "",
+        "| to reach | found | |",
+        "|---|---|---|",
+        f"| features of {LEAST_SHARE:g} times the memory | {share:.2f} | "
+        f"{verdict(share >= LEAST_SHARE)} |",
+        f"| at most {MOST_TIME:g} times the time in memory | {slower:.2f} | "
+        f"{verdict(slower <= MOST_TIME)} |",
+        f"| the same predictions | {'yes' if same else 'no'} | {verdict(same)} |",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--render", action="store_true", help="only write the page anew")
+    parser.add_argument("--positions", type=int, default=POSITIONS)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--depth", type=int, default=DEPTH)
+    parser.add_argument("--work", nargs=4, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.work:
+        way, folder, rounds, depth = asked.work
+        print(json.dumps(work(way, folder, int(rounds), int(depth))))
+        return
+    if not asked.render:
+        write_json(TARGET, measure(asked.positions, asked.rounds, asked.depth))
+    text = page(json.loads(TARGET.read_text(encoding="utf-8")))
+    write_whole(PAGE, text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
