@@ -7,9 +7,9 @@ go at any time and does not count. From shards, the features must be 4 times the
 was, the model the same, and the time at most 3 times that in memory.
 
     python benchmarks/out_of_core.py
-    python benchmarks/out_of_core.py --render   # only write the page anew
+    python benchmarks/out_of_core.py --render   # only print the tables again
 
-Writes reports/results/out-of-core.json and from it reports/out-of-core.md.
+Writes reports/results/out-of-core.json.
 """
 
 from __future__ import annotations
@@ -26,18 +26,15 @@ from typing import Any
 import numpy as np
 from measuring import (
     RESULTS,
-    ROOT,
     command_line,
     host_line,
     machine,
     verdict,
     watched,
     write_json,
-    write_whole,
 )
 
 TARGET = RESULTS / "out-of-core.json"
-PAGE = ROOT / "reports" / "out-of-core.md"
 POSITIONS, FEATURES, LABELS, LENGTH = 3_000_000, 300, 5, 50
 SHARD = 32_500
 ROUNDS, DEPTH = 10, 6
@@ -103,19 +100,14 @@ def measure(positions: int, rounds: int, depth: int) -> dict[str, Any]:
     }
 
 
-def page(result: dict[str, Any]) -> str:
-    """The report, rendered from what was measured."""
+def tables(result: dict[str, Any]) -> str:
+    """What was measured, and what was to be reached."""
     sizes, rows = result["sizes"], result["shards"]["rows"]
     size = 4 * rows * sizes["features"]
     share = size / result["shards"]["bytes"]
     slower = result["shards"]["seconds"] / result["memory"]["seconds"]
     same = result["shards"]["predictions"] == result["memory"]["predictions"]
     lines = [
-        "# Trees out of core: memory and time",
-        "",
-        "Rendered by `benchmarks/out_of_core.py` from "
-        "[results/out-of-core.json](results/out-of-core.json).",
-        "",
         host_line(result, ("crfx", "numpy", "xgboost")),
         "",
         f"`GBCRF({result['rounds']}, max_depth={result['depth']}, n_jobs=1)` on "
@@ -153,7 +145,7 @@ def page(result: dict[str, Any]) -> str:
 def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--render", action="store_true", help="only write the page anew")
+    parser.add_argument("--render", action="store_true", help="only print the tables again")
     parser.add_argument("--positions", type=int, default=POSITIONS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--depth", type=int, default=DEPTH)
@@ -165,9 +157,7 @@ def main() -> None:
         return
     if not asked.render:
         write_json(TARGET, measure(asked.positions, asked.rounds, asked.depth))
-    text = page(json.loads(TARGET.read_text(encoding="utf-8")))
-    write_whole(PAGE, text)
-    print(text)
+    print(tables(json.loads(TARGET.read_text(encoding="utf-8"))))
 
 
 if __name__ == "__main__":

@@ -130,6 +130,15 @@ def looked_at(request, monkeypatch):
     return request.param
 
 
+def test_of_wide_matrices_fewer_rows_are_looked_at(monkeypatch):
+    """Every second row, and both ends of all."""
+    monkeypatch.setattr(quantile_cuts, "MOST_VALUES", 30)
+    monkeypatch.setattr(quantile_cuts, "FEWEST_ROWS", 10)
+    X = np.repeat(np.arange(20.0)[:, None], 6, axis=1)
+    found = columns_of(quantile_points(X, 20))
+    assert found == [[*range(0, 20, 2), 19]] * 6
+
+
 def taken(X, begin, end):
     return X.iloc[begin:end] if hasattr(X, "iloc") else X[begin:end]
 

@@ -24,6 +24,9 @@ Array64 = npt.NDArray[np.int64]
 MOST_ROWS = 2**17
 """Rows of dense features, and entries of a sparse one, that are looked at, evenly spaced among
 all: some 500 to each of 256 bins, which makes them even to some 5 %."""
+MOST_VALUES, FEWEST_ROWS = 2**25, 2**14
+"""Values of dense features that are looked at, 128 MiB, unless so few rows have more: of wide
+matrices no more than this is copied."""
 _VALUES_AT_ONCE = 2**22
 """Values of dense features that are sorted, and told to other workers, at a time: 16 MiB."""
 _ROWS_AT_ONCE = 2**16
@@ -54,7 +57,8 @@ def quantile_points(X: Any, max_bin: int, workers: Workers = ONE_WORKER) -> Any:
     them.  Missing values do not count.  Of categories they are all codes, however many.
 
     Every worker must come here, also one without rows; all get the same.  Reads X once (sparse
-    features twice, where there are many rows) and sorts up to `MOST_ROWS` values of a column.
+    features twice, where there are many rows) and sorts up to `MOST_ROWS` values of a column, fewer
+    where there are more than 256 dense columns.
     """
     if is_sparse(X):
         return _table(*_sparse_points(X, max_bin, workers))
@@ -136,7 +140,8 @@ def _some_rows(X: Any, workers: Workers) -> Array32:
     what is smallest and largest in each column: a rare value must not be lost.
     """
     n_rows, before = workers.counted(X.shape[0])
-    stride = -(-n_rows // MOST_ROWS) or 1
+    most = min(MOST_ROWS, max(FEWEST_ROWS, MOST_VALUES // X.shape[1]))
+    stride = -(-n_rows // most) or 1
     first = -before % stride
     n_found = len(range(first, X.shape[0], stride))
     found = np.empty((n_found + 2, X.shape[1]), np.float32)

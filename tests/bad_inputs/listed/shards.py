@@ -218,6 +218,7 @@ CASES = [
         "base_learner needs all features in memory",
         _fit(GBCRF(base_learner=Ridge())),
     ),
+    _asked("linear edges", 'edges="linear" needs all', _fit(GBCRF(edges="linear"))),
     _asked(
         "feature_induction", "feature_induction needs all", _fit(LinearCRF(feature_induction=1))
     ),
