@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -215,6 +216,27 @@ class Model:
     def n_rounds(self) -> int:
         """Rounds of a boosted model, a base model aside."""
         return self.growing[0].n_rounds
+
+    def rounds_alone(self) -> Iterator[Model]:
+        """Every round as a model of its own, without base and constraints; `can_be_cut` is asked.
+
+        Scores that are added up in this order, on top of those before the first round, are those
+        that training had, to the bit.
+        """
+        functions = zip(*(own.rounds_alone() for own in self.growing), strict=True)
+        edges, ends = (
+            repeat(None) if part is None else part.rounds_alone() for part in (self.edge, self.ends)
+        )
+        for (node, *others), edge, end in zip(functions, edges, ends, strict=False):
+            yield replace(
+                self,
+                node=node,
+                edge=edge,
+                edge_functions=others if self.edge_functions is not None else None,
+                ends=end,
+                base=None,
+                mask=None,
+            )
 
     def keep(self, n_rounds: int) -> None:
         """Drop the rounds after the first ``n_rounds``."""

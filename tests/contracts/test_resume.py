@@ -14,7 +14,8 @@ from crfx.estimators.resuming import resumed
 
 SAVED = runpy.run_path(str(Path(__file__).parents[1] / "saved_models" / "kinds.py"))
 KINDS, ONE, EARLY = SAVED["KINDS"], SAVED["ONE"], {"early_stopping_rounds": 2}
-ROUNDED = ("gbcrf-linear", "gbcrf-on-linear", "ranking-trees-on-linear")
+ROUNDED = ("gbcrf-linear",)
+"""Scores of linear edges are added up in training, and multiplied out where it is resumed."""
 BOOSTED = {"n_estimators": 9, "subsample": 0.7}
 UNITS = {"n_hidden": 3, "sweeps": 6, "pretrain_sweeps": 2, "batch_size": 4}
 INDUCTION = FeatureInduction(rounds=2, per_round=3, iterations=3, min_count=1, min_gain=0.0)
@@ -60,6 +61,12 @@ MORE = {
     ),
 }
 
+BASED = {
+    "treecrf-on-linear": (TreeCRF, "dense", {"n_estimators": 4, "max_leaves": 4}),
+    "gbcrf-trees-on-linear": (GBCRF, "typed", {"n_estimators": 4, "edges": "trees"}),
+    "gbcrf-forest-on-linear": (GBCRF, "forest", {"n_estimators": 4, "subsample": 0.6}),
+}
+
 
 class Cut(Exception):
     """The machine is gone."""
@@ -69,9 +76,10 @@ def cases():
     for name, kind in KINDS.items():
         if name not in ROUNDED:
             yield pytest.param(kind.make, kind.data, kind.base, id=name)
-    for name, (cls, data, settings) in MORE.items():
+    for name, (cls, data, settings) in (MORE | BASED).items():
+        base = None if name in MORE else lambda: LinearCRF(max_iter=3, **ONE)
         yield pytest.param(
-            lambda cls=cls, settings=settings: cls(**ONE, **settings), SAVED[data], None, id=name
+            lambda cls=cls, settings=settings: cls(**ONE, **settings), SAVED[data], base, id=name
         )
 
 

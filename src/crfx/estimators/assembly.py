@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from crfx.potentials.regressors import BoostedRegressors
 from crfx.potentials.transitions import Tables
 from crfx.potentials.trees import BoostedTrees
 from crfx.potentials.xgboost_learner import XGBoostLearner
-from crfx.scores import FloatArray
+from crfx.scores import FloatArray, Scores
 from crfx.structures import Chain, Forest
 from crfx.trainers import communicator
 from crfx.trainers.blocks import (
@@ -222,11 +223,22 @@ def working_scores(model: Model, batch: Batch) -> WorkingScores:
     structure = model.structure(batch)
 
     def arrays() -> dict[str, FloatArray]:
-        scores = model.scores(batch, structure)
-        return {
-            name: np.array(array, dtype=np.float32)
-            for name in ("node", "edge", "start", "end", "pairs")
-            if (array := getattr(scores, name)) is not None
-        }
+        if model.base is None or not model.can_be_cut:
+            return _arrays(model.scores(batch, structure))
+        # Round by round on top of what lies underneath, as training adds them.
+        found = _arrays(model.scores(batch, structure, 0))
+        free = replace(batch, allowed=None)
+        for own in model.rounds_alone():
+            for name, change in _arrays(own.scores(free, structure)).items():
+                found[name] += change
+        return found
 
     return WorkingScores(batch, structure, model.sharing, arrays(), rebuild=arrays)
+
+
+def _arrays(scores: Scores) -> dict[str, FloatArray]:
+    return {
+        name: np.array(array, dtype=np.float32)
+        for name in ("node", "edge", "start", "end", "pairs")
+        if (array := getattr(scores, name)) is not None
+    }

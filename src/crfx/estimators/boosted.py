@@ -100,7 +100,7 @@ class BoostedEstimator(LabellingEstimator):
         init_model : fitted estimator, or the path of a model file, optional
             Its scores are the start.  One of the same class and with the same parts (edges, order,
             window, start and end) is trained further, as if it had been one longer run (to the bit,
-            unless another model lies underneath); any other stays fixed underneath.
+            unless edges are linear); any other stays fixed underneath.
         classes : list of labels, optional
             Labels to know beside those of ``y``; with ``init_model``, labels that it does not know
             yet.  Their scores start at 0, those of old labels stay.  A label of ``y`` that is new

@@ -74,6 +74,10 @@ class AdditiveFunction(Function, Protocol):
         """Take the rows to learn from, beside those of other ``workers``, and rows to follow."""
         ...
 
+    def rounds_alone(self) -> Iterable[AdditiveFunction]:
+        """Every round as a function of its own."""
+        ...
+
     def release(self) -> None:
         """Forget them."""
         ...

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, Protocol
@@ -227,6 +227,13 @@ class ContextTrees:
         """Drop the rounds after the first ``n_rounds``."""
         if n_rounds < self.n_rounds:
             self._rounds = [self.trees.first(n_rounds * self.shape.n_labels)]
+
+    def rounds_alone(self) -> Iterator[ContextTrees]:
+        """Every round as a function of its own."""
+        trees, size = self.trees, self.shape.n_labels
+        for begin in range(0, trees.n_trees, size):
+            own = trees.between(begin, begin + size)
+            yield ContextTrees(self.shape, self.learner, self.n_jobs, [own])
 
     def copy(self, learner: ContextLearner) -> ContextTrees:
         """The same rounds, to be trained on by another learner."""

@@ -46,6 +46,13 @@ class BoostedRegressors:
         """Forget them."""
         self._X, self._followed = None, []
 
+    def rounds_alone(self) -> Iterator[BoostedRegressors]:
+        """Every round as a function of its own."""
+        for own in self._rounds:
+            found = BoostedRegressors(self.regressor, self.n_outputs, self.seed)
+            found._rounds = [own]
+            yield found
+
     def use_threads(self, n_jobs: int) -> None:
         """Regressors have threads of their own."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -128,6 +128,12 @@ class Tables:
             name: np.stack([first, *(added[name] for added in self._rounds)])
             for name, first in self._first.items()
         }
+
+    def rounds_alone(self) -> Iterator[Tables]:
+        """What every round added, as tables of their own; they must have been kept."""
+        assert self._rounds is not None
+        for added in self._rounds:
+            yield Tables(dict(added), self.l2)
 
     @classmethod
     def from_sum(cls, tables: dict[str, FloatArray], l2: float, n_rounds: int) -> Tables:

@@ -45,12 +45,15 @@ class TreeArrays:
         return replace(self, values=np.float32(step) * self.values, gains=gains)
 
     def first(self, n_trees: int) -> TreeArrays:
-        """The first trees alone.  Sets stay: later ones are not looked at."""
-        n_nodes = int(self.starts[n_trees])
-        cut = {
-            name: getattr(self, name)[:n_nodes] for name in NAMES if name not in ("starts", "words")
-        }
-        return replace(self, starts=self.starts[: n_trees + 1], **cut)
+        """The first trees alone."""
+        return self.between(0, n_trees)
+
+    def between(self, begin: int, end: int) -> TreeArrays:
+        """Some trees alone.  Sets stay: those of others are not looked at."""
+        starts = self.starts[begin : end + 1]
+        own = slice(int(starts[0]), int(starts[-1]))
+        cut = {name: getattr(self, name)[own] for name in NAMES if name not in ("starts", "words")}
+        return replace(self, starts=starts - starts[0], **cut)
 
     def with_labels(self, places: npt.NDArray[np.int64], n_labels: int) -> TreeArrays:
         """The trees of more labels, in every round one per label: label k becomes ``places[k]``.

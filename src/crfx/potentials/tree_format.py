@@ -6,7 +6,7 @@ the step that was taken in the end is known one inference later.  Joining scales
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -65,6 +65,19 @@ def first_rounds(raw: bytes, n_rounds: int) -> bytes:
     part["iteration_indptr"] = part["iteration_indptr"][: n_rounds + 1]
     part["gbtree_model_param"]["num_trees"] = str(n_trees)
     return ubjson.encode(model)
+
+
+def rounds_alone(raw: bytes) -> Iterator[bytes]:
+    """The models of every round alone."""
+    model = ubjson.decode(raw)
+    part = _trees(model)
+    trees, info, bounds = part["trees"], part["tree_info"], part["iteration_indptr"]
+    for begin, end in pairwise(_numbers(bounds).tolist()):
+        part["trees"] = [tree | {"id": place} for place, tree in enumerate(trees[begin:end])]
+        part["tree_info"] = info[begin:end]
+        part["iteration_indptr"] = _like(bounds, np.array([0, end - begin]))
+        part["gbtree_model_param"]["num_trees"] = str(end - begin)
+        yield ubjson.encode(model)
 
 
 def with_outputs(raw: bytes, places: IntArray, n_outputs: int) -> bytes:

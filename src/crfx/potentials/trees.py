@@ -136,6 +136,12 @@ class BoostedTrees:
         self._n_rounds = min(self._n_rounds, n_rounds)
         self._forget()
 
+    def rounds_alone(self) -> Iterator[BoostedTrees]:
+        """Every round as a function of its own."""
+        raw = self.raw
+        for own in () if raw is None else tree_format.rounds_alone(raw):
+            yield BoostedTrees(self.learner, self.n_outputs, own)
+
     def with_outputs(self, places: npt.NDArray[np.int64], n_outputs: int) -> BoostedTrees:
         """The same rounds with more outputs: old output k becomes ``places[k]``, new ones are 0."""
         raw = self.raw

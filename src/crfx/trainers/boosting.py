@@ -37,8 +37,7 @@ class WorkingScores:
     A step is always counted from where it began: after halving, the scores are those that a model
     with the smaller step gives, bit by bit.  A change that comes as a function is one of the
     largest arrays there are, so its scores before the step are not kept until a step had to be
-    halved: then ``rebuild`` gives them again, from the model.  (To the bit, unless a base model
-    lies underneath: its scores are then added in another order.)
+    halved: then ``rebuild`` gives them again, from the model, to the bit.
     """
 
     batch: Batch

@@ -238,7 +238,7 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
             Watched: ``history_["eval_metric"]`` and early stopping are about it.
         init_model : fitted RankingCRF, or the path of a model file, optional
             One with the same scorer is trained further, as if it had been one longer run (to the
-            bit, unless another model lies underneath); any other stays fixed underneath.
+            bit); any other stays fixed underneath.
         callbacks : list of callables, optional
             Each is called after every sweep or round with a `crfx.trainers.callbacks.Progress`;
             True stops.  `crfx.Checkpoint` is one.

@@ -240,5 +240,11 @@ def all_equal(communicator: Communicator, scores: npt.NDArray[np.float32]) -> bo
 
 
 def _scores32(model: RankingModel, X: Any) -> npt.NDArray[np.float32]:
-    """As boosting adds to them: in the precision of trees."""
-    return model.scores(X).astype(np.float32)
+    """As boosting adds to them: in the precision of trees, round by round on what lies below."""
+    function = model.function
+    if model.base is None or not isinstance(function, BoostedTrees):
+        return model.scores(X).astype(np.float32)
+    found = model.base_scores(X).astype(np.float32)
+    for own in function.rounds_alone():
+        found += own.scores(X, X.shape[0])[:, 0]
+    return found
