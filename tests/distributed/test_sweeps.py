@@ -5,6 +5,7 @@ import pytest
 
 from crfx import HiddenUnitCRF, LinearCRF, load
 from crfx.distributed.together import together
+from crfx.estimators.hidden_sweeps import block_rates
 from crfx.estimators.model_parameters import get_weights
 from crfx.estimators.resuming import resumed
 from crfx.testing import make_task
@@ -28,7 +29,11 @@ KINDS = {
     ),
     "linear large margin": (LinearCRF, X, {"trainer": "large_margin", "sweeps": 8, **ONE}),
     "hidden sgd": (HiddenUnitCRF, X, {"l2": 0.1, **UNITS}),
-    "hidden perceptron": (HiddenUnitCRF, WORDS, {"trainer": "perceptron", "n_hashed": 64, **UNITS}),
+    "hidden perceptron": (
+        HiddenUnitCRF,
+        WORDS,
+        {"trainer": "perceptron", "n_hashed": 64, **UNITS},
+    ),
     "hidden herding": (HiddenUnitCRF, X, {"trainer": "perceptron", "herding": True, **UNITS}),
     "hidden pretrained": (HiddenUnitCRF, X, {"pretrain": "discriminative", **UNITS}),
     "hidden contrastive": (HiddenUnitCRF, X, {"pretrain": "contrastive", "step": 0.05, **UNITS}),
@@ -109,3 +114,19 @@ def test_a_run_of_several_that_is_cut_off_ends_in_the_same_model(kind, tmp_path)
     for model in run(path):
         np.testing.assert_array_equal(get_weights(model.model_), get_weights(whole[0].model_))
         assert model.history_["objective"] == whole[0].history_["objective"]
+
+
+def test_the_steps_of_kinds_of_parameters_do_not_depend_on_who_has_which_rows():
+    settings = {"n_hashed": 64, "block_steps": "size", **UNITS}
+    thin = [[{"a": 1.0}] * len(own) if k < 45 else own for k, own in enumerate(WORDS)]
+
+    def work(workers):
+        crf = HiddenUnitCRF(**settings)
+        chosen = shares(2)[workers.rank]
+        given = crf._read(
+            ([thin[k] for k in chosen], [Y[k] for k in chosen], *[None] * 4), None, False
+        )
+        return block_rates("size", crf._begin(given, goes_on=False), given).tolist()
+
+    first, second = together(2, work)
+    assert first == second

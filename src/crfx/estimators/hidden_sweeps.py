@@ -31,6 +31,7 @@ from crfx.potentials.hidden_unit import HiddenUnitFunction
 from crfx.potentials.linear import as_numbers
 from crfx.scores import IntArray
 from crfx.trainers.averaging import Sweepers
+from crfx.trainers.communicator import current
 from crfx.trainers.sgd import AveragedParameters, Descent, best_step, warn_of_small_features
 
 if TYPE_CHECKING:
@@ -232,7 +233,7 @@ def block_rates(kind: str, model: Model, given: Training) -> Array64:
 
     In the order of `crfx::HiddenRates`.  "size": a step is the longer the fewer parameters there
     are of a kind, times five for the weights into units (Gelfand et al. 2010, and the authors of
-    hidden-unit CRFs); of weights those count that a row has features for.
+    hidden-unit CRFs); of weights those count that a row has features for, of all workers.
     """
     rates = np.ones(7)
     if kind == "equal":
@@ -240,7 +241,10 @@ def block_rates(kind: str, model: Model, given: Training) -> Array64:
     node = model.node
     assert isinstance(node, HiddenUnitFunction)
     X, shape = as_numbers(given.data.batch.X), node.shape
-    active = _entries(X) / max(X.shape[0], 1) if is_sparse(X) else X.shape[1]
+    active = X.shape[1]
+    if is_sparse(X):
+        n_entries, n_rows = current().sum(np.array([_entries(X), X.shape[0]], np.int64)).tolist()
+        active = n_entries / max(n_rows, 1)
     H, K = shape.n_hidden, shape.n_labels
     n_edge = 1 if model.edge is None else model.edge.tables["edge"].size
     sizes = np.array([active * H, H, H * K, K, active * K, n_edge, K], dtype=np.float64)

@@ -45,6 +45,10 @@ class ShardedMiniBatches:
             self._read = number, self._of([number])
         self._read[1].take_steps(own, parameters)
 
+    def release(self) -> None:
+        """Keep no shard in memory: a sweep, which may come back to the last one, has ended."""
+        self._read = None
+
     def leading(self, n_instances: int) -> MiniBatches:
         """Those of the first shards, which have so many instances or are all."""
         return self._of(leading_shards(np.diff(self.ends), n_instances))

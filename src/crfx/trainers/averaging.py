@@ -13,7 +13,7 @@ from crfx.trainers.communicator import ALONE, Communicator, current
 from crfx.trainers.sgd import Descent
 
 MEETINGS = 10
-"""Of workers, in a sweep: with fewer, what is learned by few workers is better than by many."""
+"""Of workers, in a sweep: with fewer they learn worse than one alone, with more hardly better."""
 
 
 class Averageable(Protocol):

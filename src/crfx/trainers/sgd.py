@@ -209,10 +209,12 @@ class Descent:
     ) -> None:
         """One pass over all instances, or over those ``among`` them.
 
-        Mini-batches that have a method ``take_steps(steps, parameters)`` take them themselves.
+        Mini-batches that have a method ``take_steps(steps, parameters)`` take them themselves, and
+        may have one, ``release()``, that is called in the end.
         """
         for steps in self._by_group(number, among):
             _take(steps, parameters, mini_batch)
+        _release(mini_batch)
 
     def sweep_in_parts(
         self, number: int, n_parts: int, parameters: Any, mini_batch: MiniBatch
@@ -230,6 +232,7 @@ class Descent:
                 if len(piece.order):
                     _take(piece, parameters, mini_batch)
             yield
+        _release(mini_batch)
 
     def _by_group(self, number: int, among: IntArray | None = None) -> list[Steps]:
         orders = self._orders(np.random.default_rng([self.seed, number]))
@@ -274,6 +277,12 @@ def _take(steps: Steps, parameters: Any, mini_batch: MiniBatch) -> None:
         steps.take(parameters, mini_batch)
     else:
         take(steps, parameters)
+
+
+def _release(mini_batch: MiniBatch) -> None:
+    release = getattr(mini_batch, "release", None)
+    if release is not None:
+        release()
 
 
 def with_good_step(descent: Descent, mini_batch: MiniBatch, start: Array64) -> Descent:
