@@ -161,12 +161,11 @@ def test_training_may_be_interrupted_again_and_again(conll, monkeypatch, model):
     assert main([*arguments, "--resume"]) == 0
     found = load("m.crfx")
     assert getattr(found, name) == int(value)
-    if model != "linear":
-        assert len(found.history_["seconds"]) == 9
-        (conll / "m.crfx").unlink()
-        assert main(arguments) == 0
-        whole = load("m.crfx")
-        np.testing.assert_array_equal(found.transitions_, whole.transitions_)
+    (conll / "m.crfx").unlink()
+    assert main(arguments) == 0
+    whole = load("m.crfx")
+    assert found.history_["objective"] == whole.history_["objective"]
+    np.testing.assert_array_equal(found.transitions_, whole.transitions_)
 
 
 def test_a_run_that_was_complete_is_not_made_longer(conll):
