@@ -84,8 +84,10 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
             "history": {
                 name: [entry if np.isfinite(entry) else None for entry in entries]
                 for name, entries in estimator.history_.items()
-                # Else they would be taken for losses.
-                if name != "eval_metric" or not callable(estimator.eval_metric)
+                # Else they would be taken for losses; one that is resumed has the function again.
+                if name != "eval_metric"
+                or not callable(estimator.eval_metric)
+                or estimator._to_go is not None
             },
         }
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any, TypeVar
 
 from crfx.estimators.base import Estimator
@@ -33,6 +34,8 @@ def resumed(
         return _fitted(estimator, arguments, keep)
     if checkpoint._to_go is None:  # its training has ended
         return checkpoint
+    if callable(estimator.eval_metric):  # which no file can hold
+        checkpoint = copy(checkpoint).set_params(eval_metric=estimator.eval_metric)
     estimator._limit = checkpoint._to_go
     try:
         return _fitted(estimator, {**arguments, "init_model": checkpoint}, keep)
