@@ -130,3 +130,22 @@ def test_the_steps_of_kinds_of_parameters_do_not_depend_on_who_has_which_rows():
 
     first, second = together(2, work)
     assert first == second
+
+
+@pytest.mark.parametrize("place", [0, 2])
+@pytest.mark.parametrize(
+    ("cls", "given", "settings"),
+    [
+        (LinearCRF, WORDS, {"trainer": "sgd", "sweeps": 4, "min_count": 2}),
+        (HiddenUnitCRF, WORDS, {"n_hidden": 4, "sweeps": 3}),
+        (HiddenUnitCRF, X, {"n_hidden": 4, "sweeps": 3, "pretrain": "contrastive"}),
+    ],
+    ids=["linear", "hidden", "contrastive"],
+)
+def test_a_worker_may_have_no_instances(cls, given, settings, place):
+    own = shares(2)
+    own.insert(place, np.arange(0))
+    models = trained(lambda: cls(**ONE, **settings), given, own)
+    for model in models[1:]:
+        np.testing.assert_array_equal(get_weights(model.model_), get_weights(models[0].model_))
+        assert model.history_["objective"] == models[0].history_["objective"]
