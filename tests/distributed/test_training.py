@@ -6,8 +6,13 @@ from parts import fitted, fitted_together
 from scipy import sparse
 
 from crfx import GBCRF, Constraints, HiddenUnitCRF, LinearCRF
+from crfx.distributed.together import together
+from crfx.estimators.inputs import encode, read_input
 from crfx.estimators.model_parameters import get_weights
+from crfx.estimators.objective_choice import bound_objective
 from crfx.objectives import KL, LossScaled
+from crfx.objectives.truth import Truth
+from crfx.structures import Chain
 from crfx.testing import make_task
 
 SAME_OBJECTIVE = 1e-5
@@ -19,6 +24,7 @@ CLOSE_OBJECTIVE = 1e-3
 X, Y = make_task(n_instances=24)
 X = [own.round() for own in X]  # few values: XGBoost cuts them alike, however they are shared out
 DATA = {"X": X, "y": Y}
+CLASSES = np.array(["L0", "L1", "L2"])
 TYPES = [np.arange(len(own)) % 3 for own in X]
 PARENTS = [(np.arange(len(own)) + 1) // 2 - 1 for own in X]
 UNKNOWN = [
@@ -114,6 +120,12 @@ def test_linear_weights_of_every_kind(crf):
 def test_every_worker_draws_samples_of_its_own():
     crf = LinearCRF(objective="kl", task_loss="zero_one", max_iter=5, n_jobs=1)
     check_same(crf, DATA, 2, 10 * CLOSE_OBJECTIVE)
+    data = read_input(X)
+    codes = encode([label for own in Y for label in own], CLASSES, data, "y")
+    truth = Truth(data.batch, Chain(1), codes, None, CLASSES)
+    seeds = together(3, lambda _: bound_objective(crf, truth).seed)
+    assert seeds[0] == bound_objective(crf, truth).seed
+    assert len(set(seeds)) == 3
 
 
 @pytest.mark.filterwarnings("ignore:objective .loss_scaled. samples")

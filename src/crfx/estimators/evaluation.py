@@ -157,8 +157,7 @@ def read_eval_set(
     effect = "the loss sums over them, as over unknown ones"
     if metric != "loss":
         effect = "eval_metric sees them, and no prediction is one of them"
-    if workers.rank == 0:
-        warn_of_unknown(strange, "eval_set", effect)
+    warn_of_unknown(strange, "eval_set", effect)
     return found
 
 

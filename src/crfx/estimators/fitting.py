@@ -84,8 +84,7 @@ def read_training(
         lambda: scheme_labels(constraints, flat_labels(y, data), data, strict=True),
         lambda labels: (n_instances, (set(labels), found_padding(matrices.unwrapped(X), labels))),
     )
-    if workers.rank == 0:
-        warn_of_padding([padding for _, padding in told if padding is not None])
+    warn_of_padding([padding for _, padding in told if padding is not None])
     known = list(set().union(*(own for own, _ in told)))
     if start is not None:
         known = start.classes_.tolist()

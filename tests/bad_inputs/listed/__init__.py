@@ -21,6 +21,7 @@ from listed import (
     text_files,
     training,
     words,
+    workers,
 )
 from listed.case import Case
 
@@ -34,6 +35,7 @@ AREAS = (
     predicting,
     decoding,
     ranking,
+    workers,
     sweep,
     scores,
     loaders,
