@@ -54,6 +54,7 @@ def kill_scheduler(pid, after):
 
     def callback(progress):
         if progress.n_rounds == after:
+            time.sleep(1)  # the client has time to fetch what was kept
             os.kill(pid, signal.SIGKILL)
             time.sleep(1)
 

@@ -190,11 +190,12 @@ class _Attempt:
 
     def _end(self, futures: list[Any]) -> None:
         """Let no worker go on, nor wait for others."""
-        with suppress(Exception):  # the first worker may be gone
+        with suppress(Exception):  # who does not answer is gone
             self.stop.set()
             self.client.cancel(futures, force=True)
             self.queue.close()
-            self._at_first(close_tracker)
+            if self.addresses[0] in self.client.nthreads():  # the dead would be waited for
+                self._at_first(close_tracker)
 
     def _at_first(self, work: Any, *arguments: Any) -> Any:
         """Call a function in the process of the first worker, beside what that is busy with."""
