@@ -32,6 +32,7 @@ def started(word, *arguments):
 def machines():
     """A scheduler and two workers, each a process of its own, and their address."""
     distributed = pytest.importorskip("distributed", reason="needs crfx[dask]")
+    dask = pytest.importorskip("dask")
     scheduler = started("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
     address = next(
         found.group(1).decode() for line in scheduler.stderr if (found := ADDRESS.search(line))
@@ -40,7 +41,8 @@ def machines():
     workers = [started("worker", *common) for _ in range(2)]
     client = distributed.Client(address)
     client.wait_for_workers(2)
-    yield client, scheduler
+    with dask.config.set({"distributed.comm.timeouts.connect": "3s"}):  # to the dead
+        yield client, scheduler
     for process in (scheduler, *workers):
         process.kill()
         process.wait()

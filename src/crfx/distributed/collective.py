@@ -63,7 +63,8 @@ def member(arguments: dict[str, Any], number: int) -> Iterator[Communicator]:
     from xgboost import collective
 
     with xgboost.config_context(verbosity=0), plain_errors():
-        collective.init(**arguments, dmlc_task_id=f"{number:06d}")
+        # One trial: at the end a tracker that is gone would be looked for again and again.
+        collective.init(**arguments, dmlc_task_id=f"{number:06d}", dmlc_retry=1)
         try:
             communicator = Collective()
             with joined(communicator):
