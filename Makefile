@@ -113,6 +113,8 @@ bench: $(BENCH_DONE) ## measure the core against its peers
 	$(PY) benchmarks/tagging.py
 	$(PY) benchmarks/class_weights.py
 	$(PY) benchmarks/shards.py
+	$(PY) benchmarks/out_of_core.py
+	$(PY) benchmarks/distributed.py
 	$(PY) benchmarks/latency.py
 	$(PY) benchmarks/text_template.py
 	$(PY) benchmarks/cli.py

@@ -106,7 +106,7 @@ def host_line(part: dict[str, Any], named: tuple[str, ...]) -> str:
     """Where and when a part was measured, with what versions, and how to do it again."""
     host = part["machine"]
     versions = ", ".join(
-        f"{name} {host['versions'][name]}" for name in named if host["versions"][name]
+        f"{name} {host['versions'][name]}" for name in named if host["versions"].get(name)
     )
     return (
         f"*`{part['command']}`; {host['processor']}, {host['cores']} cores, "

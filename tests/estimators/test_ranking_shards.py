@@ -39,6 +39,14 @@ def test_a_model_ranks_them_a_file_at_a_time(crf, kinds):
     assert crf.score(shards.X, shards.y) == expected
 
 
+def test_trees_grow_of_files_as_of_memory(kinds):
+    shards, (X, relevance, group), weights = kinds
+    found = make("trees", n_estimators=5).fit(shards.X, shards.y)
+    expected = make("trees", n_estimators=5).fit(X, relevance, group=group, sample_weight=weights)
+    np.testing.assert_array_equal(found.predict(X), expected.predict(X))
+    assert np.ptp(found.predict(X)) > 0
+
+
 def test_what_shards_have_is_not_given_again(kinds):
     shards, (X, relevance, group), weights = kinds
     crf = make("trees", n_estimators=3)
