@@ -123,7 +123,7 @@ def _agreement(part: dict[str, Any]) -> list[str]:
         "Against the same estimator without a cluster, on one thread. Labels of held-out positions "
         "(of rankings, the places of documents) that are the same; the objective at the end, "
         "relative; of weights and transitions the largest difference. Sweeps (SGD, large margin, "
-        "linear rankings) are averaged over workers after each: two workers are another "
+        "linear rankings) are averaged over workers ten times each: two workers are another "
         "algorithm there, and one is the same.",
         "",
         "| | workers | same | objective | parameters | bytes a round | s | s without |",
@@ -177,7 +177,7 @@ def _scale(part: dict[str, Any]) -> list[str]:
         told = cost.seconds(models[row["name"]], row["rows"], row["workers"], cores)
         lines.append(
             f"| {row['name']} | {row['workers']} | {row['rows']:,} | {row['seconds']:.3f} | "
-            f"{told:.3f} | {row['bytes']:,.0f} |"
+            f"{told:.3f} | {row['bytes_per_round']:,.0f} |"
         )
     lines += [
         "",

@@ -1,4 +1,4 @@
-"""Seconds a round, bytes on the wire and in memory, by rows and workers; and the largest run."""
+"""Seconds and bytes of a round, by rows and workers; time and memory of the largest run."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.clusters.agreement import told_bytes
 from benchmarks.clusters.processes import MemoryWatch, workers
 from benchmarks.clusters.tasks import noise
 
@@ -44,7 +45,7 @@ def measure() -> dict[str, Any]:
                             "workers": number,
                             "rows": n_rows,
                             "seconds": float(np.median(crf.history_["seconds"])),
-                            "bytes": place.last_run.n_bytes / ROUNDS,
+                            **told_bytes(place.last_run.bytes_by_round),
                         }
                     )
                     print(rows[-1], flush=True)

@@ -70,7 +70,10 @@ def test_lists_are_shared_out(client, task, alone):
     assert agreement(labels, alone.predict(X)) >= SAME_LABELS
     assert [own.shape for own in marginals] == [(len(own), 3) for own in X]
     n_labels = len(crf.classes_)
-    assert place.last_run.n_bytes / ROUNDS <= 16 * n_labels**2 + 1000
+    told = np.diff(place.last_run.bytes_by_round)
+    assert len(told) == ROUNDS - 1
+    assert told.max() <= 16 * n_labels**2 + 1000
+    assert place.last_run.n_losses == 0
 
 
 def test_rows_are_cut_between_instances(client, task, alone):

@@ -13,7 +13,7 @@ from crfx.distributed.dask_collections import Collections, is_collection
 from crfx.distributed.prediction import lazily_predicted, predicted
 from crfx.distributed.shard_files import Files, is_sharded
 from crfx.distributed.shares import ARGUMENTS, InMemory, Instances
-from crfx.distributed.training import ClusterOptions, Run, SchedulerLost, target_of
+from crfx.distributed.training import ClusterOptions, Record, Run, SchedulerLost, target_of
 from crfx.estimators.placement import at
 from crfx.messages import shown
 
@@ -96,7 +96,7 @@ class Cluster:
 
     def __init__(self, client: Any, options: ClusterOptions) -> None:
         self.client, self.options = client, options
-        self.last_run: Run | None = None
+        self.last_run: Record | None = None
 
     def run(self, estimator: Any, method: str, arguments: dict[str, Any]) -> Any:
         """Call a method there, see `crfx.estimators.placement.Place`."""
@@ -129,7 +129,7 @@ class Cluster:
             lock.release()
             raise
         lock.release()
-        self.last_run = run
+        self.last_run = run.record
         asked = estimator.get_params(deep=False)
         vars(estimator).clear()
         vars(estimator).update(vars(found) | asked)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.potentials.xgboost_learner import plain_errors
-from crfx.trainers.communicator import Communicator, joined
+from crfx.trainers.communicator import joined
 
 
 class Collective:
@@ -57,7 +57,7 @@ class Collective:
 
 
 @contextmanager
-def member(arguments: dict[str, Any], number: int) -> Iterator[Communicator]:
+def member(arguments: dict[str, Any], number: int) -> Iterator[Collective]:
     """Be worker ``number`` of those that a tracker brings together, in this thread."""
     import xgboost
     from xgboost import collective

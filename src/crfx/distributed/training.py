@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 import uuid
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from inspect import signature
 from typing import Any
 
@@ -27,8 +27,9 @@ from crfx.trainers.progress import ProgressBar
 MOST_LOSSES = 5
 """In a row, without a model kept in between: then a run is given up."""
 SECONDS_BETWEEN_LOOKS = 0.2
-SECONDS_TO_END = 30.0
-"""How long workers may take to notice that another is lost."""
+SECONDS_TO_END = 15.0
+"""How long workers may take to notice that another is lost.  XGBoost may wait for the dead for
+ever: then they are started anew."""
 
 
 class SchedulerLost(RuntimeError):
@@ -51,6 +52,16 @@ class ClusterOptions:
     wait: float
 
 
+@dataclass
+class Record:
+    """What a training was like: how often workers were lost, and how many bytes the first worker
+    had summed after each round since the last loss, without what XGBoost tells for itself.
+    """
+
+    n_losses: int = 0
+    bytes_by_round: list[int] = field(default_factory=list)
+
+
 @dataclass(eq=False)
 class Run:
     """One training.  ``data`` and ``watched`` are shared out; ``common`` goes to all workers."""
@@ -69,7 +80,8 @@ class Run:
         if self._sent.random_state is None:  # or every worker would draw one of its own
             self._sent.random_state = int(check_random_state(None).randint(2**31 - 1))
         self._bar: ProgressBar | None = None
-        self.n_bytes = 0
+        self._left_out: set[str] = set()
+        self.record = Record()
 
     def fit(self) -> Any:
         """The trained estimator."""
@@ -87,6 +99,7 @@ class Run:
                     found = self._attempt(wanted)
                     break
                 except Lost as lost:
+                    self.record.n_losses += 1
                     losses = 1 if self.kept.n_rounds > before else losses + 1
                     if losses > MOST_LOSSES:
                         raise RuntimeError(self._told(f"{losses} workers were lost")) from lost
@@ -109,10 +122,17 @@ class Run:
 
     def _addresses(self) -> list[str]:
         """Of the workers that may train, in an order that stays."""
-        there = self.client.nthreads()
+        there = set(self.client.nthreads()) - self._left_out
         if self.options.workers is not None:
             return [address for address in self.options.workers if address in there]
         return sorted(there)
+
+    def restart(self, addresses: list[str]) -> None:
+        """Start workers anew that do not end; those that nobody starts anew are left out."""
+        try:
+            self.client.restart_workers(addresses, raise_for_error=False)
+        except ValueError:  # they have no nanny
+            self._left_out.update(addresses)
 
     def _workers(self, wanted: int) -> list[str]:
         """As many as there were, if they come back in time; else those there are."""
@@ -194,8 +214,7 @@ class _Attempt:
             self.stop.set()
             self.client.cancel(futures, force=True)
             self.queue.close()
-            if self.addresses[0] in self.client.nthreads():  # the dead would be waited for
-                self._at_first(close_tracker)
+            self._give_up_meeting(set(self.client.nthreads()))
 
     def _at_first(self, work: Any, *arguments: Any) -> Any:
         """Call a function in the process of the first worker, beside what that is busy with."""
@@ -233,17 +252,28 @@ class _Attempt:
                 if number not in found and future.done():
                     found[number] = _outcome(future)
             there = set(self.client.nthreads())
-            silent = [
+            silent = {
                 self.addresses[number] for number in range(len(futures)) if number not in found
-            ]
+            }
             failed = any(own.is_lost or own.error is not None for own in found.values())
-            if failed or not there.issuperset(silent):
-                end = end or time.monotonic() + SECONDS_TO_END
-                if there.isdisjoint(silent) or time.monotonic() > end:
+            if failed or silent - there:
+                if end is None:
+                    end = time.monotonic() + SECONDS_TO_END
+                    self._give_up_meeting(there)
+                if not silent & there:
+                    break
+                if time.monotonic() > end:
+                    self.run.restart(sorted(silent & there))
                     break
             time.sleep(SECONDS_BETWEEN_LOOKS)
         self._take_messages()
         return [found.get(number, Outcome(is_lost=True)) for number in range(len(futures))]
+
+    def _give_up_meeting(self, there: set[str]) -> None:
+        """Workers that still look for each other will not find all."""
+        if self.addresses[0] in there:  # the dead would be waited for
+            with suppress(Exception):
+                self._at_first(close_tracker)
 
     def _take_messages(self) -> None:
         while self.queue.qsize():
@@ -256,7 +286,7 @@ class _Attempt:
         if any(outcome.is_lost for outcome in outcomes):
             raise Lost
         _warn_once(outcomes)
-        self.run.n_bytes = outcomes[0].n_bytes
+        self.run.record.bytes_by_round = outcomes[0].bytes_by_round
         return outcomes[0].estimator
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from crfx.distributed.collective import member, tracker
+from crfx.distributed.collective import Collective, member, tracker
 from crfx.distributed.shares import Share
 from crfx.estimators.loading import load
 from crfx.estimators.resuming import resumed
 from crfx.trainers.callbacks import Progress
-from crfx.trainers.communicator import Communicator, WorkerLost
+from crfx.trainers.communicator import WorkerLost
 
 SECONDS_BETWEEN_QUESTIONS = 1.0
 """Between two questions to the scheduler whether training is still wanted."""
@@ -45,13 +45,13 @@ class Job:
 @dataclass
 class Outcome:
     """How training ended for one worker: with a model, that of the first; with an error; or with
-    another worker lost.  ``n_bytes`` is what it has summed.
+    another worker lost.  ``bytes_by_round``: how many it had summed after each.
     """
 
     estimator: Any = None
     error: BaseException | None = None
     is_lost: bool = False
-    n_bytes: int = 0
+    bytes_by_round: list[int] = field(default_factory=list)
     warned: list[tuple[str, type[Warning]]] = field(default_factory=list)
 
 
@@ -87,8 +87,7 @@ def train(
             with member(meeting, number) as communicator:
                 # Read here: where that fails, the others notice.
                 arguments = _arguments(job, share, watched)
-                fitted = _fitted(communicator, job, checkpoint, arguments)
-                outcome.n_bytes = getattr(communicator, "n_bytes", 0)
+                fitted = _fitted(communicator, job, checkpoint, arguments, outcome)
                 outcome.estimator = fitted if number == 0 else None
         except WorkerLost:
             outcome.is_lost = True
@@ -111,14 +110,23 @@ def _loaded(share: Any) -> dict[str, Any]:
 
 
 def _fitted(
-    communicator: Communicator, job: Job, checkpoint: bytes | None, arguments: dict[str, Any]
+    communicator: Collective,
+    job: Job,
+    checkpoint: bytes | None,
+    arguments: dict[str, Any],
+    outcome: Outcome,
 ) -> Any:
     from distributed import get_worker
 
     estimator, asked = job.estimator, job.estimator.n_jobs
     if asked is None:
         estimator.set_params(n_jobs=get_worker().state.nthreads)
-    keep = _Reporter(job) if communicator.rank == 0 else _nothing
+    report = _Reporter(job) if communicator.rank == 0 else _nothing
+
+    def keep(progress: Progress) -> None:
+        outcome.bytes_by_round.append(communicator.n_bytes)
+        report(progress)
+
     start = None if checkpoint is None else model_of(checkpoint)
     found = resumed(estimator, arguments, start, keep)
     return found.set_params(n_jobs=asked)
