@@ -18,7 +18,7 @@ def workers(number: int) -> Iterator[Any]:
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # of workers that are killed
     with (
         LocalCluster(
-            n_workers=number, threads_per_worker=1, dashboard_address=None, memory_limit=0
+            n_workers=number, threads_per_worker=1, dashboard_address=":0", memory_limit=0
         ) as local,
         Client(local) as client,
     ):

@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 LONGEST = 80
+_COLLECTED: ContextVar[list[tuple[str, type[Warning]]] | None] = ContextVar(
+    "collected", default=None
+)
 _SILENT: ContextVar[bool] = ContextVar("silent", default=False)
 
 
@@ -19,6 +22,20 @@ def shown(value: object) -> str:
     except ValueError:  # numbers of thousands of digits have no text
         return f"a {type(value).__name__}"
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+
+
+@contextmanager
+def collected_warnings() -> Iterator[list[tuple[str, type[Warning]]]]:
+    """What crfx warns of here, as long as it lasts, is put into a list: told where it helps.
+
+    Of this thread alone; Python's own way is of all.
+    """
+    found: list[tuple[str, type[Warning]]] = []
+    before = _COLLECTED.set(found)
+    try:
+        yield found
+    finally:
+        _COLLECTED.reset(before)
 
 
 @contextmanager
@@ -34,6 +51,9 @@ def untold(is_silent: bool) -> Iterator[None]:
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn where crfx was called, however deep in it the reason was found."""
     if _SILENT.get():
+        return
+    if (collected := _COLLECTED.get()) is not None:
+        collected.append((message, category))
         return
     level, frame = 2, sys._getframe(1)  # level 1 is this line
     while frame.f_back is not None and _is_own(frame.f_globals):

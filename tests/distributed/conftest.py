@@ -17,7 +17,7 @@ def client():
         warnings.simplefilter("ignore")  # of what Dask itself does
         with (
             distributed.LocalCluster(
-                n_workers=3, threads_per_worker=1, dashboard_address=None, memory_limit=0
+                n_workers=3, threads_per_worker=1, dashboard_address=":0", memory_limit=0
             ) as cluster,
             distributed.Client(cluster) as found,
         ):

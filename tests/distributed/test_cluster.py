@@ -3,19 +3,21 @@
 import errno
 import os
 import signal
+import threading
 import time
 
 import numpy as np
 import pytest
 
 import crfx
-from crfx import GBCRF
+from crfx import GBCRF, LinearCRF
 from crfx.distributed import cluster
 from crfx.testing import make_task
 
 pytestmark = [
     pytest.mark.xdist_group("cluster"),  # one cluster for all
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # of workers that were killed
+    pytest.mark.filterwarnings("ignore:a worker was lost"),
 ]
 
 SAME_OBJECTIVE = 1e-3
@@ -39,18 +41,28 @@ def agreement(one, other):
 
 
 def kill_once(pid, after, marker):
-    """A callback that kills a process after so many rounds, unless it was done before.
+    """A callback that kills a process after so many rounds, unless it was done before; it notes
+    the rounds that it sees, see `rounds_seen`.
 
     Made in here, so that its code travels to workers that have no tests.
     """
 
     def callback(progress):
+        with marker.with_suffix(".rounds").open("a") as file:
+            print(progress.n_rounds, file=file)
+        if progress.n_rounds == after and not marker.exists():
+            time.sleep(0.5)  # the client has time to fetch what was kept
         if progress.n_rounds == after and not marker.exists():
             marker.touch()
             os.kill(pid, signal.SIGKILL)
             time.sleep(0.5)
 
     return callback
+
+
+def rounds_seen(marker):
+    """By the callback, in all attempts."""
+    return [int(line) for line in marker.with_suffix(".rounds").read_text().split()]
 
 
 def process_of(client, number):
@@ -94,6 +106,9 @@ def test_a_worker_that_is_killed_and_comes_back_changes_nothing(client, task, tm
         callback = kill_once(process_of(client, number), 5, tmp_path / "killed")
         crf = GBCRF(ROUNDS, random_state=0).fit(*task, callbacks=[callback])
     assert (tmp_path / "killed").exists()
+    seen = rounds_seen(tmp_path / "killed")
+    assert seen[:5] == [1, 2, 3, 4, 5]
+    assert 1 < seen[5] <= 6  # not from the beginning
     assert crf.model_.node.raw == undisturbed.model_.node.raw
     assert (crf.transitions_ == undisturbed.transitions_).all()
     assert crf.history_["objective"] == undisturbed.history_["objective"]
@@ -117,10 +132,111 @@ def test_training_goes_on_with_those_that_are_left(client, task, alone, tmp_path
 def test_an_error_of_one_worker_is_told_and_ends_all(client, task):
     X, y = [own.copy() for own in task[0]], task[1]
     X[80][2, 1] = np.inf
-    with cluster(client), pytest.raises(ValueError, match="position 2: feature 1 is infinite"):
+    told = "instance 80, position 2: feature 1 is infinite"
+    with cluster(client), pytest.raises(ValueError, match=told):
         GBCRF(2).fit(X, y)
     with cluster(client):
-        GBCRF(2).fit(*task)  # they are ready for the next
+        crf = GBCRF(2).fit(*task)  # they are ready for the next
+        with pytest.raises(ValueError, match=told):
+            crf.predict(X)
+
+
+def test_an_error_of_a_callback_is_that_of_the_user(client, task):
+    def slow_database(progress):
+        raise TimeoutError("the database of mine")
+
+    class Odd(Exception):
+        def __init__(self, one, two):
+            super().__init__(one)
+
+    def odd(progress):
+        raise Odd("strange", 2)
+
+    with cluster(client):
+        with pytest.raises(TimeoutError, match="the database of mine"):
+            GBCRF(2).fit(*task, callbacks=[slow_database])
+        with pytest.raises(RuntimeError, match="Odd: strange"):
+            GBCRF(2).fit(*task, callbacks=[odd])
+        GBCRF(2).fit(*task)
+
+
+def test_what_passes_once_is_listed(client, task):
+    with cluster(client):
+        crf = GBCRF(2, random_state=0).fit(iter(task[0]), iter(task[1]))
+        assert agreement(crf.predict(iter(task[0])), crf.predict(task[0])) == 1
+
+
+def test_workers_are_those_that_there_are(client, task):
+    known = sorted(client.nthreads())
+    unknown, told = "tcp://nowhere:1", "workers has 'tcp://nowhere:1', but the cluster has"
+    with cluster(client, workers=[known[0], unknown]), pytest.raises(ValueError, match=told):
+        GBCRF(2).fit(*task)
+    for wrong in ([], "tcp://a:1", [1], [known[0], known[0]]):
+        with pytest.raises(ValueError, match="workers is "), cluster(client, workers=wrong):
+            pass
+
+
+def test_a_part_of_a_fit_is_refused(client, task):
+    with cluster(client), pytest.raises(ValueError, match="use fit on a cluster"):
+        LinearCRF(trainer="sgd").partial_fit(*task)
+
+
+def test_a_prediction_survives_a_worker(client, task, alone):
+    X = task[0] * 200
+    with cluster(client):
+        expected = alone.predict(X)
+        victim = process_of(client, 1)
+        killer = threading.Timer(0.05, os.kill, (victim, signal.SIGKILL))
+        killer.start()
+        found = alone.predict(X)
+        killer.join()
+    client.wait_for_workers(3)
+    assert agreement(found, expected) == 1
+
+
+def test_workers_that_are_threads_have_estimators_of_their_own(task):
+    distributed = pytest.importorskip("distributed")
+    crf = LinearCRF(max_iter=6, tol=0.0)
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": False}
+    with distributed.Client(**options, dashboard_address=":0") as here, cluster(here):
+        crf.fit(*task)
+        crf.predict(task[0])
+    assert crf.n_iter_ == 6
+    assert crf.n_jobs is None
+
+
+def test_a_run_is_taken_up_on_the_same_data_only(client, task, tmp_path):
+    path = tmp_path / "run.crfx"
+
+    def give_up(progress):
+        if progress.n_rounds == 4:
+            time.sleep(1)
+            raise KeyError("enough")
+
+    X, y = task
+    with cluster(client, checkpoint=path, seconds=0), pytest.raises(KeyError):
+        GBCRF(ROUNDS, random_state=0).fit(X, y, callbacks=[give_up])
+    assert path.exists()
+    with cluster(client, checkpoint=path, resume=True):
+        with pytest.raises(ValueError, match=r"run\.crfx is of other instances"):
+            GBCRF(ROUNDS, random_state=0).fit(X[1:], y[1:])
+        with pytest.raises(ValueError, match=r"run\.crfx: max_depth is 3, but the run"):
+            GBCRF(ROUNDS, random_state=0, max_depth=3).fit(X, y)
+        GBCRF(ROUNDS, random_state=0).fit(X, y)
+    assert not list(tmp_path.iterdir())
+
+
+def test_checkpoints_are_looked_at_first(client, task, tmp_path):
+    junk = tmp_path / "junk.crfx"
+    junk.write_text("no model")
+    for path, told in [
+        (tmp_path, "is a folder"),
+        (tmp_path / "none" / "run.crfx", "there is no folder"),
+        (junk, "junk.crfx is not a model file"),
+    ]:
+        place = cluster(client, checkpoint=path, resume=True)
+        with place, pytest.raises((ValueError, OSError), match=told):
+            GBCRF(2).fit(*task)
 
 
 def test_a_full_disk_leaves_the_old_checkpoint(client, task, tmp_path, monkeypatch):
@@ -191,6 +307,8 @@ def test_rows_of_dask(client, task, alone):
     with cluster(client):
         crf = GBCRF(ROUNDS, random_state=0).fit(held, labels, lengths=lengths)
         assert agreement(alone.predict(X), [crf.predict(np.concatenate(X), lengths=lengths)]) == 1
+        labels_of_rows = crf.predict(held, lengths=lengths)
+        assert agreement(alone.predict(X), [labels_of_rows.compute()]) == 1
         columns = frame.from_dask_array(held.rechunk({1: -1}), columns=list("abcd"))
         crf = GBCRF(ROUNDS, random_state=0).fit(columns, labels, lengths=lengths)
         assert crf.feature_names_in_.tolist() == list("abcd")

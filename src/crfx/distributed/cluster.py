@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -55,8 +55,10 @@ def cluster(
     Notes
     -----
     Every worker trains on consecutive instances of its own: lists are shared out, partitions of
-    Dask and shards go to workers whole.  Callbacks run on the worker that has the first instances.
-    The same number of workers gives the same model, bit by bit, whoever is lost in between.
+    Dask and shards go to workers whole, and are held in their memory.  Callbacks run on the worker
+    that has the first instances; after a loss they begin as they were passed.  The same number of
+    workers gives the same model, bit by bit, whoever is lost in between; with ``workers``, one that
+    comes back has another address, and is not used.
 
     Examples
     --------
@@ -65,27 +67,41 @@ def cluster(
     >>> from crfx import GBCRF
     >>> from crfx.testing import make_task
     >>> X, y = make_task()
-    >>> with Client(n_workers=1, processes=False, dashboard_address=None) as client:
+    >>> with Client(n_workers=1, processes=False, dashboard_address=":0") as client:
     ...     with crfx.distributed.cluster(client):
     ...         crf = GBCRF(5).fit(X, y)
     ...         labels = crf.predict(X)
     >>> labels[0].tolist()
     ['L0', 'L0', 'L0', 'L1', 'L2', 'L2']
     """
-    if not hasattr(client, "scheduler_info"):
-        raise ValueError(f"client is {shown(client)}: pass a dask.distributed.Client")
+    if not hasattr(client, "scatter"):
+        raise ValueError(f"client is {shown(client)}: pass a dask.distributed.Client, Client(...)")
+    if client.status == "closed":
+        raise ValueError("the client is closed")
     if isinstance(every, bool) or not isinstance(every, int | np.integer) or every < 1:
         raise ValueError(f"every is {shown(every)}: it must be a whole number of 1 or more")
     for name, value in (("seconds", seconds), ("wait", wait)):
-        if not isinstance(value, int | float | np.number) or not value >= 0:
+        is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        if not is_number or not value >= 0:
             raise ValueError(f"{name} is {shown(value)}: it must be 0 or more")
-    if isinstance(workers, str):
-        raise ValueError(f"workers is {workers!r}: pass a list of addresses")
-    own = None if workers is None else list(workers)
+    if not isinstance(resume, bool | np.bool_):
+        raise ValueError(f"resume is {shown(resume)}: it must be True or False")
+    own = _checked_addresses(workers)
     options = ClusterOptions(own, checkpoint, resume, int(every), float(seconds), float(wait))
     found = Cluster(client, options)
     with at(found):
         yield found
+
+
+def _checked_addresses(workers: Any) -> list[str] | None:
+    if workers is None:
+        return None
+    is_list = isinstance(workers, list | tuple | set) and len(workers) > 0
+    if not is_list or not all(isinstance(address, str) for address in workers):
+        raise ValueError(f"workers is {shown(workers)}: pass a list of addresses, or None for all")
+    if len(set(workers)) < len(workers):
+        raise ValueError(f"workers is {shown(workers)}: it has an address twice")
+    return list(workers)
 
 
 class Cluster:
@@ -102,13 +118,17 @@ class Cluster:
         """Call a method there, see `crfx.estimators.placement.Place`."""
         if method == "fit":
             return self._fit(estimator, arguments)
+        if method == "partial_fit":
+            raise ValueError(
+                "partial_fit sweeps over a few instances where it is called: use fit on a cluster, "
+                "or leave the block"
+            )
         estimator._check_fitted()
         if is_collection(arguments["X"]):
             return lazily_predicted(estimator, method, arguments)
         own, common = _parted(arguments)
-        n_workers = max(1, len(self.client.nthreads()))
         data = self._data(own, stays=True)
-        return predicted(self.client, estimator, method, data, common, n_workers)
+        return predicted(self.client, self._known_workers(), estimator, method, data, common)
 
     def _fit(self, estimator: Any, arguments: dict[str, Any]) -> Any:
         from distributed import Lock
@@ -117,6 +137,7 @@ class Cluster:
         eval_set = _named(estimator, common.pop("eval_set", None))
         common["init_model"] = _loaded(common.get("init_model"))
         watched = None if eval_set is None else self._data(eval_set)
+        self._known_workers()
         run = Run(self.client, self.options, estimator, self._data(own), watched, common)
         with self.client.as_current():
             lock = Lock(_LOCK)
@@ -126,7 +147,8 @@ class Cluster:
         except SchedulerLost:
             raise  # and with it the lock
         except BaseException:
-            lock.release()
+            with suppress(OSError):
+                lock.release()
             raise
         lock.release()
         self.last_run = run.record
@@ -135,12 +157,29 @@ class Cluster:
         vars(estimator).update(vars(found) | asked)
         return estimator
 
+    def _known_workers(self) -> list[str]:
+        """The addresses to use; raise ValueError where one is of no worker."""
+        there = sorted(self.client.nthreads())
+        asked = self.options.workers
+        if unknown := [address for address in asked or () if address not in there]:
+            raise ValueError(
+                f"workers has {unknown[0]!r}, but the cluster has {', '.join(there) or 'none'}; "
+                "one that was started anew has another address"
+            )
+        return asked or there
+
     def _data(self, arguments: dict[str, Any], *, stays: bool = False) -> Instances:
         if is_sharded(arguments):
             return Files(arguments, ranks="relevance" in arguments, stays=stays)
         if any(is_collection(value) for value in arguments.values()):
             return Collections(arguments, self.client)
-        return InMemory(arguments)
+        return InMemory({name: _listed_once(value) for name, value in arguments.items()})
+
+
+def _listed_once(values: Any) -> Any:
+    """What can be gone through once only as a list: it may be shared out again."""
+    is_passing = hasattr(values, "__iter__") and not hasattr(values, "__len__")
+    return list(values) if is_passing and not hasattr(values, "shape") else values
 
 
 def _parted(arguments: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

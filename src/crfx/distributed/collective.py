@@ -13,6 +13,9 @@ import numpy.typing as npt
 from crfx.potentials.xgboost_learner import plain_errors
 from crfx.trainers.communicator import joined
 
+SECONDS_TO_WAIT = 7 * 24 * 3600
+"""For other workers, who may read files, or judge by a slow metric.  Of the dead Dask tells."""
+
 
 class Collective:
     """The communicator of this thread, which XGBoost holds; see `member`.
@@ -63,8 +66,12 @@ def member(arguments: dict[str, Any], number: int) -> Iterator[Collective]:
     from xgboost import collective
 
     with xgboost.config_context(verbosity=0), plain_errors():
-        # One trial: at the end a tracker that is gone would be looked for again and again.
-        collective.init(**arguments, dmlc_task_id=f"{number:06d}", dmlc_retry=1)
+        collective.init(
+            **arguments,
+            dmlc_task_id=f"{number:06d}",
+            dmlc_retry=1,  # at the end a tracker that is gone would be looked for again and again
+            dmlc_timeout=SECONDS_TO_WAIT,
+        )
         try:
             communicator = Collective()
             with joined(communicator):

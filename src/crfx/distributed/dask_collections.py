@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crfx.distributed.shares import BY_INSTANCE, SIZES, InMemory, Share, borders
+from crfx.distributed.shares import BY_INSTANCE, SIZES, Share, borders, digest
 
 
 def is_collection(value: Any) -> bool:
@@ -29,12 +29,15 @@ def partitions(value: Any) -> list[Any]:
 
 @dataclass(frozen=True, eq=False)
 class Collections:
-    """Arguments of which some are collections.  ``counts`` (partitions,) the rows of each, where
-    they are rows.
-    """
+    """Arguments of which some are collections, and the client that computes them."""
 
     arguments: dict[str, Any]
     client: Any
+
+    def fingerprint(self) -> str:
+        """Of numbers of partitions: nothing is computed for it."""
+        held = (value for value in self.arguments.values() if is_collection(value))
+        return digest([len(partitions(value)) for value in held])
 
     def shares(self, n_workers: int) -> list[Share]:
         """Consecutive partitions, of about the same number of rows."""
@@ -52,15 +55,16 @@ class Collections:
             if len(own) != n_parts:
                 raise ValueError(f"{name} has {len(own)} partitions, but X has {n_parts}")
         computed = {name: self.client.compute(own) for name, own in pieces.items()}
-        counts = np.array(self.client.gather(self.client.map(_length, computed["X"], pure=False)))
-        others = self._others(rest, counts)
+        counts = np.array(self.client.gather(self.client.map(length, computed["X"], pure=False)))
+        others = self.others(rest, counts)
         cuts = borders(counts, n_workers)
         return [
             Share(joined, [{name: own[begin:end] for name, own in computed.items()}, other])
             for begin, end, other in zip(cuts[:-1], cuts[1:], _merged(others, cuts), strict=True)
         ]
 
-    def _others(self, rest: dict[str, Any], counts: npt.NDArray[Any]) -> list[dict[str, Any]]:
+    @staticmethod
+    def others(rest: dict[str, Any], counts: npt.NDArray[Any]) -> list[dict[str, Any]]:
         """What is not held by Dask, by partition of X."""
         sizes = next((rest[name] for name in SIZES if name in rest), None)
         if sizes is None:
@@ -90,15 +94,18 @@ def _instance_borders(sizes: npt.NDArray[Any], counts: npt.NDArray[Any]) -> npt.
     """(partitions,) how many instances have ended with each partition of rows."""
     ends, rows = np.cumsum(sizes), np.cumsum(counts)
     if len(ends) == 0 or ends[-1] != rows[-1]:
-        raise ValueError(f"lengths add up to {int(sizes.sum())} but X has {int(rows[-1])} rows")
-    found = np.searchsorted(ends, rows, side="left")
-    split = np.flatnonzero(ends[np.minimum(found, len(ends) - 1)] != rows)
+        raise ValueError(
+            f"the sizes of instances add up to {int(sizes.sum())} but X has {int(rows[-1])} rows"
+        )
+    begins = np.concatenate([[0], ends])
+    found = np.searchsorted(begins, rows, side="right") - 1
+    split = np.flatnonzero(begins[found] != rows)
     if split.size:
         raise ValueError(
             f"partition {split[0]} of X ends within instance {found[split[0]]}: repartition, so "
             "that no instance is split"
         )
-    return np.asarray(found + 1, np.int64)
+    return np.asarray(found, np.int64)
 
 
 def _merged(parts: list[dict[str, Any]], cuts: npt.NDArray[Any]) -> list[dict[str, Any]]:
@@ -129,9 +136,7 @@ def _concatenated(parts: list[Any]) -> Any:
     return [instance for part in parts for instance in part]
 
 
-def _length(part: Any) -> int:
+def length(part: Any) -> int:
+    """Rows, or instances."""
     shape = getattr(part, "shape", None)
     return int(shape[0]) if shape else len(part)
-
-
-__all__ = ["Collections", "InMemory", "is_collection", "partitions"]

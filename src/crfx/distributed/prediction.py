@@ -2,35 +2,103 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from crfx.distributed.dask_collections import is_collection, partitions
+from crfx.distributed.dask_collections import Collections, is_collection, length, partitions
 from crfx.distributed.shares import ARGUMENTS, Instances, Share
+from crfx.estimators.agreement import renumbered
 
 PARTS_PER_WORKER = 4
-"""So that a slow worker, or one that is lost, delays the others little."""
+"""So that a slow worker delays the others little."""
+MOST_LOSSES = 5
+"""Then a prediction is given up."""
 
 
 def predicted(
-    client: Any, estimator: Any, method: str, data: Instances, common: dict[str, Any], n: int
+    client: Any,
+    workers: list[str],
+    estimator: Any,
+    method: str,
+    data: Instances,
+    common: dict[str, Any],
 ) -> Any:
-    """What a method gives of all instances, in their order."""
-    (model,) = client.scatter([estimator], hash=False)
-    futures = []
-    for share in data.shares(PARTS_PER_WORKER * n):
-        given = client.scatter(share.given, hash=False)
-        futures.append(client.submit(_call, model, method, share.load, given, common, pure=False))
-    return _joined(client.gather(futures))
+    """What a method gives of all instances, in their order.
+
+    What a worker had that is lost is sent to others again.
+    """
+    left = dict(enumerate(data.shares(PARTS_PER_WORKER * max(1, len(workers)))))
+    found: dict[int, Any] = {}
+    for _ in range(MOST_LOSSES):
+        with suppress(OSError):  # of a worker that is gone while it is sent something
+            futures = _submitted(client, workers, estimator, method, left, common)
+            for number, future in futures.items():
+                if _is_there(future):
+                    found[number] = future.result()
+                    del left[number]
+        if not left:
+            return _joined([found[number] for number in range(len(found))])
+    raise RuntimeError(f"workers were lost {MOST_LOSSES} times in a row while they predicted")
 
 
-def _call(estimator: Any, method: str, load: Any, given: list[Any], common: dict[str, Any]) -> Any:
+def _submitted(
+    client: Any,
+    workers: list[str],
+    estimator: Any,
+    method: str,
+    shares: dict[int, Share],
+    common: dict[str, Any],
+) -> dict[int, Any]:
+    """A future for every share, on those of the workers that are there."""
+    there = sorted(set(workers) & set(client.nthreads())) or None
+    (model,) = client.scatter([estimator], hash=False, workers=there)
+    return {
+        number: client.submit(
+            _call,
+            model,
+            method,
+            share.load,
+            share.first,
+            client.scatter(share.given, hash=False, workers=there),
+            common,
+            workers=there,
+            pure=False,
+        )
+        for number, share in shares.items()
+    }
+
+
+def _is_there(future: Any) -> bool:
+    """Whether it has a result; raises what went wrong, False where a worker was lost."""
+    from distributed import KilledWorker, wait
+
+    wait([future])
+    if future.status == "error" and not isinstance(future.exception(), KilledWorker):
+        raise future.exception()
+    return bool(future.status == "finished")
+
+
+def _call(
+    estimator: Any,
+    method: str,
+    load: Callable[..., dict[str, Any]],
+    first: int,
+    given: list[Any],
+    common: dict[str, Any],
+) -> Any:
     from distributed import get_worker
 
     if estimator.n_jobs is None:
-        estimator.set_params(n_jobs=get_worker().state.nthreads)
-    return getattr(estimator, method)(**Share(load, given).load(*given), **common)
+        # A copy: workers may be threads of the user's own process.
+        estimator = copy.copy(estimator).set_params(n_jobs=get_worker().state.nthreads)
+    try:
+        return getattr(estimator, method)(**load(*given), **common)
+    except ValueError as error:
+        raise ValueError(renumbered(str(error), first)) from None
 
 
 def _joined(parts: list[Any]) -> Any:
@@ -51,28 +119,36 @@ def lazily_predicted(estimator: Any, method: str, arguments: dict[str, Any]) -> 
     common = {name: value for name, value in arguments.items() if name not in ARGUMENTS}
     held = {name: partitions(value) for name, value in own.items() if is_collection(value)}
     rest = {name: value for name, value in own.items() if name not in held}
+    others: list[dict[str, Any]] = [{}] * len(held["X"])
     if rest:
-        raise ValueError(
-            f"{next(iter(rest))} is no collection of Dask, but X is: pass one, with the same "
-            "partitions"
-        )
+        others = Collections.others(rest, _row_counts(arguments["X"], held["X"]))
     model = dask.delayed(estimator)
     call = dask.delayed(_of_partition, pure=True)
     pieces = [
-        call(model, method, dict(zip(held, own_parts, strict=True)), common)
-        for own_parts in zip(*held.values(), strict=True)
+        call(model, method, dict(zip(held, own_parts, strict=True)), {**other, **common})
+        for own_parts, other in zip(zip(*held.values(), strict=True), others, strict=True)
     ]
     if not hasattr(arguments["X"], "shape") and not hasattr(arguments["X"], "columns"):
         return bag.from_delayed(pieces)
     if method not in ("predict", "predict_marginals"):
         raise ValueError(f"{method} of rows that Dask holds: pass a bag of instances")
-    is_labels = method == "predict"
-    tail = () if is_labels else (len(estimator.classes_),)
-    dtype = estimator.classes_.dtype if is_labels else np.float32
+    classes = getattr(estimator, "classes_", None)
+    tail = () if method == "predict" or classes is None else (len(classes),)
+    dtype = np.float64 if classes is None else classes.dtype if not tail else np.float32
     return array.concatenate(
         [array.from_delayed(each, (np.nan, *tail), dtype) for each in pieces],
         allow_unknown_chunksizes=True,
     )
+
+
+def _row_counts(X: Any, parts: list[Any]) -> Any:
+    """(partitions,) rows of each, or instances of a bag; counted where Dask does not know."""
+    import dask
+
+    known = X.chunks[0] if hasattr(X, "chunks") else [np.nan]
+    if not np.isnan(known).any():
+        return np.array(known)
+    return np.array(dask.compute(*[dask.delayed(length)(part) for part in parts]))
 
 
 def _of_partition(

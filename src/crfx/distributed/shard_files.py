@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from crfx.distributed.shares import Share, borders
+from crfx.distributed.shares import Share, borders, digest
 from crfx.io.shards import ShardFeatures, ShardLabels, Shards
 
 
@@ -23,6 +23,11 @@ class Files:
     ranks: bool = False
     stays: bool = False
 
+    def fingerprint(self) -> str:
+        """Of names and sizes of the files."""
+        shards = self.arguments["X"].shards
+        return digest([(path.name, path.stat().st_size) for path in shards.paths])
+
     def shares(self, n_workers: int) -> list[Share]:
         """Consecutive files, of about the same number of rows."""
         given = {name: value for name, value in self.arguments.items() if value is not None}
@@ -37,7 +42,11 @@ class Files:
         cuts = borders(np.array(sizes), n_workers)
         has_labels = any(own is not None for own in labels)
         return [
-            Share(opened if self.stays else loaded, [shards[begin:end], has_labels, self.ranks])
+            Share(
+                opened if self.stays else loaded,
+                [shards[begin:end], has_labels, self.ranks],
+                shards[:begin].n_instances if begin else 0,
+            )
             for begin, end in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)
         ]
 

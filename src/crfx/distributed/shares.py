@@ -6,7 +6,9 @@ where the instances are wanted, so that files are read there and what Dask holds
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -26,10 +28,14 @@ ARGUMENTS = (*BY_ROW, *BY_INSTANCE)
 
 
 class Share(NamedTuple):
-    """``load(*given)`` gives arguments by name; ``given`` may hold futures of Dask."""
+    """``load(*given)`` gives arguments by name; ``given`` may hold futures of Dask.
+
+    ``first`` is the number of the first instance among all.
+    """
 
     load: Callable[..., dict[str, Any]]
     given: list[Any]
+    first: int = 0
 
 
 class Instances(Protocol):
@@ -38,6 +44,15 @@ class Instances(Protocol):
     def shares(self, n_workers: int) -> list[Share]:
         """Share them out, to at most so many workers: fewer where there is too little."""
         ...
+
+    def fingerprint(self) -> str:
+        """The same for the same instances, as far as that is quickly told."""
+        ...
+
+
+def digest(told: Any) -> str:
+    """A few letters that are others where something else is told."""
+    return hashlib.sha256(pickle.dumps(told)).hexdigest()[:32]
 
 
 def borders(sizes: npt.NDArray[Any], n_parts: int) -> npt.NDArray[np.int64]:
@@ -63,6 +78,13 @@ class InMemory:
     """Arguments of a method as the user passed them: lists, or stacked rows and their lengths."""
 
     arguments: dict[str, Any]
+
+    def fingerprint(self) -> str:
+        """Of labels, sizes and the shape of X; features are not looked at."""
+        others = {name: value for name, value in self.arguments.items() if name != "X"}
+        X = self.arguments.get("X")
+        shape = getattr(X, "shape", None) or [_length(own) for own in X or ()]
+        return digest((shape, others))
 
     def shares(self, n_workers: int) -> list[Share]:
         """Slices of them.  Where they do not fit together one worker gets all there is, and says
@@ -90,6 +112,7 @@ class InMemory:
                         for name, value in given.items()
                     }
                 ],
+                int(begin),
             )
             for begin, end in itertools.pairwise(cuts)
         ]
@@ -107,7 +130,11 @@ class InMemory:
         sizes = np.array(lengths, np.int64)
         cuts = borders(sizes, n_workers)
         return [
-            Share(unpacked, [{name: packed(value[begin:end]) for name, value in given.items()}])
+            Share(
+                unpacked,
+                [{name: packed(value[begin:end]) for name, value in given.items()}],
+                int(begin),
+            )
             for begin, end in itertools.pairwise(cuts)
         ]
 

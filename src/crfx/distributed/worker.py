@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
 import tempfile
 import time
-import warnings
+import traceback
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,14 @@ from crfx.distributed.collective import Collective, member, tracker
 from crfx.distributed.shares import Share
 from crfx.estimators.loading import load
 from crfx.estimators.resuming import resumed
+from crfx.messages import collected_warnings
 from crfx.trainers.callbacks import Progress
 from crfx.trainers.communicator import WorkerLost
 
-SECONDS_BETWEEN_QUESTIONS = 1.0
-"""Between two questions to the scheduler whether training is still wanted."""
+SECONDS_BETWEEN_LOOKS = 1.0
+"""Between two looks whether training is still wanted."""
+SECONDS_TO_PUT = 5.0
+"""Then a model is not kept: others wait for the client already."""
 
 _TRACKERS: dict[str, ExitStack] = {}
 """Of the runs whose workers find each other through this process."""
@@ -81,8 +85,7 @@ def train(
 ) -> Outcome:
     """Train as worker ``number`` on a share of the instances; errors are brought home."""
     outcome = Outcome()
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
+    with collected_warnings() as told:
         try:
             with member(meeting, number) as communicator:
                 # Read here: where that fails, the others notice.
@@ -92,9 +95,19 @@ def train(
         except WorkerLost:
             outcome.is_lost = True
         except BaseException as error:
-            outcome.error = error
-    outcome.warned = [(str(each.message), each.category) for each in told]
+            outcome.error = _portable(error)
+    outcome.warned = told
     return outcome
+
+
+def _portable(error: BaseException) -> BaseException:
+    """The error, or one that tells the same where it cannot travel."""
+    try:
+        if type(pickle.loads(pickle.dumps(error))) is type(error):
+            return error
+    except Exception:  # whatever its class does in there
+        pass
+    return RuntimeError("".join(traceback.format_exception(error)))
 
 
 def _arguments(job: Job, share: Any, watched: Any) -> dict[str, Any]:
@@ -118,7 +131,9 @@ def _fitted(
 ) -> Any:
     from distributed import get_worker
 
-    estimator, asked = job.estimator, job.estimator.n_jobs
+    # One of its own: workers may be threads of one process.
+    estimator = type(job.estimator)(**job.estimator.get_params(deep=False))
+    asked = estimator.n_jobs
     if asked is None:
         estimator.set_params(n_jobs=get_worker().state.nthreads)
     report = _Reporter(job) if communicator.rank == 0 else _nothing
@@ -137,31 +152,41 @@ def _nothing(progress: Progress) -> None:
 
 
 class _Reporter:
-    """Sends the model to the client now and then, and ends where the client has gone away."""
+    """Sends the model to the client now and then, and ends where nobody waits for it."""
 
     def __init__(self, job: Job) -> None:
-        from distributed import Event, Queue
+        from distributed import Queue, get_worker
 
-        self.job, self.queue, self.stop = job, Queue(job.run), Event(job.run)
-        self._asked = self._sent = time.monotonic()
+        self.job, self.queue, self._worker = job, Queue(job.run), get_worker()
+        self._task = self._worker.get_current_task()
+        self._looked = self._sent = time.monotonic()
 
     def __call__(self, progress: Progress) -> None:
         now = time.monotonic()
-        if now - self._asked >= SECONDS_BETWEEN_QUESTIONS:
-            self._asked = now
-            if self.stop.is_set():
-                raise WorkerLost("the client has ended this run")
+        if now - self._looked >= SECONDS_BETWEEN_LOOKS:
+            self._looked = now
+            if not self._is_wanted():
+                raise WorkerLost("nobody waits for this training any more")
             if self.job.tells_progress:
                 last = {name: values[-1] for name, values in progress.history.items() if values}
-                self.queue.put(["progress", progress.n_rounds, last])
+                self._put("progress", progress.n_rounds, last)
         if progress.n_rounds % self.job.every or now - self._sent < self.job.seconds:
             return
         assert progress.save is not None
         with tempfile.TemporaryDirectory(prefix="crfx-") as folder:
             path = Path(folder) / "model.crfx"
             progress.save(path)
-            self.queue.put(["checkpoint", progress.n_rounds, path.read_bytes()])
+            self._put("checkpoint", progress.n_rounds, path.read_bytes())
         self._sent = time.monotonic()
+
+    def _is_wanted(self) -> bool:
+        """Dask cancels what a client waited for that is gone, or has given up."""
+        task = self._worker.state.tasks.get(self._task)
+        return task is not None and task.state not in ("cancelled", "released", "forgotten")
+
+    def _put(self, kind: str, n_rounds: int, told: Any) -> None:
+        with suppress(TimeoutError):
+            self.queue.put([kind, n_rounds, told], timeout=SECONDS_TO_PUT)
 
 
 def model_of(checkpoint: bytes) -> Any:

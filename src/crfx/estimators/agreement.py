@@ -45,14 +45,19 @@ def attempt(
     for rank, error in enumerate(errors):
         if error is not None:
             n_before = sum(told[0] for _, told in answers[:rank])
-            raise ValueError(_renumbered(error, n_before, rank, errors)) from None
+            raise ValueError(_of_all(error, n_before, rank, errors)) from None
     return found, [told for _, (_, told) in answers]
 
 
-def _renumbered(error: str, n_before: int, rank: int, errors: list[str | None]) -> str:
+def renumbered(error: str, n_before: int) -> str:
+    """An error of some instances, in which they have the numbers that they have among all."""
+    return _INSTANCE.sub(lambda found: f"{found[1]} {int(found[2]) + n_before}", error)
+
+
+def _of_all(error: str, n_before: int, rank: int, errors: list[str | None]) -> str:
     """An error of one worker in terms of all; the worker is named where no instance is."""
     if _INSTANCE.search(error):
-        return _INSTANCE.sub(lambda found: f"{found[1]} {int(found[2]) + n_before}", error)
+        return renumbered(error, n_before)
     return error if all(other == error for other in errors) else f"worker {rank}: {error}"
 
 

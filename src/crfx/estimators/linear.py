@@ -27,6 +27,7 @@ from crfx.estimators.mini_batches import MiniBatches
 from crfx.estimators.model_parameters import base_scores, get_weights, set_weights
 from crfx.estimators.parameters import check_linear_parameters
 from crfx.estimators.parametric import ParametricEstimator
+from crfx.estimators.placement import placed
 from crfx.estimators.quick_steps import quick_steps
 from crfx.estimators.sharded_input import check_in_memory
 from crfx.estimators.sharded_sweeps import Base, mini_batches_of
@@ -208,6 +209,7 @@ class LinearCRF(ParametricEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    @placed
     def partial_fit(
         self,
         X: Any,

@@ -188,6 +188,7 @@ class ShardLabels:
 
 
 def _opened(path: Path, names: ColumnNames) -> Shard:
+    path = path.absolute()  # workers may be in another folder
     if path.suffix == ".npz":
         return NpzShard(path)
     if path.suffix == ".parquet":
