@@ -14,6 +14,7 @@ from scipy import sparse
 
 from crfx import _core
 from crfx.features.conjunctions import Conjunctions
+from crfx.features.matrices import is_frame
 from crfx.features.sharded_matrix import ShardedMatrix
 from crfx.potentials.blas import one_blas_thread
 from crfx.potentials.linear_terms import (
@@ -388,6 +389,8 @@ def _sparse(X: Any) -> Any:
 
 def _dense(X: Any) -> Array32:
     try:
+        if is_frame(X):  # its columns may have a missing value that is no NaN
+            X = X.to_numpy(dtype=np.float32, na_value=np.nan)
         dense = np.asarray(X, dtype=np.float32)
     except (TypeError, ValueError):
         raise ValueError(
