@@ -116,6 +116,81 @@ def test_categories_of_all_shards_are_numbered_alike(tmp_path):
     assert shards.load()["X"]["colour"].tolist() == list("abcbd")
 
 
+def sentences(number, **columns):
+    """Three rows of two instances, for one of several Parquet files."""
+    pandas = pytest.importorskip("pandas")
+    return pandas.DataFrame({"instance": [number, number, number + 0.5], "label": "A", **columns})
+
+
+def test_the_index_of_rows_is_no_feature(tmp_path):
+    plain = sentences(0, size=[0.5, 1.5, 2.5])
+    indices = {
+        "left over": plain.set_axis([3, 5, 7]),
+        "named": plain.set_axis([3, 5, 7]).rename_axis("place"),
+        "of two levels": plain.set_index([[1, 2, 3], [4, 5, 6]]),
+        "the instances": plain.set_index("instance"),
+        "the labels": plain.set_index("label"),
+        "of Dask": plain.rename_axis("__null_dask_index__"),
+        "of Dask, without notes": plain.assign(__null_dask_index__=[0, 1, 2]),
+        "without notes": plain.assign(__index_level_0__=[3, 5, 7]),
+    }
+    for name, frame in indices.items():
+        frame.to_parquet(tmp_path / f"{name}.parquet")
+        found = crfx.Shards(tmp_path / f"{name}.parquet").load()
+        assert list(found["X"].columns) == ["size"], name
+        assert (found["lengths"].tolist(), found["y"]) == ([2, 1], ["A"] * 3), name
+
+
+def test_notes_that_are_not_of_pandas_say_nothing(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.Table.from_pandas(sentences(0, size=[0.5, 1.5, 2.5]), preserve_index=False)
+    for notes in ("{}", "[]", '{"columns": 3, "index_columns": {"size": 1}}', '{"columns": ["a"]}'):
+        noted = table.replace_schema_metadata({"pandas": notes})
+        pyarrow.parquet.write_table(noted, tmp_path / "0.parquet")
+        assert list(crfx.Shards(tmp_path).load()["X"].columns) == ["size"]
+
+
+def test_shards_agree_on_what_a_column_holds(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    held = {
+        "numbers": [1.0, 2.0, 1.0],
+        "truth values": [True, False, True],
+        "categories": pandas.Categorical(["a", "b", "a"]),
+    }
+    for first, one in held.items():
+        for second, other in held.items():
+            sentences(0, c=one).to_parquet(tmp_path / "0.parquet")
+            sentences(1, c=other).to_parquet(tmp_path / "1.parquet")
+            if first == second:
+                crfx.Shards(tmp_path)
+                continue
+            told = rf"1\.parquet: column 'c' holds {second}, and {first} in .*0\.parquet"
+            with pytest.raises(ValueError, match=told):
+                crfx.Shards(tmp_path)
+
+
+def test_what_is_missing_in_one_shard_changes_no_kind(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    whole = [sentences(number, flag=True, count=3) for number in range(2)]
+    whole[1] = whole[1].astype({"flag": "boolean", "count": "Int64"})
+    whole[1].loc[1, ["flag", "count"]] = pandas.NA
+    for number, frame in enumerate(whole):
+        frame.to_parquet(tmp_path / f"{number}.parquet")
+    shards = crfx.Shards(tmp_path)
+    found = shards.load()["X"]
+    assert (
+        found["flag"].isna().tolist()
+        == found["count"].isna().tolist()
+        == [False] * 4
+        + [
+            True,
+            False,
+        ]
+    )
+    assert found["flag"].dtype == shards.matrix().like["flag"].dtype
+    assert found.dropna().eq([True, 3]).all(axis=None)
+
+
 def test_columns_may_have_other_names(tmp_path):
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"sentence": ["a", "a", "b"], "tag": ["X", None, "Y"], "label": 1.0})

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from crfx.estimators.mini_batches import MiniBatches, base_of
-from crfx.features.matrices import stack
+from crfx.features.matrices import joined
 from crfx.features.sharded_matrix import ShardedMatrix
 from crfx.model import Model
 from crfx.objectives.truth import Truth
@@ -71,5 +71,5 @@ def loaded(truth: Truth, numbers: Sequence[int]) -> tuple[Truth, IntArray]:
     ends = truth.batch.chunk_ends()
     part, rows = truth.take(np.arange(ends[numbers[0]], ends[numbers[-1] + 1]))
     chunks = [X.chunk(number) for number in numbers]
-    matrix = chunks[0] if len(chunks) == 1 else stack(chunks)[0]
+    matrix = chunks[0] if len(chunks) == 1 else joined(chunks)
     return replace(part, batch=replace(part.batch, X=matrix)), rows

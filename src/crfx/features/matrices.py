@@ -44,6 +44,19 @@ def stack(instances: Sequence[Any]) -> tuple[Any, list[int]]:
     return np.concatenate(arrays), [len(array) for array in arrays]
 
 
+def joined(chunks: Sequence[Any]) -> Any:
+    """Chunks of one matrix, which agree on what their columns hold, as one.
+
+    Of data frames a column may be whole numbers in one chunk and fractions in another, where some
+    are missing: fractions then.
+    """
+    if not is_frame(chunks[0]):
+        return stack(chunks)[0]
+    import pandas
+
+    return pandas.concat(chunks, ignore_index=True)
+
+
 def stacked(X: Any) -> Any:
     """Normalise one stacked matrix."""
     if is_frame(X):

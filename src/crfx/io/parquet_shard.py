@@ -7,9 +7,9 @@ pandas and PyArrow read them (``crfx[parquet]``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,37 +17,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crfx.features.matrices import is_frame
+from crfx.features.matrices import is_categorical, is_frame
 from crfx.io.arrays import check_parents
-from crfx.io.shard_layout import OPTIONAL, Layout, Shard
+from crfx.io.parquet_columns import CATEGORIES, ColumnNames, feature_kinds, label_kind
+from crfx.io.shard_layout import Layout, Shard
 from crfx.io.whole_file import whole_file
 from crfx.messages import shown
-
-
-@dataclass(frozen=True)
-class ColumnNames:
-    """What columns are called that hold no feature."""
-
-    instance: str
-    label: str
-    parent: str
-    edge_type: str
-    weight: str
-
-    def __post_init__(self) -> None:
-        names = list(vars(self).values())
-        for name in names:
-            if not isinstance(name, str):
-                raise ValueError(f"the name of a column is {shown(name)}, not text")
-            if names.count(name) > 1:
-                raise ValueError(f"two columns that mean different things are called {name!r}")
-
-    @property
-    def by_argument(self) -> dict[str, str]:
-        """The columns of what `fit` calls y, parents, edge_types and sample_weight."""
-        return dict(
-            zip(OPTIONAL, (self.label, self.parent, self.edge_type, self.weight), strict=True)
-        )
 
 
 class ParquetShard:
@@ -66,31 +41,37 @@ class ParquetShard:
                     f"there is no column {names.instance!r}, whose equal values that follow each "
                     "other make an instance"
                 )
+            kinds = feature_kinds(self._schema, names)
+            special = names.by_argument
+            has = frozenset(name for name, column in special.items() if column in columns)
+            labels = label_kind(self._schema.field(names.label).type) if "y" in has else None
             values = file.read(columns=[names.instance]).column(0).combine_chunks()
         if values.null_count:
             raise ValueError(f"{path}: column {names.instance!r} has rows without a value")
         self._starts, self.ends = _runs(values)
         self.lengths = np.diff(np.append(self._starts, len(values)))
-        special = names.by_argument
-        self._features = [
-            name for name in columns if name not in (names.instance, *special.values())
-        ]
-        has = frozenset(name for name, column in special.items() if column in columns)
-        labels = _label_kind(self._schema.field(names.label).type) if "y" in has else None
-        self.layout = Layout("Parquet", False, tuple(self._features), has, labels)
+        self._features = list(kinds)
+        self.layout = Layout(
+            "Parquet",
+            False,
+            tuple(kinds),
+            has,
+            labels if len(values) else None,
+            tuple(kinds.values()),
+        )
         self.categories: dict[str, list[Any]] = {}
 
     @property
     def category_columns(self) -> list[str]:
         """The features that are categories."""
-        import pyarrow
-
-        types = {name: self._schema.field(name).type for name in self._features}
-        return [name for name, own in types.items() if pyarrow.types.is_dictionary(own)]
+        pairs = zip(self._features, self.layout.kinds, strict=True)
+        return [name for name, kind in pairs if kind == CATEGORIES]
 
     def own_categories(self, name: str) -> list[Any]:
         """Those of one feature, that occur or not; reads the column."""
-        found: list[Any] = self._table([name]).to_pandas()[name].cat.categories.tolist()
+        found: list[Any] = (
+            self._table([name]).to_pandas(ignore_metadata=True)[name].cat.categories.tolist()
+        )
         return found
 
     @property
@@ -138,11 +119,13 @@ class ParquetShard:
         return weights
 
     def _framed(self, table: Any) -> Any:
-        frame = table.to_pandas(ignore_metadata=True)
-        if not self.categories:
-            return frame
+        pandas, pyarrow, _ = _libraries(self.path)
+        # Truth values that may be missing, in all shards: NumPy's would be objects where some are.
+        types = {pyarrow.bool_(): pandas.BooleanDtype()}
+        frame = table.to_pandas(ignore_metadata=True, types_mapper=types.get)
         recoded = {
-            name: frame[name].cat.set_categories(own) for name, own in self.categories.items()
+            name: frame[name].cat.set_categories(own, ordered=False)
+            for name, own in self.categories.items()
         }
         return frame.assign(**recoded)
 
@@ -187,11 +170,6 @@ def with_all_categories(shards: Sequence[Shard]) -> list[Shard]:
                 f"{before.path} ends with: a shard holds whole instances"
             )
     for name in tables[0].category_columns if tables else ():
-        for shard in tables:
-            if name not in shard.category_columns:
-                raise ValueError(
-                    f"{shard.path}: column {name!r} holds no categories, but others do"
-                )
         known = dict.fromkeys(own for shard in tables for own in shard.own_categories(name))
         for shard in tables:
             shard.categories[name] = list(known)
@@ -211,9 +189,23 @@ def write(path: Path, own: dict[str, Any], X: Any) -> None:
             raise ValueError(
                 f"X has a column {field.name!r}, which has a meaning in shards: rename it"
             )
+    _check_categories(frame, pandas.api.types.infer_dtype)
     with whole_file(path) as file:
         whole = pandas.concat([pandas.DataFrame(own), frame], axis=1)
         whole.to_parquet(file, engine="pyarrow", index=False)
+
+
+def _check_categories(frame: Any, kind_of: Callable[[Any], str]) -> None:
+    """Others than text are not categories any more when Parquet gives them back."""
+    for name in frame.columns:
+        if (
+            is_categorical(frame[name])
+            and (kind := kind_of(frame[name].cat.categories)) != "string"
+        ):
+            raise ValueError(
+                f"X: column {name!r} has categories that are not text ({kind}), which Parquet does "
+                f"not keep: make them text, X[{name!r}].cat.rename_categories(str)"
+            )
 
 
 def _libraries(path: Path) -> tuple[Any, Any, Any]:
@@ -237,22 +229,3 @@ def _runs(values: Any) -> tuple[npt.NDArray[np.int64], tuple[Any, Any] | None]:
     codes = encoded.indices.to_numpy(zero_copy_only=False)
     starts = np.append(0, 1 + np.flatnonzero(codes[1:] != codes[:-1]))
     return starts, (values[0].as_py(), values[-1].as_py())
-
-
-def _label_kind(found: Any) -> str | None:
-    import pyarrow.types as kinds
-
-    if kinds.is_dictionary(found):
-        found = found.value_type
-    told = {
-        "text": kinds.is_string(found) or kinds.is_large_string(found),
-        "whole numbers": kinds.is_integer(found),
-        "fractions": kinds.is_floating(found),
-        "truth values": kinds.is_boolean(found),
-    }
-    if kinds.is_null(found):  # a column without any value
-        return None
-    for name, is_this in told.items():
-        if is_this:
-            return name
-    raise ValueError(f"its labels are {found}: they may be text, numbers or truth values")

@@ -24,7 +24,8 @@ _LABEL_KINDS["b"] = "truth values"
 class Layout:
     """How a shard is made; ``labels`` says of which kind its labels are, where it has some.
 
-    ``columns`` are the names of features, or how many there are; ``has`` is a part of `OPTIONAL`.
+    ``columns`` are the names of features, or how many there are; ``has`` is a part of `OPTIONAL`;
+    ``kinds`` tell what each feature holds, where they may hold different things.
     """
 
     format: str
@@ -32,6 +33,7 @@ class Layout:
     columns: int | tuple[str, ...]
     has: frozenset[str] = field(default_factory=frozenset)
     labels: str | None = None
+    kinds: tuple[str, ...] = ()
 
     @property
     def n_columns(self) -> int:
@@ -56,6 +58,9 @@ class Layout:
                     raise ValueError(
                         f"feature {place} is {shown(names[0])}, and {shown(names[1])} in {first}"
                     )
+            for name, own, others in zip(self.columns, self.kinds, other.kinds, strict=True):
+                if own != others:
+                    raise ValueError(f"column {name!r} holds {own}, and {others} in {first}")
         for name in OPTIONAL:
             if (name in self.has) != (name in other.has):
                 have = ("has no", "has") if name in other.has else ("has", "has no")

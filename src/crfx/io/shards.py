@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crfx.features.matrices import stack
+from crfx.features.matrices import joined
 from crfx.features.sharded_matrix import ShardedMatrix
 from crfx.io.npz_shard import NpzShard
-from crfx.io.parquet_shard import ColumnNames, ParquetShard, with_all_categories
+from crfx.io.parquet_columns import ColumnNames
+from crfx.io.parquet_shard import ParquetShard, with_all_categories
 from crfx.io.shard_layout import OPTIONAL, Shard, check_alike
 from crfx.messages import shown
 
@@ -141,7 +142,7 @@ class Shards:
     def load(self) -> dict[str, Any]:
         """All of it in memory, as the arguments of ``fit``: ``fit(**shards.load())``."""
         features = [shard.features() for shard in self._shards]
-        found: dict[str, Any] = {"X": stack(features)[0]}
+        found: dict[str, Any] = {"X": joined(features)}
         if "y" in self.has:
             found["y"] = self.labels()
         found["lengths"] = self.lengths

@@ -291,7 +291,32 @@ CASES = [
         "1.parquet: column 'instance' has rows",
         FRAME.assign(instance=[7.0, None, 8.0]),
     ),
-    _frames("a text as feature", "column 'width' has dtype", FRAME.assign(width="a", instance=7)),
+    _frames(
+        "a text as feature",
+        r"^1\.parquet: column 'width' holds '\w*string': a feature is numbers",
+        FRAME.assign(width="a", instance=7),
+    ),
+    _frames(
+        "dates as feature",
+        r"^0\.parquet: column 'width' holds 'timestamp",
+        FRAME.assign(width=pd.Timestamp(0)),
+        only=True,
+    ),
+    _frames(
+        "a feature that is a category in one alone",
+        r"^1\.parquet: column 'width' holds categories, and numbers in 0\.parquet",
+        FRAME.assign(width=pd.Categorical(["a", "b", "a"]), instance=7),
+    ),
+    _frames(
+        "truth values among numbers",
+        r"^1\.parquet: column 'width' holds truth values, and numbers in 0\.parquet",
+        FRAME.assign(width=True, instance=7),
+    ),
+    _frames(
+        "categories that were numbers",
+        r"^1\.parquet: column 'width' had categories that are not text, .* made int64: write",
+        FRAME.assign(width=pd.Categorical([10, 20, 10]), instance=7),
+    ),
     _frames(
         "numbers as labels", "1.parquet: its labels are whole", FRAME.assign(label=1, instance=7)
     ),
@@ -306,6 +331,18 @@ CASES = [
         "sparse Parquet", "X is sparse, which", X=sparse.csr_matrix(STACKED), format="parquet"
     ),
     _written("frames as npz", "X is a data frame, and npz", X=pd.DataFrame(STACKED)),
+    _written(
+        "categories that are numbers",
+        r"^X: column 'c' has categories that are not text \(integer\)",
+        X=pd.DataFrame({"c": pd.Categorical([10, 20] * (len(STACKED) // 2 + 1))})[: len(STACKED)],
+        format="parquet",
+    ),
+    _written(
+        "no category at all",
+        r"^X: column 'c' has categories that are not text",
+        X=pd.DataFrame({"c": pd.Categorical([None] * len(STACKED))}),
+        format="parquet",
+    ),
     _written(
         "a column of a special name",
         "X has a column 'label'",
