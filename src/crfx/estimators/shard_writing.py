@@ -38,8 +38,9 @@ def write_shards(
 ) -> Shards:
     """Write instances into files of a folder, and return them as `crfx.Shards`.
 
-    Every file appears whole or not at all.  The folder is made where it is missing; one that has
-    shards already is refused, as they would be read with the new ones.
+    Every file appears whole or not at all; where one cannot be written, those before it are removed
+    again.  The folder is made where it is missing; one that has shards already is refused, as they
+    would be read with the new ones.
 
     Parameters
     ----------
@@ -71,9 +72,14 @@ def write_shards(
     place = _new_folder(Path(folder))
     digits = max(5, len(str(len(pieces) - 1)))
     paths = [place / f"{number:0{digits}d}.{format}" for number in range(len(pieces))]
-    for path, piece in zip(paths, pieces, strict=True):
-        writers[format](path, piece)
-    return Shards(paths)
+    try:
+        for path, piece in zip(paths, pieces, strict=True):
+            writers[format](path, piece)
+        return Shards(paths)
+    except BaseException:  # some of the files would read as a whole corpus
+        for path in paths:
+            path.unlink(missing_ok=True)
+        raise
 
 
 class _Piece:
@@ -106,12 +112,18 @@ def _label_array(labels: list[Any]) -> _Labels:
         raise ValueError(f"y has labels of {told}: in files they are all text, or all numbers")
     kind = kinds.pop() if kinds else str
     is_unknown = np.array([label is None for label in labels], bool)
-    values = np.array([kind() if label is None else label for label in labels], dtype=kind)
-    changed = np.flatnonzero(
-        [a != b for a, b in zip(values.tolist(), labels, strict=True) if b is not None]
-    )
-    if values.dtype.kind not in "biufU" or len(changed):
-        raise ValueError("y has labels that an array does not give back as they are")
+    try:
+        values = np.array([kind() if label is None else label for label in labels], dtype=kind)
+    except OverflowError:
+        large = max((label for label in labels if label is not None), key=abs)
+        raise ValueError(
+            f"y has the label {shown(large)}, too large for an array: make labels text"
+        ) from None
+    for value, label in zip(values.tolist(), labels, strict=True):
+        if label is not None and value != label:
+            raise ValueError(
+                f"y has the label {shown(label)}, which an array does not give back as it is"
+            )
     return _Labels(values, is_unknown)
 
 

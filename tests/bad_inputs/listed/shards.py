@@ -323,6 +323,16 @@ CASES = [
     _frames("weights within an instance", "column 'height' has 2.0 in row 1", weight="height"),
     _frames("two columns of one name", "are called 'label'", instance="label"),
     _written("labels of two kinds", "y has labels of int, str", y=[1, *FLAT[1:]]),
+    _written(
+        "labels that are too large",
+        "y has the label 1180591620717411303424, too large for an array",
+        y=[2**70] * len(FLAT),
+    ),
+    _written(
+        "a label that ends with zero",
+        r"y has the label 'A\\x00', which an array does not give back",
+        y=["A\0"] * len(FLAT),
+    ),
     _written("labels that are tuples", "y has labels of tuple", y=[(1, 2)] * len(FLAT)),
     _written("dicts", "X holds dicts or texts, which have no columns", X=WORDS, y=Y, lengths=None),
     _written("no positions", "positions is 0: pass a whole", positions=0),
