@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 import crfx
-from crfx.io import npy
+from crfx.io import npy, npz_shard, parquet_shard
 from crfx.io.npz_shard import NpzShard
 
 RANDOM = np.random.default_rng(0)
@@ -90,6 +90,37 @@ def test_parquet_has_parents_types_and_weights(tmp_path):
     assert found["edge_types"].tolist() == types.tolist()
     assert found["sample_weight"].tolist() == weights.tolist()
     assert "y" not in found
+
+
+@pytest.mark.parametrize("kind", LABELS)
+def test_an_empty_shard_is_of_any_kind(tmp_path, kind):
+    """What `numpy.savez` makes of empty lists are fractions."""
+    rows, types = slice(0, 3), np.array([0, 1, 0])
+    full = {"X": X[rows], "y": labels(kind)[rows], "lengths": [3]}
+    np.savez(tmp_path / "1.npz", **full, parents=[-1, 0, 1], edge_types=types, sample_weight=[2])
+    nothing = {name: [] for name in ("y", "lengths", "parents", "edge_types", "sample_weight")}
+    for number in (0, 2):
+        np.savez(tmp_path / f"{number}.npz", X=X[:0], **nothing)
+    np.savez(tmp_path / "3.npz", X=X[:0], **nothing, unknown=[])
+    found = crfx.Shards(tmp_path).load()
+    assert (found["y"], found["lengths"].tolist()) == (labels(kind)[rows], [3])
+    assert (found["parents"].tolist(), found["edge_types"].tolist()) == ([-1, 0, 1], [0, 1, 0])
+    assert found["parents"].dtype == found["edge_types"].dtype == np.int64
+
+
+def test_an_empty_table_has_labels_of_any_kind(tmp_path):
+    sentences(0, size=1.0).to_parquet(tmp_path / "0.parquet")
+    empty = sentences(1, size=1.0)[:0].astype({"label": float})
+    empty.to_parquet(tmp_path / "1.parquet")
+    assert crfx.Shards(tmp_path).load()["y"] == ["A"] * 3
+
+
+def test_unknown_labels_are_of_any_kind(tmp_path):
+    for number, (y, unknown) in enumerate([("AB", [False, True]), ([0, 0], [True, True])]):
+        np.savez(
+            tmp_path / f"{number}.npz", X=X[:2], y=list(y), unknown=np.array(unknown), lengths=[2]
+        )
+    assert crfx.Shards(tmp_path).labels() == ["A", None, None, None]
 
 
 def test_sparse_matrices_come_back(tmp_path):
@@ -236,7 +267,7 @@ def test_they_travel(shards):
 def test_only_headers_and_lengths_are_read_at_first(shards, monkeypatch):
     read = []
     monkeypatch.setattr(npy, "read", lambda stream, size: read.append(stream.name) or np.zeros(0))
-    with pytest.raises(ValueError, match="lengths has shape"):
+    with pytest.raises(ValueError, match="lengths add up to 0"):
         NpzShard(shards.paths[0])
     assert read == ["lengths.npy"]
 
@@ -245,6 +276,28 @@ def test_a_folder_that_has_shards_is_not_written_to(shards, tmp_path):
     with pytest.raises(ValueError, match=r"has shards already, 00000\.npz for one"):
         crfx.write_shards(tmp_path, X, lengths=LENGTHS)
     assert len(list(tmp_path.iterdir())) == 4
+
+
+@pytest.mark.parametrize("format", ["npz", "parquet"])
+@pytest.mark.parametrize("error", [OSError(28, "no space"), KeyboardInterrupt()], ids=repr)
+def test_a_part_of_a_corpus_does_not_stay(tmp_path, monkeypatch, format, error):
+    """It would read as a smaller one."""
+    module = {"npz": npz_shard, "parquet": parquet_shard}[format]
+    write = module.write
+
+    def fails(path, *given):
+        if path.stem == "00002":
+            raise error
+        write(path, *given)
+
+    monkeypatch.setattr(module, "write", fails)
+    (tmp_path / "notes.txt").write_text("not a shard")
+    given = {"lengths": [length for length in LENGTHS if length], "format": format}
+    with pytest.raises(type(error)):
+        crfx.write_shards(tmp_path, X, **given, positions=4)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+    monkeypatch.undo()
+    assert crfx.write_shards(tmp_path, X, **given, positions=4).n_rows == len(X)
 
 
 def test_damage_is_found_when_it_is_read(tmp_path):

@@ -162,13 +162,18 @@ def csr_matrix(
 
 def integers(key: str, array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """A row of whole numbers, or ValueError."""
-    if array.ndim != 1 or array.dtype.kind not in "iu":
+    if array.ndim != 1 or array.dtype.kind not in kinds_allowed("iu", array.shape):
         raise ValueError(
             f"{key} has shape {array.shape} of {array.dtype}: it must be a row of whole numbers"
         )
     if array.dtype.kind == "u" and len(array) and array.max() >= 1 << 62:
         raise ValueError(f"{key} has the number {array.max()}, which is too large")
     return array.astype(np.int64)
+
+
+def kinds_allowed(kinds: str, shape: tuple[int, ...]) -> str:
+    """Those of arrays that hold ``kinds``: an empty list becomes an array of fractions."""
+    return kinds if shape != (0,) else f"{kinds}f"
 
 
 def check_parents(parents: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> None:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx.io import npy
-from crfx.io.arrays import check_parents, csr_matrix, integers
+from crfx.io.arrays import check_parents, csr_matrix, integers, kinds_allowed
 from crfx.io.shard_layout import (
     OPTIONAL,
     PER_ROW,
@@ -44,7 +44,7 @@ _SIZES = 26
 
 
 class NpzShard:
-    """One file, whose headers and lengths have been read."""
+    """One file, whose headers, lengths and ``unknown`` have been read."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -58,8 +58,11 @@ class NpzShard:
             self.lengths = checked_lengths(lengths, n_rows)
             self._check_shapes(n_rows)
             labels = label_kind(self._headers["y"].dtype) if "y" in self._headers else None
+            has_known = n_rows and not self._all_unknown(archive)
         has = frozenset(OPTIONAL).intersection(self._headers)
-        self.layout = Layout("npz", "X" not in self._headers, n_columns, has, labels)
+        self.layout = Layout(
+            "npz", "X" not in self._headers, n_columns, has, labels if has_known else None
+        )
 
     @property
     def like(self) -> Any:
@@ -87,9 +90,12 @@ class NpzShard:
     def numbers(self, name: str) -> npt.NDArray[Any]:
         """Of all rows, or the weights of all instances."""
         (found,) = self._arrays(name)
-        if name == "parents":
-            with self._named():
-                check_parents(found.astype(np.int64), self.lengths)
+        if name not in PER_ROW:
+            return found
+        with self._named():
+            found = integers(name, found)
+            if name == "parents":
+                check_parents(found, self.lengths)
         return found
 
     def _shape(self, archive: zipfile.ZipFile) -> tuple[int, int]:
@@ -121,10 +127,14 @@ class NpzShard:
         self._check_shape("sample_weight", len(self.lengths))
         kinds = {"unknown": "b", "parents": "iu", "edge_types": "iu", "sample_weight": "iuf"}
         for name, kind in kinds.items():
-            if name in self._headers and self._headers[name].dtype.kind not in kind:
-                raise ValueError(f"{name} holds {self._headers[name].dtype}, which it must not")
+            own = self._headers.get(name)
+            if own is not None and own.dtype.kind not in kinds_allowed(kind, own.shape):
+                raise ValueError(f"{name} holds {own.dtype}, which it must not")
         if "unknown" in self._headers and "y" not in self._headers:
             raise ValueError("there is unknown, which marks labels of y, and no y")
+
+    def _all_unknown(self, archive: zipfile.ZipFile) -> bool:
+        return "unknown" in self._headers and bool(_unpacked(archive, "unknown").all())
 
     def _check_shape(self, name: str, *shape: int) -> None:
         if name in self._headers and self._headers[name].shape != shape:

@@ -34,7 +34,8 @@ class Shards:
 
     All files are looked at here, by their headers: one that is missing, cut off, or made otherwise
     than the first is named in a ValueError before any training starts.  Features stay on disk;
-    lengths are kept.  O(files + instances); of Parquet the column of instances is read.
+    lengths are kept.  O(files + instances); of Parquet the column of instances is read, of npz what
+    tells which labels are unknown.
 
     Parameters
     ----------
