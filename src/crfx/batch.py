@@ -167,7 +167,12 @@ class Batch:
     def place(self, row: int) -> str:
         """Where a row is, in the words of messages: "instance 3, position 4"."""
         instance, position = self.locate(row)
-        return f"instance {instance}, position {position}"
+        return f"{self.file_of(row)}instance {instance}, position {position}"
+
+    def file_of(self, row: int) -> str:
+        """The file that a row lies in, "train/2.npz: ", before what is told of it; "" in memory."""
+        name = self.X.name_of(row) if isinstance(self.X, ShardedMatrix) else None
+        return "" if name is None else f"{name}: "
 
     def check_labels(self, labels: npt.ArrayLike, n_labels: int) -> IntArray:
         """Return ``labels`` (rows,) as int64, or raise and name the first bad code.  O(rows)."""

@@ -206,10 +206,9 @@ class Model:
             rows = self.structure(batch).edge_rows(batch)
             bad = rows[(batch.edge_types[rows] < 0) | (batch.edge_types[rows] >= self.n_types)]
             if bad.size:
-                instance, position = batch.locate(int(bad[0]))
                 raise ValueError(
-                    f"instance {instance}, position {position}: edge type "
-                    f"{batch.edge_types[bad[0]]} was not seen in training"
+                    f"{batch.place(int(bad[0]))}: edge type {batch.edge_types[bad[0]]} was not "
+                    "seen in training"
                 )
 
     @property

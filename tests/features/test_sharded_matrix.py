@@ -11,7 +11,7 @@ WHOLE = np.arange(24, dtype=np.float32).reshape(8, 3)
 LENGTHS = [3, 0, 4, 1]
 
 
-def in_chunks(whole=WHOLE, read=None):
+def in_chunks(whole=WHOLE, read=None, names=()):
     borders = np.cumsum([0, *LENGTHS])
 
     def load(number):
@@ -19,7 +19,7 @@ def in_chunks(whole=WHOLE, read=None):
             read.append(number)
         return whole[borders[number] : borders[number + 1]]
 
-    return ShardedMatrix(LENGTHS, whole[:0], load)
+    return ShardedMatrix(LENGTHS, whole[:0], load, names)
 
 
 def joined(matrix):
@@ -69,3 +69,13 @@ def test_it_tells_its_kind_without_being_read():
     assert is_sparse(in_chunks(sparse.csr_matrix(WHOLE), read))
     assert is_sparse(in_chunks(read=read).mapped(sparse.csr_matrix))
     assert read == []
+
+
+def test_a_row_is_of_a_chunk_that_has_a_name():
+    matrix = in_chunks(names="abcd")
+    assert [matrix.name_of(row) for row in range(8)] == list("aaaccccd")
+    assert matrix.mapped(np.negative).name_of(3) == "c"
+    assert [matrix.taken(np.array([1, 6, 7]), take_rows).name_of(row) for row in range(3)] == list(
+        "acd"
+    )
+    assert in_chunks().name_of(3) is None

@@ -107,10 +107,8 @@ def _count_types(batch: Batch, structure: Chain | Forest) -> int:
     rows = structure.edge_rows(batch)
     types = batch.edge_types[rows]
     if len(types) and types.min() < 0:
-        instance, position = batch.locate(int(rows[types.argmin()]))
-        raise ValueError(
-            f"instance {instance}, position {position}: edge type {types.min()} is negative"
-        )
+        place = batch.place(int(rows[types.argmin()]))
+        raise ValueError(f"{place}: edge type {types.min()} is negative")
     return int(types.max(initial=0)) + 1
 
 

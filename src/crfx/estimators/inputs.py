@@ -190,10 +190,9 @@ def is_label(value: Any) -> bool:
 def _check_labels(labels: list[Any], batch: Batch) -> None:
     for row, label in enumerate(labels):
         if not is_label(label):
-            instance, position = batch.locate(row)
             raise ValueError(
-                f"instance {instance}, position {position}: y holds {shown(label)}: a label is "
-                f"text, a number or another single value; {SWAPPED}"
+                f"{batch.place(row)}: y holds {shown(label)}: a label is text, a number or another "
+                f"single value; {SWAPPED}"
             )
         if isinstance(label, float) and math.isinf(label):
             raise ValueError(f"{batch.place(row)}: y holds {label}, which is no label")
@@ -259,10 +258,9 @@ def encode(
         try:
             codes[row] = codes_of[label]
         except KeyError:
-            instance, position = data.batch.locate(row)
             raise ValueError(
-                f"instance {instance}, position {position}: {what} has the label {label!r}, which "
-                f"was not seen in {seen_in}"
+                f"{data.batch.place(row)}: {what} has the label {label!r}, which was not seen in "
+                f"{seen_in}"
             ) from None
     return codes
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -31,13 +32,9 @@ def sharded_batch(
         shards.lengths,
         parents=shards.numbers("parents"),
         edge_types=shards.numbers("edge_types"),
+        X=matrix,
     )
-    return Batch(
-        batch.offsets,
-        parents=batch.parents,
-        edge_types=batch.edge_types,
-        X=_finite(matrix, batch, shards),
-    ), columns
+    return replace(batch, X=_finite(matrix, batch)), columns
 
 
 def check_beside(arguments: dict[str, Any]) -> None:
@@ -47,7 +44,7 @@ def check_beside(arguments: dict[str, Any]) -> None:
             raise ValueError(f"{name} is given beside shards, which have their own: leave it out")
 
 
-def _finite(matrix: ShardedMatrix, batch: Batch, shards: Shards) -> ShardedMatrix:
+def _finite(matrix: ShardedMatrix, batch: Batch) -> ShardedMatrix:
     """The same; every chunk is looked at when it is read first: no number may be infinite."""
     seen: set[int] = set()
 
@@ -55,13 +52,11 @@ def _finite(matrix: ShardedMatrix, batch: Batch, shards: Shards) -> ShardedMatri
         found = matrix.chunk(number)
         if number not in seen and (at := matrices.first_infinite(found)) is not None:
             row = matrix.rows(number).start + at[0]
-            raise ValueError(
-                f"{shards.paths[number]}: {batch.place(row)}: {infinite_feature(at[1])}"
-            )
+            raise ValueError(f"{batch.place(row)}: {infinite_feature(at[1])}")
         seen.add(number)
         return found
 
-    return ShardedMatrix(matrix.lengths, matrix.like, load)
+    return ShardedMatrix(matrix.lengths, matrix.like, load, matrix.names)
 
 
 def infinite_feature(column: int) -> str:

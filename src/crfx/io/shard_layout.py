@@ -113,6 +113,15 @@ def checked_lengths(lengths: npt.NDArray[np.int64], n_rows: int) -> npt.NDArray[
     return lengths
 
 
+def check_weights(weights: npt.NDArray[Any], file: str) -> None:
+    """Raise ValueError, naming the file, where one is negative, infinite or NaN."""
+    bad = np.flatnonzero(~((weights >= 0) & np.isfinite(weights)))
+    if bad.size:
+        raise ValueError(
+            f"{file}: instance {bad[0]} of this file: its weight {weights[bad[0]]} is not 0 or more"
+        )
+
+
 def listed_labels(values: npt.NDArray[Any], is_unknown: npt.NDArray[np.bool_] | None) -> list[Any]:
     """Labels as Python's values, each of them once in memory however often it occurs."""
     distinct, codes = np.unique(values, return_inverse=True)

@@ -21,7 +21,7 @@ from crfx.features.sharded_matrix import ShardedMatrix
 from crfx.io.npz_shard import NpzShard
 from crfx.io.parquet_columns import ColumnNames
 from crfx.io.parquet_shard import ParquetShard, with_all_categories
-from crfx.io.shard_layout import OPTIONAL, Shard, check_alike
+from crfx.io.shard_layout import OPTIONAL, Shard, check_alike, check_weights
 from crfx.messages import shown
 
 SUFFIXES = (".npz", ".parquet")
@@ -153,7 +153,10 @@ class Shards:
         """The features as they lie in the files, one file after the other."""
         lengths = [int(shard.lengths.sum()) for shard in self._shards]
         return ShardedMatrix(
-            lengths, self._shards[0].like, lambda number: self._shards[number].features()
+            lengths,
+            self._shards[0].like,
+            lambda number: self._shards[number].features(),
+            [str(path) for path in self.paths],
         )
 
     def labels(self) -> list[Any]:
@@ -164,7 +167,11 @@ class Shards:
         """Parents or edge types of all rows, or weights of all instances; None: there are none."""
         if name not in self.has:
             return None
-        return np.concatenate([shard.numbers(name) for shard in self._shards])
+        found = [shard.numbers(name) for shard in self._shards]
+        if name == "sample_weight":
+            for path, own in zip(self.paths, found, strict=True):
+                check_weights(own, str(path))
+        return np.concatenate(found)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -137,10 +137,9 @@ class Truth:
         """Raise ValueError at the first label that is unknown."""
         unknown = np.flatnonzero(self.labels == UNKNOWN)
         if unknown.size:
-            instance, position = self.batch.locate(int(unknown[0]))
             raise ValueError(
-                f'instance {instance}, position {position}: objective "{objective}" needs every '
-                "label, and this one is unknown"
+                f'{self.batch.place(int(unknown[0]))}: objective "{objective}" needs every label, '
+                "and this one is unknown"
             )
 
     def uses(self, name: ScoreName, scores: FloatArray, sharing: Sharing) -> Uses:

@@ -14,7 +14,7 @@ import pandas as pd
 from scipy import sparse
 from sklearn.linear_model import Ridge
 
-from crfx import GBCRF, HiddenUnitCRF, LinearCRF, Shards, TreeCRF, write_shards
+from crfx import GBCRF, HiddenUnitCRF, LinearCRF, RankingCRF, Shards, TreeCRF, write_shards
 from listed.case import Case
 from listed.subjects import FLAT, LENGTHS, STACKED, WORDS, Y, fitted
 
@@ -123,6 +123,18 @@ def _fit(crf: Any, **changes: Any) -> Callable[[], Any]:
     return attempt
 
 
+def _fit_pair(crf: Any, name: str, good: list[Any], bad: list[Any]) -> Callable[[], Any]:
+    """Of two shards with such a member, of which the second has a bad one."""
+
+    def attempt() -> Any:
+        for path, own in (("a.npz", good), ("b.npz", bad)):
+            _write(path, **(GOOD | {name: np.array(own)}))
+        shards = Shards(["a.npz", "b.npz"])
+        return crf.fit(shards.X, shards.y)
+
+    return attempt
+
+
 def _twice() -> Any:
     os.link("a.npz", "c.npz")
     return Shards(["a.npz", "b.npz", "c.npz"])
@@ -211,6 +223,26 @@ CASES = [
     _asked("words were trained on", "on dicts or texts", lambda: WORDY.predict(Shards(".").X)),
     _asked("an infinite feature", r"^a\.npz: instance 1, position 1: ", _fit(LinearCRF(), X=INF)),
     _asked("parents out of reach", r"^forest\.npz: parents: row 1 has 9", _forest),
+    _asked(
+        "parents in a circle",
+        r"^b\.npz: instance 3, position \d: the node is its own ancestor",
+        _fit_pair(LinearCRF(), "parents", [-1, 0, 1, -1, 0, 1, 2], [-1, 0, 1, -1, 2, 1, 0]),
+    ),
+    _asked(
+        "a weight below 0",
+        r"^b\.npz: instance 1 of this file: its weight -1.0 is not",
+        _fit_pair(LinearCRF(), "sample_weight", [1.0, 1.0], [1.0, -1.0]),
+    ),
+    _asked(
+        "an edge type below 0",
+        r"^b\.npz: instance 3, position 2: edge type -3 is negative",
+        _fit_pair(LinearCRF(), "edge_types", [0] * 7, [0, 0, 0, 0, 0, -3, 0]),
+    ),
+    _asked(
+        "relevance below 0",
+        r"^b\.npz: query 3, document 2: relevance is -1",
+        _fit_pair(RankingCRF(), "y", [0, 1, 0, 0, 1, 0, 0], [0, 1, 0, 0, 1, -1, 0]),
+    ),
     _asked("no labels to learn from", r"^plain\.npz: the shards have no labels", _unlabelled),
     _asked("TreeCRF", "TreeCRF grows trees .* in memory", _fit(TreeCRF())),
     _asked(

@@ -232,10 +232,11 @@ def _relevance(relevance: Any, batch: Batch) -> Array64:
         )
     bad = ~((found >= 0) & np.isfinite(found))
     if bad.any():
-        query, document = batch.locate(int(np.argmax(bad)))
+        row = int(np.argmax(bad))
+        query, document = batch.locate(row)
         raise ValueError(
-            f"query {query}, document {document}: relevance is {found[bad][0]:g}; it must be "
-            "finite and 0 or more"
+            f"{batch.file_of(row)}query {query}, document {document}: relevance is "
+            f"{found[bad][0]:g}; it must be finite and 0 or more"
         )
     return found
 
