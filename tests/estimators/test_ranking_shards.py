@@ -47,6 +47,23 @@ def test_trees_grow_of_files_as_of_memory(kinds):
     assert np.ptp(found.predict(X)) > 0
 
 
+def test_trees_on_a_linear_scorer_go_on_from_files(kinds):
+    shards, (X, relevance, group), weights = kinds
+    base = make("linear", sweeps=2).fit(X, relevance, group=group)
+
+    def grown(*data, **options):
+        first = make("trees", n_estimators=3).fit(*data, init_model=base, **options)
+        return make("trees", n_estimators=2).fit(*data, init_model=first, **options)
+
+    found = grown(shards.X, shards.y)
+    expected = grown(X, relevance, group=group, sample_weight=weights)
+    assert found.n_rounds_ == 5
+    assert found.history_["objective"] == pytest.approx(
+        expected.history_["objective"], rel=SAME_SCORES
+    )
+    np.testing.assert_allclose(found.predict(X), expected.predict(X), rtol=SAME_SCORES)
+
+
 def test_what_shards_have_is_not_given_again(kinds):
     shards, (X, relevance, group), weights = kinds
     crf = make("trees", n_estimators=3)

@@ -19,6 +19,7 @@ from crfx.estimators.ranking.parameters import objective_of, usual_child_weight,
 from crfx.estimators.ranking.watch import Watch, metric_of_scores
 from crfx.features import matrices
 from crfx.features.quantile_cuts import Workers
+from crfx.features.sharded_matrix import ShardedMatrix
 from crfx.inference.native import thread_count
 from crfx.messages import warn
 from crfx.potentials.trees import BoostedTrees
@@ -240,11 +241,21 @@ def all_equal(communicator: Communicator, scores: npt.NDArray[np.float32]) -> bo
 
 
 def _scores32(model: RankingModel, X: Any) -> npt.NDArray[np.float32]:
-    """As boosting adds to them: in the precision of trees, round by round on what lies below."""
+    """As boosting adds to them: in the precision of trees, round by round on what lies below.
+
+    Of features that stay on disk one chunk is in memory at a time.
+    """
     function = model.function
     if model.base is None or not isinstance(function, BoostedTrees):
         return model.scores(X).astype(np.float32)
-    found = model.base_scores(X).astype(np.float32)
-    for own in function.rounds_alone():
-        found += own.scores(X, X.shape[0])[:, 0]
-    return found
+    rounds = list(function.rounds_alone())
+
+    def scored(rows: Any) -> npt.NDArray[np.float32]:
+        found = model.base_scores(rows).astype(np.float32)
+        for own in rounds:
+            found += own.scores(rows, rows.shape[0])[:, 0]
+        return found
+
+    if isinstance(X, ShardedMatrix):
+        return np.concatenate([scored(chunk) for _, chunk in X.chunks()])
+    return scored(X)
