@@ -1,0 +1,65 @@
+"""Bins in a file: the room they need is known before they are written."""
+
+import shutil
+import tempfile
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.potentials.xgboost_learner import XGBoostLearner
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """Where temporary files go."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def dense(n_features, share_missing=0.0):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(4000, n_features)).astype(np.float32)
+    X[random.random(X.shape) < share_missing] = np.nan
+    return X
+
+
+def thin(n_features, share):
+    random = np.random.default_rng(0)
+    return sparse.random(4000, n_features, share, "csr", np.float32, random)
+
+
+def bins_of(X, n_chunks, max_bin=256):
+    """Of equal chunks."""
+    n = X.shape[0] // n_chunks
+    shards = ShardedMatrix([n] * n_chunks, X[:0], lambda k: X[k * n : (k + 1) * n])
+    return XGBoostLearner(max_bin=max_bin).training_matrix(shards)
+
+
+@pytest.mark.parametrize(
+    ("X", "n_chunks", "max_bin"),
+    [
+        (dense(1), 2, 256),
+        (dense(1), 2, 16),
+        (dense(2), 2, 16),
+        (dense(20, 0.2), 2, 1000),
+        (dense(20), 80, 256),
+        (thin(20, 0.005), 2, 256),
+        (thin(20, 0.19), 2, 256),
+        (thin(1000, 0.01), 40, 256),
+        (thin(10_000, 0.001), 2, 256),
+    ],
+)
+def test_as_little_room_as_the_bins_take_is_too_little(X, n_chunks, max_bin, cache, monkeypatch):
+    """More is asked for, so that XGBoost never meets a full disk; six times as much is enough."""
+    matrix = bins_of(X, n_chunks, max_bin)
+    a_chunk = sum(path.stat().st_size for path in cache.glob("*/*")) / n_chunks
+    del matrix
+    assert not list(cache.iterdir())
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=int(a_chunk)))
+    with pytest.raises(OSError, match="too few for the bins"):
+        bins_of(X, n_chunks, max_bin)
+    monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=int(6 * a_chunk)))
+    assert bins_of(X, n_chunks, max_bin).num_row() == 4000
