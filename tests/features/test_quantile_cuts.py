@@ -121,13 +121,16 @@ def test_categories_have_a_bin_each_seen_or_not():
     assert found[-2:] == [[0, 1, 2, 3, 4], []]
 
 
-@pytest.fixture(params=[2**17, 50], ids=["all rows", "some rows"])
+@pytest.fixture(params=["all", "some rows", "some entries"])
 def looked_at(request, monkeypatch):
-    """How many rows are looked at, in blocks that do not hold all columns."""
-    monkeypatch.setattr(quantile_cuts, "MOST_ROWS", request.param)
-    monkeypatch.setattr(quantile_cuts, "_VALUES_AT_ONCE", 2 * request.param)
+    """What is looked at, in blocks that do not hold all columns."""
+    most = 50 if request.param == "some rows" else 2**17
+    monkeypatch.setattr(quantile_cuts, "MOST_ROWS", most)
+    monkeypatch.setattr(quantile_cuts, "_VALUES_AT_ONCE", 2 * most)
     monkeypatch.setattr(quantile_cuts, "_ROWS_AT_ONCE", 64)
-    return request.param
+    if request.param == "some entries":
+        monkeypatch.setattr(quantile_cuts, "MOST_ENTRIES", 500)
+        monkeypatch.setattr(quantile_cuts, "FEWEST_ROWS", 40)
 
 
 def test_of_wide_matrices_fewer_rows_are_looked_at(monkeypatch):
@@ -137,6 +140,41 @@ def test_of_wide_matrices_fewer_rows_are_looked_at(monkeypatch):
     X = np.repeat(np.arange(20.0)[:, None], 6, axis=1)
     found = columns_of(quantile_points(X, 20))
     assert found == [[*range(0, 20, 2), 19]] * 6
+
+
+@pytest.mark.parametrize(
+    ("fewest", "strides"),
+    [(1, [1, 1, 3, 5]), (30, [1, 1, 2, 4]), (200, [1, 1, 1, 1])],
+)
+def test_of_very_many_entries_fewer_are_looked_at(fewest, strides, monkeypatch):
+    """Of 70 in all the columns with 3 and 20 leave 47, which the others share."""
+    monkeypatch.setattr(quantile_cuts, "MOST_ENTRIES", 70)
+    monkeypatch.setattr(quantile_cuts, "FEWEST_ROWS", fewest)
+    X = np.zeros((101, 4))
+    for column, n in enumerate([3, 20, 60, 101]):
+        X[:n, column] = np.arange(1, n + 1)
+    found = columns_of(quantile_points(sparse.csr_matrix(X), 200))
+    expected = [
+        list(range(1, n + 1, stride)) for n, stride in zip([3, 20, 60, 101], strides, strict=True)
+    ]
+    assert found == expected
+
+
+def test_many_small_shards_are_not_merged_one_by_one(monkeypatch):
+    """What was found before would be sorted again with every one of them."""
+    X = sparse.csr_matrix(np.random.default_rng(0).normal(size=(256, 4)))
+    expected = columns_of(quantile_points(X, 256))
+    sizes, merged = [], quantile_cuts._merged
+
+    def counting(parts):
+        sizes.append(sum(len(keys) for keys, _ in parts))
+        return merged(parts)
+
+    monkeypatch.setattr(quantile_cuts, "_merged", counting)
+    shards = ShardedMatrix([4] * 64, X[:0], lambda k: X[4 * k : 4 * k + 4])
+    assert columns_of(quantile_points(shards, 256)) == expected
+    assert max(sizes) == X.nnz
+    assert sum(sizes) < 5 * X.nnz
 
 
 def taken(X, begin, end):

@@ -27,6 +27,9 @@ all: some 500 to each of 256 bins, which makes them even to some 5 %."""
 MOST_VALUES, FEWEST_ROWS = 2**25, 2**14
 """Values of dense features that are looked at, 128 MiB, unless so few rows have more: of wide
 matrices no more than this is copied."""
+MOST_ENTRIES = 2**23
+"""Entries of all sparse features that are looked at, unless `FEWEST_ROWS` of each are more: with
+how often they occur 128 MiB, and four times that while they are sorted."""
 _VALUES_AT_ONCE = 2**22
 """Values of dense features that are sorted, and told to other workers, at a time: 16 MiB."""
 _ROWS_AT_ONCE = 2**16
@@ -58,7 +61,7 @@ def quantile_points(X: Any, max_bin: int, workers: Workers = ONE_WORKER) -> Any:
 
     Every worker must come here, also one without rows; all get the same.  Reads X once (sparse
     features twice, where there are many rows) and sorts up to `MOST_ROWS` values of a column, fewer
-    where there are more than 256 dense columns.
+    where there are more than 256 dense columns or more than `MOST_ENTRIES` of sparse ones.
     """
     if is_sparse(X):
         return _table(*_sparse_points(X, max_bin, workers))
@@ -191,15 +194,17 @@ def _sparse_points(X: Any, max_bin: int, workers: Workers) -> tuple[Array32, Arr
 def _counted_keys(X: Any, workers: Workers) -> tuple[Array64, Array64]:
     """The different entries of all workers, by keys that rise, and how often they occur."""
     strides, before = _entry_strides(X, workers)
-    own = _merged([])
+    parts = [_merged([])]
     for chunk in _chunks(X):
         entries = single_entries(chunk).tocsc()
         keys = np.sort(_keys(entries, strides, before), kind="stable")  # indicators are sorted
         starts = _starts(keys)
-        counts = np.diff(starts, append=len(keys))
-        own = _merged([own, (keys[starts], counts)])
+        parts.append((keys[starts], np.diff(starts, append=len(keys))))
         before = before + np.diff(entries.indptr)
-    return _merged(workers.gather(own))
+        # Not every time: of many chunks those before would be sorted again and again.
+        if sum(len(own) for own, _ in parts[1:]) > len(parts[0][0]):
+            parts = [_merged(parts)]
+    return _merged(workers.gather(_merged(parts)))
 
 
 def _merged(parts: list[tuple[Array64, Array64]]) -> tuple[Array64, Array64]:
@@ -220,12 +225,26 @@ def _entry_strides(X: Any, workers: Workers) -> tuple[Array64, Array64]:
     the workers before have.
     """
     own = np.zeros(X.shape[1], np.int64)
-    if workers.counted(X.shape[0])[0] <= MOST_ROWS:  # no column has more entries
-        return own + 1, own
+    most = X.shape[0] * X.shape[1] if isinstance(X, ShardedMatrix) else X.nnz
+    n_rows, n_entries = workers.counted(np.array([X.shape[0], most]))[0]
+    if n_rows <= (MOST_ROWS if n_entries <= MOST_ENTRIES else min(MOST_ROWS, FEWEST_ROWS)):
+        return own + 1, own  # no column has more entries than are looked at in any case
     for chunk in _chunks(X):
         own += np.bincount(single_entries(chunk).indices, minlength=X.shape[1])
     counts, before = workers.counted(own)
-    return np.maximum(-(-counts // MOST_ROWS), 1), before
+    return np.maximum(-(-counts // _most_of_each(counts)), 1), before
+
+
+def _most_of_each(counts: Array64) -> int:
+    """How many entries of a column are looked at, if columns have so many: those that have fewer
+    leave what remains of `MOST_ENTRIES` to the others.
+    """
+    rising = np.sort(counts)
+    left = MOST_ENTRIES - (np.cumsum(rising) - rising)
+    shares = left // np.arange(len(counts), 0, -1)
+    too_many = np.flatnonzero(rising > shares)
+    most = int(shares[too_many[0]]) if len(too_many) else MOST_ROWS
+    return min(MOST_ROWS, max(FEWEST_ROWS, most))
 
 
 def _keys(entries: Any, strides: Array64, before: Array64) -> Array64:
