@@ -38,7 +38,7 @@ def ranking() -> Task:
     train, test = fold.train, fold.test
     return Task(
         {"X": train.X, "relevance": train.relevance, "group": train.group},
-        {"X": test.X},
+        {"X": test.X, "group": test.group},
     )
 
 
