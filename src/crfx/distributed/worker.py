@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from crfx.distributed.collective import Collective, member, tracker
+from crfx.distributed.kept_memory import kept_memory
 from crfx.distributed.shares import Share
 from crfx.estimators.loading import load
 from crfx.estimators.resuming import resumed
@@ -85,7 +86,7 @@ def train(
 ) -> Outcome:
     """Train as worker ``number`` on a share of the instances; errors are brought home."""
     outcome = Outcome()
-    with collected_warnings() as told:
+    with collected_warnings() as told, kept_memory():
         try:
             with member(meeting, number) as communicator:
                 # Read here: where that fails, the others notice.
