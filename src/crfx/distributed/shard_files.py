@@ -36,6 +36,7 @@ class Files:
         for own in labels:
             if own is not None and not (isinstance(own, ShardLabels) and own.shards is shards):
                 raise ValueError("X is of shards: pass their labels too, fit(shards.X, shards.y)")
+        shards = shards.absolute()  # workers may be in another folder
         if given:
             raise ValueError(f"{next(iter(given))} is given beside shards, which have their own")
         sizes = [shards[number : number + 1].n_rows for number in range(len(shards))]

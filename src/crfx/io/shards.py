@@ -6,6 +6,7 @@ Each file holds whole instances; `crfx.io.npz_shard` and `crfx.io.parquet_shard`
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -95,6 +96,14 @@ class Shards:
         found._shards = self._shards[some]
         if not found._shards:
             raise ValueError(f"there are {len(self)} shards, and none of them was chosen")
+        return found
+
+    def absolute(self) -> Shards:
+        """The same files, found from any folder."""
+        found = object.__new__(Shards)
+        found._shards = [copy.copy(shard) for shard in self._shards]
+        for shard in found._shards:
+            shard.path = shard.path.absolute()
         return found
 
     def __repr__(self) -> str:
@@ -197,7 +206,6 @@ class ShardLabels:
 
 
 def _opened(path: Path, names: ColumnNames) -> Shard:
-    path = path.absolute()  # workers may be in another folder
     if path.suffix == ".npz":
         return NpzShard(path)
     if path.suffix == ".parquet":
