@@ -296,6 +296,14 @@ def test_bags_of_dask(client, task, alone):
             GBCRF(2).fit(bags[0], bags[1].repartition(npartitions=2))
 
 
+def test_what_dask_holds_wants_a_cluster(task, alone):
+    bag = pytest.importorskip("dask.bag")
+    held = [bag.from_sequence(values) for values in task]
+    for call in (lambda: GBCRF(2).fit(*held), lambda: alone.predict(held[0])):
+        with pytest.raises(ValueError, match=r"is held by Dask: .*cluster\(client\)"):
+            call()
+
+
 def test_rows_of_dask(client, task, alone):
     X, y = task
     array, frame = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")

@@ -27,6 +27,11 @@ def is_frame(X: Any) -> bool:
 
 def unwrapped(X: Any) -> Any:
     """X as an array where it is something that NumPy knows how to read (``__array__``)."""
+    if hasattr(X, "__dask_graph__"):
+        raise ValueError(
+            "X or y is held by Dask: call fit or predict within crfx.distributed.cluster(client), "
+            "or pass what is computed, X.compute()"
+        )
     is_known = hasattr(X, "shape") or isinstance(X, list | tuple)
     return np.asarray(X) if hasattr(X, "__array__") and not is_known else X
 
