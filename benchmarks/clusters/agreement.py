@@ -43,11 +43,15 @@ def subjects() -> dict[str, Subject]:
             lambda: GBCRF(20, subsample=0.5, random_state=0), lambda: ocr(2000)
         ),
         "TreeCRF, OCR": Subject(lambda: TreeCRF(10, random_state=0), lambda: ocr(1000)),
-        "LinearCRF, L-BFGS, OCR": Subject(
+        "LinearCRF, L-BFGS, 30 iterations": Subject(
+            lambda: LinearCRF(max_iter=30, tol=0.0), lambda: ocr(1000)
+        ),
+        "LinearCRF, L-BFGS, to the end": Subject(
             lambda: LinearCRF(max_iter=2000, tol=1e-11), lambda: ocr(1000)
         ),
         "HiddenUnitCRF, L-BFGS, OCR": Subject(
-            lambda: HiddenUnitCRF(n_hidden=30, max_iter=30, random_state=0), lambda: ocr(500)
+            lambda: HiddenUnitCRF(n_hidden=30, trainer="lbfgs", max_iter=30, random_state=0),
+            lambda: ocr(500),
         ),
         "RankingCRF, trees, MQ2008": Subject(
             lambda: RankingCRF(scorer="trees", n_estimators=20, random_state=0), ranking

@@ -53,8 +53,9 @@ def _summary(result: dict[str, Any]) -> list[str]:
         add("1, 2, 3 workers: same answers", "≥ 99.9 %", f"{100 * same:.3f} %", same >= 0.999)
         worst = max(row["objective"] for row in rows)
         add("objective, relative", "≤ 1e-3", f"{worst:.1e}", worst <= agreement.SAME_OBJECTIVE)
-        far = max(row.get("parameters", 0.0) for row in rows)
-        add("LinearCRF parameters", "≤ 1e-4", f"{far:.1e}", far <= agreement.SAME_PARAMETERS)
+        for name in dict.fromkeys(row["name"] for row in rows if "parameters" in row):
+            far = max(row["parameters"] for row in rows if row["name"] == name)
+            add(f"parameters of {name}", "≤ 1e-4", f"{far:.1e}", far <= agreement.SAME_PARAMETERS)
         tables = [row for row in rows if row["is_table"] and row["name"].startswith("GBCRF")]
         most = max(row["bytes_per_round"] / _allowed(row) for row in tables)
         add("bytes a round of GBCRF, beside XGBoost's", "≤ 16 labels² + 1 kB",
