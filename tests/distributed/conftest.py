@@ -1,18 +1,20 @@
-"""A cluster of real processes, started once for all tests that want it; and what tests share."""
+"""A cluster of real processes, started once for all tests that want it."""
 
-import sys
+import logging
 import warnings
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
 
-
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def client():
-    """Of three workers, each a process with one thread, which come back when they are killed."""
+    """Of three workers, each a process with one thread, which come back when they are killed.
+
+    Its threads must be gone when other tests run, and tell of no errors meanwhile: Python 3.11
+    cannot format tracebacks in two threads at a time, and pytest does.
+    """
     distributed = pytest.importorskip("distributed", reason="needs crfx[dask]")
+    logging.getLogger("distributed").setLevel(logging.CRITICAL + 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of what Dask itself does
         with (

@@ -1,12 +1,8 @@
 """The scheduler, and with it the cluster, is killed: training goes on from disk on another one."""
 
-import os
 import re
-import signal
 import subprocess
 import sys
-import time
-from contextlib import suppress
 
 import pytest
 
@@ -17,6 +13,32 @@ from crfx.testing import make_task
 pytestmark = pytest.mark.xdist_group("cluster")
 
 ADDRESS = re.compile(rb"Scheduler at:\s+(tcp://\S+)")
+CUT_OFF = """
+import os, signal, sys, time
+import dask
+from distributed import Client
+from crfx import GBCRF
+from crfx.distributed import cluster
+from crfx.testing import make_task
+
+address, path, pid = sys.argv[1], sys.argv[2], int(sys.argv[3])
+
+def kill_scheduler(progress):
+    if progress.n_rounds == 8:
+        time.sleep(1)  # the client has time to fetch what was kept
+        os.kill(pid, signal.SIGKILL)
+        time.sleep(1)
+
+dask.config.set({"distributed.comm.timeouts.connect": "3s"})
+client = Client(address)
+client.wait_for_workers(2)
+try:
+    with cluster(client, checkpoint=path, seconds=0):
+        GBCRF(12, random_state=0).fit(*make_task(n_instances=60), callbacks=[kill_scheduler])
+except RuntimeError as error:
+    print(error, flush=True)
+os._exit(0)  # its client would look for the scheduler as long as it lives
+"""
 
 
 def started(word, *arguments):
@@ -30,53 +52,33 @@ def started(word, *arguments):
 
 @pytest.fixture
 def machines():
-    """A scheduler and two workers, each a process of its own, and their address."""
-    distributed = pytest.importorskip("distributed", reason="needs crfx[dask]")
-    dask = pytest.importorskip("dask")
+    """A scheduler that has two workers, each a process of its own, and its address."""
+    pytest.importorskip("distributed", reason="needs crfx[dask]")
     scheduler = started("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
     address = next(
         found.group(1).decode() for line in scheduler.stderr if (found := ADDRESS.search(line))
     )
     common = (address, "--nthreads", "1", "--no-dashboard", "--no-nanny", "--death-timeout", "5")
     workers = [started("worker", *common) for _ in range(2)]
-    client = distributed.Client(address)
-    client.wait_for_workers(2)
-    with dask.config.set({"distributed.comm.timeouts.connect": "3s"}):  # to the dead
-        yield client, scheduler
+    yield scheduler, address
     for process in (scheduler, *workers):
         process.kill()
         process.wait()
         process.stderr.close()
-    with suppress(TimeoutError):  # there is nobody to say goodbye to
-        client.close(timeout=2)
 
 
-def kill_scheduler(pid, after):
-    """A callback that ends the scheduler after so many rounds."""
-
-    def callback(progress):
-        if progress.n_rounds == after:
-            time.sleep(1)  # the client has time to fetch what was kept
-            os.kill(pid, signal.SIGKILL)
-            time.sleep(1)
-
-    return callback
-
-
-@pytest.mark.filterwarnings("ignore")
 def test_training_is_taken_up_from_disk(machines, client, tmp_path):
-    first, scheduler = machines
-    task, path = make_task(n_instances=60), tmp_path / "run.crfx"
-    some = sorted(client.nthreads())[:2]
-    with (
-        cluster(first, checkpoint=path, seconds=0),
-        pytest.raises(RuntimeError, match=r"run\.crfx: the same call with resume=True"),
-    ):
-        GBCRF(12, random_state=0).fit(*task, callbacks=[kill_scheduler(scheduler.pid, 8)])
+    scheduler, address = machines
+    path, task = tmp_path / "run.crfx", make_task(n_instances=60)
+    asked = [sys.executable, "-W", "ignore", "-c", CUT_OFF, address, str(path), str(scheduler.pid)]
+    told = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=120).stdout
+    assert "run.crfx: the same call with resume=True goes on from there" in told
     assert path.exists()
+    some = sorted(client.nthreads())[:2]
     with cluster(client, workers=some, checkpoint=path, resume=True):
         crf = GBCRF(12, random_state=0).fit(*task)
     with cluster(client, workers=some):
         undisturbed = GBCRF(12, random_state=0).fit(*task)
+    assert crf.model_.node.raw == undisturbed.model_.node.raw
     assert (crf.transitions_ == undisturbed.transitions_).all()
     assert crf.history_["objective"] == undisturbed.history_["objective"]

@@ -145,7 +145,8 @@ class Cluster:
         try:
             found = run.fit()
         except SchedulerLost:
-            raise  # and with it the lock
+            lock.refresh_leases = False  # it is gone too, and would be asked for ever
+            raise
         except BaseException:
             with suppress(OSError):
                 lock.release()
