@@ -330,3 +330,14 @@ def test_a_library_that_is_missing_is_told_of(tmp_path, monkeypatch, missing):
     with pytest.raises(ImportError, match=r"00000\.parquet: .*crfx\[parquet\]"):
         crfx.write_shards(tmp_path / "new", X, lengths=[len(X)], format="parquet")
     assert list((tmp_path / "new").iterdir()) == []
+
+
+def test_a_column_of_the_usual_name_is_no_feature(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    frame = pandas.DataFrame({"instance": [0, 0], "label": [1, 2], "size": [0.5, 1.5]})
+    frame.to_parquet(tmp_path / "0.parquet")
+    with pytest.raises(ValueError, match="no column 'tags', but 'label', which would be a feature"):
+        crfx.Shards(tmp_path, label="tags")
+    frame.drop(columns="label").to_parquet(tmp_path / "0.parquet")
+    assert crfx.Shards(tmp_path, label="tags").n_rows == 2  # to be tagged

@@ -36,6 +36,14 @@ class ColumnNames:
             if names.count(name) > 1:
                 raise ValueError(f"two columns that mean different things are called {name!r}")
 
+    def check(self, columns: list[str]) -> None:
+        """Raise ValueError where a column has its usual name, but was said to have another."""
+        for usual, name in vars(self).items():
+            if name not in columns and usual in columns:
+                raise ValueError(
+                    f"there is no column {name!r}, but {usual!r}, which would be a feature"
+                )
+
     @property
     def by_argument(self) -> dict[str, str]:
         """The columns of what `fit` calls y, parents, edge_types and sample_weight."""

@@ -41,6 +41,7 @@ class ParquetShard:
                     f"there is no column {names.instance!r}, whose equal values that follow each "
                     "other make an instance"
                 )
+            names.check(columns)
             kinds = feature_kinds(self._schema, names)
             special = names.by_argument
             has = frozenset(name for name, column in special.items() if column in columns)
