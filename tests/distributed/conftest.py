@@ -1,9 +1,13 @@
-"""A cluster of real processes, started once for all tests that want it."""
+"""A cluster of real processes, started once for all tests that want it; and what tests share."""
 
 import logging
+import sys
 import warnings
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture(scope="package")
