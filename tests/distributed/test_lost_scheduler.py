@@ -29,9 +29,9 @@ def kill_scheduler(progress):
         os.kill(pid, signal.SIGKILL)
         time.sleep(1)
 
-dask.config.set({"distributed.comm.timeouts.connect": "3s"})
 client = Client(address)
 client.wait_for_workers(2)
+dask.config.set({"distributed.comm.timeouts.connect": "3s"})  # to the dead
 try:
     with cluster(client, checkpoint=path, seconds=0):
         GBCRF(12, random_state=0).fit(*make_task(n_instances=60), callbacks=[kill_scheduler])
