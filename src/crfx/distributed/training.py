@@ -177,7 +177,10 @@ class Run:
 
     def _addresses(self) -> list[str]:
         """Of the workers that may train, in an order that stays."""
-        there = set(self.client.nthreads()) - self._left_out
+        try:
+            there = set(self.client.nthreads()) - self._left_out
+        except (OSError, RuntimeError) as error:
+            raise SchedulerLost(self._told("the scheduler does not answer")) from error
         if self.options.workers is not None:
             return [address for address in self.options.workers if address in there]
         return sorted(there)
