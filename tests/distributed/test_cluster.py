@@ -60,6 +60,11 @@ def kill_once(pid, after, marker):
     return callback
 
 
+def noting_rounds(marker):
+    """A callback that notes the rounds that it sees, and does nothing else."""
+    return kill_once(0, -1, marker)
+
+
 def rounds_seen(marker):
     """By the callback, in all attempts."""
     return [int(line) for line in marker.with_suffix(".rounds").read_text().split()]
@@ -258,8 +263,10 @@ def test_a_full_disk_leaves_the_old_checkpoint(client, task, tmp_path, monkeypat
     ):
         GBCRF(ROUNDS, random_state=0).fit(*task)
     monkeypatch.undo()
+    notes = tmp_path / "notes"
     with cluster(client, checkpoint=path, resume=True, seconds=0):
-        crf = GBCRF(ROUNDS, random_state=0).fit(*task)
+        crf = GBCRF(ROUNDS, random_state=0).fit(*task, callbacks=[noting_rounds(notes)])
+        assert rounds_seen(notes)[0] > 1  # not from the beginning
         undisturbed = GBCRF(ROUNDS, random_state=0).fit(*task)
     assert crf.model_.node.raw == undisturbed.model_.node.raw
     assert not path.exists()

@@ -75,8 +75,15 @@ def test_training_is_taken_up_from_disk(machines, client, tmp_path):
     assert "run.crfx: the same call with resume=True goes on from there" in told
     assert path.exists()
     some = sorted(client.nthreads())[:2]
+    notes = tmp_path / "rounds"
+
+    def note(progress):
+        with notes.open("a") as file:
+            print(progress.n_rounds, file=file)
+
     with cluster(client, workers=some, checkpoint=path, resume=True):
-        crf = GBCRF(12, random_state=0).fit(*task)
+        crf = GBCRF(12, random_state=0).fit(*task, callbacks=[note])
+    assert 1 < int(notes.read_text().split()[0]) <= 9  # not from the beginning
     with cluster(client, workers=some):
         undisturbed = GBCRF(12, random_state=0).fit(*task)
     assert crf.model_.node.raw == undisturbed.model_.node.raw

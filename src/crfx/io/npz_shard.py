@@ -29,6 +29,7 @@ from crfx.io.shard_layout import (
     checked_lengths,
     label_kind,
     listed_labels,
+    told_of,
 )
 from crfx.io.whole_file import whole_file
 from crfx.io.zip_members import DAMAGED, check_expansion, check_members
@@ -77,7 +78,7 @@ class NpzShard:
         if not self.layout.is_sparse:
             return self._arrays("X")[0]
         arrays = self._arrays(*CSR)
-        with self._named():
+        with told_of(self.path):
             return csr_matrix(*arrays)
 
     def labels(self) -> list[Any]:
@@ -92,7 +93,7 @@ class NpzShard:
         (found,) = self._arrays(name)
         if name not in PER_ROW:
             return found
-        with self._named():
+        with told_of(self.path):
             found = integers(name, found)
             if name == "parents":
                 check_parents(found, self.lengths)
@@ -178,13 +179,6 @@ class NpzShard:
                 f"{self.path}: no archive of arrays (npz), or not all of it: {error}"
             ) from None
         except DAMAGED as error:
-            raise ValueError(f"{self.path}: {error}") from None
-
-    @contextmanager
-    def _named(self) -> Iterator[None]:
-        try:
-            yield
-        except ValueError as error:
             raise ValueError(f"{self.path}: {error}") from None
 
 

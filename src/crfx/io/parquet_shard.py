@@ -20,7 +20,7 @@ import numpy.typing as npt
 from crfx.features.matrices import is_categorical, is_frame
 from crfx.io.arrays import check_parents
 from crfx.io.parquet_columns import CATEGORIES, ColumnNames, feature_kinds, label_kind
-from crfx.io.shard_layout import Layout, Shard
+from crfx.io.shard_layout import Layout, Shard, told_of
 from crfx.io.whole_file import whole_file
 from crfx.messages import shown
 
@@ -105,7 +105,7 @@ class ParquetShard:
             if values.dtype.kind not in "iu":
                 raise ValueError(f"{self.path}: column {called!r} holds no whole numbers")
             if name == "parents":
-                with self._named():
+                with told_of(self.path):
                     check_parents(values.astype(np.int64), self.lengths)
             return values
         if values.dtype.kind not in "iuf":
@@ -149,13 +149,6 @@ class ParquetShard:
         except (pyarrow.ArrowException, OSError, ValueError) as error:
             told = " ".join(str(error).split())
             raise ValueError(f"{self.path}: {told}") from None
-
-    @contextmanager
-    def _named(self) -> Iterator[None]:
-        try:
-            yield
-        except ValueError as error:
-            raise ValueError(f"{self.path}: {error}") from None
 
 
 def with_all_categories(shards: Sequence[Shard]) -> list[Shard]:

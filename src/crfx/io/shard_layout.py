@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -97,6 +98,15 @@ class Shard(Protocol):
         ...
 
 
+@contextmanager
+def told_of(path: Path) -> Iterator[None]:
+    """Errors with the name of the shard before them."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
 def label_kind(dtype: np.dtype[Any]) -> str:
     """Which kind of labels an array holds, in words."""
     if dtype.kind not in _LABEL_KINDS:
@@ -136,7 +146,5 @@ def listed_labels(values: npt.NDArray[Any], is_unknown: npt.NDArray[np.bool_] | 
 def check_alike(shards: Sequence[Shard]) -> None:
     """Raise ValueError, naming the file, where one is made otherwise than the first."""
     for shard in shards[1:]:
-        try:
+        with told_of(shard.path):
             shard.layout.check_same(shards[0].layout, str(shards[0].path))
-        except ValueError as error:
-            raise ValueError(f"{shard.path}: {error}") from None
