@@ -12,6 +12,8 @@ import pytest
 import crfx
 from crfx import GBCRF, LinearCRF
 from crfx.distributed import cluster
+from crfx.distributed.prediction import predicted
+from crfx.distributed.shares import Share
 from crfx.testing import make_task
 
 pytestmark = [
@@ -197,6 +199,31 @@ def test_a_prediction_survives_a_worker(client, task, alone):
         killer.join()
     client.wait_for_workers(3)
     assert agreement(found, expected) == 1
+
+
+def test_a_worker_that_goes_before_it_is_sent_anything_is_passed_by(
+    client, task, alone, monkeypatch
+):
+    there = client.nthreads()
+    answers = iter([{**there, "tcp://127.0.0.1:9": 1}] * 2)  # for the client, for the first attempt
+    monkeypatch.setattr(client, "nthreads", lambda: next(answers, there))
+    with cluster(client):
+        found = alone.predict(task[0])
+    assert next(answers, None) is None
+    assert agreement(found, alone.predict(task[0])) == 1
+
+
+def test_an_error_of_a_prediction_is_not_taken_for_a_loss(client, alone):
+    def unreadable(given):
+        raise OSError("shard 3 cannot be read")
+
+    class Data:
+        def shares(self, count):
+            return [Share(unreadable, [[]])]
+
+    workers = list(client.nthreads())
+    with pytest.raises(OSError, match="shard 3 cannot be read"):
+        predicted(client, workers, alone, "predict", Data(), {})
 
 
 def test_workers_that_are_threads_have_estimators_of_their_own(task):

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from crfx.distributed.dask_collections import Collections, is_collection
+from crfx.distributed.losses import SchedulerLost
 from crfx.distributed.prediction import lazily_predicted, predicted
 from crfx.distributed.shard_files import Files, is_sharded
 from crfx.distributed.shares import ARGUMENTS, InMemory, Instances
-from crfx.distributed.training import ClusterOptions, Record, Run, SchedulerLost, target_of
+from crfx.distributed.training import ClusterOptions, Record, Run, target_of
 from crfx.estimators.placement import at
 from crfx.messages import shown
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable
-from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from crfx.distributed.attempt import SECONDS_BETWEEN_LOOKS
 from crfx.distributed.dask_collections import Collections, is_collection, length, partitions
+from crfx.distributed.losses import LOSSES, SchedulerLost, scheduler_answers
 from crfx.distributed.shares import ARGUMENTS, Instances, Share
 from crfx.estimators.agreement import renumbered
 
@@ -34,12 +37,21 @@ def predicted(
     left = dict(enumerate(data.shares(PARTS_PER_WORKER * max(1, len(workers)))))
     found: dict[int, Any] = {}
     for _ in range(MOST_LOSSES):
-        with suppress(OSError):  # of a worker that is gone while it is sent something
+        ended: dict[int, _Ended] = {}
+        try:
             futures = _submitted(client, workers, estimator, method, left, common)
             for number, future in futures.items():
-                if _is_there(future):
-                    found[number] = future.result()
-                    del left[number]
+                if (own := _ended(future)) is not None:
+                    ended[number] = own
+        except LOSSES as error:
+            if not scheduler_answers(client):
+                raise SchedulerLost("the scheduler does not answer") from error
+            time.sleep(SECONDS_BETWEEN_LOOKS)  # until the scheduler knows who is gone
+        for number, own in ended.items():
+            if own.error is not None:
+                raise own.error
+            found[number] = own.result
+            del left[number]
         if not left:
             return _joined([found[number] for number in range(len(found))])
     raise RuntimeError(f"workers were lost {MOST_LOSSES} times in a row while they predicted")
@@ -72,14 +84,24 @@ def _submitted(
     }
 
 
-def _is_there(future: Any) -> bool:
-    """Whether it has a result; raises what went wrong, False where a worker was lost."""
+@dataclass
+class _Ended:
+    """What a method gave of a share, or raised: the latter is never taken for a loss."""
+
+    result: Any = None
+    error: BaseException | None = None
+
+
+def _ended(future: Any) -> _Ended | None:
+    """None where a worker was lost."""
     from distributed import KilledWorker, wait
 
     wait([future])
+    if future.status == "finished":
+        return _Ended(future.result())
     if future.status == "error" and not isinstance(future.exception(), KilledWorker):
-        raise future.exception()
-    return bool(future.status == "finished")
+        return _Ended(error=future.exception())
+    return None
 
 
 def _call(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 import uuid
-from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from inspect import signature
 from typing import Any
@@ -18,6 +17,7 @@ from sklearn.utils import check_random_state
 
 from crfx.distributed.attempt import SECONDS_BETWEEN_LOOKS, Attempt
 from crfx.distributed.checkpoints import Kept
+from crfx.distributed.losses import LOSSES, SchedulerLost, scheduler_answers
 from crfx.distributed.shares import Instances, Share
 from crfx.distributed.worker import Job, Outcome
 from crfx.estimators.counting import rounds_argument, rounds_done
@@ -27,14 +27,6 @@ from crfx.trainers.progress import ProgressBar
 
 MOST_LOSSES = 5
 """In a row, without a model kept in between: then a run is given up."""
-
-
-SECONDS_TO_ANSWER = 10.0
-"""Of the scheduler, before it is taken for dead."""
-
-
-class SchedulerLost(RuntimeError):
-    """The cluster is gone."""
 
 
 class NotKept(Exception):
@@ -145,9 +137,8 @@ class Run:
         attempt = Attempt(self.client, name, used, self._hear, self._restart)
         try:
             found = attempt.outcomes(job, self.kept.model, shares, watched)
-        # Of calls to a worker or to the scheduler: Dask has no one error for these.
-        except (OSError, KeyError, RuntimeError, CancelledError) as error:
-            if not self._scheduler_answers():
+        except LOSSES as error:
+            if not scheduler_answers(self.client):
                 told = self._told("the scheduler does not answer")
                 raise SchedulerLost(told) from error
             found = []
@@ -156,13 +147,6 @@ class Run:
             raise
         attempt.end()
         return found
-
-    def _scheduler_answers(self) -> bool:
-        try:
-            self.client.sync(self.client.scheduler.identity, callback_timeout=SECONDS_TO_ANSWER)
-        except (OSError, RuntimeError):
-            return False
-        return True
 
     def _told(self, what: str) -> str:
         """With where to go on."""
