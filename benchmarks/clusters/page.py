@@ -125,7 +125,8 @@ def _agreement(part: dict[str, Any]) -> list[str]:
         "(of rankings, the places of documents) that are the same; the objective at the end, "
         "relative; of weights and transitions the largest difference. Sweeps (SGD, large margin, "
         "linear rankings) are averaged over workers ten times each: two workers are another "
-        "algorithm there, and one is the same.",
+        "algorithm there, and one is the same. Where `tol` ends L-BFGS before it has converged, "
+        "rounding says at which iteration, and models are as near as `tol`.",
         "",
         "| | workers | same | objective | parameters | bytes a round | s | s without |",
         "|---|---|---|---|---|---|---|---|",

@@ -85,8 +85,9 @@ def test_linear_weights_of_edges(data):
     check_same_weights(linear(edges="linear"), VARIANTS[data], 3)
 
 
-def test_linear_weights_to_the_end():
-    check_same_weights(linear(max_iter=1000, tol=1e-4), VARIANTS["texts"], 3)
+@pytest.mark.parametrize("data", ["arrays", "CSR", "texts", "weights", "forests with types"])
+def test_linear_weights_to_the_end(data):
+    check_same_weights(linear(max_iter=1000, tol=1e-11), VARIANTS[data], 3)
 
 
 def test_one_worker_is_one_alone():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crfx import LinearCRF, load
+from crfx import Checkpoint, LinearCRF, load
 from crfx.estimators.fitting import read_training
 from crfx.estimators.model_parameters import get_weights, set_weights
 from crfx.testing import make_task
@@ -56,6 +56,30 @@ def test_another_shape_is_a_base():
     old = LinearCRF(max_iter=5).fit(X, Y)
     more = LinearCRF(start_end=False).fit(X, Y, init_model=old)
     assert more.model_.base is old.model_
+
+
+@pytest.mark.filterwarnings("ignore:L-BFGS stopped")
+def test_a_run_to_the_end_goes_on_in_either_precision(tmp_path):
+    """Single precision takes it part of the way, double precision to the minimum."""
+    whole = LinearCRF(tol=1e-12, max_iter=500).fit(X, Y)
+    stages = set()
+    for left in (1, 12, whole.n_iter_ - 4):
+        path, last = tmp_path / f"{left}.crfx", whole.n_iter_ - left
+
+        def interrupt(progress, last=last):
+            if progress.n_rounds == last:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            LinearCRF(tol=1e-12, max_iter=500).fit(
+                X, Y, callbacks=[Checkpoint(path, every=last), interrupt]
+            )
+        part = load(path)
+        stages.add(part._state.numbers["fine"])
+        found = LinearCRF(tol=1e-12, max_iter=500).fit(X, Y, init_model=part)
+        assert found.n_iter_ == whole.n_iter_
+        np.testing.assert_array_equal(get_weights(found.model_), get_weights(whole.model_))
+    assert stages == {0.0, 1.0}
 
 
 @pytest.mark.parametrize("trainer", ["sgd", "perceptron", "large_margin"])

@@ -79,11 +79,13 @@ def test_parts_are_one_run_while_parameters_shrink(X, n_first):
 
 @pytest.mark.parametrize("n_left", [1, 4, 12])
 @pytest.mark.parametrize("way", WAYS)
-def test_parts_converge_where_one_run_does(way, n_left, tmp_path):
-    """The last values of L-BFGS tell, and whether it was near the minimum."""
-    arguments = {"l2": 0.5, "tol": 1e-3}
+@pytest.mark.parametrize("tol", [1e-3, 1e-10])
+def test_parts_converge_where_one_run_does(tol, way, n_left, tmp_path):
+    """The last values of L-BFGS tell, whether it was near the minimum, and in which precision."""
+    arguments = {"l2": 0.5, "tol": tol}
     whole = crf("lbfgs", 500, **arguments).fit(X, Y)
     assert n_left < whole.n_iter_ < 500
+    assert whole._state.numbers["fine"] == (tol < 1e-8)
     part = crf("lbfgs", whole.n_iter_ - n_left, **arguments).fit(X, Y)
     found = crf("lbfgs", 500, **arguments).fit(X, Y, init_model=taken(way, part, tmp_path))
     assert_same_run(found, whole)

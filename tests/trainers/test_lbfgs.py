@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from crfx.trainers.lbfgs import PERIOD, Convergence, minimise
+from crfx.trainers.lbfgs import PERIOD, Convergence, Course, Rounded, minimise
 
 SOLVED = {"rtol": 1e-5, "atol": 1e-6}
 
@@ -131,3 +131,120 @@ def test_moves_below_the_resolution_are_not_tried():
         return count
 
     assert evaluations(1e-6) < 0.5 * evaluations(0.0)
+
+
+def rounded_and_exact(n=30):
+    """A function that is known to 7 digits, the same to all, and its minimum."""
+    random = np.random.default_rng(0)
+    curve, lowest = 10.0 ** random.uniform(-3, 1, n), random.normal(size=n)
+
+    def exact(w):
+        return 100 + float(curve @ (w - lowest) ** 2), 2 * curve * (w - lowest)
+
+    def rounded(w):
+        value, gradient = exact(w)
+        return float(np.float32(value)), gradient.astype(np.float32).astype(np.float64)
+
+    return rounded, exact, lowest
+
+
+ASKED = {"max_iter": 500, "resolution": 1e-8}
+
+
+def test_a_finer_function_takes_over_where_the_first_tells_no_more():
+    rounded, exact, lowest = rounded_and_exact()
+    start = np.zeros(30)
+    rough = minimise(rounded, start, never, tol=1e-13, **ASKED)
+    fine = minimise(rounded, start, never, tol=1e-13, finer=Rounded(exact, 1e-15), **ASKED)
+    assert np.abs(rough - lowest).max() > 1e-2
+    np.testing.assert_allclose(fine, lowest, atol=2e-4)
+
+
+def test_what_the_first_can_tell_needs_no_finer_function():
+    rounded, _, _ = rounded_and_exact()
+
+    def refused(w):
+        raise AssertionError("it is called")
+
+    for tol in (1e-5, 1e-8):
+        minimise(rounded, np.zeros(30), never, tol=tol, finer=Rounded(refused), **ASKED)
+    # Nor where who watches has seen enough, or iterations are spent.
+    seen = []
+
+    def until_fine(w, value):
+        seen.append(value)
+        return len(seen) == 3
+
+    minimise(rounded, np.zeros(30), until_fine, tol=0.0, finer=Rounded(refused), **ASKED)
+    few = ASKED | {"max_iter": 3}
+    with pytest.warns(ConvergenceWarning, match="stopped at max_iter=3"):
+        minimise(rounded, np.zeros(30), never, tol=0.0, finer=Rounded(refused), **few)
+
+
+def test_max_iter_is_of_both_functions_together():
+    rounded, exact, _ = rounded_and_exact()
+    counts = []
+    for max_iter in (500, 40):
+        seen = []
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            minimise(
+                rounded,
+                np.zeros(30),
+                lambda w, value, seen=seen: seen.append(value),
+                max_iter=max_iter,
+                tol=0.0,
+                resolution=1e-8,
+                finer=Rounded(exact, 1e-15),
+            )
+        counts.append(len(seen))
+    assert counts[1] <= 40 < counts[0]
+
+
+@pytest.mark.parametrize("l1", [0.0, 0.01])
+def test_a_run_that_was_cut_off_goes_on_in_either_function(l1):
+    rounded, exact, _ = rounded_and_exact()
+    asked = {"tol": 1e-13, "l1": l1, "finer": Rounded(exact, 1e-15), **ASKED}
+    whole, stages, course = [], [], Course()
+
+    def watch(w, value):
+        whole.append((w.copy(), value))
+        stages.append(course.is_fine)
+        return False
+
+    minimise(rounded, np.zeros(30), watch, course=course, **asked)
+    change = stages.index(True)
+    assert 3 < change < len(whole) - 3
+    for cut in (2, change, change + 1, change + 3):
+        course, seen = Course(), []
+
+        def until(w, value, seen=seen, cut=cut):
+            seen.append((w.copy(), value))
+            return len(seen) == cut
+
+        minimise(rounded, np.zeros(30), until, course=course, **asked)
+        minimise(
+            rounded,
+            np.zeros(30),
+            lambda w, v, seen=seen: seen.append((w, v)),
+            course=course,
+            **asked,
+        )
+        assert len(seen) == len(whole)
+        np.testing.assert_array_equal(seen[-1][0], whole[-1][0])
+
+
+def test_nothing_learned_is_told_once_the_finer_function_has_failed_too():
+    _, _, function = quadratic()
+
+    def wrong(w):
+        value, gradient = function(w)
+        return value, -gradient
+
+    asked = {"max_iter": 50, "tol": 0.0, "resolution": 1e-8}
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        minimise(wrong, np.zeros(12), never, finer=Rounded(wrong), **asked)
+        found = minimise(wrong, np.zeros(12), never, finer=Rounded(function, 1e-15), **asked)
+    assert ["nothing was learned" in str(one.message) for one in told] == [True]
+    assert found.any()

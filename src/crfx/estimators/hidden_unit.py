@@ -74,7 +74,7 @@ class HiddenUnitCRF(ParametricEstimator):
         dense; 0 where it is sparse, since there every feature that is left out says much.
     max_iter, tol
         Iterations of "lbfgs" at most; it ends once ten of them improve the objective by less than
-        ``tol`` of it.
+        ``tol`` of it; below 1e-8, the last ones in double precision.
     activation : "softplus", "relu", "tanh" or "sigmoid"
         Units that are summed out; units that are maximised over, max(0, .) in place of
         log(1 + exp(.)); or units that are functions of their input, c_k + sum_h V_hk g(b_h + w_h x)

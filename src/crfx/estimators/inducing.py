@@ -105,6 +105,7 @@ class Inducer:
             tol=crf.tol,
             l1=crf.l1,
             resolution=whole.resolution,
+            finer=whole.finer(),
             course=course,
             is_last=is_last,
         )

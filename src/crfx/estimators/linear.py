@@ -62,7 +62,8 @@ class LinearCRF(ParametricEstimator):
         Iterations of "lbfgs" at most; those between rounds of ``feature_induction`` not counted.
         A ConvergenceWarning says where they were too few; ``n_iter_`` tells how many there were.
     tol : float
-        "lbfgs" ends once ten iterations improve the objective by less than this share of it.
+        "lbfgs" ends once ten iterations improve the objective by less than this share of it.  Below
+        1e-8, its last iterations are in double precision.
     sweeps : int
         Passes over the instances, of all trainers but "lbfgs".
     burn_in : int, optional

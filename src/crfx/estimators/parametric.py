@@ -266,6 +266,7 @@ class ParametricEstimator(LabellingEstimator):
             tol=self.tol,
             l1=l1,
             resolution=whole.resolution,
+            finer=whole.finer(),
             course=course,
             is_fresh=is_fresh,
         )

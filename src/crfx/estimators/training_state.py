@@ -18,6 +18,8 @@ _PREFIX = "training."
 _LAST_VALUES = "last_values"
 _BEST, _VELOCITY = "best", "velocity"
 _OF_LBFGS = {"far", "memory"}
+_SINCE_DOUBLE = {"fine"}
+"""Files of L-BFGS that had single precision only lack it."""
 _OF_SWEEPS = {"product", "steps", "n_counted", "step"}
 _WHILE_IT_LASTS = {"converged", "induced", "in_round"}
 """What only a training needs that was cut off: whether L-BFGS has converged; after how many rounds
@@ -90,6 +92,7 @@ def lbfgs_state(course: lbfgs.Course, n_done: int) -> TrainingState:
         "far": float(course.far),
         "memory": float(len(course.memory)),
         "converged": float(course.converged),
+        "fine": float(course.is_fine),
     }
     return TrainingState("lbfgs", n_done, numbers, arrays)
 
@@ -103,6 +106,7 @@ def course_of(state: TrainingState | None) -> lbfgs.Course:
     course.memory.extend((change, turn, float(change @ turn)) for change, turn in pairs)
     course.values.extend(state.arrays[_LAST_VALUES].tolist())
     course.converged = bool(state.numbers.get("converged", 0.0))
+    course.is_fine = bool(state.numbers.get("fine", 0.0))
     return course
 
 
@@ -160,7 +164,7 @@ def _check_numbers(state: TrainingState) -> None:
     if state.trainer == "lbfgs":
         if numbers["memory"] not in range(lbfgs.MEMORY + 1):
             raise ValueError(f"its training remembers {numbers['memory']} steps")
-        known, optional = _OF_LBFGS, _WHILE_IT_LASTS
+        known, optional = _OF_LBFGS, _WHILE_IT_LASTS | _SINCE_DOUBLE
         if not all(numbers.get(name, 0.0) >= 0 for name in optional):
             raise ValueError("its training counts what is not there")
     else:

@@ -59,6 +59,7 @@ def named_slopes(
     found: dict[str, FloatArray] = {}
     weights = truth.row_weights if weigh else None
     if weights is not None:
+        weights = weights.astype(node.dtype)
         node = node * weights[:, None]
     if "node" in parts:
         found["node"] = node

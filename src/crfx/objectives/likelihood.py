@@ -143,7 +143,7 @@ class Likelihood:
         weights = self.truth.row_weights
         if weights is not None:
             for array in arrays:
-                array *= weights.reshape((-1,) + (1,) * (array.ndim - 1))
+                array *= weights.reshape((-1,) + (1,) * (array.ndim - 1)).astype(array.dtype)
 
     def _edge(self, at: Sums) -> Slopes:
         problem, free, agreeing, curvature = at
@@ -198,7 +198,7 @@ class Likelihood:
 
     def _weights_of(self, rows: IntArray) -> FloatArray | None:
         weights = self.truth.row_weights
-        return None if weights is None else weights[rows].astype(np.float64)
+        return None if weights is None else weights[rows]
 
 
 def event_curvature(

@@ -71,11 +71,11 @@ class Truth:
     )
 
     @cached_property
-    def row_weights(self) -> npt.NDArray[np.float32] | None:
+    def row_weights(self) -> Array64 | None:
         """(rows,) the weight of each row's instance; None for 1."""
         if self.weights is None:
             return None
-        return np.repeat(self.weights, self.batch.lengths).astype(np.float32)
+        return np.repeat(self.weights, self.batch.lengths)
 
     @cached_property
     def position_weights(self) -> Array64 | None:

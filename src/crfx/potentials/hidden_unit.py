@@ -29,7 +29,7 @@ from crfx.potentials.linear import (
     as_numbers,
 )
 from crfx.potentials.sharded_features import ShardedFeatures
-from crfx.scores import IntArray
+from crfx.scores import FloatArray, IntArray
 from crfx.terms import Names, Terms
 
 Array32 = npt.NDArray[np.float32]
@@ -167,10 +167,11 @@ class HiddenUnitFunction:
     def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> Array32:
         """(rows, labels).  O(rows (features + labels) units) time."""
         X = self.checked(X)
+        weights = self.weights.astype(np.float32)
         found = np.empty((n_rows, self.shape.n_labels), np.float32)
         for begin in range(0, n_rows, ROWS_AT_ONCE):
             rows = slice(begin, begin + ROWS_AT_ONCE)
-            found[rows] = HiddenFeatures(X[rows], self.shape, self.n_jobs).scores(self.weights)
+            found[rows] = HiddenFeatures(X[rows], self.shape, self.n_jobs).scores(weights)
         return found
 
     def explained(self, X: Any, names: Names) -> Iterator[Terms]:
@@ -210,37 +211,39 @@ class HiddenUnitFunction:
 
 
 class HiddenFeatures:
-    """Features of some rows; remembers the inputs of the units from scores to gradient."""
+    """Features of some rows; remembers the inputs of the units from scores to gradient.
+
+    Both are formed in the dtype of the parameters.
+    """
 
     def __init__(self, X: Any, shape: HiddenShape, n_jobs: int) -> None:
         self._shape, self._n_jobs, self._n_rows = shape, n_jobs, X.shape[0]
         self._to_units = _prepared(X, shape.n_hidden, n_jobs)
         self._to_labels = _prepared(X, shape.n_labels, n_jobs) if shape.skip else None
-        self._last: tuple[Array32, dict[str, Any]] | None = None
+        self._last: tuple[FloatArray, dict[str, Any]] | None = None
 
-    def scores(self, values: npt.NDArray[Any]) -> Array32:
+    def scores(self, values: FloatArray) -> FloatArray:
         """(rows, labels)."""
         parts = {
-            name: np.ascontiguousarray(part, np.float32)
-            for name, part in self._shape.split(values).items()
+            name: np.ascontiguousarray(part) for name, part in self._shape.split(values).items()
         }
-        inputs = np.zeros((self._n_rows, 0), np.float32)
+        inputs: FloatArray = np.zeros((self._n_rows, 0), values.dtype)
         if self._to_units is not None:
             inputs = self._to_units.scores(parts["weights"].reshape(-1))
-        found: Array32 = np.empty((self._n_rows, self._shape.n_labels), np.float32)
+        found: FloatArray = np.empty((self._n_rows, self._shape.n_labels), values.dtype)
         _core.hidden_scores(inputs, *self._units(parts), found, self._n_jobs)
         if self._to_labels is not None:
             found += self._to_labels.scores(parts["skip"].reshape(-1))
         self._last = inputs, parts
         return found
 
-    def gradient(self, slope: Array32) -> Array64:
+    def gradient(self, slope: FloatArray) -> Array64:
         """(parameters,) from the slopes (rows, labels) at the scores that were asked for last."""
         assert self._last is not None, "scores come first"
         inputs, parts = self._last
         found = np.zeros(self._shape.size)
         to = self._shape.split(found)
-        slope = np.ascontiguousarray(slope, np.float32)
+        slope = np.ascontiguousarray(slope, inputs.dtype)
         in_inputs = np.empty_like(inputs)
         _core.hidden_gradient(
             inputs,

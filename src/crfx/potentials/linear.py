@@ -25,7 +25,7 @@ from crfx.potentials.linear_terms import (
     weighted_terms,
 )
 from crfx.potentials.sharded_features import ShardedFeatures
-from crfx.scores import IntArray
+from crfx.scores import FloatArray, IntArray
 from crfx.terms import Names, Terms
 
 Array32 = npt.NDArray[np.float32]
@@ -216,7 +216,8 @@ class LinearFunction:
 
     def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> Array32:
         """(rows, outputs)."""
-        return self.prepare(X).scores(self.weights)
+        found: Array32 = self.prepare(X).scores(self.weights.astype(np.float32))
+        return found
 
     def explained(self, X: Any, names: Names) -> Iterator[Terms]:
         """The scores of every row of X as sums, weight times value; names are those of columns."""
@@ -259,7 +260,10 @@ class LinearFunction:
 
 
 class SparseFeatures:
-    """CSR features; their columns are kept too once a gradient is asked for."""
+    """CSR features; their columns are kept too once a gradient is asked for.
+
+    Scores are of the dtype of the weights, gradients are formed in that of the slopes.
+    """
 
     def __init__(self, X: Any, pattern: WeightPattern, n_jobs: int) -> None:
         if X.shape[1] != pattern.n_features:  # the core would read beyond the weights
@@ -272,24 +276,24 @@ class SparseFeatures:
         self._X = X
         self._rows = compressed(X)
 
-    def scores(self, weights: npt.NDArray[Any]) -> Array32:
+    def scores(self, weights: FloatArray) -> FloatArray:
         """(rows, outputs): X W.  O(weights of the features that occur)."""
-        found = np.zeros((self._X.shape[0], self._pattern.n_outputs), np.float32)
+        found = np.zeros((self._X.shape[0], self._pattern.n_outputs), weights.dtype)
         _core.linear_scores(
-            *self._rows,
+            *_in_dtype(self._rows, weights.dtype),
             self._pattern.starts,
             self._outputs,
-            weights.astype(np.float32, copy=False),
+            np.ascontiguousarray(weights),
             found,
             self._n_jobs,
         )
         return found
 
-    def gradient(self, slope: Array32) -> Array64:
+    def gradient(self, slope: FloatArray) -> Array64:
         """(weights,): X^T slope, of (rows, outputs)."""
         found = np.empty(self._pattern.n_weights)
         _core.linear_gradient(
-            *self._columns,
+            *_in_dtype(self._columns, slope.dtype),
             self._pattern.starts,
             self._outputs,
             np.ascontiguousarray(slope),
@@ -308,6 +312,7 @@ class SparseFeatures:
 class DenseFeatures:
     """A dense matrix of features, with weights for all outputs.
 
+    Scores are of the dtype of the weights, gradients are formed in that of the slopes.
     Blocks of rows are multiplied by BLAS on one thread each, side by side on ours: BLAS's own
     threads would go on spinning in the way of inference (docs/decisions/0008).
     """
@@ -317,20 +322,22 @@ class DenseFeatures:
         begins = range(0, len(X), ROWS_PER_SUM)
         self._blocks = [slice(begin, begin + ROWS_PER_SUM) for begin in begins]
 
-    def scores(self, weights: npt.NDArray[Any]) -> Array32:
+    def scores(self, weights: FloatArray) -> FloatArray:
         """(rows, outputs): X W."""
-        table = weights.reshape(-1, self._n_outputs).astype(np.float32, copy=False)
-        found = np.empty((len(self._X), self._n_outputs), np.float32)
+        table = weights.reshape(-1, self._n_outputs)
+        found = np.empty((len(self._X), self._n_outputs), weights.dtype)
 
         def fill(rows: slice) -> None:
-            np.matmul(self._X[rows], table, out=found[rows])
+            np.matmul(self._X[rows].astype(table.dtype, copy=False), table, out=found[rows])
 
         self._for_blocks(fill)
         return found
 
-    def gradient(self, slope: Array32) -> Array64:
+    def gradient(self, slope: FloatArray) -> Array64:
         """(weights,): X^T slope; the same bits for any number of threads."""
-        parts = self._for_blocks(lambda rows: self._X[rows].T @ slope[rows])
+        parts = self._for_blocks(
+            lambda rows: self._X[rows].T.astype(slope.dtype, copy=False) @ slope[rows]
+        )
         total = np.zeros((self._X.shape[1], self._n_outputs))
         for part in parts:
             total += part
@@ -360,6 +367,12 @@ def compressed(X: Any) -> tuple[Any, Any, Any]:
     """Starts, indices and values of CSR or CSC; values are None where all are 1."""
     values = None if (X.data == 1).all() else np.ascontiguousarray(X.data, np.float32)
     return X.indptr.astype(np.int64), X.indices.astype(np.int32, copy=False), values
+
+
+def _in_dtype(matrix: tuple[Any, Any, Any], dtype: npt.DTypeLike) -> tuple[Any, Any, Any]:
+    """The same, `compressed`, with values of a dtype."""
+    starts, indices, values = matrix
+    return starts, indices, None if values is None else values.astype(dtype, copy=False)
 
 
 def with_conjunctions(X: Any, conjunctions: Conjunctions | None) -> Any:

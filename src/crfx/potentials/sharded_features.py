@@ -9,19 +9,19 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.scores import FloatArray
 
-Array32 = npt.NDArray[np.float32]
 Array64 = npt.NDArray[np.float64]
 
 
 class Prepared(Protocol):
     """Features of some rows, in the form that training needs again and again."""
 
-    def scores(self, values: npt.NDArray[Any]) -> Array32:
-        """(rows, outputs)."""
+    def scores(self, values: FloatArray) -> FloatArray:
+        """(rows, outputs), of the dtype of the parameters."""
         ...
 
-    def gradient(self, slope: Array32) -> Array64:
+    def gradient(self, slope: FloatArray) -> Array64:
         """(parameters,) from slopes (rows, outputs)."""
         ...
 
@@ -47,15 +47,15 @@ class ShardedFeatures:
         self._values: npt.NDArray[Any] | None = None
         self._kept: tuple[int, Prepared] | None = None
 
-    def scores(self, values: npt.NDArray[Any]) -> Array32:
-        """(rows, outputs)."""
-        found = np.empty((self._X.shape[0], self._n_outputs), np.float32)
+    def scores(self, values: FloatArray) -> FloatArray:
+        """(rows, outputs), of the dtype of the parameters."""
+        found = np.empty((self._X.shape[0], self._n_outputs), values.dtype)
         for number in range(self._X.n_chunks):
             found[self._X.rows(number)] = self._chunk(number).scores(values)
         self._values = values.copy() if self._looks_back else None
         return found
 
-    def gradient(self, slope: Array32) -> Array64:
+    def gradient(self, slope: FloatArray) -> Array64:
         """(parameters,); sums over chunks are formed in float64."""
         total: Array64 | None = None
         for number in reversed(range(self._X.n_chunks)):

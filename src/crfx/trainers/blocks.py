@@ -158,7 +158,7 @@ class EdgeRows:
 
     def spread(self, parts: list[FloatArray], table: tuple[int, ...]) -> FloatArray:
         """(rows, *table) from (rows of one type, outputs) each; zero where no edge ends."""
-        edge = np.zeros((self.n_rows, int(np.prod(table))), dtype=np.float32)
+        edge = np.zeros((self.n_rows, int(np.prod(table))), dtype=parts[0].dtype)
         for rows, part in zip(self.by_type, parts, strict=True):
             edge[rows] = part
         return edge.reshape(self.n_rows, *table)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import Enum, auto
 
 import numpy as np
 import numpy.typing as npt
@@ -46,8 +47,8 @@ OWL-QN's do: on text that takes far fewer steps.  Near the minimum it would take
 @dataclass
 class Course:
     """What a run remembers: where it is, its last steps, whether it is far from the minimum, the
-    values of the last iterations, whether they say that it has converged, and how many iterations
-    are left of ``max_iter``; None: all of them.
+    values of the last iterations, whether they say that it has converged, how many iterations
+    are left of ``max_iter`` (None: all of them), and whether the finer function has taken over.
     """
 
     at: Array64 | None = None
@@ -56,6 +57,25 @@ class Course:
     values: deque[float] = field(default_factory=lambda: deque(maxlen=PERIOD + 1))
     converged: bool = False
     left: int | None = None
+    is_fine: bool = False
+
+    def refine(self) -> None:
+        """Let the finer function take over: what is remembered of the other is of no use to it."""
+        if not self.is_fine:
+            self.is_fine = True
+            self.memory.clear()
+            self.values.clear()
+
+
+class End(Enum):
+    """Why a descent ended: by ``tol``; since nothing lower can be told from rounding; by who
+    watches; by ``max_iter``.
+    """
+
+    CONVERGED = auto()
+    ROUNDING = auto()
+    STOPPED = auto()
+    CUT_SHORT = auto()
 
 
 @dataclass
@@ -73,6 +93,14 @@ class Convergence:
         return self._values[0] - value < self.tol * abs(value)
 
 
+@dataclass(frozen=True)
+class Rounded:
+    """A function, and the least share of its value that can be told from its rounding."""
+
+    function: Function
+    resolution: float = 0.0
+
+
 def minimise(
     function: Function,
     start: Array64,
@@ -82,6 +110,7 @@ def minimise(
     tol: float,
     l1: float = 0.0,
     resolution: float = 0.0,
+    finer: Rounded | None = None,
     course: Course | None = None,
     is_fresh: bool | None = None,
     is_last: bool = True,
@@ -89,25 +118,31 @@ def minimise(
     """Lower ``function`` plus l1 |w|_1 from ``start``; return where it ended.
 
     Moves are not halved below what promises a share ``resolution`` of the value: what they bring
-    could not be told from the rounding of the function.  ``course`` is what an earlier run has
-    left, to go on as if it had not ended; it is kept up to date.  ``is_fresh``: not a warm start,
-    which may be at the minimum already; None: where ``start`` is all 0.  ``is_last``: no other run
-    follows, so that one that ends before it has converged is told of.
+    could not be told from the rounding of the function.  ``finer`` is the same function with less
+    rounding: where ``tol`` is below ``resolution``, it takes over where the first can tell no more.
+    ``course`` is what an earlier run has left, to go on as if it had not ended; it is kept up to
+    date.  ``is_fresh``: not a warm start, which may be at the minimum already; None: where
+    ``start`` is all 0.  ``is_last``: no other run follows, so that one that ends before it has
+    converged is told of.
     """
     course = course or Course()
     start = start if course.at is None else course.at
     if max_iter == 0 or course.left == 0 or course.converged:
         return start
-    convergence = Convergence(tol, course.values)
-
-    def seen(values: Array64, value: float) -> bool:
-        course.converged = convergence.see(value)  # known to who looks on, and may save it
-        return watch(values, value) or course.converged
-
     fresh = not start.any() if is_fresh is None else is_fresh
     n_left = max_iter if course.left is None else course.left
-    found, ended = _descend(function, start, seen, n_left, l1, resolution, course, fresh)
-    if is_last and not ended:
+    descent = _Descent(watch, course, l1, fresh and course.at is None, n_left)
+    found, end = start, End.CONVERGED
+    if finer is None or tol >= resolution:
+        found, end = descent.run(Rounded(function, resolution), start, tol)
+    else:
+        if not course.is_fine:
+            first = Rounded(function, resolution)
+            found, end = descent.run(first, start, resolution, is_last=False)
+        if end in (End.CONVERGED, End.ROUNDING):
+            course.refine()
+            found, end = descent.run(finer, found, tol)
+    if is_last and end is End.CUT_SHORT:
         warn(NOT_CONVERGED.format(max_iter), ConvergenceWarning)
     return found
 
@@ -117,50 +152,61 @@ def warn_nothing_learned() -> None:
     warn(NOTHING_LOWERS, ConvergenceWarning)
 
 
-def _descend(
-    function: Function,
-    start: Array64,
-    seen: Watch,
-    max_iter: int,
-    l1: float,
-    resolution: float,
-    course: Course,
-    is_fresh: bool,
-) -> tuple[Array64, bool]:
-    """Where it ended, and whether it would have without ``max_iter``."""
-    at = start.copy()
-    smooth, gradient = function(at)
-    value = smooth + l1 * float(np.abs(at).sum())
-    memory, first = course.memory, value
-    for _ in range(max_iter):
-        slope = _pseudo_gradient(at, gradient, l1) if l1 else gradient
-        if not slope.any():
-            break
-        direction = _direction(slope, memory)
-        if l1 or course.far:  # go with the slope, coordinate by coordinate
-            direction[direction * slope >= 0] = 0.0
-        step = 1.0 if memory else 1.0 / float(np.linalg.norm(slope))
-        found = _search(function, at, value, slope, step * direction, l1, resolution * abs(value))
-        if found is None and memory:  # what is remembered may mislead: begin anew
-            memory.clear()
-            continue
-        if found is None:
-            if is_fresh and value == first:
-                warn_nothing_learned()
-            break  # rounding is all that is left
-        moved, new_value, new_gradient = found
-        change, turn = moved - at, new_gradient - gradient
-        bend = float(change @ turn)
-        if bend > 0:
-            memory.append((change, turn, bend))
-        course.far = course.far and value - new_value > NEAR * abs(value)
-        at, gradient, value = moved, new_gradient, new_value
-        course.at = at
-        if seen(at, value):
-            break
-    else:
-        return at, False
-    return at, True
+@dataclass
+class _Descent:
+    """Steps on a course; ``n_left`` may still be taken."""
+
+    watch: Watch
+    course: Course
+    l1: float
+    is_fresh: bool
+    n_left: int
+
+    def run(
+        self, rounded: Rounded, start: Array64, tol: float, *, is_last: bool = True
+    ) -> tuple[Array64, End]:
+        """Where it ended, and why.  ``is_last``: no finer function takes over."""
+        function, course, l1 = rounded.function, self.course, self.l1
+        at = start.copy()
+        smooth, gradient = function(at)
+        value = smooth + l1 * float(np.abs(at).sum())
+        memory, convergence = course.memory, Convergence(tol, course.values)
+        while self.n_left:
+            self.n_left -= 1
+            slope = _pseudo_gradient(at, gradient, l1) if l1 else gradient
+            if not slope.any():
+                return at, End.CONVERGED
+            direction = _direction(slope, memory)
+            if l1 or course.far:  # go with the slope, coordinate by coordinate
+                direction[direction * slope >= 0] = 0.0
+            step = 1.0 if memory else 1.0 / float(np.linalg.norm(slope))
+            least = rounded.resolution * abs(value)
+            found = _search(function, at, value, slope, step * direction, l1, least)
+            if found is None and memory:  # what is remembered may mislead: begin anew
+                memory.clear()
+                continue
+            if found is None:
+                if is_last and self.is_fresh and course.at is None:
+                    warn_nothing_learned()
+                return at, End.ROUNDING
+            moved, new_value, new_gradient = found
+            change, turn = moved - at, new_gradient - gradient
+            bend = float(change @ turn)
+            if bend > 0:
+                memory.append((change, turn, bend))
+            course.far = course.far and value - new_value > NEAR * abs(value)
+            at, gradient, value = moved, new_gradient, new_value
+            course.at = at
+            has_converged = convergence.see(value)
+            if has_converged and is_last:  # known to who looks on, and may save it
+                course.converged = True
+            elif has_converged:
+                course.refine()
+            if self.watch(at, value):
+                return at, End.STOPPED
+            if has_converged:
+                return at, End.CONVERGED
+        return at, End.CUT_SHORT
 
 
 def _search(

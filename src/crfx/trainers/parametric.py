@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,9 +16,13 @@ from crfx.scores import FloatArray, Scores, Sharing
 from crfx.structures import Chain, Forest
 from crfx.trainers.blocks import EdgeRows
 from crfx.trainers.communicator import ALONE, Communicator, total
+from crfx.trainers.lbfgs import Rounded
 
 Array64 = npt.NDArray[np.float64]
 ScoreArrays = dict[str, FloatArray]
+
+RESOLUTION = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-15}
+"""Of a sum over many rows, by the dtype of scores."""
 
 
 class ParameterBlock(Protocol):
@@ -26,8 +31,8 @@ class ParameterBlock(Protocol):
     part: PartName
     size: int
 
-    def scores(self, values: Array64) -> ScoreArrays:
-        """The scores they give, by name."""
+    def scores(self, values: FloatArray) -> ScoreArrays:
+        """The scores they give, by name, of the dtype of the parameters."""
         ...
 
     def gradient(self, slopes: ScoreArrays) -> Array64:
@@ -50,11 +55,7 @@ class TableParameters:
         self.part, self.shapes, self.free = part, shapes, free
         self.size = sum(int(np.prod(shape)) for shape in shapes.values())
 
-    def scores(self, values: Array64) -> ScoreArrays:
-        """The tables in float32."""
-        return {name: table.astype(np.float32) for name, table in self.tables(values).items()}
-
-    def tables(self, values: Array64) -> dict[str, Array64]:
+    def scores(self, values: FloatArray) -> ScoreArrays:
         """The tables by name, as views of the parameters."""
         found, begin = {}, 0
         for name, shape in self.shapes.items():
@@ -79,7 +80,7 @@ class NodeParameters:
     def __init__(self, prepared: Any, size: int) -> None:
         self.prepared, self.size = prepared, size
 
-    def scores(self, values: Array64) -> ScoreArrays:
+    def scores(self, values: FloatArray) -> ScoreArrays:
         """(rows, K)."""
         return {"node": self.prepared.scores(values)}
 
@@ -101,7 +102,7 @@ class EdgeParameters:
         self._borders = np.cumsum([0, *sizes])
         self.size = int(self._borders[-1])
 
-    def scores(self, values: Array64) -> ScoreArrays:
+    def scores(self, values: FloatArray) -> ScoreArrays:
         """(rows, K, ..., K), zero where no edge ends."""
         parts = [
             function.scores(values[begin:end])
@@ -126,11 +127,9 @@ class ParametricObjective:
     """objective + l2 |w|^2, and its gradient, at flat parameters w.
 
     ``base`` are scores that stay as they are, below those of the parameters.  Workers that train
-    together have a batch each and one objective: 8 bytes per parameter in an evaluation.
+    together have a batch each and one objective: 8 bytes per parameter in an evaluation.  Scores
+    are formed in ``dtype``.
     """
-
-    resolution = 1e-8
-    """Scores are of single precision: smaller changes of the value, in shares, are rounding."""
 
     def __init__(
         self,
@@ -142,21 +141,34 @@ class ParametricObjective:
         l2: float = 0.0,
         base: ScoreArrays | None = None,
         communicator: Communicator = ALONE,
+        dtype: npt.DTypeLike = np.float32,
     ) -> None:
         self.communicator = communicator
         self.objective, self.blocks = objective, blocks
         self.batch, self.structure, self.sharing = batch, structure, sharing
-        self.l2, self.base = l2, base or {}
+        self.l2, self.base, self.dtype = l2, base or {}, np.dtype(dtype)
         self._borders = np.cumsum([0, *(block.size for block in blocks)])
 
-    def split(self, values: Array64) -> list[Array64]:
+    @property
+    def resolution(self) -> float:
+        """Smaller changes of the value, in shares of it, are rounding."""
+        return RESOLUTION[self.dtype]
+
+    def finer(self) -> Rounded:
+        """The same in double precision."""
+        found = copy(self)
+        found.dtype = np.dtype(np.float64)
+        return Rounded(found, found.resolution)
+
+    def split(self, values: FloatArray) -> list[FloatArray]:
         """The parameters of each block, as views."""
         return np.split(values, self._borders[1:-1])
 
     def problem(self, values: Array64) -> Problem:
         """The batch with its scores."""
-        arrays = dict(self.base)
-        for block, own in zip(self.blocks, self.split(values), strict=True):
+        arrays = {name: own.astype(self.dtype, copy=False) for name, own in self.base.items()}
+        parts = self.split(values.astype(self.dtype))
+        for block, own in zip(self.blocks, parts, strict=True):
             for name, scores in block.scores(own).items():
                 arrays[name] = arrays[name] + scores if name in arrays else scores
         return Problem(self.batch, Scores(**arrays), self.structure, self.sharing)

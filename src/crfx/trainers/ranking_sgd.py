@@ -80,7 +80,7 @@ class QueryBatches:
         features, at = self._function.prepare_part(self.X[rows])
         return (
             at,
-            lambda w: features.scores(w)[:, 0] + base,
+            lambda w: features.scores(w.astype(np.float32))[:, 0] + base,
             lambda g: features.gradient(g.astype(np.float32)[:, None]),
         )
 
