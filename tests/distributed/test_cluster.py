@@ -11,7 +11,7 @@ import pytest
 
 import crfx
 from crfx import GBCRF, LinearCRF
-from crfx.distributed import cluster
+from crfx.distributed import cluster, prediction
 from crfx.distributed.prediction import predicted
 from crfx.distributed.shares import Share
 from crfx.testing import make_task
@@ -205,7 +205,7 @@ def test_a_worker_that_goes_before_it_is_sent_anything_is_passed_by(
     client, task, alone, monkeypatch
 ):
     there = client.nthreads()
-    answers = iter([{**there, "tcp://127.0.0.1:9": 1}] * 2)  # for the client, for the first attempt
+    answers = iter([{**there, "tcp://127.0.0.1:9": 1}] * 2)  # to the check, and to who then sends
     monkeypatch.setattr(client, "nthreads", lambda: next(answers, there))
     with cluster(client):
         found = alone.predict(task[0])
@@ -213,17 +213,63 @@ def test_a_worker_that_goes_before_it_is_sent_anything_is_passed_by(
     assert agreement(found, alone.predict(task[0])) == 1
 
 
+class Shares:
+    """Instances whose shares are given."""
+
+    def __init__(self, *loads):
+        self.loads = loads
+
+    def shares(self, count):
+        return [Share(load, [[]]) for load in self.loads]
+
+
 def test_an_error_of_a_prediction_is_not_taken_for_a_loss(client, alone):
     def unreadable(given):
         raise OSError("shard 3 cannot be read")
 
-    class Data:
-        def shares(self, count):
-            return [Share(unreadable, [[]])]
+    def slow(given):
+        time.sleep(5)
+        return {"X": []}
 
-    workers = list(client.nthreads())
+    begin = time.monotonic()
     with pytest.raises(OSError, match="shard 3 cannot be read"):
-        predicted(client, workers, alone, "predict", Data(), {})
+        predicted(client, None, 0, alone, "predict", Shares(unreadable, slow), {})
+    assert time.monotonic() - begin < 4  # others are not waited for
+
+
+def test_what_was_found_is_not_sought_again(client, alone, monkeypatch):
+    """Where one share is lost: it alone is sent again."""
+    sent = []
+
+    def submitted(client, there, estimator, method, shares, common):
+        sent.append(sorted(shares))
+        futures = submit(client, there, estimator, method, shares, common)
+        if len(sent) == 1:
+            client.gather([own for number, own in futures.items() if number != 1])
+            client.cancel(futures[1])
+        return futures
+
+    submit = prediction._submitted
+    monkeypatch.setattr(prediction, "_submitted", submitted)
+    one = make_task(n_instances=1)[0]
+    loads = [lambda given, k=k: {"X": one[:1] * k} for k in (1, 2, 3)]
+    found = predicted(client, None, 0, alone, "predict", Shares(*loads), {})
+    assert len(found) == 6
+    assert sent == [[0, 1, 2], [1]]
+
+
+def test_without_workers_nothing_is_predicted(client, task, alone):
+    gone = ["tcp://127.0.0.1:9"]
+    with pytest.raises(RuntimeError, match="all of workers were lost"):
+        predicted(client, gone, 0.1, alone, "predict", Shares(), {})
+    distributed = pytest.importorskip("distributed")
+    nobody = {"n_workers": 0, "processes": False, "dashboard_address": ":0"}
+    with distributed.Client(**nobody) as here, cluster(here, wait=0.1):
+        with pytest.raises(RuntimeError, match="the cluster has no workers"):
+            alone.predict(task[0])
+        here.close()
+        with pytest.raises(RuntimeError, match="the client is closed"):
+            alone.predict(task[0])
 
 
 def test_workers_that_are_threads_have_estimators_of_their_own(task):

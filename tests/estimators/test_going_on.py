@@ -75,11 +75,11 @@ def test_a_run_to_the_end_goes_on_in_either_precision(tmp_path):
                 X, Y, callbacks=[Checkpoint(path, every=last), interrupt]
             )
         part = load(path)
-        stages.add(part._state.numbers["fine"])
+        stages.add("fine" in part._state.numbers)
         found = LinearCRF(tol=1e-12, max_iter=500).fit(X, Y, init_model=part)
         assert found.n_iter_ == whole.n_iter_
         np.testing.assert_array_equal(get_weights(found.model_), get_weights(whole.model_))
-    assert stages == {0.0, 1.0}
+    assert stages == {False, True}
 
 
 @pytest.mark.parametrize("trainer", ["sgd", "perceptron", "large_margin"])

@@ -85,7 +85,7 @@ def test_parts_converge_where_one_run_does(tol, way, n_left, tmp_path):
     arguments = {"l2": 0.5, "tol": tol}
     whole = crf("lbfgs", 500, **arguments).fit(X, Y)
     assert n_left < whole.n_iter_ < 500
-    assert whole._state.numbers["fine"] == (tol < 1e-8)
+    assert ("fine" in whole._state.numbers) == (tol < 1e-8)
     part = crf("lbfgs", whole.n_iter_ - n_left, **arguments).fit(X, Y)
     found = crf("lbfgs", 500, **arguments).fit(X, Y, init_model=taken(way, part, tmp_path))
     assert_same_run(found, whole)

@@ -1,12 +1,13 @@
 """L-BFGS and OWL-QN on problems whose solutions are known."""
 
 import warnings
+from collections import deque
 
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from crfx.trainers.lbfgs import PERIOD, Convergence, Course, Rounded, minimise
+from crfx.trainers.lbfgs import PERIOD, Course, Rounded, is_flat, minimise
 
 SOLVED = {"rtol": 1e-5, "atol": 1e-6}
 
@@ -29,7 +30,7 @@ def never(weights, value):
 
 def test_a_least_squares_problem_is_solved():
     A, b, function = quadratic()
-    found = minimise(function, np.zeros(12), never, max_iter=200, tol=1e-12)
+    found = minimise(Rounded(function), np.zeros(12), never, max_iter=200, tol=1e-12)
     np.testing.assert_allclose(found, np.linalg.lstsq(A, b)[0], **SOLVED)
 
 
@@ -37,7 +38,7 @@ def test_a_least_squares_problem_is_solved():
 def test_the_lasso_is_solved(l1):
     """At the minimum the slope is -l1 sign(w) where w is not 0, and at most l1 elsewhere."""
     _, _, function = quadratic()
-    found = minimise(function, np.zeros(12), never, max_iter=500, tol=1e-14, l1=l1)
+    found = minimise(Rounded(function), np.zeros(12), never, max_iter=500, tol=1e-14, l1=l1)
     slope = function(found)[1]
     moved = found != 0
     np.testing.assert_allclose(slope[moved], -l1 * np.sign(found[moved]), atol=1e-4)
@@ -49,7 +50,7 @@ def test_the_lasso_is_solved(l1):
 
 def test_a_penalty_that_is_too_high_leaves_nothing():
     _, _, function = quadratic()
-    assert not minimise(function, np.zeros(12), never, max_iter=50, tol=1e-9, l1=1e4).any()
+    assert not minimise(Rounded(function), np.zeros(12), never, max_iter=50, tol=1e-9, l1=1e4).any()
 
 
 @pytest.mark.parametrize("l1", [0.0, 0.5])
@@ -62,7 +63,7 @@ def test_values_fall_and_the_watcher_may_stop(l1):
         seen.append((weights.copy(), value))
         return len(seen) == 5
 
-    found = minimise(function, np.zeros(12), watch, max_iter=100, tol=0.0, l1=l1)
+    found = minimise(Rounded(function), np.zeros(12), watch, max_iter=100, tol=0.0, l1=l1)
     assert len(seen) == 5
     np.testing.assert_array_equal(found, seen[-1][0])
     assert (np.diff([value for _, value in seen]) < 0).all()
@@ -72,27 +73,26 @@ def test_values_fall_and_the_watcher_may_stop(l1):
 def test_no_iterations_change_nothing(l1):
     _, _, function = quadratic()
     start = np.arange(12.0)
-    assert minimise(function, start, never, max_iter=0, tol=1e-5, l1=l1) is start
+    assert minimise(Rounded(function), start, never, max_iter=0, tol=1e-5, l1=l1) is start
 
 
 def test_convergence_looks_back_over_a_period():
-    convergence = Convergence(0.01)
     falling = [100.0 * 0.99**k for k in range(30)]
-    assert not any(convergence.see(value) for value in falling)
-    flat = [convergence.see(falling[-1]) for _ in range(PERIOD + 1)]
-    assert flat.index(True) == PERIOD - 1
+    values = falling + [falling[-1]] * (PERIOD + 1)
+    flat = [is_flat(deque(values[:k], PERIOD + 1), 0.01) for k in range(1, len(values) + 1)]
+    assert flat.index(True) == len(falling) + PERIOD - 1
 
 
 def test_a_run_that_is_cut_short_says_so():
     _, _, function = quadratic()
     with pytest.warns(ConvergenceWarning, match="stopped at max_iter=3, before it converged"):
-        minimise(function, np.zeros(12), never, max_iter=3, tol=1e-5)
+        minimise(Rounded(function), np.zeros(12), never, max_iter=3, tol=1e-5)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        minimise(function, np.zeros(12), never, max_iter=200, tol=1e-5)
-        minimise(function, np.zeros(12), never, max_iter=3, tol=1e-5, is_last=False)
-        minimise(function, np.zeros(12), never, max_iter=0, tol=1e-5)
-        minimise(function, np.zeros(12), lambda w, value: True, max_iter=1, tol=1e-5)
+        minimise(Rounded(function), np.zeros(12), never, max_iter=200, tol=1e-5)
+        minimise(Rounded(function), np.zeros(12), never, max_iter=3, tol=1e-5, is_last=False)
+        minimise(Rounded(function), np.zeros(12), never, max_iter=0, tol=1e-5)
+        minimise(Rounded(function), np.zeros(12), lambda w, value: True, max_iter=1, tol=1e-5)
 
 
 def test_a_run_that_learns_nothing_says_so():
@@ -104,10 +104,10 @@ def test_a_run_that_learns_nothing_says_so():
         return value, -gradient
 
     with pytest.warns(ConvergenceWarning, match="nothing was learned"):
-        minimise(wrong, np.zeros(12), never, max_iter=5, tol=1e-5)
+        minimise(Rounded(wrong), np.zeros(12), never, max_iter=5, tol=1e-5)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        minimise(function, np.zeros(12), never, max_iter=300, tol=0.0)
+        minimise(Rounded(function), np.zeros(12), never, max_iter=300, tol=0.0)
 
 
 def test_moves_below_the_resolution_are_not_tried():
@@ -125,7 +125,7 @@ def test_moves_below_the_resolution_are_not_tried():
             return value * (1 + 1e-7 * np.sin(1e9 * value)), 2 * curve * (w - 1)
 
         found = minimise(
-            rough, np.zeros(30), lambda *_: False, max_iter=200, tol=0.0, resolution=resolution
+            Rounded(rough, resolution), np.zeros(30), lambda *_: False, max_iter=200, tol=0.0
         )
         np.testing.assert_allclose(found, 1.0, atol=0.02)
         return count
@@ -145,17 +145,17 @@ def rounded_and_exact(n=30):
         value, gradient = exact(w)
         return float(np.float32(value)), gradient.astype(np.float32).astype(np.float64)
 
-    return rounded, exact, lowest
+    return Rounded(rounded, 1e-8), Rounded(exact, 1e-15), lowest
 
 
-ASKED = {"max_iter": 500, "resolution": 1e-8}
+START = np.zeros(30)
+MANY = 500
 
 
 def test_a_finer_function_takes_over_where_the_first_tells_no_more():
     rounded, exact, lowest = rounded_and_exact()
-    start = np.zeros(30)
-    rough = minimise(rounded, start, never, tol=1e-13, **ASKED)
-    fine = minimise(rounded, start, never, tol=1e-13, finer=Rounded(exact, 1e-15), **ASKED)
+    rough = minimise(rounded, START, never, max_iter=MANY, tol=1e-14)
+    fine = minimise(rounded, START, never, max_iter=MANY, tol=1e-14, finer=exact)
     assert np.abs(rough - lowest).max() > 1e-2
     np.testing.assert_allclose(fine, lowest, atol=2e-4)
 
@@ -166,72 +166,63 @@ def test_what_the_first_can_tell_needs_no_finer_function():
     def refused(w):
         raise AssertionError("it is called")
 
+    never_called = Rounded(refused)
     for tol in (1e-5, 1e-8):
-        minimise(rounded, np.zeros(30), never, tol=tol, finer=Rounded(refused), **ASKED)
+        minimise(rounded, START, never, max_iter=MANY, tol=tol, finer=never_called)
     # Nor where who watches has seen enough, or iterations are spent.
-    seen = []
-
-    def until_fine(w, value):
-        seen.append(value)
-        return len(seen) == 3
-
-    minimise(rounded, np.zeros(30), until_fine, tol=0.0, finer=Rounded(refused), **ASKED)
-    few = ASKED | {"max_iter": 3}
+    minimise(rounded, START, lambda *_: True, max_iter=MANY, tol=0.0, finer=never_called)
     with pytest.warns(ConvergenceWarning, match="stopped at max_iter=3"):
-        minimise(rounded, np.zeros(30), never, tol=0.0, finer=Rounded(refused), **few)
+        minimise(rounded, START, never, max_iter=3, tol=0.0, finer=never_called)
 
 
-def test_max_iter_is_of_both_functions_together():
+def course_seen(stop_after=None, course=None, **asked):
+    """What a run sees: parameters, and whether the finer function has taken over."""
     rounded, exact, _ = rounded_and_exact()
-    counts = []
-    for max_iter in (500, 40):
-        seen = []
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            minimise(
-                rounded,
-                np.zeros(30),
-                lambda w, value, seen=seen: seen.append(value),
-                max_iter=max_iter,
-                tol=0.0,
-                resolution=1e-8,
-                finer=Rounded(exact, 1e-15),
-            )
-        counts.append(len(seen))
-    assert counts[1] <= 40 < counts[0]
+    course, seen = course or Course(), []
+
+    def watch(w, value):
+        seen.append((w.copy(), course.is_fine))
+        return len(seen) == stop_after
+
+    asked = {"max_iter": MANY, "tol": 1e-13} | asked
+    minimise(rounded, START, watch, finer=exact, course=course, **asked)
+    return seen, course
 
 
 @pytest.mark.parametrize("l1", [0.0, 0.01])
 def test_a_run_that_was_cut_off_goes_on_in_either_function(l1):
-    rounded, exact, _ = rounded_and_exact()
-    asked = {"tol": 1e-13, "l1": l1, "finer": Rounded(exact, 1e-15), **ASKED}
-    whole, stages, course = [], [], Course()
-
-    def watch(w, value):
-        whole.append((w.copy(), value))
-        stages.append(course.is_fine)
-        return False
-
-    minimise(rounded, np.zeros(30), watch, course=course, **asked)
-    change = stages.index(True)
+    whole, _ = course_seen(l1=l1)
+    change = [is_fine for _, is_fine in whole].index(True)
     assert 3 < change < len(whole) - 3
     for cut in (2, change, change + 1, change + 3):
-        course, seen = Course(), []
+        first, course = course_seen(cut, l1=l1)
+        then, _ = course_seen(course=course, l1=l1)
+        assert len(first) + len(then) == len(whole)
+        np.testing.assert_array_equal(then[-1][0], whole[-1][0])
 
-        def until(w, value, seen=seen, cut=cut):
-            seen.append((w.copy(), value))
-            return len(seen) == cut
 
-        minimise(rounded, np.zeros(30), until, course=course, **asked)
-        minimise(
-            rounded,
-            np.zeros(30),
-            lambda w, v, seen=seen: seen.append((w, v)),
-            course=course,
-            **asked,
-        )
-        assert len(seen) == len(whole)
-        np.testing.assert_array_equal(seen[-1][0], whole[-1][0])
+def test_max_iter_counts_the_steps_of_both_functions_and_nothing_else():
+    whole, _ = course_seen(tol=0.0)
+    change = [is_fine for _, is_fine in whole].index(True)
+    for max_iter in (change - 1, change, change + 1, change + 2, change + 6):
+        with pytest.warns(ConvergenceWarning, match=f"stopped at max_iter={max_iter}"):
+            seen, _ = course_seen(tol=0.0, max_iter=max_iter)
+        assert len(seen) == max_iter
+        np.testing.assert_array_equal(seen[-1][0], whole[max_iter - 1][0])
+
+
+def test_what_has_converged_goes_on_where_more_is_asked_for():
+    _, course = course_seen(tol=1e-3)
+    assert course.converged
+    assert course_seen(tol=1e-3, course=course)[0] == []
+    seen, course = course_seen(tol=1e-13, course=course)
+    assert seen
+    assert course.is_fine
+    assert course.converged
+    assert course_seen(tol=1e-13, course=course)[0] == []
+    # One that single precision had brought to its end, where that was all there was.
+    course.is_fine = False
+    assert course_seen(tol=1e-13, course=course)[0]
 
 
 def test_nothing_learned_is_told_once_the_finer_function_has_failed_too():
@@ -241,10 +232,11 @@ def test_nothing_learned_is_told_once_the_finer_function_has_failed_too():
         value, gradient = function(w)
         return value, -gradient
 
-    asked = {"max_iter": 50, "tol": 0.0, "resolution": 1e-8}
+    asked = {"max_iter": 50, "tol": 0.0}
+    rounded = Rounded(wrong, 1e-8)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        minimise(wrong, np.zeros(12), never, finer=Rounded(wrong), **asked)
-        found = minimise(wrong, np.zeros(12), never, finer=Rounded(function, 1e-15), **asked)
+        minimise(rounded, np.zeros(12), never, finer=Rounded(wrong), **asked)
+        found = minimise(rounded, np.zeros(12), never, finer=Rounded(function, 1e-15), **asked)
     assert ["nothing was learned" in str(one.message) for one in told] == [True]
     assert found.any()

@@ -72,7 +72,7 @@ def test_double_precision_is_all_the_way(case):
     """From the scores to the gradient: central differences find it to their own precision."""
     crf, data = CASES[case]
     single, at = objective(crf, **data)
-    double = single.finer().function
+    double = single.finer()
     random = np.random.default_rng(0)
     is_free = at != 0
     at = at + 0.1 * random.normal(size=len(at)) * is_free
@@ -93,5 +93,5 @@ def test_scores_are_of_single_precision_unless_asked(case):
     crf, data = CASES[case]
     single, at = objective(crf, **data)
     assert single.problem(at).scores.dtype == np.float32
-    assert single.finer().function.problem(at).scores.dtype == np.float64
+    assert single.finer().problem(at).scores.dtype == np.float64
     assert single.problem(at).scores.dtype == np.float32

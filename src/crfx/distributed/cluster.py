@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from crfx.distributed.dask_collections import Collections, is_collection
-from crfx.distributed.losses import SchedulerLost
+from crfx.distributed.losses import SchedulerLost, workers_there
 from crfx.distributed.prediction import lazily_predicted, predicted
 from crfx.distributed.shard_files import Files, is_sharded
 from crfx.distributed.shares import ARGUMENTS, InMemory, Instances
@@ -129,7 +129,11 @@ class Cluster:
             return lazily_predicted(estimator, method, arguments)
         own, common = _parted(arguments)
         data = self._data(own, stays=True)
-        return predicted(self.client, self._known_workers(), estimator, method, data, common)
+        self._check_workers()
+        options = self.options
+        return predicted(
+            self.client, options.workers, options.wait, estimator, method, data, common
+        )
 
     def _fit(self, estimator: Any, arguments: dict[str, Any]) -> Any:
         from distributed import Lock
@@ -138,7 +142,7 @@ class Cluster:
         eval_set = _named(estimator, common.pop("eval_set", None))
         common["init_model"] = _loaded(common.get("init_model"))
         watched = None if eval_set is None else self._data(eval_set)
-        self._known_workers()
+        self._check_workers()
         run = Run(self.client, self.options, estimator, self._data(own), watched, common)
         with self.client.as_current():
             lock = Lock(_LOCK)
@@ -159,16 +163,14 @@ class Cluster:
         vars(estimator).update(vars(found) | asked)
         return estimator
 
-    def _known_workers(self) -> list[str]:
-        """The addresses to use; raise ValueError where one is of no worker."""
-        there = sorted(self.client.nthreads())
-        asked = self.options.workers
-        if unknown := [address for address in asked or () if address not in there]:
+    def _check_workers(self) -> None:
+        """Raise ValueError where an address that was passed is of no worker."""
+        there = workers_there(self.client, None)
+        if unknown := [own for own in self.options.workers or () if own not in there]:
             raise ValueError(
                 f"workers has {unknown[0]!r}, but the cluster has {', '.join(there) or 'none'}; "
                 "one that was started anew has another address"
             )
-        return asked or there
 
     def _data(self, arguments: dict[str, Any], *, stays: bool = False) -> Instances:
         if is_sharded(arguments):

@@ -5,14 +5,15 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from crfx.distributed.attempt import SECONDS_BETWEEN_LOOKS
 from crfx.distributed.dask_collections import Collections, is_collection, length, partitions
-from crfx.distributed.losses import LOSSES, SchedulerLost, scheduler_answers
+from crfx.distributed.losses import LOSSES, SchedulerLost, scheduler_answers, workers_there
 from crfx.distributed.shares import ARGUMENTS, Instances, Share
 from crfx.estimators.agreement import renumbered
 
@@ -22,9 +23,18 @@ MOST_LOSSES = 5
 """Then a prediction is given up."""
 
 
+class _Failed(Exception):
+    """A method has raised: that is never taken for a loss."""
+
+    def __init__(self, reason: BaseException) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
 def predicted(
     client: Any,
-    workers: list[str],
+    workers: list[str] | None,
+    wait: float,
     estimator: Any,
     method: str,
     data: Instances,
@@ -32,42 +42,55 @@ def predicted(
 ) -> Any:
     """What a method gives of all instances, in their order.
 
-    What a worker had that is lost is sent to others again.
+    What a worker had that is lost is sent to others again.  ``workers`` may be used, None: all;
+    where there are none, they are waited for, so many seconds at most.
     """
-    left = dict(enumerate(data.shares(PARTS_PER_WORKER * max(1, len(workers)))))
+    there = _awaited(client, workers, wait)
+    left = dict(enumerate(data.shares(PARTS_PER_WORKER * len(there))))
     found: dict[int, Any] = {}
+    last: BaseException | None = None
     for _ in range(MOST_LOSSES):
-        ended: dict[int, _Ended] = {}
         try:
-            futures = _submitted(client, workers, estimator, method, left, common)
+            futures = _submitted(client, there, estimator, method, left, common)
             for number, future in futures.items():
-                if (own := _ended(future)) is not None:
-                    ended[number] = own
+                if (own := _result(future)) is not _LOST:
+                    found[number] = own
+                    del left[number]
+        except _Failed as failed:
+            raise failed.reason from None
         except LOSSES as error:
+            last = error
             if not scheduler_answers(client):
-                raise SchedulerLost("the scheduler does not answer") from error
+                raise SchedulerLost from error
             time.sleep(SECONDS_BETWEEN_LOOKS)  # until the scheduler knows who is gone
-        for number, own in ended.items():
-            if own.error is not None:
-                raise own.error
-            found[number] = own.result
-            del left[number]
         if not left:
             return _joined([found[number] for number in range(len(found))])
-    raise RuntimeError(f"workers were lost {MOST_LOSSES} times in a row while they predicted")
+        there = _awaited(client, workers, wait)
+    told = f"workers were lost {MOST_LOSSES} times in a row while they predicted"
+    raise RuntimeError(told) from last
+
+
+def _awaited(client: Any, workers: list[str] | None, wait: float) -> list[str]:
+    end = time.monotonic() + wait
+    while not (there := workers_there(client, workers)):
+        if time.monotonic() > end:
+            told = "the cluster has no workers" if workers is None else "all of workers were lost"
+            raise RuntimeError(told)
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    return there
 
 
 def _submitted(
     client: Any,
-    workers: list[str],
+    there: list[str],
     estimator: Any,
     method: str,
     shares: dict[int, Share],
     common: dict[str, Any],
 ) -> dict[int, Any]:
-    """A future for every share, on those of the workers that are there."""
-    there = sorted(set(workers) & set(client.nthreads())) or None
-    (model,) = client.scatter([estimator], hash=False, workers=there)
+    """A future for every share."""
+    # The model is with all: what one worker alone had is lost with it, and all that wait for it.
+    (model,) = client.scatter([estimator], hash=False, workers=there, broadcast=True)
     return {
         number: client.submit(
             _call,
@@ -84,24 +107,20 @@ def _submitted(
     }
 
 
-@dataclass
-class _Ended:
-    """What a method gave of a share, or raised: the latter is never taken for a loss."""
-
-    result: Any = None
-    error: BaseException | None = None
+_LOST = object()
 
 
-def _ended(future: Any) -> _Ended | None:
-    """None where a worker was lost."""
+def _result(future: Any) -> Any:
+    """What a method gave of a share; ``_LOST`` where a worker was lost."""
     from distributed import KilledWorker, wait
 
-    wait([future])
+    with suppress(CancelledError):
+        wait([future])
     if future.status == "finished":
-        return _Ended(future.result())
+        return future.result()
     if future.status == "error" and not isinstance(future.exception(), KilledWorker):
-        return _Ended(error=future.exception())
-    return None
+        raise _Failed(future.exception())
+    return _LOST
 
 
 def _call(

@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 
 from crfx.distributed.attempt import SECONDS_BETWEEN_LOOKS, Attempt
 from crfx.distributed.checkpoints import Kept
-from crfx.distributed.losses import LOSSES, SchedulerLost, scheduler_answers
+from crfx.distributed.losses import LOSSES, SchedulerLost, scheduler_answers, workers_there
 from crfx.distributed.shares import Instances, Share
 from crfx.distributed.worker import Job, Outcome
 from crfx.estimators.counting import rounds_argument, rounds_done
@@ -139,8 +139,7 @@ class Run:
             found = attempt.outcomes(job, self.kept.model, shares, watched)
         except LOSSES as error:
             if not scheduler_answers(self.client):
-                told = self._told("the scheduler does not answer")
-                raise SchedulerLost(told) from error
+                raise SchedulerLost(self._told(str(SchedulerLost()))) from error
             found = []
         except BaseException:
             attempt.end()
@@ -162,12 +161,10 @@ class Run:
     def _addresses(self) -> list[str]:
         """Of the workers that may train, in an order that stays."""
         try:
-            there = set(self.client.nthreads()) - self._left_out
-        except (OSError, RuntimeError) as error:
-            raise SchedulerLost(self._told("the scheduler does not answer")) from error
-        if self.options.workers is not None:
-            return [address for address in self.options.workers if address in there]
-        return sorted(there)
+            there = workers_there(self.client, self.options.workers)
+        except SchedulerLost as lost:
+            raise SchedulerLost(self._told(str(lost))) from lost
+        return [address for address in there if address not in self._left_out]
 
     def _workers(self, wanted: int) -> list[str]:
         """As many as there were, if they come back in time; else those there are."""

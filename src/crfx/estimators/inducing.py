@@ -98,14 +98,13 @@ class Inducer:
 
         crf._live = live
         return lbfgs.minimise(
-            whole,
+            whole.rounded(),
             start,
             watch,
             max_iter=max_iter,
             tol=crf.tol,
             l1=crf.l1,
-            resolution=whole.resolution,
-            finer=whole.finer(),
+            finer=whole.finer().rounded() if is_last else None,
             course=course,
             is_last=is_last,
         )

@@ -259,14 +259,13 @@ class ParametricEstimator(LabellingEstimator):
 
         self._live = live
         return lbfgs.minimise(
-            whole,
+            whole.rounded(),
             start,
             watch,
             max_iter=self.max_iter,
             tol=self.tol,
             l1=l1,
-            resolution=whole.resolution,
-            finer=whole.finer(),
+            finer=whole.finer().rounded(),
             course=course,
             is_fresh=is_fresh,
         )

@@ -92,8 +92,9 @@ def lbfgs_state(course: lbfgs.Course, n_done: int) -> TrainingState:
         "far": float(course.far),
         "memory": float(len(course.memory)),
         "converged": float(course.converged),
-        "fine": float(course.is_fine),
     }
+    if course.is_fine:
+        numbers["fine"] = 1.0
     return TrainingState("lbfgs", n_done, numbers, arrays)
 
 

@@ -47,7 +47,7 @@ OWL-QN's do: on text that takes far fewer steps.  Near the minimum it would take
 @dataclass
 class Course:
     """What a run remembers: where it is, its last steps, whether it is far from the minimum, the
-    values of the last iterations, whether they say that it has converged, how many iterations
+    values of the last iterations, whether they said that it has converged, how many iterations
     are left of ``max_iter`` (None: all of them), and whether the finer function has taken over.
     """
 
@@ -59,11 +59,31 @@ class Course:
     left: int | None = None
     is_fine: bool = False
 
+    def is_over(self, tol: float, *, refines: bool) -> bool:
+        """Whether it has converged, also to what is asked for now."""
+        return self.converged and self.is_fine == refines and is_flat(self.values, tol)
+
+    def remember(self, here: _Point, found: _Point) -> None:
+        """Take a step."""
+        change, turn = found.at - here.at, found.gradient - here.gradient
+        bend = float(change @ turn)
+        if bend > 0:
+            self.memory.append((change, turn, bend))
+        self.far = self.far and here.value - found.value > NEAR * abs(here.value)
+        self.at, self.converged = found.at, False
+        self.values.append(found.value)
+
+    def end(self, *, is_last: bool) -> None:
+        """Note that values do not improve any more."""
+        if is_last:
+            self.converged = True
+        else:
+            self.refine()
+
     def refine(self) -> None:
-        """Let the finer function take over: what is remembered of the other is of no use to it."""
+        """Let the finer function take over, whose values are others."""
         if not self.is_fine:
             self.is_fine = True
-            self.memory.clear()
             self.values.clear()
 
 
@@ -78,19 +98,9 @@ class End(Enum):
     CUT_SHORT = auto()
 
 
-@dataclass
-class Convergence:
+def is_flat(values: deque[float], tol: float) -> bool:
     """Whether the last ``PERIOD`` iterations improved the value by less than ``tol`` of it."""
-
-    tol: float
-    _values: deque[float] = field(default_factory=lambda: deque(maxlen=PERIOD + 1))
-
-    def see(self, value: float) -> bool:
-        """Note the value of an iteration; whether it is time to stop."""
-        self._values.append(value)
-        if len(self._values) <= PERIOD:
-            return False
-        return self._values[0] - value < self.tol * abs(value)
+    return len(values) > PERIOD and values[0] - values[-1] < tol * abs(values[-1])
 
 
 @dataclass(frozen=True)
@@ -102,43 +112,43 @@ class Rounded:
 
 
 def minimise(
-    function: Function,
+    rounded: Rounded,
     start: Array64,
     watch: Watch,
     *,
     max_iter: int,
     tol: float,
     l1: float = 0.0,
-    resolution: float = 0.0,
     finer: Rounded | None = None,
     course: Course | None = None,
     is_fresh: bool | None = None,
     is_last: bool = True,
 ) -> Array64:
-    """Lower ``function`` plus l1 |w|_1 from ``start``; return where it ended.
+    """Lower a function plus l1 |w|_1 from ``start``; return where it ended.
 
     Moves are not halved below what promises a share ``resolution`` of the value: what they bring
     could not be told from the rounding of the function.  ``finer`` is the same function with less
-    rounding: where ``tol`` is below ``resolution``, it takes over where the first can tell no more.
-    ``course`` is what an earlier run has left, to go on as if it had not ended; it is kept up to
-    date.  ``is_fresh``: not a warm start, which may be at the minimum already; None: where
-    ``start`` is all 0.  ``is_last``: no other run follows, so that one that ends before it has
-    converged is told of.
+    rounding: where ``tol`` is below the resolution of the first, it takes over where that can tell
+    no more.  ``course`` is what an earlier run has left, to go on as if it had not ended; it is
+    kept up to date.  ``is_fresh``: not a warm start, which may be at the minimum already; None:
+    where ``start`` is all 0.  ``is_last``: no other run follows, so that one that ends before it
+    has converged is told of.
     """
     course = course or Course()
     start = start if course.at is None else course.at
-    if max_iter == 0 or course.left == 0 or course.converged:
+    refines = finer is not None and tol < rounded.resolution
+    course.is_fine = course.is_fine and refines
+    if max_iter == 0 or course.left == 0 or course.is_over(tol, refines=refines):
         return start
     fresh = not start.any() if is_fresh is None else is_fresh
     n_left = max_iter if course.left is None else course.left
-    descent = _Descent(watch, course, l1, fresh and course.at is None, n_left)
-    found, end = start, End.CONVERGED
-    if finer is None or tol >= resolution:
-        found, end = descent.run(Rounded(function, resolution), start, tol)
+    descent = _Descent(watch, course, l1, fresh, n_left)
+    if finer is None or not refines:
+        found, end = descent.run(rounded, start, tol)
     else:
+        found, end = start, End.CONVERGED
         if not course.is_fine:
-            first = Rounded(function, resolution)
-            found, end = descent.run(first, start, resolution, is_last=False)
+            found, end = descent.run(rounded, start, rounded.resolution, is_last=False)
         if end in (End.CONVERGED, End.ROUNDING):
             course.refine()
             found, end = descent.run(finer, found, tol)
@@ -150,6 +160,15 @@ def minimise(
 def warn_nothing_learned() -> None:
     """Tell of a training that ended where it began."""
     warn(NOTHING_LOWERS, ConvergenceWarning)
+
+
+@dataclass
+class _Point:
+    """Parameters, the value there with its penalty, and the gradient of the smooth part."""
+
+    at: Array64
+    value: float
+    gradient: Array64
 
 
 @dataclass
@@ -166,73 +185,70 @@ class _Descent:
         self, rounded: Rounded, start: Array64, tol: float, *, is_last: bool = True
     ) -> tuple[Array64, End]:
         """Where it ended, and why.  ``is_last``: no finer function takes over."""
-        function, course, l1 = rounded.function, self.course, self.l1
-        at = start.copy()
-        smooth, gradient = function(at)
-        value = smooth + l1 * float(np.abs(at).sum())
-        memory, convergence = course.memory, Convergence(tol, course.values)
+        course = self.course
+        here = self._evaluated(rounded, start.copy())
         while self.n_left:
-            self.n_left -= 1
-            slope = _pseudo_gradient(at, gradient, l1) if l1 else gradient
+            slope = _pseudo_gradient(here.at, here.gradient, self.l1) if self.l1 else here.gradient
             if not slope.any():
-                return at, End.CONVERGED
-            direction = _direction(slope, memory)
-            if l1 or course.far:  # go with the slope, coordinate by coordinate
-                direction[direction * slope >= 0] = 0.0
-            step = 1.0 if memory else 1.0 / float(np.linalg.norm(slope))
-            least = rounded.resolution * abs(value)
-            found = _search(function, at, value, slope, step * direction, l1, least)
-            if found is None and memory:  # what is remembered may mislead: begin anew
-                memory.clear()
-                continue
+                return here.at, End.CONVERGED
+            found = self._lower(rounded, here, slope)
             if found is None:
                 if is_last and self.is_fresh and course.at is None:
                     warn_nothing_learned()
-                return at, End.ROUNDING
-            moved, new_value, new_gradient = found
-            change, turn = moved - at, new_gradient - gradient
-            bend = float(change @ turn)
-            if bend > 0:
-                memory.append((change, turn, bend))
-            course.far = course.far and value - new_value > NEAR * abs(value)
-            at, gradient, value = moved, new_gradient, new_value
-            course.at = at
-            has_converged = convergence.see(value)
-            if has_converged and is_last:  # known to who looks on, and may save it
-                course.converged = True
-            elif has_converged:
-                course.refine()
-            if self.watch(at, value):
-                return at, End.STOPPED
+                return here.at, End.ROUNDING
+            course.remember(here, found)
+            here = found
+            self.n_left -= 1
+            has_converged = is_flat(course.values, tol)
+            if has_converged:  # known to who looks on, and may save it
+                course.end(is_last=is_last)
+            if self.watch(here.at, here.value):
+                return here.at, End.STOPPED
             if has_converged:
-                return at, End.CONVERGED
-        return at, End.CUT_SHORT
+                return here.at, End.CONVERGED
+        return here.at, End.CUT_SHORT
 
+    def _evaluated(self, rounded: Rounded, at: Array64) -> _Point:
+        smooth, gradient = rounded.function(at)
+        return _Point(at, smooth + self.l1 * float(np.abs(at).sum()), gradient)
 
-def _search(
-    function: Function,
-    at: Array64,
-    value: float,
-    slope: Array64,
-    move: Array64,
-    l1: float,
-    least: float,
-) -> tuple[Array64, float, Array64] | None:
-    """Halve a move until it lowers the value enough: where it led, value and smooth gradient."""
-    orthant = np.where(at != 0, np.sign(at), -np.sign(slope)) if l1 else at
-    for trial in range(MOST_TRIALS):
-        moved = at + move
-        if l1:
-            moved[moved * orthant <= 0] = 0.0
-        if trial and -float(slope @ (moved - at)) < least:
-            return None
-        smooth, gradient = function(moved)
-        new_value = smooth + l1 * float(np.abs(moved).sum())
-        enough = value + ENOUGH_DECREASE * float(slope @ (moved - at))
-        if new_value < value and new_value <= enough:
-            return moved, new_value, gradient
-        move = move / 2
-    return None
+    def _lower(self, rounded: Rounded, here: _Point, slope: Array64) -> _Point | None:
+        """A lower point, by what is remembered or else by the slope; None: none can be told."""
+        memory = self.course.memory
+        found = self._search(rounded, here, slope)
+        if found is None and memory:  # what is remembered may mislead: begin anew
+            remembered = memory.copy()
+            memory.clear()
+            found = self._search(rounded, here, slope)
+            if found is None:  # a finer function may make use of it
+                memory.extend(remembered)
+        return found
+
+    def _search(self, rounded: Rounded, here: _Point, slope: Array64) -> _Point | None:
+        """Halve a step until it lowers the value enough."""
+        move, l1 = self._first_move(slope), self.l1
+        least = rounded.resolution * abs(here.value)
+        orthant = np.where(here.at != 0, np.sign(here.at), -np.sign(slope)) if l1 else None
+        for trial in range(MOST_TRIALS):
+            moved = here.at + move
+            if orthant is not None:
+                moved[moved * orthant <= 0] = 0.0
+            promised = -float(slope @ (moved - here.at))
+            if trial and promised < least:
+                return None
+            found = self._evaluated(rounded, moved)
+            enough = here.value - ENOUGH_DECREASE * promised
+            if found.value < here.value and found.value <= enough:
+                return found
+            move = move / 2
+        return None
+
+    def _first_move(self, slope: Array64) -> Array64:
+        memory = self.course.memory
+        direction = _direction(slope, memory)
+        if self.l1 or self.course.far:  # go with the slope, coordinate by coordinate
+            direction[direction * slope >= 0] = 0.0
+        return direction if memory else (1.0 / float(np.linalg.norm(slope))) * direction
 
 
 def _pseudo_gradient(at: Array64, gradient: Array64, l1: float) -> Array64:

@@ -128,7 +128,7 @@ class ParametricObjective:
 
     ``base`` are scores that stay as they are, below those of the parameters.  Workers that train
     together have a batch each and one objective: 8 bytes per parameter in an evaluation.  Scores
-    are formed in ``dtype``.
+    are of single precision, or of that which is `finer`.
     """
 
     def __init__(
@@ -141,24 +141,23 @@ class ParametricObjective:
         l2: float = 0.0,
         base: ScoreArrays | None = None,
         communicator: Communicator = ALONE,
-        dtype: npt.DTypeLike = np.float32,
     ) -> None:
         self.communicator = communicator
         self.objective, self.blocks = objective, blocks
         self.batch, self.structure, self.sharing = batch, structure, sharing
-        self.l2, self.base, self.dtype = l2, base or {}, np.dtype(dtype)
+        self.l2, self.base = l2, base or {}
+        self.dtype: np.dtype[Any] = np.dtype(np.float32)
         self._borders = np.cumsum([0, *(block.size for block in blocks)])
 
-    @property
-    def resolution(self) -> float:
-        """Smaller changes of the value, in shares of it, are rounding."""
-        return RESOLUTION[self.dtype]
+    def rounded(self) -> Rounded:
+        """With the smallest change of the value that is more than rounding."""
+        return Rounded(self, RESOLUTION[self.dtype])
 
-    def finer(self) -> Rounded:
+    def finer(self) -> ParametricObjective:
         """The same in double precision."""
         found = copy(self)
         found.dtype = np.dtype(np.float64)
-        return Rounded(found, found.resolution)
+        return found
 
     def split(self, values: FloatArray) -> list[FloatArray]:
         """The parameters of each block, as views."""
