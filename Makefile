@@ -20,6 +20,9 @@ CPP_FILES := $(shell find cpp -name '*.hpp' -o -name '*.cpp' 2>/dev/null)
 # What the compiled module is made of. Python files are not: the install is editable.
 CORE_FILES := CMakeLists.txt $(shell find cpp -path cpp/tests -prune -o -type f -print 2>/dev/null)
 
+# Processes that test. One more than cores: the tests of clusters, which follow one another, mostly wait.
+TESTERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help setup build stubs lint format types test test-core sanitize docs torch bench demo clean
@@ -66,7 +69,7 @@ types: $(TOOLS_DONE) ## check types, strictly
 	$(BIN)/mypy
 
 test: $(BUILD_DONE) ## run all tests: Python, doctests, examples, README, then the C++ core
-	$(PY) -m pytest -n auto --dist loadgroup $(PYTEST_ARGS)
+	$(PY) -m pytest -n $(TESTERS) --dist loadgroup $(PYTEST_ARGS)
 	@$(MAKE) --no-print-directory test-core
 
 test-core: build/core/build.ninja ## run the C++ tests of the core, without Python

@@ -29,7 +29,7 @@ def kill_scheduler(progress):
         os.kill(pid, signal.SIGKILL)
         time.sleep(1)
 
-client = Client(address)
+client = Client(address, timeout=10)  # so long it also waits for the dead
 client.wait_for_workers(2)
 dask.config.set({"distributed.comm.timeouts.connect": "3s"})  # to the dead
 try:
