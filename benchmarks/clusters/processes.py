@@ -12,11 +12,15 @@ from typing import Any
 
 @contextmanager
 def workers(number: int) -> Iterator[Any]:
-    """A client of so many, one thread each; they have loaded what they need."""
+    """A client of so many, one thread each; they have loaded what they need, and come back when
+    they are killed: also again a quarter of a minute later, where Dask else gives them up.
+    """
+    import dask
     from distributed import Client, LocalCluster
 
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # of workers that are killed
     with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"}),
         LocalCluster(
             n_workers=number, threads_per_worker=1, dashboard_address=":0", memory_limit=0
         ) as local,

@@ -89,8 +89,8 @@ def _submitted(
     common: dict[str, Any],
 ) -> dict[int, Any]:
     """A future for every share."""
-    # The model is with all: what one worker alone had is lost with it, and all that wait for it.
-    (model,) = client.scatter([estimator], hash=False, workers=there, broadcast=True)
+    # Not with broadcast=True: Dask then waits for ever where a worker dies meanwhile.
+    (model,) = client.scatter([estimator], hash=False, workers=there)
     return {
         number: client.submit(
             _call,
