@@ -361,6 +361,20 @@ def test_a_shard_that_is_bad_by_now_is_named(client, task, tmp_path):
     shards.paths[-1].write_bytes(b"")
     with cluster(client), pytest.raises(ValueError, match=shards.paths[-1].name):
         GBCRF(2).fit(shards.X, shards.y)
+    shards.paths[-1].unlink()
+    with cluster(client), pytest.raises(ValueError, match="there is no such file"):
+        GBCRF(2).fit(shards.X, shards.y)
+
+
+def test_labels_are_of_the_same_shards(client, task, tmp_path):
+    shards = crfx.write_shards(tmp_path, *task, positions=40)
+    with cluster(client):
+        crf = GBCRF(2, random_state=0).fit(shards[:3].X, shards[:3].y)
+        with pytest.raises(ValueError, match="X and the labels are of different shards"):
+            GBCRF(2).fit(shards.X, shards[:3].y)
+        with pytest.raises(ValueError, match="pass their labels too"):
+            GBCRF(2).fit(shards.X, task[1])
+    assert crf.n_rounds_ == 2
 
 
 def test_bags_of_dask(client, task, alone):

@@ -91,6 +91,15 @@ def test_parts_converge_where_one_run_does(tol, way, n_left, tmp_path):
     assert_same_run(found, whole)
 
 
+def test_other_instances_are_learned_from_until_it_converges():
+    arguments = {"l2": 0.5, "tol": 1e-7}
+    part = crf("lbfgs", 500, **arguments).fit(X[:10], Y[:10])
+    found = crf("lbfgs", 500, **arguments).fit(X, Y, init_model=part)
+    assert found.n_iter_ > part.n_iter_ + 12
+    more = crf("lbfgs", 500, **arguments).fit(X, Y, init_model=found)
+    assert more.history_["objective"][-1] > 0.999 * found.history_["objective"][-1]
+
+
 @pytest.mark.parametrize("trainer", TRAINERS)
 def test_from_a_checkpoint(trainer, tmp_path):
     path = tmp_path / "m.crfx"

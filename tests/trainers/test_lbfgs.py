@@ -225,6 +225,17 @@ def test_what_has_converged_goes_on_where_more_is_asked_for():
     assert course_seen(tol=1e-13, course=course)[0]
 
 
+def test_another_function_is_not_taken_for_the_one_before():
+    """It begins at a higher value, which is no sign that nothing improves."""
+    _, _, function = quadratic()
+    A, b, other = quadratic(seed=1)
+    course = Course()
+    minimise(Rounded(function), np.zeros(12), never, max_iter=MANY, tol=1e-9, course=course)
+    assert course.converged
+    found = minimise(Rounded(other), np.zeros(12), never, max_iter=MANY, tol=1e-12, course=course)
+    np.testing.assert_allclose(found, np.linalg.lstsq(A, b)[0], **SOLVED)
+
+
 def test_nothing_learned_is_told_once_the_finer_function_has_failed_too():
     _, _, function = quadratic()
 

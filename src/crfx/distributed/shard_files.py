@@ -26,6 +26,9 @@ class Files:
     def fingerprint(self) -> str:
         """Of names and sizes of the files."""
         shards = self.arguments["X"].shards
+        for path in shards.paths:
+            if not path.is_file():
+                raise ValueError(f"{path}: there is no such file")
         return digest([(path.name, path.stat().st_size) for path in shards.paths])
 
     def shares(self, n_workers: int) -> list[Share]:
@@ -34,8 +37,10 @@ class Files:
         shards: Shards = given.pop("X").shards
         labels = [given.pop(name, None) for name in ("y", "relevance")]
         for own in labels:
-            if own is not None and not (isinstance(own, ShardLabels) and own.shards is shards):
+            if own is not None and not isinstance(own, ShardLabels):
                 raise ValueError("X is of shards: pass their labels too, fit(shards.X, shards.y)")
+            if own is not None and own.shards.paths != shards.paths:
+                raise ValueError("X and the labels are of different shards: pass those of the same")
         shards = shards.absolute()  # workers may be in another folder
         if given:
             raise ValueError(f"{next(iter(given))} is given beside shards, which have their own")

@@ -39,6 +39,8 @@ NOT_CONVERGED = (
     "enough; scaled features converge sooner"
 )
 ENOUGH_DECREASE = 1e-4
+SAME_VALUE = 1e-5
+"""In shares: of one function at one place, however it is rounded."""
 NEAR = 1e-3
 """While steps improve the value by a larger share, they go with the slope in every coordinate, as
 OWL-QN's do: on text that takes far fewer steps.  Near the minimum it would take more."""
@@ -59,9 +61,14 @@ class Course:
     left: int | None = None
     is_fine: bool = False
 
-    def is_over(self, tol: float, *, refines: bool) -> bool:
-        """Whether it has converged, also to what is asked for now."""
-        return self.converged and self.is_fine == refines and is_flat(self.values, tol)
+    def go_on_from(self, value: float) -> None:
+        """Forget what was remembered of another function, which other instances make: there the
+        value is another than the last.
+        """
+        if self.values and abs(value - self.values[-1]) > SAME_VALUE * abs(value):
+            self.memory.clear()
+            self.values.clear()
+            self.far, self.converged = True, False
 
     def remember(self, here: _Point, found: _Point) -> None:
         """Take a step."""
@@ -138,7 +145,7 @@ def minimise(
     start = start if course.at is None else course.at
     refines = finer is not None and tol < rounded.resolution
     course.is_fine = course.is_fine and refines
-    if max_iter == 0 or course.left == 0 or course.is_over(tol, refines=refines):
+    if max_iter == 0 or course.left == 0:
         return start
     fresh = not start.any() if is_fresh is None else is_fresh
     n_left = max_iter if course.left is None else course.left
@@ -187,6 +194,9 @@ class _Descent:
         """Where it ended, and why.  ``is_last``: no finer function takes over."""
         course = self.course
         here = self._evaluated(rounded, start.copy())
+        course.go_on_from(here.value)
+        if is_last and course.converged and is_flat(course.values, tol):
+            return here.at, End.CONVERGED
         while self.n_left:
             slope = _pseudo_gradient(here.at, here.gradient, self.l1) if self.l1 else here.gradient
             if not slope.any():
