@@ -53,8 +53,8 @@ from crfx.estimators.model_parameters import (
 )
 from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.truth import Truth
+from crfx.potentials.blas import one_blas_thread
 from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
-from crfx.potentials.linear import one_blas_thread
 from crfx.structures import Chain
 from crfx.trainers.sgd import Steps
 

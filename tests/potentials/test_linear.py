@@ -5,7 +5,9 @@ import pytest
 from scipy import sparse
 
 from crfx.features.conjunctions import Conjunctions
-from crfx.potentials.linear import LinearFunction, SparseFeatures, WeightPattern
+from crfx.potentials.linear import LinearFunction
+from crfx.potentials.linear_features import SparseFeatures
+from crfx.potentials.weight_pattern import WeightPattern
 
 SINGLE = {"rtol": 2e-5, "atol": 2e-5}
 """Sums of some tens of float32 numbers of order 1."""

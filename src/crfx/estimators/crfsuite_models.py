@@ -13,8 +13,9 @@ from crfx.features import Vocabulary
 from crfx.features.columns import Columns
 from crfx.io import crfsuite_model
 from crfx.model import Model
-from crfx.potentials.linear import LinearFunction, WeightPattern
+from crfx.potentials.linear import LinearFunction
 from crfx.potentials.transitions import Tables
+from crfx.potentials.weight_pattern import WeightPattern
 
 
 def from_crfsuite(path: str | os.PathLike[str]) -> LinearCRF:

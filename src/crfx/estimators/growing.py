@@ -13,7 +13,8 @@ from crfx.estimators.linear_assembly import linear_functions
 from crfx.estimators.model_parameters import parameter_arrays
 from crfx.estimators.more_labels import table_codes, with_labels
 from crfx.model import Model
-from crfx.potentials.linear import LinearFunction, WeightPattern
+from crfx.potentials.linear import LinearFunction
+from crfx.potentials.weight_pattern import WeightPattern
 from crfx.scores import IntArray
 
 

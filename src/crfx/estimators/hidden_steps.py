@@ -21,7 +21,7 @@ from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.perceptron import PerceptronLoss
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.potentials.hidden_unit import HiddenUnitFunction
-from crfx.potentials.linear import compressed
+from crfx.potentials.numbers import compressed
 from crfx.trainers.sgd import Steps
 
 Array32 = npt.NDArray[np.float32]

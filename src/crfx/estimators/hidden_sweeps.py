@@ -28,7 +28,7 @@ from crfx.objectives.class_weights import WeightedPerceptronLoss
 from crfx.objectives.perceptron import PerceptronLoss
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.potentials.hidden_unit import HiddenUnitFunction
-from crfx.potentials.linear import as_numbers
+from crfx.potentials.numbers import as_numbers
 from crfx.scores import IntArray
 from crfx.trainers.averaging import Sweepers
 from crfx.trainers.communicator import current

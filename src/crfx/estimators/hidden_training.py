@@ -18,7 +18,7 @@ from crfx.objectives.base import Objective
 from crfx.objectives.class_weights import likelihood_of
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.potentials.hidden_unit import HiddenUnitFunction
-from crfx.potentials.linear import as_numbers
+from crfx.potentials.numbers import as_numbers
 from crfx.trainers.communicator import total
 from crfx.trainers.pretraining import contrastive_divergence
 

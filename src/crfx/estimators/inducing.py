@@ -18,7 +18,9 @@ from crfx.features.conjunctions import Conjunctions, canonical
 from crfx.features.matrices import take_rows
 from crfx.inference.sum_product import summed
 from crfx.model import Model
-from crfx.potentials.linear import LinearFunction, WeightPattern, as_numbers
+from crfx.potentials.linear import LinearFunction
+from crfx.potentials.numbers import as_numbers
+from crfx.potentials.weight_pattern import WeightPattern
 from crfx.trainers import lbfgs
 from crfx.trainers.communicator import current
 from crfx.trainers.induction import FeatureInduction, Positions, choose

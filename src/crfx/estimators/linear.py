@@ -35,7 +35,7 @@ from crfx.estimators.sweeping import SoFar, sweep_once, sweep_to_the_end
 from crfx.features.conjunctions import readable
 from crfx.model import Model
 from crfx.objectives.truth import Truth
-from crfx.potentials.linear import as_numbers
+from crfx.potentials.numbers import as_numbers
 from crfx.scores import IntArray
 from crfx.trainers.induction import FeatureInduction, settings_of
 

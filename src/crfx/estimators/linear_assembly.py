@@ -12,7 +12,9 @@ from crfx.features.conjunctions import Conjunctions
 from crfx.features.matrices import is_sparse
 from crfx.model import Model
 from crfx.objectives.truth import Truth
-from crfx.potentials.linear import LinearFunction, WeightPattern, with_conjunctions
+from crfx.potentials.linear import LinearFunction
+from crfx.potentials.numbers import with_conjunctions
+from crfx.potentials.weight_pattern import WeightPattern
 from crfx.scores import table_index
 from crfx.trainers.communicator import current, sums
 

@@ -15,7 +15,7 @@ from crfx.features.matrices import take_rows
 from crfx.model import Model
 from crfx.objectives.base import Objective
 from crfx.objectives.truth import Truth
-from crfx.potentials.linear import as_numbers
+from crfx.potentials.numbers import as_numbers
 from crfx.scores import FloatArray, IntArray
 from crfx.trainers.parametric import ParametricObjective
 from crfx.trainers.sgd import Steps

@@ -18,10 +18,11 @@ from crfx.potentials import tree_format
 from crfx.potentials.additive import Function
 from crfx.potentials.context_trees import ContextShape, ContextTrees
 from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
-from crfx.potentials.linear import LinearFunction, WeightPattern
+from crfx.potentials.linear import LinearFunction
 from crfx.potentials.transitions import Tables
 from crfx.potentials.tree_arrays import NAMES, TreeArrays
 from crfx.potentials.trees import BoostedTrees
+from crfx.potentials.weight_pattern import WeightPattern
 from crfx.potentials.xgboost_learner import XGBoostLearner
 from crfx.structures import Mask
 

@@ -20,7 +20,8 @@ from crfx.objectives.base import Objective
 from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.perceptron import PerceptronLoss
 from crfx.objectives.truth import UNKNOWN, Truth
-from crfx.potentials.linear import LinearFunction, compressed, with_conjunctions
+from crfx.potentials.linear import LinearFunction
+from crfx.potentials.numbers import compressed, with_conjunctions
 from crfx.trainers.sgd import AveragedParameters, Steps
 
 STEPS_AT_ONCE = 2000

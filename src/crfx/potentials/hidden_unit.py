@@ -22,13 +22,11 @@ from scipy import sparse
 from crfx import _core
 from crfx.features.sharded_matrix import ShardedMatrix
 from crfx.potentials.hidden_terms import INTEGRATED, hidden_terms
-from crfx.potentials.linear import (
-    LinearFunction,
-    PreparedFeatures,
-    WeightPattern,
-    as_numbers,
-)
+from crfx.potentials.linear import LinearFunction
+from crfx.potentials.linear_features import PreparedFeatures
+from crfx.potentials.numbers import as_numbers
 from crfx.potentials.sharded_features import ShardedFeatures
+from crfx.potentials.weight_pattern import WeightPattern
 from crfx.scores import FloatArray, IntArray
 from crfx.terms import Names, Terms
 

@@ -14,7 +14,9 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx.objectives.ranking import LARGEST_SCORE
-from crfx.potentials.linear import LinearFunction, WeightPattern, as_numbers
+from crfx.potentials.linear import LinearFunction
+from crfx.potentials.numbers import as_numbers
+from crfx.potentials.weight_pattern import WeightPattern
 from crfx.scores import IntArray
 from crfx.trainers.averaging import averaged
 from crfx.trainers.communicator import Communicator, current, total

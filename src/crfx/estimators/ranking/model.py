@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.features.sharded_matrix import ShardedMatrix
-from crfx.potentials.linear import LinearFunction, WeightPattern
+from crfx.potentials.linear import LinearFunction
 from crfx.potentials.trees import BoostedTrees
+from crfx.potentials.weight_pattern import WeightPattern
 from crfx.terms import Names, Terms
 
 Array64 = npt.NDArray[np.float64]

@@ -1,0 +1,125 @@
+"""Features times weights, and slopes back to weights, again and again while training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx import _core
+from crfx.potentials.blas import one_blas_thread
+from crfx.potentials.numbers import compressed
+from crfx.potentials.sharded_features import ShardedFeatures
+from crfx.potentials.weight_pattern import WeightPattern
+from crfx.scores import FloatArray
+
+Array32 = npt.NDArray[np.float32]
+Array64 = npt.NDArray[np.float64]
+
+ROWS_PER_SUM = 4096
+"""Sums over so many rows are formed in float32, sums of those in float64."""
+
+
+class SparseFeatures:
+    """CSR features; their columns are kept too once a gradient is asked for.
+
+    Scores are of the dtype of the weights, gradients are formed in that of the slopes.
+    """
+
+    def __init__(self, X: Any, pattern: WeightPattern, n_jobs: int) -> None:
+        if X.shape[1] != pattern.n_features:  # the core would read beyond the weights
+            raise ValueError(
+                f"X has {X.shape[1]} features, the weights are for {pattern.n_features}"
+            )
+        self._pattern, self._n_jobs = pattern, n_jobs
+        # The core reads no outputs where every feature has all of them.
+        self._outputs = np.zeros(0, np.int32) if pattern.outputs is None else pattern.outputs
+        self._X = X
+        self._rows = compressed(X)
+
+    def scores(self, weights: FloatArray) -> FloatArray:
+        """(rows, outputs): X W.  O(weights of the features that occur)."""
+        found = np.zeros((self._X.shape[0], self._pattern.n_outputs), weights.dtype)
+        _core.linear_scores(
+            *_in_dtype(self._rows, weights.dtype),
+            self._pattern.starts,
+            self._outputs,
+            np.ascontiguousarray(weights),
+            found,
+            self._n_jobs,
+        )
+        return found
+
+    def gradient(self, slope: FloatArray) -> Array64:
+        """(weights,): X^T slope, of (rows, outputs)."""
+        found = np.empty(self._pattern.n_weights)
+        _core.linear_gradient(
+            *_in_dtype(self._columns, slope.dtype),
+            self._pattern.starts,
+            self._outputs,
+            np.ascontiguousarray(slope),
+            found,
+            self._n_jobs,
+        )
+        if self._pattern.free is not None:
+            found *= self._pattern.free
+        return found
+
+    @cached_property
+    def _columns(self) -> tuple[Any, Any, Any]:
+        return compressed(self._X.tocsc())
+
+
+class DenseFeatures:
+    """A dense matrix of features, with weights for all outputs.
+
+    Scores are of the dtype of the weights, gradients are formed in that of the slopes.
+    Blocks of rows are multiplied by BLAS on one thread each, side by side on ours: BLAS's own
+    threads would go on spinning in the way of inference (docs/decisions/0008).
+    """
+
+    def __init__(self, X: Array32, n_outputs: int, n_jobs: int) -> None:
+        self._X, self._n_outputs, self._n_jobs = X, n_outputs, n_jobs
+        begins = range(0, len(X), ROWS_PER_SUM)
+        self._blocks = [slice(begin, begin + ROWS_PER_SUM) for begin in begins]
+
+    def scores(self, weights: FloatArray) -> FloatArray:
+        """(rows, outputs): X W."""
+        table = weights.reshape(-1, self._n_outputs)
+        found = np.empty((len(self._X), self._n_outputs), weights.dtype)
+
+        def fill(rows: slice) -> None:
+            np.matmul(self._X[rows].astype(table.dtype, copy=False), table, out=found[rows])
+
+        self._for_blocks(fill)
+        return found
+
+    def gradient(self, slope: FloatArray) -> Array64:
+        """(weights,): X^T slope; the same bits for any number of threads."""
+        parts = self._for_blocks(
+            lambda rows: self._X[rows].T.astype(slope.dtype, copy=False) @ slope[rows]
+        )
+        total = np.zeros((self._X.shape[1], self._n_outputs))
+        for part in parts:
+            total += part
+        return total.reshape(-1)
+
+    def _for_blocks(self, work: Callable[[slice], Any]) -> list[Any]:
+        with one_blas_thread():
+            if self._n_jobs == 1 or len(self._blocks) < 2:
+                return [work(rows) for rows in self._blocks]
+            with ThreadPoolExecutor(self._n_jobs) as pool:
+                return list(pool.map(work, self._blocks))
+
+
+PreparedFeatures = SparseFeatures | DenseFeatures | ShardedFeatures
+
+
+def _in_dtype(matrix: tuple[Any, Any, Any], dtype: npt.DTypeLike) -> tuple[Any, Any, Any]:
+    """The same, `compressed`, with values of a dtype."""
+    starts, indices, values = matrix
+    return starts, indices, None if values is None else values.astype(dtype, copy=False)

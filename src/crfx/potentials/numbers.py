@@ -1,0 +1,58 @@
+"""Features as the numbers that weights are multiplied with: dense or CSR, of float32."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from crfx.features.conjunctions import Conjunctions
+from crfx.features.matrices import is_frame
+from crfx.features.sharded_matrix import ShardedMatrix
+
+Array32 = npt.NDArray[np.float32]
+
+
+def compressed(X: Any) -> tuple[Any, Any, Any]:
+    """Starts, indices and values of CSR or CSC; values are None where all are 1."""
+    values = None if (X.data == 1).all() else np.ascontiguousarray(X.data, np.float32)
+    return X.indptr.astype(np.int64), X.indices.astype(np.int32, copy=False), values
+
+
+def with_conjunctions(X: Any, conjunctions: Conjunctions | None) -> Any:
+    """As `as_numbers`; CSR where there are conjunctions, which come last."""
+    if isinstance(X, ShardedMatrix):
+        return X.mapped(lambda chunk: with_conjunctions(chunk, conjunctions))
+    X = as_numbers(X)
+    return X if conjunctions is None else conjunctions.widened(sparse.csr_matrix(X))
+
+
+def as_numbers(X: Any) -> Any:
+    """CSR or dense, of float32; missing counts as 0.  What stays on disk is changed when read."""
+    if isinstance(X, ShardedMatrix):
+        return X.mapped(as_numbers)
+    return _sparse(X) if sparse.issparse(X) else _dense(X)
+
+
+def _sparse(X: Any) -> Any:
+    if X.format == "csr" and X.data.dtype == np.int8:  # ones of names: `compressed` drops them
+        return X
+    matrix = sparse.csr_matrix(X, dtype=np.float32)
+    if np.isnan(matrix.data).any():
+        matrix = matrix.copy()
+        np.nan_to_num(matrix.data, copy=False)
+    return matrix
+
+
+def _dense(X: Any) -> Array32:
+    try:
+        if is_frame(X):  # its columns may have a missing value that is no NaN
+            X = X.to_numpy(dtype=np.float32, na_value=np.nan)
+        dense = np.asarray(X, dtype=np.float32)
+    except (TypeError, ValueError):
+        raise ValueError(
+            "linear functions need numbers: encode categorical columns, one column per category"
+        ) from None
+    return np.nan_to_num(dense) if np.isnan(dense).any() else dense

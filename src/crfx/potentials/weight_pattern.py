@@ -1,0 +1,156 @@
+"""Which pairs of feature and output have a weight: all, or those that occur."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from crfx import _core
+from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.potentials.numbers import compressed
+from crfx.scores import IntArray
+
+Array64 = npt.NDArray[np.float64]
+Pairs = tuple[IntArray, IntArray]
+"""Of features and outputs, as CSR has them: where those of each feature start, and outputs."""
+Gather = Callable[[Pairs], list[Pairs]]
+
+SHARE_TO_FILL = 0.2
+"""A feature seen with such a share of the outputs gets room for all: whole rows are quicker."""
+
+
+@dataclass(frozen=True, eq=False)
+class WeightPattern:
+    """Which outputs a feature has weights for.
+
+    Those of feature f are ``outputs[starts[f]:starts[f + 1]]``, rising.  ``free`` (weights,) marks
+    the ones that may differ from 0; None: all.  ``outputs`` is None where every feature has all.
+    """
+
+    starts: npt.NDArray[np.int64]
+    outputs: npt.NDArray[np.int32] | None
+    n_outputs: int
+    free: npt.NDArray[np.bool_] | None = None
+
+    @property
+    def n_features(self) -> int:
+        """How many features there are."""
+        return len(self.starts) - 1
+
+    @property
+    def n_weights(self) -> int:
+        """How many weights there are, those that stay 0 included."""
+        return int(self.starts[-1])
+
+    def take(self, features: IntArray) -> tuple[WeightPattern, IntArray]:
+        """The pattern of some features, and where their weights are in the whole."""
+        begins = self.starts[features]
+        sizes = self.starts[features + 1] - begins
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        at = np.arange(starts[-1]) + np.repeat(begins - starts[:-1], sizes)
+        outputs = None if self.outputs is None else self.outputs[at]
+        free = None if self.free is None else self.free[at]
+        return WeightPattern(starts, outputs, self.n_outputs, free), at
+
+    def followed_by(self, more: WeightPattern) -> WeightPattern:
+        """The pattern of these features, then of ``more``."""
+        starts = np.concatenate([self.starts, self.n_weights + more.starts[1:]])
+        if self.outputs is None and more.outputs is None:
+            return WeightPattern(starts, None, self.n_outputs)
+        outputs = np.concatenate([self._listed_outputs(), more._listed_outputs()])
+        free = np.concatenate(
+            [np.ones(one.n_weights, bool) if one.free is None else one.free for one in (self, more)]
+        )
+        return WeightPattern(starts, outputs, self.n_outputs, None if free.all() else free)
+
+    def _listed_outputs(self) -> npt.NDArray[np.int32]:
+        if self.outputs is not None:
+            return self.outputs
+        return np.tile(np.arange(self.n_outputs, dtype=np.int32), self.n_features)
+
+    def matrix(self, weights: Array64) -> Any:
+        """(features, outputs) CSR of the weights that are free, zeros among them included."""
+        outputs, starts = self._listed_outputs(), self.starts
+        if self.free is not None:
+            kept = np.concatenate([[0], np.cumsum(self.free)])
+            starts, outputs, weights = kept[starts], outputs[self.free], weights[self.free]
+        shape = self.n_features, self.n_outputs
+        return sparse.csr_matrix((weights, outputs, starts), shape=shape)
+
+    @classmethod
+    def of_matrix(cls, matrix: Any) -> tuple[WeightPattern, Array64]:
+        """The pattern of a CSR matrix and its weights: what `matrix` takes apart."""
+        matrix.sort_indices()
+        pattern, place = cls._filled(matrix.indptr, matrix.indices, matrix.shape[1])
+        weights = np.zeros(pattern.n_weights)
+        weights[place] = matrix.data
+        return pattern, weights
+
+    @classmethod
+    def all(cls, n_features: int, n_outputs: int) -> WeightPattern:
+        """A weight for every pair."""
+        starts = np.arange(n_features + 1, dtype=np.int64) * n_outputs
+        return cls(starts, None, n_outputs)
+
+    @classmethod
+    def observed(
+        cls, X: Any, codes: IntArray, n_outputs: int, gather: Gather = lambda own: [own]
+    ) -> WeightPattern:
+        """A weight for every pair (feature, output) that occurs together.
+
+        ``codes`` (rows,) are the outputs of rows, negative where they are not known.  O(entries of
+        X) in time and memory; what stays on disk is read once, a chunk at a time.  ``gather`` gives
+        the pairs of all who have rows.
+        """
+        shape = X.shape[1], n_outputs
+        if isinstance(X, ShardedMatrix):
+            chunks = X.chunks()
+            own = _united((_observed_pairs(chunk, codes[rows]) for rows, chunk in chunks), shape)
+        else:
+            own = _observed_pairs(X, codes)
+        parts = gather(own)
+        pairs = own if len(parts) == 1 else _united(parts, shape)
+        return cls._filled(pairs[0], pairs[1], n_outputs)[0]
+
+    @classmethod
+    def _filled(
+        cls, indptr: IntArray, indices: IntArray, n_outputs: int
+    ) -> tuple[WeightPattern, IntArray]:
+        """Give features that are seen with many outputs room for all; where the pairs then are."""
+        counts = np.diff(indptr)
+        full = counts >= max(SHARE_TO_FILL * n_outputs, 1)
+        sizes = np.where(full, n_outputs, counts)
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        feature = np.repeat(np.arange(len(counts)), counts)
+        rank = np.arange(len(indices)) - np.repeat(indptr[:-1], counts)
+        place = starts[feature] + np.where(full[feature], indices, rank)
+        outputs = np.zeros(starts[-1], np.int32)
+        within = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)
+        outputs[:] = within  # of whole rows; the others are put in their places next
+        outputs[place] = indices
+        free = np.zeros(starts[-1], bool)
+        free[place] = True
+        return cls(starts, outputs, n_outputs, None if free.all() else free), place
+
+
+def _united(parts: Iterable[Pairs], shape: tuple[int, int]) -> Pairs:
+    """The pairs that occur in one of the parts."""
+    met = sparse.csr_matrix(shape, dtype=bool)
+    for starts, outputs in parts:
+        met = met + sparse.csr_matrix((np.ones(len(outputs), bool), outputs, starts), shape=shape)
+    met.sort_indices()
+    return met.indptr, met.indices
+
+
+def _observed_pairs(X: Any, codes: IntArray) -> tuple[IntArray, IntArray]:
+    """CSR pattern of (feature, output): where each feature begins, and its outputs, rising."""
+    starts, indices, _ = compressed(sparse.csr_matrix(X))
+    found: tuple[IntArray, IntArray] = _core.observed_pairs(
+        starts, indices, codes.astype(np.int32), X.shape[1]
+    )
+    return found
