@@ -7,7 +7,7 @@
 
 #include "check.hpp"
 #include "crfx/hidden_sweep.hpp"
-#include "crfx/kernels.hpp"
+#include "simd/kernels.hpp"
 
 using namespace check;
 using crfx::Activation;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "check.hpp"
-#include "crfx/order_potentials.hpp"
+#include "permutations/potentials.hpp"
 
 namespace {
 

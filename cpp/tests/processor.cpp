@@ -1,5 +1,5 @@
 #if defined(__x86_64__) && defined(__linux__)  // where the builtin has its library
-#include "crfx/processor.hpp"
+#include "simd/processor.hpp"
 
 #include "check.hpp"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "crfx/feature_block.hpp"
+#include "trees/feature_block.hpp"
 
 namespace crfx {
 

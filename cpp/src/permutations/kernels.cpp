@@ -1,0 +1,15 @@
+// Compiled once per instruction set, see kernels.cpp.
+#include "permutations/kernels.hpp"
+
+#include "permutations/listing.hpp"
+#include "permutations/subset_sums.hpp"
+
+namespace crfx::CRFX_ISA {
+
+#define CRFX_STRING_OF(x) #x
+#define CRFX_STRING(x) CRFX_STRING_OF(x)
+
+extern const OrderKernels order_table;
+const OrderKernels order_table = {CRFX_STRING(CRFX_ISA), order_moments, scaled_moments};
+
+}  // namespace crfx::CRFX_ISA
