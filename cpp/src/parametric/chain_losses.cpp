@@ -57,9 +57,8 @@ void likelihood_or_perceptron(ChainPasses& p) {
     find_levels(p, chain, levels);
     double before = 0;
     for (const double level : levels) {
-      p.add_term(chain, p.weight(chain) * (level - before), [&](int64_t row) {
-        return p.is_known(row) && p.class_weight(row) < level;
-      });
+      p.add_term(chain, p.weight(chain) * (level - before),
+                 [&](int64_t row) { return p.is_known(row) && p.class_weight(row) < level; });
       before = level;
     }
     if (levels.empty()) continue;
