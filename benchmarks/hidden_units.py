@@ -160,7 +160,7 @@ class Ours:
         self.likelihood = Likelihood(self.truth, 1)
         self.start = get_weights(self.model)
         self._take = HiddenSteps(
-            self.model, self.truth, self.likelihood, np.ones(7), Dropout(0.0, SEED)
+            self.model, self.truth, self.likelihood, None, np.ones(7), Dropout(0.0, SEED), 1
         )
         self.parameters = self._take.begin(self.start)
 

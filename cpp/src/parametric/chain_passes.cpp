@@ -50,9 +50,10 @@ void TableScores::edge_of_row(int64_t row, float* scores) const {
 
 // Chains ------------------------------------------------------------------------------------------
 
-ChainPasses::ChainPasses(const ChainData& data) : data_(data) {
+ChainPasses::ChainPasses(const ChainData& data)
+    : data_(data), table_size_(data.table_size()), n_edge_(data.n_edge()) {
   window_.resize(at(data.order) + 1);
-  if (data.sharing == Sharing::each) row_edge_.resize(at(data.table_size()));
+  if (data.sharing == Sharing::each) row_edge_.resize(at(table_size_));
 }
 
 void ChainPasses::begin(const FewChains& chains, const TableScores& tables) {
@@ -96,7 +97,7 @@ const int64_t* ChainPasses::window(int64_t chain, int64_t row) {
 double* ChainPasses::edge_slopes(int64_t row) {
   const bool typed = data_.sharing == Sharing::typed;
   const int64_t type = typed ? data_.edge_types[data_rows_[at(row)]] : 0;
-  return chains_.tables + type * data_.table_size();
+  return chains_.tables + type * table_size_;
 }
 
 const float* ChainPasses::edge_scores(int64_t row) {
@@ -106,7 +107,7 @@ const float* ChainPasses::edge_scores(int64_t row) {
   }
   const bool typed = data_.sharing == Sharing::typed;
   const int64_t type = typed ? data_.edge_types[data_rows_[at(row)]] : 0;
-  return tables_->edge() + type * data_.table_size();
+  return tables_->edge() + type * table_size_;
 }
 
 void ChainPasses::add_end_scores(int64_t chain, int64_t row, double* scores) const {
@@ -164,7 +165,7 @@ Problem<float> ChainPasses::problem(Stack& stack, const TableScores& tables) con
   p.sharing = data_.sharing;
   if (data_.sharing == Sharing::typed) p.edge_types = by_row(stack.types, data_.edge_types);
   if (data_.sharing == Sharing::each) {
-    const int64_t size = data_.table_size();
+    const int64_t size = table_size_;
     stack.edge.resize(stack.rows.size() * at(size));
     for (size_t k = 0; k < stack.rows.size(); ++k)
       tables.edge_of_row(data_rows_[at(stack.rows[k])], stack.edge.data() + at(size) * k);
@@ -287,7 +288,7 @@ void ChainPasses::count_truth(int64_t chain, double weight) {
 
 void ChainPasses::count(int64_t chain, const int32_t* labels, double weight) {
   const int64_t first = first_row(chain), last = end_row(chain);
-  double* ends = chains_.tables + data_.n_edge();
+  double* ends = chains_.tables + n_edge_;
   for (int64_t row = first; row < last; ++row) {
     const int32_t own = labels[row - first];
     slopes(row)[own] += static_cast<float>(weight);

@@ -19,11 +19,13 @@ class TableScores {
   template <class T>
   void set(const T* values) {
     begin();
-    for (int64_t k = 0; k < data_.n_edge(); ++k) edge_[at(k)] = static_cast<float>(values[k]);
-    values += data_.n_edge();
-    for (int64_t k = 0; k < data_.n_start(); ++k) start_[at(k)] = static_cast<float>(values[k]);
-    values += data_.n_start();
-    for (int64_t k = 0; k < data_.n_end(); ++k) end_[at(k)] = static_cast<float>(values[k]);
+    const auto take = [&values](int64_t n, std::vector<float>& scores) {
+      for (int64_t k = 0; k < n; ++k) scores[at(k)] = static_cast<float>(values[k]);
+      values += n;
+    };
+    take(data_.n_edge(), edge_);
+    take(data_.n_start(), start_);
+    take(data_.n_end(), end_);
     add_base();
   }
   // 0 for what is allowed.
@@ -160,6 +162,7 @@ class ChainPasses {
   void count(int64_t chain, const int32_t* labels, double weight);
 
   const ChainData& data_;
+  const int64_t table_size_, n_edge_;
   FewChains chains_{};
   const TableScores* tables_ = nullptr;
   std::vector<int64_t> offsets_, data_rows_, window_;
@@ -188,7 +191,7 @@ template <class T>
 void ChainPasses::add_ends(int64_t chain, int64_t row, const T* slopes, double weight) {
   const int64_t K = data_.n_labels;
   const bool starts = is_root(chain, row);
-  double* to = chains_.tables + data_.n_edge();
+  double* to = chains_.tables + n_edge_;
   for (int64_t c = 0; data_.has_start && starts && c < K; ++c)
     to[c] += weight * static_cast<double>(slopes[c]);
   to += data_.n_start();

@@ -47,6 +47,8 @@ void multiply(const S* X, int64_t m, const S* W, int64_t n, S* out, int64_t stri
   for (; c + count <= n; c += count)
     multiply_columns<S, 1>(X, m, W + c, n, out + c, stride, n_rows);
   if (c == n) return;
+  if (n >= count)  // the last pack overlaps the one before
+    return multiply_columns<S, 1>(X, m, W + n - count, n, out + n - count, stride, n_rows);
   S* rest = work.take<S>(m * count);  // the last columns, as whole packs
   for (int64_t d = 0; d < m; ++d)
     for (int64_t l = 0; l < count; ++l) rest[d * count + l] = c + l < n ? W[d * n + c + l] : S(0);

@@ -328,7 +328,8 @@ void hidden_gradient(const HiddenUnits<S>& units, const HiddenTables<S>& tables,
       gradient_tile<Rule>(units, tables, inputs + row * stride, stride, slopes + row * K,
                           input_gradient + row * gradient_stride, gradient_stride, sums, rows, p,
                           q);
-      if (tile % kTilesPerSum == 0) flush_sums(units, sums, gradient.to_label);
+      if (tile % kTilesPerSum == 0 && row + kTile < n_rows)
+        flush_sums(units, sums, gradient.to_label);
     }
   });
   flush_sums(units, sums, gradient.to_label);

@@ -55,8 +55,9 @@ class MiniBatch {
   // of similar length.
   void begin(const int64_t* instances, int64_t n_instances) {
     instances_.assign(instances, instances + n_instances);
-    std::stable_sort(instances_.begin(), instances_.end(),
-                     [this](int64_t a, int64_t b) { return length(a) > length(b); });
+    if (n_instances > 1)
+      std::stable_sort(instances_.begin(), instances_.end(),
+                       [this](int64_t a, int64_t b) { return length(a) > length(b); });
     offsets_.assign(1, 0);
     data_rows_.clear();
     for (const int64_t i : instances_) {
@@ -64,9 +65,7 @@ class MiniBatch {
       for (int64_t row = data_.offsets[i]; row < data_.offsets[i + 1]; ++row)
         data_rows_.push_back(row);
     }
-    const int64_t least = std::max((n_rows() + most_row_chunks_ - 1) / most_row_chunks_,
-                                   std::clamp(n_rows() / 16, kRowsPerChunk, 2 * kRowsPerChunk));
-    rows_ = {n_rows(), in_tiles(least)};
+    cut_rows();
     cut_chains();
     const auto size = static_cast<size_t>(n_rows() * data_.n_labels);
     node_.resize(size);
@@ -126,6 +125,15 @@ class MiniBatch {
   // Kernels take four rows at a time.
   static int64_t in_tiles(int64_t n_rows) { return (n_rows + 3) / 4 * 4; }
   int64_t length(int64_t i) const { return data_.offsets[i + 1] - data_.offsets[i]; }
+
+  // Four chunks or a multiple of them, where there are more than two: for two threads or four.
+  void cut_rows() {
+    const int64_t wanted = n_rows() < 8 * kRowsPerChunk ? kRowsPerChunk : 2 * kRowsPerChunk;
+    int64_t n_chunks = (n_rows() + wanted - 1) / wanted;
+    if (n_chunks > 2) n_chunks = (n_chunks + 3) / 4 * 4;
+    n_chunks = std::clamp<int64_t>(n_chunks, 1, most_row_chunks_);
+    rows_ = {n_rows(), in_tiles(std::max<int64_t>(1, (n_rows() + n_chunks - 1) / n_chunks))};
+  }
 
   // Whole bundles, where chains run side by side; and enough rows to pay for the tables that every
   // chunk prepares and the sums that it empties.
