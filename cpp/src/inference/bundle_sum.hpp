@@ -1,5 +1,14 @@
 // Sum-product over one bundle: the recursion of messages.hpp with p = t - 1, in lanes. A lane in
 // which held values matter (docs/decisions/0003) is reported and redone alone in log space.
+//
+// Arrays by position, and the symbols of the table in messages.hpp. Messages are rescaled.
+//   ahead[t]    own scores, until the forward pass makes it alpha_t = own x down[t]
+//   below[t]    own x beta_t; the forward pass divides it by norm[t]
+//   up[t]       beta_t-1 = sum_c table x below[t], before that division
+//   down[t]     sum_a alpha_t-1 x table
+//   P(y_t) = down[t] x below[t];   P(y_t-1, y_t) = ahead[t-1] x table x below[t]
+//   away[t], back[t]   mixing rates alpha_{t-1,t} and alpha_{t,t-1} of Chen et al. 2015, Eq. 17,
+//                      whose messages are beta_ahead and beta_back
 #pragma once
 
 #include <cmath>
