@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "crfx/core.hpp"
+#include "crfx/inference.hpp"
 
 namespace crfx {
 
