@@ -64,7 +64,7 @@ class PermutationListing {
     top_ = z_ = Wide{};  // 0 is the log weight of a truth
     if (reaches_far()) find_top(everyone(), m_, ahead_, wide(b_.base, 0));
     const Sums all = walk(everyone(), m_, ahead_, wide(b_.base, 0));
-    for (int l = 0; l < kQueryLanes; ++l) out.log_z[l] = top_[l] + __builtin_log(z_[l]);
+    for (int l = 0; l < kWideLanes; ++l) out.log_z[l] = top_[l] + __builtin_log(z_[l]);
     centre(first_, all.first);
     for (int i = 0; i < m_; ++i) store(out.mean + i * kQueryLanes, first_[i]);
     if constexpr (spread) {
@@ -97,7 +97,7 @@ class PermutationListing {
 
   // Whether a weight may be too large for float64: losses are at most 1, scores at most 0.
   bool reaches_far() const {
-    for (int l = 0; l < kQueryLanes; ++l)
+    for (int l = 0; l < kWideLanes; ++l)
       if (ahead_[l] > kFar) return true;
     return false;
   }
@@ -228,10 +228,13 @@ class PermutationListing {
 };
 
 inline void scaled_moments(const QueryBundle& bundle, const ScaledMoments& out, Workspace& work) {
-  if (out.spread)
-    PermutationListing<true>(bundle, work).run(out);
-  else
-    PermutationListing<false>(bundle, work).run(out);
+  for (int lane = 0; lane < kQueryLanes; lane += kWideLanes) {
+    const QueryBundle own = from_lane(bundle, lane);
+    if (out.spread)
+      PermutationListing<true>(own, work).run(from_lane(out, lane));
+    else
+      PermutationListing<false>(own, work).run(from_lane(out, lane));
+  }
 }
 
 }  // namespace crfx::CRFX_ISA

@@ -11,9 +11,31 @@
 namespace crfx::CRFX_ISA {
 
 using Wide = Pack<double>;
-static_assert(Lanes<double>::count == kQueryLanes);
+constexpr int kWideLanes = Lanes<double>::count;
+static_assert(kQueryLanes % kWideLanes == 0);
 
 CRFX_INLINE Wide wide(const double* rows, int64_t at) { return load(rows + at * kQueryLanes); }
+// Moves arrays (null where there are none) to a lane: a vector may hold fewer queries than a
+// bundle.
+template <class Pointer, int n>
+CRFX_INLINE void move_to_lane(int lane, Pointer* (&&arrays)[n]) {
+  for (Pointer* array : arrays)
+    if (*array) *array += lane;
+}
+inline QueryBundle from_lane(QueryBundle b, int lane) {
+  move_to_lane(lane, {&b.score, &b.worth, &b.base, &b.document, &b.rank, &b.truth});
+  return b;
+}
+inline PermutationMoments from_lane(PermutationMoments out, int lane) {
+  move_to_lane(lane,
+               {&out.z, &out.mean, &out.mean_worth, &out.square_worth, &out.cross, &out.spread});
+  return out;
+}
+inline ScaledMoments from_lane(ScaledMoments out, int lane) {
+  move_to_lane(lane, {&out.log_z, &out.mean, &out.spread});
+  return out;
+}
+
 CRFX_INLINE Wide magnitude(Wide x) { return larger<Wide>(x, -x); }
 
 // Calls body(i) for every document i of a subset.
@@ -182,7 +204,10 @@ class SubsetSums {
 
 inline void permutation_moments(const QueryBundle& bundle, const PermutationMoments& out,
                                 Workspace& work) {
-  SubsetSums(bundle, work).run(out, work);
+  for (int lane = 0; lane < kQueryLanes; lane += kWideLanes) {
+    const QueryBundle own = from_lane(bundle, lane);
+    SubsetSums(own, work).run(from_lane(out, lane), work);
+  }
 }
 
 }  // namespace crfx::CRFX_ISA
