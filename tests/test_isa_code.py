@@ -30,8 +30,8 @@ NAMES = {
     "linear scores": "void crfx::avx2::scores_of_rows<float, 2>(long)",
     "linear gradients": "void crfx::avx2::gradient_of_features<float, 2>(long)",
     "dense products": "void crfx::avx2::add_outer<float>(long)",
-    "sums over permutations": "order_moments(crfx::OrderBundle const&)",
-    "lists of permutations": "OrderList<true>::walk(int)",
+    "sums over permutations": "permutation_moments(crfx::QueryBundle const&)",
+    "lists of permutations": "PermutationListing<true>::walk(int)",
 }
 ARM_NAMES = {task: name.replace("avx2", "baseline") for task, name in NAMES.items()}
 

@@ -44,8 +44,8 @@ HOT_KERNELS = {
     "linear scores": [r"scores_of_rows<float, \d>\("],
     "linear gradients": [r"gradient_of_features<float, \d>\("],
     "dense products": [r"(multiply_columns<float, \d>|add_outer<float>)\("],
-    "sums over permutations": [r"(order_moments|OrderSums::cross_moments)\("],
-    "lists of permutations": [r"OrderList<\w+>::walk\("],
+    "sums over permutations": [r"(permutation_moments|SubsetSums::(cross_moments|run|pass_backward))\("],
+    "lists of permutations": [r"PermutationListing<\w+>::walk\("],
 }
 # The registers that a set brings; a kernel that leaves them idle was compiled for another.
 REGISTERS = {"baseline": "xmm", "avx2": "ymm", "avx512": "zmm"}
