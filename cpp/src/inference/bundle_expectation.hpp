@@ -99,7 +99,7 @@ class BundleExpectation {
     const Bits<S> inner = bundle_.alive(t);
     for (int64_t k = 0; k < K_; ++k) {
       const Pack<S> total = up[k] * inverse;
-      to[k] += (inner & (total > 0)) ? scratch_[k] / total : Pack<S>{};
+      to[k] += (inner & (total > 0)) ? scratch_[k] * reciprocal(total) : Pack<S>{};
     }
   }
 
@@ -113,7 +113,7 @@ class BundleExpectation {
         signed_block<S, width>(lifted_.tables + k, left_ + (t - 1) * K_, scratch_ + k, K_);
       });
     for (int64_t k = 0; k < K_; ++k) {
-      const Pack<S> before = down[k] > 0 ? scratch_[k] / down[k] : Pack<S>{};
+      const Pack<S> before = down[k] > 0 ? scratch_[k] * reciprocal(down[k]) : Pack<S>{};
       behind[k] += before;
       gradient[k] = down[k] * below[k] * (before + inside[k]);
       left_[t * K_ + k] = ahead[k] * behind[k];

@@ -33,6 +33,7 @@ template <>
 struct Lanes<float> {
   typedef float Pack __attribute__((vector_size(kVectorBytes)));
   typedef int32_t Bits __attribute__((vector_size(kVectorBytes)));
+  typedef uint32_t Word __attribute__((vector_size(kVectorBytes)));
   using Int = int32_t;
   static constexpr int count = kVectorBytes / 4, mantissa = 23, bias = 127;
   static constexpr float magic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
@@ -47,6 +48,7 @@ template <>
 struct Lanes<double> {
   typedef double Pack __attribute__((vector_size(kVectorBytes)));
   typedef int64_t Bits __attribute__((vector_size(kVectorBytes)));
+  typedef uint64_t Word __attribute__((vector_size(kVectorBytes)));
   using Int = int64_t;
   static constexpr int count = kVectorBytes / 8, mantissa = 52, bias = 1023;
   static constexpr double magic = 6755399441055744.0;  // 1.5 * 2^52
@@ -169,9 +171,16 @@ CRFX_INLINE Pack<S> exp_of_negative(Pack<S> x) {
 template <class S>
 CRFX_INLINE Pack<S> inverse_power(Pack<S> x, Bits<S>* exponent) {
   using L = Lanes<S>;
-  const Bits<S> e = ((Bits<S>)x >> L::mantissa) - L::bias;
+  // Shifted as words without sign: not every set shifts signed integers of 64 bits.
+  const Bits<S> e = (Bits<S>)((typename L::Word)x >> L::mantissa) - L::bias;
   *exponent = e;
   return (Pack<S>)((L::bias - e) << L::mantissa);
+}
+// Small integers as numbers; a conversion of 64 bits would run lane by lane on most sets.
+template <class S>
+CRFX_INLINE Pack<S> as_numbers(Bits<S> x) {
+  const Pack<S> magic = splat(Lanes<S>::magic);
+  return (Pack<S>)((Bits<S>)magic + x) - magic;
 }
 
 // 1 / x, to about 2 ulp; x of ordinary size. On x86 a guess of 12 or 14 bits and a step of Newton's
