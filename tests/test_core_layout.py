@@ -19,9 +19,9 @@ PUBLIC_HEADERS = {
     "names",
     "parallel",
     "permutations",
+    "sweeps",
     "views",
     "workspace",
-    *("chain_slopes", "hidden_sweep", "sweep"),  # TO CHANGE: "sweeps" replaces these three
 }
 
 

@@ -8,7 +8,6 @@
 #include <tuple>
 
 #include "chains.hpp"
-#include "crfx/hidden_sweep.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "check.hpp"
-#include "crfx/hidden_sweep.hpp"
+#include "crfx/sweeps.hpp"
 #include "simd/kernels.hpp"
 
 using namespace check;
@@ -275,7 +275,11 @@ constexpr int64_t kStepsPerSweep = 4;
 // Parameters after a few sweeps, the first of which does not count.
 Found swept(const Asked& asked) {
   const Chains chains;
-  const crfx::HiddenSweepData data = chains.data(asked.sparse);
+  crfx::HiddenSweepData data = chains.data(asked.sparse);
+  std::vector<float> margin(kLabels * kLabels, 0.5f);
+  for (size_t k = 0; k < kLabels; ++k) margin[k * (kLabels + 1)] = 0;
+  data.chains.loss.kind = asked.loss;
+  if (asked.loss == crfx::SweepLoss::perceptron) data.chains.loss.table = margin.data();
   std::mt19937 random(2);
   Found found{normal<float>(data.size(), 0.5, random), {}, 0};
   found.sum.assign(static_cast<size_t>(data.size()), 0.0);
@@ -291,9 +295,7 @@ Found swept(const Asked& asked) {
                                  10.0,
                                  asked.penalty,
                                  1e-3,
-                                 sweep > 0,
-                                 asked.loss,
-                                 0.5f};
+                                 sweep > 0};
     crfx::hidden_sweep(data, steps, {1, 2, 0.5, 1, 0.7, 1.5, 3}, {asked.dropout, asked.seed}, at);
   }
   crfx::hidden_catch_up(data, at);
@@ -323,8 +325,7 @@ TEST(a_hidden_step_is_that_of_the_gradient) {
     crfx::HiddenParameters at{
         values.data(), sum.data(), product_then.data(), steps_then.data(), 1.0, 0.0, 0};
     const int64_t last = 3, row = 8;
-    const crfx::SweepSteps steps{
-        &last, 1, 1, 5, 0.2, 10.0, 0.7, 1e-3, false, crfx::SweepLoss::likelihood, 0.0f};
+    const crfx::SweepSteps steps{&last, 1, 1, 5, 0.2, 10.0, 0.7, 1e-3, false};
     const crfx::HiddenRates rates{1, 2, 0.5, 1.2, 0.7, 1.5, 3};
     crfx::hidden_sweep(data, steps, rates, {}, at);
     crfx::hidden_catch_up(data, at);

@@ -9,7 +9,7 @@
 #include "check.hpp"
 #include "crfx/inference.hpp"
 #include "crfx/names.hpp"
-#include "crfx/sweep.hpp"
+#include "crfx/sweeps.hpp"
 
 using namespace check;
 
@@ -137,13 +137,15 @@ TEST(a_perceptron_learns_what_can_be_learned) {
     data.chains.labels = labels.data();
     data.chains.n_labels = 2;
     data.chains.has_edge = data.chains.has_start = data.chains.has_end = true;
+    const std::vector<float> margin{0, 0.5f, 0.5f, 0};
+    data.chains.loss.kind = loss;
+    if (loss == crfx::SweepLoss::perceptron) data.chains.loss.table = margin.data();
     const size_t size = 4 + 4 + 2 + 2;
     std::vector<double> values(size, 0), sum(size, 0), product(size, 1), steps(size, 0);
     crfx::SweepParameters at{
         values.data(), sum.data(), product.data(), steps.data(), size, 1, 0, 0};
     for (int64_t sweep = 0; sweep < 20; ++sweep) {
-      const crfx::SweepSteps asked{order.data(), 3,    2,    2 * sweep, 1.0, 0.0,
-                                   1e-3,         1e-3, true, loss,      0.5f};
+      const crfx::SweepSteps asked{order.data(), 3, 2, 2 * sweep, 1.0, 0.0, 1e-3, 1e-3, true};
       crfx::sweep(data, asked, at);
     }
     CHECK(at.n_counted == 40);

@@ -9,6 +9,7 @@ from sklearn.model_selection import GridSearchCV
 
 from crfx import GBCRF, Constraints, HiddenUnitCRF, LinearCRF, TreeCRF, load
 from crfx.estimators import hidden_sweeps, linear
+from crfx.estimators.model_parameters import base_scores
 from crfx.metrics import spans
 from crfx.structures.constraints import to_plain
 
@@ -148,7 +149,8 @@ def test_steps_of_the_core_are_those_of_python(
 
 def _given(crf, X, y):
     given = crf._read((X, y, None, None, None, None), None, False)
-    return given.truth, crf._loss(given.truth), None, given.data.batch.X
+    base = base_scores(crf.model_, given.data.batch)
+    return given.truth, crf._loss(given.truth), None, base, 1
 
 
 @pytest.mark.parametrize("trainer", ["sgd", "large_margin"])
@@ -160,7 +162,7 @@ def test_hidden_steps_of_the_core_are_those_of_python(monkeypatch, bio_task, tra
     for quick in (True, False):
         with monkeypatch.context() as patch:
             if not quick:
-                patch.setattr(hidden_sweeps, "can_sweep", lambda *_: False)
+                patch.setattr(hidden_sweeps, "can_take_steps", lambda *_: False)
             crf = HiddenUnitCRF(
                 3, trainer=trainer, sweeps=2, step=0.1, dropout=0, constraints="bio", **SMALL
             )
@@ -178,16 +180,6 @@ def test_units_are_trained_before_under_the_same_constraints(bio_task):
     ]
     assert not np.allclose(weights[0], weights[1])
     np.testing.assert_array_equal(weights[1], weights[2])
-
-
-def test_chains_too_short_for_their_order_go_through_python(bio_task):
-    _, y = bio_task(lengths=[2, 3, 4])
-    for labels, quick in ((y, False), (y[1:], True)):
-        words = [[[label] for label in own] for own in labels]
-        crf = LinearCRF(trainer="sgd", sweeps=1, order=2, constraints="bio", **SMALL)
-        crf.fit(words, labels)
-        found = linear.quick_steps(crf.model_, *_given(crf, words, labels))
-        assert (found is not None) == quick
 
 
 def test_files_keep_constraints(kind, bio_task, tmp_path):

@@ -58,7 +58,7 @@ def test_parts_are_one_run(trainer, X, way, tmp_path):
 
 @pytest.mark.parametrize("trainer", ["sgd", "perceptron", "large_margin"])
 def test_parts_are_one_run_where_python_takes_the_steps(monkeypatch, trainer, tmp_path):
-    monkeypatch.setattr(hidden_sweeps, "can_sweep", lambda *_: False)
+    monkeypatch.setattr(hidden_sweeps, "can_take_steps", lambda *_: False)
     whole = crf(trainer, 4).fit(X, Y)
     part = crf(trainer, 2).fit(X, Y)
     for way in WAYS:

@@ -123,7 +123,7 @@ def test_stored_zeros_are_no_features():
 def test_dropout_makes_up_for_what_it_leaves_out(monkeypatch, path):
     """Without hidden units scores are linear: the mean step is the same."""
     if path == "python":
-        monkeypatch.setattr(hidden_sweeps, "can_sweep", lambda *_: False)
+        monkeypatch.setattr(hidden_sweeps, "can_take_steps", lambda *_: False)
     ones = [np.ones((50, 40), np.float32) for _ in range(40)]
     labels = [np.arange(50) % 2 for _ in ones]
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 
 from crfx import FeatureInduction, LinearCRF
 from crfx.estimators import linear, quick_steps
+from crfx.objectives import LossScaled
 
 ROUNDING = 1e-5
 rng = np.random.default_rng(0)
@@ -14,7 +14,6 @@ TYPES = [rng.integers(0, 2, n) for n in LENGTHS]
 Y = [rng.choice(["a", "b", "c", "d"], n) for n in LENGTHS]
 X = [[[f"w{label}{rng.integers(4)}", f"v{rng.integers(9)}"] for label in labels] for labels in Y]
 X_NUMBERS = [[{"n": float(rng.normal()), "w": words[0]} for words in each] for each in X]
-UNKNOWN = [[None if k == 0 else label for k, label in enumerate(labels)] for labels in Y]
 WEIGHTS = rng.random(len(X)) * 2
 
 
@@ -75,31 +74,28 @@ def test_from_a_model_that_has_conjunctions(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "X", "fit", "quick"),
+    ("arguments", "quick"),
     [
-        ({}, X, {}, True),
-        ({"edges": "linear"}, X, {}, False),
-        ({}, [rng.normal(size=(n, 2)) for n in LENGTHS], {}, False),
-        ({}, X, {"parents": [np.arange(n) - 1 for n in LENGTHS]}, False),
-        ({}, X, {"y": UNKNOWN}, False),
-        ({}, X, {"init_model": LinearCRF(edges=None, max_iter=2)}, None),
+        ({}, True),
+        ({"edges": "linear"}, False),
+        ({"objective": "expected_loss", "task_loss": "zero_one", "trainer": "sgd"}, False),
+        ({"objective": LossScaled(longest=2), "trainer": "sgd"}, False),
     ],
-    ids=["plain", "linear edges", "dense", "forest", "unknown labels", "base"],
+    ids=["plain", "linear edges", "candidates", "samples"],
 )
-def test_where_the_core_cannot_python_does(monkeypatch, arguments, X, fit, quick):
-    seen = []
+def test_python_takes_steps_that_the_core_cannot(monkeypatch, arguments, quick):
+    taken = []
     whole = linear.quick_steps
 
     def spy(*given):
-        seen.append(whole(*given) is not None)
-        return whole(*given)
+        found = whole(*given)
+        taken.append(found is not None)
+        return found
 
     monkeypatch.setattr(linear, "quick_steps", spy)
-    fit = {"y": Y, **fit}
-    if "init_model" in fit:
-        fit["init_model"] = clone(fit["init_model"]).fit(X, Y)
-    LinearCRF(trainer="perceptron", sweeps=1, random_state=0, **arguments).fit(X, **fit)
-    assert seen == ([] if quick is None else [quick])
+    usual = {"trainer": "perceptron", "sweeps": 1, "random_state": 0}
+    LinearCRF(**(usual | arguments)).fit(X, Y)
+    assert taken == [quick]
 
 
 def test_a_base_is_not_forgotten(monkeypatch):

@@ -162,4 +162,91 @@ class Message {
   std::vector<std::pair<double*, size_t>> parts_;
 };
 
+// Threads that go through the same phases together: every thread runs the same code, calls `each`
+// with the same numbers of chunks, and keeps what it knows of the phases to itself. Between two
+// calls of `each` nothing may throw.
+class Team {
+ public:
+  // What the threads of one team share.
+  struct Shared {
+    std::atomic<int64_t> next{0};  // chunk, counted over all phases
+    std::atomic<int64_t> first_failed{INT64_MAX};
+    std::exception_ptr error;
+  };
+  struct Stopped {};  // thrown on every thread after a phase that failed
+
+  Team(Shared& shared, int rank, int size) : shared_(shared), rank_(rank), size_(size) {}
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+  // Calls body(chunk) for every chunk, on any of the threads; returns once all are done.
+  template <class Body>
+  void each(int64_t n_chunks, Body&& body) {
+    if (size_ == 1) {
+      for (int64_t chunk = 0; chunk < n_chunks; ++chunk) body(chunk);
+      return;
+    }
+    const int64_t end = begin_ + n_chunks;
+    for (int64_t k; (k = shared_.next.fetch_add(1, std::memory_order_relaxed)) < end;) {
+      if (k > shared_.first_failed.load(std::memory_order_relaxed)) continue;
+      try {
+        body(k - begin_);
+      } catch (...) {
+#pragma omp critical(crfx_first_error)
+        if (k < shared_.first_failed.load(std::memory_order_relaxed)) {
+          shared_.first_failed.store(k, std::memory_order_relaxed);
+          shared_.error = std::current_exception();
+        }
+      }
+    }
+    begin_ = end + size_;  // every thread has asked once in vain
+#pragma omp barrier
+    // Others may have failed in the next phase already, which is no reason to leave this one.
+    if (shared_.first_failed.load(std::memory_order_relaxed) < end) throw Stopped{};
+  }
+
+  // Calls body() on one of the threads.
+  template <class Body>
+  void once(Body&& body) {
+    each(1, [&](int64_t) { body(); });
+  }
+
+ private:
+  Shared& shared_;
+  int rank_, size_;
+  int64_t begin_ = 0;
+};
+
+// Calls body(team) on every thread of a team of at most `n_threads` (as in for_chunks), and throws
+// the error of the lowest chunk of the first phase that failed.
+template <class Body>
+void with_team(int n_threads, Body&& body) {
+  if (n_threads <= 0) n_threads = available_threads();
+  if (threads_are_lost()) n_threads = 1;
+  Team::Shared shared;
+#ifdef _OPENMP
+  if (n_threads > 1) {
+    note_threads();
+#pragma omp parallel num_threads(n_threads)
+    {
+      FlushDenormals flush;
+      Team team(shared, omp_get_thread_num(), omp_get_num_threads());
+      try {
+        body(team);
+      } catch (const Team::Stopped&) {
+      } catch (...) {
+        if (team.size() > 1) throw;  // the others would wait for ever: ends the process
+        shared.error = std::current_exception();
+      }
+    }
+    if (shared.error) std::rethrow_exception(shared.error);
+    return;
+  }
+#endif
+  FlushDenormals flush;
+  Team alone(shared, 0, 1);
+  body(alone);
+}
+
 }  // namespace crfx

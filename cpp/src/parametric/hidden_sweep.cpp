@@ -1,21 +1,23 @@
-#include "crfx/hidden_sweep.hpp"
-
+// Sweeps over instances whose nodes are scored by hidden units.
 #include <algorithm>
 #include <vector>
 
-#include "crfx/parallel.hpp"
+#include "crfx/sweeps.hpp"
 #include "parametric/hidden_tables.hpp"
-#include "simd/kernels.hpp"
+#include "parametric/mini_batch.hpp"
 
 namespace crfx {
 namespace {
 
-// Tosses coins, four at a time (splitmix64).
+// Tosses coins, four at a time (splitmix64): coin after coin from any number on.
 class Chance {
  public:
-  Chance(double share, uint64_t seed, int64_t number)
+  Chance(double share, uint64_t seed, int64_t step, int64_t coin)
       : below_(std::max<uint64_t>(1, static_cast<uint64_t>(share * 65536 + 0.5))),
-        state_(seed + static_cast<uint64_t>(number) * 0xd1342543de82ef95u) {}
+        state_(seed + static_cast<uint64_t>(step) * 0xd1342543de82ef95u +
+               static_cast<uint64_t>(coin / 4) * 0x9e3779b97f4a7c15u) {
+    for (int64_t k = 0; k < coin % 4; ++k) (*this)();
+  }
 
   bool operator()() {
     if (left_ == 0) {
@@ -82,7 +84,7 @@ struct Entry {
   float value;
 };
 
-// One mini-batch after the other; buffers are kept between them.
+// One mini-batch after the other, by all threads of a team, as in sweep.cpp.
 class HiddenSweeper {
  public:
   HiddenSweeper(const HiddenSweepData& data, const SweepSteps& steps, const HiddenRates& rates,
@@ -94,30 +96,59 @@ class HiddenSweeper {
         at_(parameters),
         H_(data.n_hidden),
         K_(data.chains.n_labels),
+        D_(data.n_features),
         stride_(OwnedHiddenTables<float>::padded(data.n_hidden)),
+        n_inner_(H_ + H_ * K_ + K_),
         lagging_(data, parameters),
-        chains_(data.chains) {}
+        batch_(data.chains, n_inner_),
+        scores_(data.chains) {}
 
   void run() {
-    FlushDenormals flush;
-    for (int64_t k = 0; k < steps_.n_instances; k += steps_.batch_size) {
-      const int64_t last = std::min(steps_.n_instances, k + steps_.batch_size);
-      chains_.begin(steps_.order + k, last - k);
-      step(steps_.first + k / steps_.batch_size, steps_.counts && last == steps_.n_instances);
-    }
+    with_team(threads_worth(steps_.n_threads, operations()), [this](Team& team) {
+      ChainPasses passes(data_.chains);
+      Workspace work;
+      double before = 1;  // the last step's shrinkage
+      for (int64_t k = 0; k < steps_.n_instances; k += steps_.batch_size) {
+        const int64_t last = std::min(steps_.n_instances, k + steps_.batch_size);
+        const int64_t number = steps_.first + k / steps_.batch_size;
+        const double size = steps_.size(number);
+        const double shrinkage = steps_.shrinkage(size, static_cast<size_t>(last - k));
+        team.once([&] {
+          if (k > 0) end_step(before, false);
+          begin(k, last);
+        });
+        catch_up(team);
+        team.each(batch_.rows().count(), [&](int64_t chunk) { score(chunk, number, work); });
+        team.each(batch_.n_chain_chunks(),
+                  [&](int64_t chunk) { batch_.find_slopes(chunk, scores_, passes); });
+        team.each(batch_.rows().count(), [&](int64_t chunk) { find_gradient(chunk, work); });
+        move(team, -size / shrinkage, work);
+        before = shrinkage;
+      }
+      if (steps_.n_instances > 0) team.once([&] { end_step(before, steps_.counts); });
+    });
   }
 
  private:
-  void step(int64_t number, bool counts) {
-    work_.reset();
-    gather_rows(number);
-    read();
-    score();
-    chains_.find(steps_.loss, steps_.margin);
-    const double size = steps_.size(number);
-    const double shrinkage = steps_.shrinkage(size, chains_.n_instances());
-    move(-size / shrinkage);
-    end_step(shrinkage, counts);
+  static constexpr int64_t kFeaturesPerChunk = 16, kParametersPerChunk = 1024;
+
+  // Multiplications of a step, about.
+  double operations() const {
+    double rows = 0, entries = 0;
+    const ChainData& chains = data_.chains;
+    for (int64_t k = 0; k < steps_.n_instances; ++k) {
+      const int64_t first = chains.offsets[steps_.order[k]];
+      const int64_t last = chains.offsets[steps_.order[k] + 1];
+      rows += static_cast<double>(last - first);
+      if (!data_.dense)
+        entries += static_cast<double>(data_.sparse.starts[last] - data_.sparse.starts[first]);
+    }
+    if (data_.dense) entries = rows * static_cast<double>(D_);
+    const double share = static_cast<double>(steps_.batch_size) /
+                         static_cast<double>(std::max<int64_t>(1, steps_.n_instances));
+    const auto outputs = static_cast<double>(H_ + (data_.has_skip ? K_ : 0));
+    const double per_row = 8 * static_cast<double>(H_ * K_ + chains.table_size());
+    return share * (2 * entries * outputs + rows * per_row);
   }
 
   // Parameters ---------------------------------------------------------------------------------
@@ -132,105 +163,135 @@ class HiddenSweeper {
     lagging_.catch_up_all();
     at_.product = 1;
     at_.steps = 0;
-    std::fill(at_.product_then, at_.product_then + data_.n_features + 1, 1.0);
-    std::fill(at_.steps_then, at_.steps_then + data_.n_features + 1, 0.0);
+    std::fill(at_.product_then, at_.product_then + D_ + 1, 1.0);
+    std::fill(at_.steps_then, at_.steps_then + D_ + 1, 0.0);
   }
 
   void add(int64_t k, double change) { at_.values[k] += static_cast<float>(change); }
 
-  // Rows of the mini-batch ----------------------------------------------------------------------
+  // Phases ---------------------------------------------------------------------------------------
 
-  // Features of the rows, one after the other, without those that are dropped.
-  void gather_rows(int64_t number) {
-    const int64_t D = data_.n_features, n = chains_.n_rows();
-    dense_ = nullptr;
-    if (!data_.dense) return gather_sparse(number);
-    if (chains_.n_instances() == 1 && dropout_.share == 0) {
-      chains_.for_instances(
-          [&](int64_t begin, int64_t, int64_t) { dense_ = data_.dense + begin * D; });
-      return;
+  void begin(int64_t first, int64_t last) {
+    batch_.begin(steps_.order + first, last - first);
+    const int64_t n = batch_.n_rows();
+    if (data_.dense) {
+      dense_.resize(static_cast<size_t>(n * D_));
+    } else {
+      places_.assign(1, 0);
+      for (int64_t row = 0; row < n; ++row) {
+        const int64_t from = batch_.data_row(row);
+        places_.push_back(places_.back() + data_.sparse.starts[from + 1] -
+                          data_.sparse.starts[from]);
+      }
+      entries_.resize(static_cast<size_t>(places_.back()));
+      ends_.resize(static_cast<size_t>(n));
     }
-    float* found = work_.take<float>(n * D);
-    chains_.for_instances([&](int64_t begin, int64_t end, int64_t own) {
-      std::copy(data_.dense + begin * D, data_.dense + end * D, found + own * D);
-    });
-    if (dropout_.share > 0) {
-      Chance kept(1 - dropout_.share, dropout_.seed, number);
-      const auto larger = static_cast<float>(1 / (1 - dropout_.share));
-      for (int64_t e = 0; e < n * D; ++e) found[e] *= kept() ? larger : 0.0f;
-    }
-    dense_ = found;
+    inputs_.resize(static_cast<size_t>(n * stride_ + stride_));
+    moved_.resize(static_cast<size_t>(n));
+    n_moved_.resize(static_cast<size_t>(batch_.rows().count()));
+    slopes_.resize(static_cast<size_t>(n * K_ + OwnedHiddenTables<float>::padded(1)));
+    gradient_.resize(static_cast<size_t>(batch_.rows().count() * n_inner_));
   }
 
-  void gather_sparse(int64_t number) {
-    starts_.assign(1, 0);
-    entries_.clear();
-    Chance kept(1 - dropout_.share, dropout_.seed, number);
-    const auto larger = static_cast<float>(1 / (1 - dropout_.share));
-    const Sparse<float>& X = data_.sparse;
-    chains_.for_instances([&](int64_t begin, int64_t end, int64_t) {
-      for (int64_t row = begin; row < end; ++row) {
-        for (int64_t e = X.starts[row]; e < X.starts[row + 1]; ++e)
-          if (dropout_.share == 0 || kept())
-            entries_.push_back({X.indices[e], larger * (X.values ? X.values[e] : 1.0f)});
-        starts_.push_back(entries_.size());
+  // Of dense rows, chunks of features; of sparse ones, a part for each thread: whose features are
+  // whose does not change what becomes of them.
+  Ranges features() const { return {D_, kFeaturesPerChunk}; }
+  int64_t n_parts(const Team& team) const { return data_.dense ? features().count() : team.size(); }
+
+  void catch_up(Team& team) {
+    const int64_t n = n_parts(team);
+    team.each(n + 1, [&](int64_t part) {
+      if (part == 0) {
+        lagging_.catch_up(D_);
+        tables_.fill(units());
+        return scores_.set(at_.values + data_.tables());
+      }
+      --part;
+      if (data_.dense)
+        for (int64_t f = features().begin(part); f < features().end(part); ++f)
+          lagging_.catch_up(f);
+      for (int64_t row = 0; !data_.dense && row < batch_.n_rows(); ++row) {
+        const int64_t from = batch_.data_row(row);
+        for (int64_t e = data_.sparse.starts[from]; e < data_.sparse.starts[from + 1]; ++e) {
+          const int32_t feature = data_.sparse.indices[e];
+          if (n == 1 || part_of(feature, n) == part) lagging_.catch_up(feature);
+        }
       }
     });
   }
 
+  void score(int64_t chunk, int64_t number, Workspace& work) {
+    work.reset();
+    const int64_t begin = batch_.rows().begin(chunk), end = batch_.rows().end(chunk);
+    const int64_t n = end - begin;
+    if (data_.dense)
+      gather_dense(begin, end, number);
+    else
+      gather_sparse(begin, end, number);
+    float* inputs = inputs_.data() + begin * stride_;
+    multiply(begin, n, 0, H_, inputs, stride_, work);
+    kernels<float>().hidden_scores(units(), tables_.view(), inputs, stride_, batch_.node(begin), n,
+                                   work);
+    if (!data_.has_skip) return;
+    const int64_t wide = OwnedHiddenTables<float>::padded(K_);
+    float* more = work.take<float>(n * wide);
+    multiply(begin, n, data_.skip(), K_, more, wide, work);
+    for (int64_t row = 0; row < n; ++row)
+      for (int64_t k = 0; k < K_; ++k) batch_.node(begin + row)[k] += more[row * wide + k];
+  }
+
+  Chance coins(int64_t number, int64_t coin) const {
+    return {1 - dropout_.share, dropout_.seed, number, coin};
+  }
+
+  // Features of rows, one after the other.
+  void gather_dense(int64_t begin, int64_t end, int64_t number) {
+    float* to = dense_.data() + begin * D_;
+    for (int64_t row = begin; row < end; ++row)
+      std::copy_n(data_.dense + batch_.data_row(row) * D_, D_, dense_.data() + row * D_);
+    if (dropout_.share == 0) return;
+    Chance kept = coins(number, begin * D_);
+    const auto larger = static_cast<float>(1 / (1 - dropout_.share));
+    for (int64_t e = 0; e < (end - begin) * D_; ++e) to[e] *= kept() ? larger : 0.0f;
+  }
+
+  // Without those that are dropped.
+  void gather_sparse(int64_t begin, int64_t end, int64_t number) {
+    Chance kept = coins(number, place(begin));
+    const auto larger = static_cast<float>(1 / (1 - dropout_.share));
+    const Sparse<float>& X = data_.sparse;
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t from = batch_.data_row(row);
+      Entry* to = entries_.data() + place(row);
+      for (int64_t e = X.starts[from]; e < X.starts[from + 1]; ++e)
+        if (dropout_.share == 0 || kept())
+          *to++ = {X.indices[e], larger * (X.values ? X.values[e] : 1.0f)};
+      ends_[static_cast<size_t>(row)] = to - entries_.data();
+    }
+  }
+
+  int64_t place(int64_t row) const { return places_[static_cast<size_t>(row)]; }
+
   // Calls body(feature, value) for the features of a row that is sparse.
   template <class Body>
   void for_features(int64_t row, Body&& body) const {
-    const auto at = static_cast<size_t>(row);
-    for (size_t e = starts_[at]; e < starts_[at + 1]; ++e)
-      body(entries_[e].feature, entries_[e].value);
-  }
-
-  void read() {
-    if (data_.dense) return lagging_.catch_up_all();
-    for (const Entry& entry : entries_) lagging_.catch_up(entry.feature);
-    lagging_.catch_up(data_.n_features);
+    for (int64_t e = place(row); e < ends_[static_cast<size_t>(row)]; ++e)
+      body(entries_[static_cast<size_t>(e)].feature, entries_[static_cast<size_t>(e)].value);
   }
 
   // out (rows x n, `stride` apart) = X W, with W at a place among the parameters.
-  void multiply(int64_t place, int64_t n, float* out, int64_t stride) {
-    const int64_t n_rows = chains_.n_rows();
+  void multiply(int64_t begin, int64_t n_rows, int64_t place, int64_t n, float* out, int64_t stride,
+                Workspace& work) {
     const float* W = at_.values + place;
     if (data_.dense)
-      return kernels<float>().multiply(dense_, data_.n_features, W, n, out, stride, n_rows, work_);
+      return kernels<float>().multiply(dense_.data() + begin * D_, D_, W, n, out, stride, n_rows,
+                                       work);
     std::fill(out, out + n_rows * stride, 0.0f);
-    for (int64_t row = 0; row < n_rows; ++row, out += stride)
+    for (int64_t row = begin; row < begin + n_rows; ++row, out += stride)
       for_features(row, [&](int32_t feature, float value) {
         const float* own = W + feature * n;
         for (int64_t k = 0; k < n; ++k) out[k] += value * own[k];
       });
-  }
-
-  // W += factor X^T out, over the rows that move.
-  void add_outer(int64_t place, int64_t n, const float* out, int64_t stride, double factor) {
-    const auto scale = static_cast<float>(factor);
-    float* W = at_.values + place;
-    if (data_.dense)
-      return kernels<float>().add_outer(moved_dense(), data_.n_features, out, stride, scale, W, n,
-                                        static_cast<int64_t>(moved_.size()));
-    for (const int64_t row : moved_) {
-      for_features(row, [&](int32_t feature, float value) {
-        float* own = W + feature * n;
-        const float by = scale * value;
-        for (int64_t k = 0; k < n; ++k) own[k] += by * out[k];
-      });
-      out += stride;
-    }
-  }
-
-  // Dense features of the rows that move.
-  const float* moved_dense() {
-    const int64_t D = data_.n_features, n = static_cast<int64_t>(moved_.size());
-    if (n == chains_.n_rows()) return dense_;
-    float* found = work_.take<float>(n * D);
-    for (int64_t k = 0; k < n; ++k)
-      std::copy_n(dense_ + moved_[static_cast<size_t>(k)] * D, D, found + k * D);
-    return found;
   }
 
   HiddenUnits<float> units() const {
@@ -242,67 +303,109 @@ class HiddenSweeper {
             data_.activation};
   }
 
-  void score() {
-    const int64_t n = chains_.n_rows();
-    inputs_.resize(static_cast<size_t>(n * stride_ + stride_));
-    multiply(0, H_, inputs_.data(), stride_);
-    tables_.fill(units());
-    kernels<float>().hidden_scores(units(), tables_.view(), inputs_.data(), stride_, chains_.node(),
-                                   n, work_);
-    if (data_.has_skip) {
-      const int64_t wide = OwnedHiddenTables<float>::padded(K_);
-      float* more = work_.take<float>(n * wide);
-      multiply(data_.skip(), K_, more, wide);
-      for (int64_t row = 0; row < n; ++row)
-        for (int64_t k = 0; k < K_; ++k) chains_.node()[row * K_ + k] += more[row * wide + k];
+  // The gradient in the inputs of units, which it replaces, for the rows of a chunk that move:
+  // these come first, with their features and slopes. And in the parameters that are no features'.
+  void find_gradient(int64_t chunk, Workspace& work) {
+    work.reset();
+    const int64_t begin = batch_.rows().begin(chunk), end = batch_.rows().end(chunk);
+    float *inputs = inputs_.data() + begin * stride_, *slopes = slopes_.data() + begin * K_;
+    int64_t n = 0;
+    for (int64_t row = begin; row < end; ++row) {
+      if (!batch_.moves(row)) continue;
+      moved_[static_cast<size_t>(begin + n)] = row;
+      std::copy_n(batch_.slopes(row), K_, slopes + n * K_);
+      if (begin + n < row) {
+        std::copy_n(inputs_.data() + row * stride_, stride_, inputs + n * stride_);
+        if (data_.dense)
+          std::copy_n(dense_.data() + row * D_, D_, dense_.data() + (begin + n) * D_);
+      }
+      ++n;
     }
-    chains_.set_tables(at_.values + data_.tables());
+    n_moved_[static_cast<size_t>(chunk)] = n;
+    if (n == 0) return;
+    double* bias = gradient_.data() + chunk * n_inner_;
+    std::fill_n(bias, n_inner_, 0.0);
+    float* in_inputs = work.take<float>(n * stride_);
+    kernels<float>().hidden_gradient(units(), tables_.view(), inputs, stride_, slopes, in_inputs,
+                                     stride_, {bias, bias + H_, bias + H_ + H_ * K_}, n, work);
+    std::copy_n(in_inputs, n * stride_, inputs);
   }
 
-  // Rows whose slopes are not all 0, and copies of their inputs and slopes.
-  void gather_moved() {
-    moved_.clear();
-    slopes_.clear();
-    moved_inputs_.clear();
-    for (int64_t row = 0; row < chains_.n_rows(); ++row) {
-      if (!chains_.moves(row)) continue;
-      moved_.push_back(row);
-      slopes_.insert(slopes_.end(), chains_.node_slopes(row), chains_.node_slopes(row) + K_);
-      const float* inputs = inputs_.data() + row * stride_;
-      moved_inputs_.insert(moved_inputs_.end(), inputs, inputs + stride_);
-    }
-  }
-
-  void move(double factor) {
-    gather_moved();
-    if (!moved_.empty()) move_nodes(factor);
-    const int64_t n_edge = data_.chains.n_edge();
-    chains_.for_table_slopes([&](int64_t k, double slope) {
-      add(data_.tables() + k, factor * (k < n_edge ? rates_.edge : rates_.ends) * slope);
+  void move(Team& team, double factor, Workspace& work) {
+    const Ranges inner(n_inner_, kParametersPerChunk);
+    const Ranges tables(data_.chains.n_tables(), kParametersPerChunk);
+    const int64_t n_first = n_parts(team), n_second = n_first + inner.count();
+    team.each(n_second + tables.count(), [&](int64_t part) {
+      if (part >= n_second)
+        move_tables(factor, tables.begin(part - n_second), tables.end(part - n_second));
+      else if (part >= n_first)
+        move_inner(factor, inner.begin(part - n_first), inner.end(part - n_first));
+      else if (data_.dense)
+        move_dense(factor, features().begin(part), features().end(part), work);
+      else
+        move_sparse(factor, part, n_first);
     });
   }
 
-  void move_nodes(double factor) {
-    const auto n = static_cast<int64_t>(moved_.size());
-    gradient_.assign(static_cast<size_t>(H_ + H_ * K_ + K_), 0.0);
-    double* bias = gradient_.data();
-    const HiddenGradient gradient{bias, bias + H_, bias + H_ + H_ * K_};
-    float* in_inputs = work_.take<float>(n * stride_);
-    kernels<float>().hidden_gradient(units(), tables_.view(), moved_inputs_.data(), stride_,
-                                     slopes_.data(), in_inputs, stride_, gradient, n, work_);
-    add_outer(0, H_, in_inputs, stride_, factor * rates_.weights);
-    if (data_.has_skip) {
-      const int64_t wide = OwnedHiddenTables<float>::padded(K_);
-      float* slopes = work_.take<float>(n * wide);
-      for (int64_t row = 0; row < n; ++row)
-        std::copy_n(slopes_.data() + row * K_, K_, slopes + row * wide);
-      add_outer(data_.skip(), K_, slopes, wide, factor * rates_.skip);
+  // Weights of features += factor X^T (gradient in the inputs, or slopes).
+  void move_dense(double factor, int64_t first, int64_t last, Workspace& work) {
+    work.reset();
+    const int64_t n = last - first;
+    float* block = work.take<float>(batch_.rows().size * n);
+    const auto by_unit = static_cast<float>(factor * rates_.weights);
+    const auto by_skip = static_cast<float>(factor * rates_.skip);
+    for (int64_t chunk = 0; chunk < batch_.rows().count(); ++chunk) {
+      const int64_t begin = batch_.rows().begin(chunk),
+                    n_rows = n_moved_[static_cast<size_t>(chunk)];
+      if (n_rows == 0) continue;
+      for (int64_t k = 0; k < n_rows; ++k)
+        std::copy_n(dense_.data() + (begin + k) * D_ + first, n, block + k * n);
+      kernels<float>().add_outer(block, n, inputs_.data() + begin * stride_, stride_, by_unit,
+                                 at_.values + first * H_, H_, n_rows);
+      if (data_.has_skip)
+        kernels<float>().add_outer(block, n, slopes_.data() + begin * K_, K_, by_skip,
+                                   at_.values + data_.skip() + first * K_, K_, n_rows);
     }
-    for (int64_t h = 0; h < H_; ++h) add(data_.bias() + h, factor * rates_.bias * gradient.bias[h]);
-    for (int64_t e = 0; e < H_ * K_; ++e)
-      add(data_.to_label() + e, factor * rates_.to_label * gradient.to_label[e]);
-    for (int64_t k = 0; k < K_; ++k)
-      add(data_.constant() + k, factor * rates_.constant * gradient.constant[k]);
+  }
+
+  void move_sparse(double factor, int64_t part, int64_t n_parts) {
+    const auto by_unit = static_cast<float>(factor * rates_.weights);
+    const auto by_skip = static_cast<float>(factor * rates_.skip);
+    const auto move_row = [&](float* to, const float* out, int64_t n, float by) {
+      for (int64_t k = 0; k < n; ++k) to[k] += by * out[k];
+    };
+    for (int64_t chunk = 0; chunk < batch_.rows().count(); ++chunk) {
+      const int64_t begin = batch_.rows().begin(chunk);
+      for (int64_t k = begin; k < begin + n_moved_[static_cast<size_t>(chunk)]; ++k)
+        for_features(moved_[static_cast<size_t>(k)], [&](int32_t feature, float value) {
+          if (n_parts > 1 && part_of(feature, n_parts) != part) return;
+          move_row(at_.values + feature * H_, inputs_.data() + k * stride_, H_, by_unit * value);
+          if (data_.has_skip)
+            move_row(at_.values + data_.skip() + feature * K_, slopes_.data() + k * K_, K_,
+                     by_skip * value);
+        });
+    }
+  }
+
+  // Biases, weights to labels and constants, which lie one after the other.
+  void move_inner(double factor, int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) {
+      double sum = 0;
+      for (int64_t chunk = 0; chunk < batch_.rows().count(); ++chunk)
+        if (n_moved_[static_cast<size_t>(chunk)] > 0)
+          sum += gradient_[static_cast<size_t>(chunk * n_inner_ + k)];
+      const double rate = k < H_             ? rates_.bias
+                          : k < H_ + H_ * K_ ? rates_.to_label
+                                             : rates_.constant;
+      add(data_.bias() + k, factor * rate * sum);
+    }
+  }
+
+  void move_tables(double factor, int64_t begin, int64_t end) {
+    const int64_t n_edge = data_.chains.n_edge();
+    for (int64_t k = begin; k < end; ++k)
+      if (const double slope = batch_.table_slope(k); slope != 0)
+        add(data_.tables() + k, factor * (k < n_edge ? rates_.edge : rates_.ends) * slope);
   }
 
   const HiddenSweepData& data_;
@@ -310,17 +413,17 @@ class HiddenSweeper {
   const HiddenRates& rates_;
   const Dropout& dropout_;
   HiddenParameters& at_;
-  const int64_t H_, K_, stride_;
+  const int64_t H_, K_, D_, stride_, n_inner_;
   Lagging lagging_;
-  ChainSlopes chains_;
+  MiniBatch batch_;
+  TableScores scores_;
   OwnedHiddenTables<float> tables_;
-  Workspace work_;
-  const float* dense_ = nullptr;  // of the rows of the mini-batch
-  std::vector<Entry> entries_;
-  std::vector<size_t> starts_;
-  std::vector<int64_t> moved_;
-  std::vector<float> inputs_, moved_inputs_, slopes_;
-  std::vector<double> gradient_;
+  std::vector<float> dense_;    // features of rows; or
+  std::vector<Entry> entries_;  // those of sparse rows, from their places on, to their ends
+  std::vector<int64_t> places_, ends_;
+  std::vector<float> inputs_, slopes_;
+  std::vector<int64_t> moved_, n_moved_;  // rows, by chunk; how many
+  std::vector<double> gradient_;          // by chunk
 };
 
 }  // namespace

@@ -1,33 +1,74 @@
-#include "crfx/sweep.hpp"
-
+// Sweeps over instances whose nodes are scored by linear functions.
 #include <algorithm>
+
+#include "crfx/sweeps.hpp"
+#include "parametric/mini_batch.hpp"
 
 namespace crfx {
 namespace {
 
-// One mini-batch after the other.
+// One mini-batch after the other. All threads of a team go through the phases of a step together:
+// parameters are caught up with and moved by whoever has their feature, rows in between are shared
+// out. So every sum has an order of its own.
 class Sweeper {
  public:
   Sweeper(const SweepData& data, const SweepSteps& steps, SweepParameters& parameters)
-      : data_(data), steps_(steps), at_(parameters), tables_(data.n_node()), chains_(data.chains) {}
+      : data_(data),
+        steps_(steps),
+        at_(parameters),
+        K_(data.chains.n_labels),
+        first_table_(data.n_node()),
+        batch_(data.chains),
+        tables_(data.chains) {
+    if (data.dense) weights_.resize(static_cast<size_t>(first_table_));
+  }
 
   void run() {
-    for (int64_t k = 0; k < steps_.n_instances; k += steps_.batch_size) {
-      const int64_t last = std::min(steps_.n_instances, k + steps_.batch_size);
-      chains_.begin(steps_.order + k, last - k);
-      step(steps_.first + k / steps_.batch_size);
-    }
+    with_team(threads_worth(steps_.n_threads, operations()), [this](Team& team) {
+      ChainPasses passes(data_.chains);
+      Workspace work;
+      double before = 1;  // the last step's shrinkage
+      for (int64_t k = 0; k < steps_.n_instances; k += steps_.batch_size) {
+        const int64_t last = std::min(steps_.n_instances, k + steps_.batch_size);
+        const double size = steps_.size(steps_.first + k / steps_.batch_size);
+        const double shrinkage = steps_.shrinkage(size, static_cast<size_t>(last - k));
+        team.once([&] {
+          if (k > 0) end_step(before);
+          batch_.begin(steps_.order + k, last - k);
+        });
+        catch_up(team);
+        team.each(batch_.rows().count(), [&](int64_t chunk) { score(chunk, work); });
+        team.each(batch_.n_chain_chunks(),
+                  [&](int64_t chunk) { batch_.find_slopes(chunk, tables_, passes); });
+        move(team, -size / shrinkage, work);
+        before = shrinkage;
+      }
+      if (steps_.n_instances > 0) team.once([&] { end_step(before); });
+    });
   }
 
  private:
-  void step(int64_t number) {
-    read();
-    const double size = steps_.size(number);
-    const double shrinkage = steps_.shrinkage(size, chains_.n_instances());
-    score();
-    chains_.find(steps_.loss, steps_.margin);
-    move(-size / shrinkage);
-    end_step(shrinkage);
+  static constexpr int64_t kFeaturesPerChunk = 16, kTablesPerChunk = 4096;
+
+  // Multiplications of a step, about.
+  double operations() const {
+    double rows = 0, entries = 0;
+    const ChainData& chains = data_.chains;
+    for (int64_t k = 0; k < steps_.n_instances; ++k) {
+      const int64_t first = chains.offsets[steps_.order[k]];
+      const int64_t last = chains.offsets[steps_.order[k] + 1];
+      rows += static_cast<double>(last - first);
+      if (!data_.dense)
+        entries += static_cast<double>(data_.X.starts[last] - data_.X.starts[first]);
+    }
+    if (data_.dense) entries = rows * static_cast<double>(data_.n_features);
+    const double share = static_cast<double>(steps_.batch_size) /
+                         static_cast<double>(std::max<int64_t>(1, steps_.n_instances));
+    const double per_feature = static_cast<double>(first_table_) /
+                               static_cast<double>(std::max<int64_t>(1, data_.n_features));
+    // An entry of a sparse row costs a miss of the cache or two.
+    const double per_entry = data_.dense ? 2 * per_feature : 8 * per_feature + 32;
+    return share * (entries * per_entry + 8 * rows * static_cast<double>(chains.table_size()));
   }
 
   // Parameters ---------------------------------------------------------------------------------
@@ -63,21 +104,128 @@ class Sweeper {
     if (!data_.free || data_.free[k]) at_.values[k] += change;
   }
 
-  // Rows of the mini-batch ----------------------------------------------------------------------
+  // Phases ---------------------------------------------------------------------------------------
 
-  // Calls body(row of the data, row of the mini-batch) for all rows.
-  template <class Body>
-  void for_rows(Body&& body) const {
-    chains_.for_instances([&](int64_t begin, int64_t end, int64_t own) {
-      for (int64_t row = begin; row < end; ++row) body(row, own + row - begin);
+  // Of dense rows, chunks of features; of sparse ones, a part for each thread: whose features are
+  // whose does not change what becomes of them.
+  int64_t n_parts(const Team& team) const {
+    return data_.dense ? Ranges(data_.n_features, kFeaturesPerChunk).count() : team.size();
+  }
+
+  void catch_up(Team& team) {
+    const int64_t n = n_parts(team);
+    team.each(n + 1, [&](int64_t part) {
+      if (part == n) {
+        catch_up(first_table_, at_.size);
+        return tables_.set(at_.values + first_table_);
+      }
+      if (data_.dense) return catch_up_dense(Ranges(data_.n_features, kFeaturesPerChunk), part);
+      for (int64_t row = 0; row < batch_.n_rows(); ++row)
+        for_features(row, part, n,
+                     [&](int64_t begin, int64_t end, float) { catch_up(begin, end); });
     });
   }
 
-  // Calls body(feature's first weight, past its last, value) for the features of a row.
+  void catch_up_dense(const Ranges& features, int64_t chunk) {
+    const int64_t end = features.end(chunk) * K_;
+    for (int64_t k = features.begin(chunk) * K_; k < end; ++k) {
+      catch_up(k);
+      weights_[static_cast<size_t>(k)] = static_cast<float>(at_.values[k]);
+    }
+  }
+
+  // Scores, in single precision as elsewhere in training.
+  void score(int64_t chunk, Workspace& work) {
+    const int64_t begin = batch_.rows().begin(chunk), end = batch_.rows().end(chunk);
+    if (data_.dense) return score_dense(begin, end, work);
+    std::fill(batch_.node(begin), batch_.node(end), 0.0f);
+    for (int64_t row = begin; row < end; ++row) {
+      float* scores = batch_.node(row);
+      for_features(row, 0, 1, [&](int64_t first, int64_t last, float value) {
+        for (int64_t k = first; k < last; ++k)
+          scores[output(k, first)] += value * static_cast<float>(at_.values[k]);
+      });
+    }
+  }
+
+  void score_dense(int64_t begin, int64_t end, Workspace& work) {
+    work.reset();
+    const int64_t D = data_.n_features, lanes = kernels<float>().lanes;
+    const int64_t wide = (K_ + lanes - 1) / lanes * lanes;
+    const float* rows = dense_rows(begin, end, work);
+    float* scores = work.take<float>((end - begin) * wide);
+    kernels<float>().multiply(rows, D, weights_.data(), K_, scores, wide, end - begin, work);
+    for (int64_t row = begin; row < end; ++row)
+      std::copy_n(scores + (row - begin) * wide, K_, batch_.node(row));
+  }
+
+  // Dense rows of the mini-batch, one after the other.
+  const float* dense_rows(int64_t begin, int64_t end, Workspace& work) {
+    const int64_t D = data_.n_features;
+    if (batch_.n_instances() == 1) return data_.dense + batch_.data_row(begin) * D;
+    float* rows = work.take<float>((end - begin) * D);
+    for (int64_t row = begin; row < end; ++row)
+      std::copy_n(data_.dense + batch_.data_row(row) * D, D, rows + (row - begin) * D);
+    return rows;
+  }
+
+  void move(Team& team, double factor, Workspace& work) {
+    const int64_t n = n_parts(team), n_tables = data_.chains.n_tables();
+    const Ranges features(data_.n_features, kFeaturesPerChunk), tables(n_tables, kTablesPerChunk);
+    team.each(n + tables.count(), [&](int64_t part) {
+      if (part >= n) {
+        for (int64_t k = tables.begin(part - n); k < tables.end(part - n); ++k)
+          if (const double slope = batch_.table_slope(k); slope != 0)
+            add(first_table_ + k, factor * slope);
+      } else if (data_.dense) {
+        move_dense(factor, features.begin(part), features.end(part), work);
+      } else {
+        move_sparse(factor, part, n);
+      }
+    });
+  }
+
+  void move_sparse(double factor, int64_t part, int64_t n_parts) {
+    for (int64_t row = 0; row < batch_.n_rows(); ++row) {
+      if (!batch_.moves(row)) continue;
+      const float* slopes = batch_.slopes(row);
+      for_features(row, part, n_parts, [&](int64_t begin, int64_t end, float value) {
+        for (int64_t k = begin; k < end; ++k)
+          add(k, factor * static_cast<double>(value * slopes[output(k, begin)]));
+      });
+    }
+  }
+
+  void move_dense(double factor, int64_t begin, int64_t end, Workspace& work) {
+    work.reset();
+    const int64_t D = data_.n_features, n = end - begin;
+    const Ranges& rows = batch_.rows();
+    float* sums = work.take<float>(n * K_);
+    std::fill_n(sums, n * K_, 0.0f);
+    float* block = work.take<float>(rows.size * n);
+    for (int64_t chunk = 0; chunk < rows.count(); ++chunk) {
+      int64_t n_moved = 0;
+      for (int64_t row = rows.begin(chunk); row < rows.end(chunk); ++row)
+        n_moved += batch_.moves(row);
+      if (n_moved == 0) continue;
+      for (int64_t row = rows.begin(chunk); row < rows.end(chunk); ++row)
+        std::copy_n(data_.dense + batch_.data_row(row) * D + begin, n,
+                    block + (row - rows.begin(chunk)) * n);
+      kernels<float>().add_outer(block, n, batch_.slopes(rows.begin(chunk)), K_, 1.0f, sums, K_,
+                                 rows.end(chunk) - rows.begin(chunk));
+    }
+    for (int64_t k = 0; k < n * K_; ++k)
+      if (sums[k] != 0) add(begin * K_ + k, factor * static_cast<double>(sums[k]));
+  }
+
+  // Calls body(feature's first weight, past its last, value) for the features of a row that belong
+  // to a part.
   template <class Body>
-  void for_features(int64_t row, Body&& body) const {
-    for (int64_t e = data_.X.starts[row]; e < data_.X.starts[row + 1]; ++e) {
+  void for_features(int64_t row, int64_t part, int64_t n_parts, Body&& body) const {
+    const int64_t from = batch_.data_row(row);
+    for (int64_t e = data_.X.starts[from]; e < data_.X.starts[from + 1]; ++e) {
       const int32_t feature = data_.X.indices[e];
+      if (n_parts > 1 && part_of(feature, n_parts) != part) continue;
       body(data_.pattern.starts[feature], data_.pattern.starts[feature + 1],
            data_.X.values ? data_.X.values[e] : 1.0f);
     }
@@ -87,42 +235,13 @@ class Sweeper {
     return data_.pattern.outputs ? data_.pattern.outputs[weight] : weight - first;
   }
 
-  void read() {
-    for_rows([&](int64_t row, int64_t) {
-      for_features(row, [&](int64_t begin, int64_t end, float) { catch_up(begin, end); });
-    });
-    catch_up(tables_, at_.size);
-  }
-
-  // Scores, in single precision as elsewhere in training.
-  void score() {
-    for_rows([&](int64_t row, int64_t own) {
-      float* scores = chains_.node() + own * data_.chains.n_labels;
-      for_features(row, [&](int64_t begin, int64_t end, float value) {
-        for (int64_t k = begin; k < end; ++k)
-          scores[output(k, begin)] += value * static_cast<float>(at_.values[k]);
-      });
-    });
-    chains_.set_tables(at_.values + tables_);
-  }
-
-  void move(double factor) {
-    for_rows([&](int64_t row, int64_t own) {
-      if (!chains_.moves(own)) return;
-      const float* slopes = chains_.node_slopes(own);
-      for_features(row, [&](int64_t begin, int64_t end, float value) {
-        for (int64_t k = begin; k < end; ++k)
-          add(k, factor * static_cast<double>(value * slopes[output(k, begin)]));
-      });
-    });
-    chains_.for_table_slopes([&](int64_t k, double slope) { add(tables_ + k, factor * slope); });
-  }
-
   const SweepData& data_;
   const SweepSteps& steps_;
   SweepParameters& at_;
-  int64_t tables_;  // where their parameters begin
-  ChainSlopes chains_;
+  const int64_t K_, first_table_;  // where the parameters of tables begin
+  MiniBatch batch_;
+  TableScores tables_;
+  std::vector<float> weights_;  // in single precision, where rows are dense
 };
 
 }  // namespace

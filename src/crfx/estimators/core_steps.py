@@ -1,61 +1,141 @@
-"""Chains and steps as the core takes them, for all models whose steps it can take."""
+"""Chains, losses and steps as the compiled core takes them, for all models that it can train.
+
+The core takes the steps of sweeps over chains and forests whose edge scores are tables (or that
+have none), with any base model underneath, with constraints, unknown labels and class weights.
+Python takes the others, one mini-batch after the other: edges that are linear in the features,
+objectives that sample or list candidates, and the objectives of users.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from crfx import _core
-from crfx.inference.short_chains import has_short_chains
 from crfx.model import Model
 from crfx.objectives.base import Objective
+from crfx.objectives.by_parts import ByParts
+from crfx.objectives.class_weights import WeightedLikelihood, WeightedPerceptronLoss
+from crfx.objectives.expected_loss import ExpectedCost
+from crfx.objectives.kl import Divergence
+from crfx.objectives.labelwise import LabelwiseLikelihood
+from crfx.objectives.likelihood import Likelihood
+from crfx.objectives.loss_augmented import AugmentedLikelihood
 from crfx.objectives.perceptron import PerceptronLoss
+from crfx.objectives.pseudo_likelihood import PseudoLikelihood
+from crfx.objectives.scaled_exact import ExactLossScaled
 from crfx.objectives.truth import Truth
+from crfx.scores import FloatArray
 from crfx.trainers.sgd import SMALLEST_SHRINKAGE, Steps
 
+Base = dict[str, FloatArray] | None
+"""Scores below those of the parameters, see `crfx.estimators.model_parameters.base_scores`."""
 
-def masks_fit(model: Model, truth: Truth) -> bool:
-    """Whether the core can honour the constraints in its steps: not in chains too short for edges.
 
-    (They are a problem of order 1 of their own, see `crfx.inference.short_chains`.)
+@dataclass(frozen=True, eq=False)
+class CoreLoss:
+    """A loss in the words of the core (`crfx::ChainLoss`): a table of costs and how to read it."""
+
+    kind: str
+    table: npt.NDArray[Any] | None = None
+    by_length: bool = False
+    unit: float = 1.0
+
+
+def core_loss(loss: Objective, n_labels: int) -> CoreLoss | None:
+    """Return the loss in the words of the core; None where the core does not have it.
+
+    Types are compared exactly: a class derived from one of these may compute something else.
     """
-    has_pairs = model.mask is not None and model.mask.pair is not None
-    return not has_pairs or not has_short_chains(truth.batch, model.order)
+    if type(loss) in (Likelihood, WeightedLikelihood):
+        return CoreLoss("likelihood")
+    if isinstance(loss, PerceptronLoss | WeightedPerceptronLoss):
+        margins = loss.margin * (1 - np.eye(n_labels)) if loss.margin else None
+        is_ours = type(loss) in (PerceptronLoss, WeightedPerceptronLoss)
+        return CoreLoss("perceptron", margins) if is_ours else None
+    if type(loss) is PseudoLikelihood:
+        return CoreLoss("pseudo_likelihood")
+    if type(loss) is LabelwiseLikelihood:
+        return CoreLoss("labelwise_likelihood")
+    return _with_costs(loss)
 
 
-def core_chains(model: Model, truth: Truth) -> Any:
-    """The chains of a batch with their labels, and which tables there are.
+def _with_costs(loss: Objective) -> CoreLoss | None:
+    if isinstance(loss, ByParts) and len(loss.objectives) == 1:
+        loss = loss.objectives[0][1]
+    if type(loss) is AugmentedLikelihood:
+        return CoreLoss("likelihood", loss.weight * loss.costs.table, loss.costs.normalize)
+    if type(loss) is ExpectedCost:
+        return CoreLoss("expected_loss", loss.costs.table, loss.costs.normalize)
+    if type(loss) is ExactLossScaled:
+        units = (loss.costs.table / loss.unit).round()
+        return CoreLoss("loss_scaled", units, loss.costs.normalize, loss.unit)
+    if type(loss) is Divergence:
+        return CoreLoss("kl", loss.costs.table / -loss.temperature, loss.costs.normalize)
+    return None
 
-    The core knows weights of instances, not of labels: objectives with these are of other types.
+
+def can_take_steps(model: Model, loss: Objective) -> bool:
+    """Whether the core can take the steps that lower a loss."""
+    is_table = model.edge_family in ("table", None)
+    return is_table and core_loss(loss, model.n_labels) is not None
+
+
+def core_chains(model: Model, truth: Truth, loss: Objective, base: Base) -> Any:
+    """The chains (or forests) of a batch with their labels, their loss, and which tables there are.
+
+    ``base`` may be None where there are no rows.
     """
-    assert truth.class_weights is None
     ends = {} if model.ends is None else model.ends.tables
-    masks: dict[str, Any] = {} if model.mask is None else dict(model.mask.tables(model.order))
-    if truth.batch.allowed is not None:
-        masks["node"] = np.where(truth.batch.allowed, np.float32(0), np.float32(-np.inf))
-    types: Any = truth.batch.edge_types if model.n_types is not None else None
-    offsets: Any = truth.batch.offsets
+    batch, sharing, under = truth.batch, model.sharing, base or {}
+    n_types = model.n_types or 1
+    if sharing == "typed" and "edge" in under:
+        n_types = len(under["edge"])
+    offsets: Any = batch.offsets
+    parents: Any = batch.parents
+    types: Any = batch.edge_types if sharing == "typed" else None
     return _core.Chains(
         offsets,
+        parents,
         types,
         np.ascontiguousarray(truth.labels, np.int32),
         truth.weights,
+        _bound(core_loss(loss, model.n_labels), truth),
         n_labels=model.n_labels,
         order=model.order,
-        n_types=model.n_types or 1,
+        n_types=n_types,
+        sharing=sharing,
         has_edge=model.edge is not None,
         has_start="start" in ends,
-        has_end="end" in ends,
+        has_end="end" in ends and parents is None,
         **{
-            f"{name}_mask": masks[name].reshape(-1) if name in masks else None
-            for name in ("node", "edge", "start", "end")
+            f"base_{name}": _flat(under[name]) if name in under else None
+            for name in ("node", "edge", "start", "end", "pairs")
         },
     )
 
 
-def core_steps(steps: Steps, loss: Objective) -> Any:
-    """Steps that lower a loss: a likelihood, or that of a perceptron."""
+def _bound(loss: CoreLoss | None, truth: Truth) -> Any:
+    assert loss is not None
+    weights = truth.class_weights
+    return _core.SweepLoss(
+        loss.kind,
+        class_weights=None if weights is None else np.ascontiguousarray(weights, np.float64),
+        table=None if loss.table is None else _flat(loss.table),
+        by_length=loss.by_length,
+        unit=loss.unit,
+    )
+
+
+def _flat(table: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    return np.ascontiguousarray(table, np.float32).reshape(-1)
+
+
+def core_steps(steps: Steps, n_threads: int) -> Any:
+    """Steps of a sweep, on at most so many threads."""
     return _core.SweepSteps(
         np.ascontiguousarray(steps.order, np.int64),
         batch_size=steps.batch_size,
@@ -65,6 +145,5 @@ def core_steps(steps: Steps, loss: Objective) -> Any:
         penalty=steps.penalty,
         smallest_shrinkage=SMALLEST_SHRINKAGE,
         counts=steps.counts,
-        perceptron=isinstance(loss, PerceptronLoss),
-        margin=loss.margin if isinstance(loss, PerceptronLoss) else 0.0,
+        n_threads=n_threads,
     )

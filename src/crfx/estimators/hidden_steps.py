@@ -1,7 +1,7 @@
-"""Steps of the trainers that sweep, for models with hidden units, taken by the core.
+"""Steps of sweeps over models with hidden units, taken by the compiled core.
 
-For chains with tables (or without edges), all labels known, nothing underneath.  Everything else
-goes one mini-batch after the other, see `crfx.estimators.mini_batches`.
+`crfx.estimators.core_steps` says which it takes.  The others go through Python, one mini-batch
+after the other, see `crfx.estimators.mini_batches`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,11 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx import _core
-from crfx.estimators.core_steps import core_chains, core_steps, masks_fit
+from crfx.estimators.core_steps import Base, core_chains, core_steps
 from crfx.estimators.mini_batches import Dropout
 from crfx.model import Model
 from crfx.objectives.base import Objective
-from crfx.objectives.likelihood import Likelihood
-from crfx.objectives.perceptron import PerceptronLoss
-from crfx.objectives.truth import UNKNOWN, Truth
+from crfx.objectives.truth import Truth
 from crfx.potentials.hidden_unit import HiddenUnitFunction
 from crfx.potentials.numbers import compressed
 from crfx.trainers.sgd import Steps
@@ -104,14 +102,16 @@ class HiddenSteps:
         model: Model,
         truth: Truth,
         loss: Objective,
+        base: Base,
         rates: npt.NDArray[np.float64],
         dropout: Dropout,
+        n_threads: int,
     ) -> None:
         node = model.node
         assert isinstance(node, HiddenUnitFunction)
         self._n_features = node.shape.n_features
-        self._chains = _chains(model, node, truth)
-        self._loss = loss
+        self._chains = _chains(model, node, truth, loss, base)
+        self._n_threads = n_threads
         self._arguments = {"rates": rates, "dropout": dropout.share, "seed": dropout.seed}
 
     def begin(self, values: npt.NDArray[Any]) -> HiddenParameters:
@@ -122,26 +122,16 @@ class HiddenSteps:
     def __call__(self, steps: Steps, parameters: HiddenParameters) -> None:
         """Take the steps of a sweep."""
         for part in steps.parts(STEPS_AT_ONCE):
-            parameters.run(self._chains, core_steps(part, self._loss), **self._arguments)
+            parameters.run(self._chains, core_steps(part, self._n_threads), **self._arguments)
 
 
-def can_sweep(model: Model, truth: Truth, loss: Objective) -> bool:
-    """Whether the core can take the steps."""
-    return (
-        type(loss) in (Likelihood, PerceptronLoss)
-        and model.edge_family in ("table", None)
-        and model.base is None
-        and not model.is_forest
-        and not (truth.labels == UNKNOWN).any()
-        and masks_fit(model, truth)
-    )
-
-
-def _chains(model: Model, node: HiddenUnitFunction, truth: Truth) -> Any:
+def _chains(
+    model: Model, node: HiddenUnitFunction, truth: Truth, loss: Objective, base: Base
+) -> Any:
     X = node.checked(truth.batch.X)
     starts, indices, values = compressed(X) if sparse.issparse(X) else (None, None, None)
     return _core.HiddenSweeps(
-        core_chains(model, truth),
+        core_chains(model, truth, loss, base),
         None if sparse.issparse(X) else np.ascontiguousarray(X),
         starts,
         indices,

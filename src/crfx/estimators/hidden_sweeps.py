@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx._core import InputError
-from crfx.estimators.hidden_steps import HiddenSteps, can_sweep
+from crfx.estimators.core_steps import can_take_steps
+from crfx.estimators.hidden_steps import HiddenSteps
 from crfx.estimators.mini_batches import Dropout, MiniBatches
 from crfx.estimators.model_parameters import (
     base_scores,
@@ -22,6 +23,7 @@ from crfx.estimators.sharded_sweeps import Base, leading_shards, loaded, mini_ba
 from crfx.estimators.training_state import TrainingState, sweeps_state
 from crfx.features.matrices import is_sparse, take_rows
 from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.inference.native import thread_count
 from crfx.model import Model
 from crfx.objectives.base import Objective
 from crfx.objectives.class_weights import WeightedPerceptronLoss
@@ -76,18 +78,20 @@ class Sweeps:
         dropout = Dropout(_dropout(crf, truth), self.workers.own_seed(crf._seed))
         self._rates, self._burn_in = rates, burn_in
         # All or none: the core has parameters of single precision, and they are to be the same.
-        own = can_sweep(model, truth, loss(truth))
+        own = can_take_steps(model, loss(truth))
         # Not through self: a circle would hold the features until someone looks for circles.
         is_quick = self._is_quick = all(self.workers.communicator.gather(own))
 
-        def quick(own: Truth) -> HiddenSteps | None:
+        n_threads = thread_count(crf.n_jobs)
+
+        def quick(own: Truth, base: Base) -> HiddenSteps | None:
             if not is_quick:
                 return None
-            return HiddenSteps(model, own, loss(own), rates, dropout)
+            return HiddenSteps(model, own, loss(own), base, rates, dropout, n_threads)
 
         def make(own: Truth, base: Base) -> MiniBatches:
             left_out = dropout if dropout.share else None
-            return MiniBatches(model, own, loss, None, base, quick(own), left_out)
+            return MiniBatches(model, own, loss, None, base, quick(own, base), left_out)
 
         self._quick = quick
         self._parts = mini_batches_of(truth, base_scores(model, truth.batch), model, make)
@@ -208,7 +212,7 @@ class Sweeps:
         return float(np.average(wrong, weights=weights[known]))
 
     def _new_parameters(self, values: npt.NDArray[Any]) -> Any:
-        steps = self._quick(self._without_rows())
+        steps = self._quick(self._without_rows(), None)
         if steps is not None:
             return steps.begin(values)
         return AveragedParameters(values.astype(np.float64))

@@ -33,9 +33,9 @@ from crfx.estimators.sharded_input import check_in_memory
 from crfx.estimators.sharded_sweeps import Base, mini_batches_of
 from crfx.estimators.sweeping import SoFar, sweep_once, sweep_to_the_end
 from crfx.features.conjunctions import readable
+from crfx.inference.native import thread_count
 from crfx.model import Model
 from crfx.objectives.truth import Truth
-from crfx.potentials.numbers import as_numbers
 from crfx.scores import IntArray
 from crfx.trainers.induction import FeatureInduction, settings_of
 
@@ -354,9 +354,8 @@ class LinearCRF(ParametricEstimator):
         free = self._free(model, given)
 
         def make(truth: Truth, base: Base) -> MiniBatches:
-            X, quick = as_numbers(truth.batch.X), None
-            if model.base is None:
-                quick = quick_steps(model, truth, self._loss(truth), free, X)
+            n_threads = thread_count(self.n_jobs)
+            quick = quick_steps(model, truth, self._loss(truth), free, base, n_threads)
             return MiniBatches(model, truth, self._loss, free, base, quick)
 
         return mini_batches_of(given.truth, base_scores(model, given.data.batch), model, make)

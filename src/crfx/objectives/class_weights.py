@@ -170,3 +170,4 @@ class WeightedPerceptronLoss(ByLevels):
 
     def __init__(self, truth: Truth, margin: float = 0.0, n_jobs: int | None = None) -> None:
         super().__init__(truth, lambda own: PerceptronLoss(own, margin, n_jobs))
+        self.margin = margin

@@ -31,6 +31,7 @@ class Divergence(Likelihood):
     def __init__(self, costs: PositionCosts, temperature: float, n_jobs: int | None = None) -> None:
         truth = costs.truth
         super().__init__(truth, n_jobs)
+        self.costs, self.temperature = costs, temperature
         truth.check_all_known("kl")
         truth.check_no_class_weights('"kl"')
         exponents = costs.by_row().astype(np.float64) / -temperature

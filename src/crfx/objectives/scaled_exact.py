@@ -27,7 +27,8 @@ class ExactLossScaled:
     curvature_kind: Literal["bound", "diagonal", "none"] = "bound"
 
     def __init__(self, costs: PositionCosts, unit: float = 1.0, n_jobs: int | None = None) -> None:
-        self.truth, self.n_jobs = costs.truth, n_jobs
+        self.costs, self.truth, self.n_jobs = costs, costs.truth, n_jobs
+        self.unit = unit
         counted = replace(costs, table=costs.table / unit, normalize=False)
         self._cost = counted.by_row(np.float64).round().astype(np.int32)
         self._labels = np.ascontiguousarray(costs.truth.labels, np.int32)

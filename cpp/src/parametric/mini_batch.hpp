@@ -1,0 +1,139 @@
+// The instances of one step, and how its phases are cut into chunks. Chunks depend on the
+// mini-batch alone, never on threads: equal chunks, combined in order, give equal bits.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "crfx/parallel.hpp"
+#include "parametric/chain_losses.hpp"
+#include "simd/kernels.hpp"
+
+namespace crfx {
+
+// As many threads as a step of so many multiplications keeps busy: a phase ends with a barrier,
+// which costs what some ten thousand of them do.
+inline int threads_worth(int n_threads, double operations) {
+  constexpr double kOperationsPerThread = 1 << 18;
+  if (n_threads <= 0) n_threads = available_threads();
+  const double busy = std::clamp(operations / kOperationsPerThread, 1.0, 4096.0);
+  return std::min(n_threads, static_cast<int>(busy));
+}
+
+// The part, of so many, that a feature belongs to; spreads neighbours.
+inline int64_t part_of(int32_t feature, int64_t n_parts) {
+  const uint32_t mixed = static_cast<uint32_t>(feature) * 0x9e3779b1u;
+  return static_cast<int64_t>((static_cast<uint64_t>(mixed) * static_cast<uint64_t>(n_parts)) >>
+                              32);
+}
+
+// Ranges of about equal size.
+struct Ranges {
+  Ranges() = default;
+  Ranges(int64_t n, int64_t size) : n(n), size(size) {}
+  int64_t count() const { return (n + size - 1) / size; }
+  int64_t begin(int64_t k) const { return k * size; }
+  int64_t end(int64_t k) const { return std::min(n, (k + 1) * size); }
+
+  int64_t n = 0, size = 1;
+};
+
+// Buffers are kept from one mini-batch to the next.
+class MiniBatch {
+ public:
+  // Every chunk of rows has so many sums of its own.
+  explicit MiniBatch(const ChainData& data, int64_t n_sums = 0)
+      : data_(data), constants_(data), most_row_chunks_(most_chunks(n_sums)) {}
+
+  // Takes the next instances; the longest come first, so that those beside each other in lanes are
+  // of similar length.
+  void begin(const int64_t* instances, int64_t n_instances) {
+    instances_.assign(instances, instances + n_instances);
+    std::stable_sort(instances_.begin(), instances_.end(),
+                     [this](int64_t a, int64_t b) { return length(a) > length(b); });
+    offsets_.assign(1, 0);
+    data_rows_.clear();
+    for (const int64_t i : instances_) {
+      offsets_.push_back(offsets_.back() + length(i));
+      for (int64_t row = data_.offsets[i]; row < data_.offsets[i + 1]; ++row)
+        data_rows_.push_back(row);
+    }
+    // Of whole tiles of four rows, as the kernels take them.
+    const int64_t least = (n_rows() + most_row_chunks_ - 1) / most_row_chunks_;
+    rows_ = {n_rows(), std::max(kRowsPerChunk, (least + 3) / 4 * 4)};
+    cut_chains();
+    const auto size = static_cast<size_t>(n_rows() * data_.n_labels);
+    node_.resize(size);
+    slopes_.resize(size + kSlack);
+    moves_.resize(static_cast<size_t>(n_rows()));
+    table_slopes_.resize(static_cast<size_t>(n_chain_chunks() * data_.n_tables()));
+  }
+
+  std::size_t n_instances() const { return instances_.size(); }
+  int64_t n_rows() const { return offsets_.back(); }
+  int64_t data_row(int64_t row) const { return data_rows_[static_cast<size_t>(row)]; }
+  const Ranges& rows() const { return rows_; }  // chunks of rows
+  // Scores of nodes, to be filled in; slopes may be read in whole packs.
+  float* node(int64_t row) { return node_.data() + row * data_.n_labels; }
+  const float* slopes(int64_t row) const { return slopes_.data() + row * data_.n_labels; }
+  bool moves(int64_t row) const { return moves_[static_cast<size_t>(row)]; }
+
+  // The slopes of the loss in a chunk of chains.
+  int64_t n_chain_chunks() const { return static_cast<int64_t>(chains_.size()) - 1; }
+  void find_slopes(int64_t chunk, const TableScores& tables, ChainPasses& passes) {
+    const int64_t first = chains_[static_cast<size_t>(chunk)];
+    const int64_t last = chains_[static_cast<size_t>(chunk) + 1];
+    const int64_t begin = offsets_[static_cast<size_t>(first)];
+    const int64_t end = offsets_[static_cast<size_t>(last)], K = data_.n_labels;
+    crfx::find_slopes({instances_.data() + first, last - first, node(begin),
+                       slopes_.data() + begin * K, table_slopes_.data() + chunk * data_.n_tables()},
+                      tables, constants_, passes);
+    for (int64_t row = begin; row < end; ++row)
+      moves_[static_cast<size_t>(row)] =
+          std::any_of(slopes(row), slopes(row) + K, [](float slope) { return slope != 0; });
+  }
+  // Of a parameter of the tables, over all chunks.
+  double table_slope(int64_t k) const {
+    double sum = 0;
+    for (int64_t chunk = 0; chunk < n_chain_chunks(); ++chunk)
+      sum += table_slopes_[static_cast<size_t>(chunk * data_.n_tables() + k)];
+    return sum;
+  }
+
+ private:
+  static constexpr int64_t kRowsPerChunk = 32, kMostChunks = 64;
+  static constexpr size_t kSlack = 64;                    // a pack of any instruction set
+  static constexpr int64_t kMostSums = int64_t(1) << 24;  // over all chunks
+
+  static int64_t most_chunks(int64_t n_sums) {
+    return std::clamp(kMostSums / std::max<int64_t>(1, n_sums), int64_t(1), kMostChunks);
+  }
+  int64_t length(int64_t i) const { return data_.offsets[i + 1] - data_.offsets[i]; }
+
+  // Whole bundles, where chains run side by side; enough rows to pay for the tables that every
+  // chunk prepares.
+  void cut_chains() {
+    const bool bundles = data_.order == 1 && data_.sharing == Sharing::shared && !data_.parents;
+    const auto lanes = static_cast<size_t>(bundles ? kernels<float>().lanes : 1);
+    const int64_t most = most_chunks(data_.n_tables());
+    const int64_t least = std::max({int64_t(16), 8 * data_.n_types, (n_rows() + most - 1) / most});
+    chains_.assign(1, 0);
+    for (size_t k = lanes; k < instances_.size(); k += lanes)
+      if (offsets_[k] - offsets_[static_cast<size_t>(chains_.back())] >= least)
+        chains_.push_back(static_cast<int64_t>(k));
+    chains_.push_back(static_cast<int64_t>(instances_.size()));
+  }
+
+  const ChainData& data_;
+  LossTables constants_;
+  const int64_t most_row_chunks_;
+  std::vector<int64_t> instances_, offsets_{0}, data_rows_, chains_{0};
+  Ranges rows_;
+  std::vector<float> node_, slopes_;
+  std::vector<char> moves_;
+  std::vector<double> table_slopes_;
+};
+
+}  // namespace crfx
