@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 from boosting import xgboost_settings
-from measuring import RESULTS, ROOT, command_line, machine, verdict, write_json, write_whole
+from measuring import RESULTS, ROOT, machine, verdict, write_json, write_whole
 
 from crfx import GBCRF
 from crfx.datasets import load_ocr
@@ -364,8 +364,10 @@ def main() -> None:
 
 def measure(arguments: argparse.Namespace) -> None:
     """Measure row by row; each is written at once."""
+    more = [] if arguments.device == "cuda" else ["--device", arguments.device]
+    more += ["--small"] if arguments.small else []
     result: dict[str, Any] = {
-        "command": command_line(),
+        "command": " ".join(["python benchmarks/gpu.py", *more]),  # however it was cut up
         "machine": machine() | {"gpu": gpu_name()},
         "device": arguments.device,
         "rows": [],
@@ -375,7 +377,6 @@ def measure(arguments: argparse.Namespace) -> None:
     if arguments.resume and arguments.output.is_file():
         result["rows"] = json.loads(arguments.output.read_text(encoding="utf-8"))["rows"]
     there = {row["case"] for row in result["rows"]}
-    more = ["--device", arguments.device, *(["--small"] if arguments.small else [])]
     for key in CASES:
         if key in arguments.only and key not in there:
             result["rows"].append(in_new_process("--one-case", key, *more))
