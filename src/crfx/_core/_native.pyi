@@ -219,20 +219,25 @@ MOST_LISTED: int = 8
 
 MOST_DOCUMENTS: int = 160
 
+class SweepLoss:
+    """What sweeps lower; the arrays are viewed, not copied."""
+
+    def __init__(self, kind: str, *, class_weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', writable=False)] | None, table: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)] | None, by_length: bool, unit: float) -> None: ...
+
 class Chains:
     """Chains to sweep over; the arrays are viewed, not copied."""
 
-    def __init__(self, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], edge_types: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)] | None, labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', writable=False)] | None, *, n_labels: int, order: int, n_types: int, has_edge: bool, has_start: bool, has_end: bool, node_mask: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)] | None, edge_mask: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)] | None, start_mask: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)] | None, end_mask: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)] | None) -> None: ...
+    def __init__(self, offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], parents: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)] | None, edge_types: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)] | None, labels: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)], weights: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', writable=False)] | None, loss: SweepLoss, *, n_labels: int, order: int, n_types: int, sharing: str, has_edge: bool, has_start: bool, has_end: bool, base_node: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)] | None, base_edge: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)] | None, base_start: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)] | None, base_end: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)] | None, base_pairs: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)] | None) -> None: ...
 
 class SweepSteps:
     """Steps over instances, see crfx.trainers.sgd.Steps."""
 
-    def __init__(self, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], *, batch_size: int, first: int, step: float, period: float, penalty: float, smallest_shrinkage: float, counts: bool, perceptron: bool, margin: float) -> None: ...
+    def __init__(self, order: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], *, batch_size: int, first: int, step: float, period: float, penalty: float, smallest_shrinkage: float, counts: bool, n_threads: int) -> None: ...
 
 class Sweeps:
     """Chains whose nodes are scored by linear functions."""
 
-    def __init__(self, chains: Chains, starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)], values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)] | None, weight_starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], outputs: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)] | None, free: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', writable=False)] | None) -> None: ...
+    def __init__(self, chains: Chains, dense: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', writable=False)] | None, starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)] | None, indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)] | None, values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', writable=False)] | None, weight_starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', writable=False)], outputs: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', writable=False)] | None, free: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', writable=False)] | None) -> None: ...
 
     def run(self, asked: SweepSteps, *, values: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], sum: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], product_then: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], steps_then: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C')], product: float, steps: float, n_counted: int) -> tuple[float, float, int]:
         """
