@@ -29,7 +29,7 @@ SETTINGS = {"n_estimators": 10, "max_depth": 4, "random_state": 0, "n_jobs": 1}
 MARGIN = 2e-3
 """Of mean probabilities: XGBoost sums gradients on a GPU in fixed point, so that splits of nearly
 the same gain may differ."""
-OBJECTIVE = 2e-2
+OBJECTIVE = 5e-2
 """Of objectives of small data, relatively."""
 
 X, Y = make_task(n_instances=300)

@@ -111,8 +111,10 @@ class XGBoostLearner:
         with xgboost.config_context(**quiet), plain_errors():
             booster = xgboost.Booster(self._booster_params(n_outputs, number), [matrix])
             # Predicting nothing fills the booster's cache, which boosting then keeps up to date:
-            # scores of the training rows come from there and cost no walk through the trees.
-            booster.predict(matrix, output_margin=True, training=True)
+            # scores of the training rows come from there and cost no walk through the trees. On a
+            # GPU the walk costs less than moving the scores of nothing to the host.
+            if self.device == "cpu":
+                booster.predict(matrix, output_margin=True, training=True)
             booster.boost(matrix, 0, grad=gradient, hess=curvature)
         return GrownTrees(booster, n_outputs)
 
