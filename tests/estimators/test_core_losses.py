@@ -34,9 +34,7 @@ HEAVY = {"a": 0.3, "b": 3.0, "c": 0.0}
 COSTS = CostMatrix(
     1.5 * np.array([[0, 1, 2, 1], [2, 0, 1, 3], [1, 1, 0, 1], [2, 2, 1, 0]]), labels=LABELS
 )
-PAIRS = Constraints(
-    forbidden=[("a", "b"), ("d", "a"), ("b", "b")], end_forbidden=["a"]
-)
+PAIRS = Constraints(forbidden=[("a", "b"), ("d", "a"), ("b", "b")], end_forbidden=["a"])
 ALLOWED_Y = [["b", "a", "c", "c", "b", "d", "d", "c"][8 - n :] for n in LENGTHS]
 OBJECTIVES = {
     "augmented": {"objective": LossAugmented(0.7), "task_loss": COSTS},
@@ -192,12 +190,13 @@ def test_dense_features(monkeypatch, trainer, features, batch_size):
 # Threads ----------------------------------------------------------------------------------------
 
 WIDE_LABELS = [f"l{k}" for k in range(12)]
-WIDE_LENGTHS = random.integers(1, 12, 80)
+WIDE_LENGTHS = random.integers(1, 20, 80)
 WIDE_Y = [random.choice(WIDE_LABELS, n) for n in WIDE_LENGTHS]
-WIDE_X = [random.normal(size=(n, 100)).astype(np.float32) for n in WIDE_LENGTHS]
+WIDE_X = [random.normal(size=(n, 400)).astype(np.float32) for n in WIDE_LENGTHS]
 WIDE_SPARSE = [sparse.csr_matrix(np.where(np.abs(x) < 1.3, 0, x)) for x in WIDE_X]
 WIDE_UNKNOWN = [[None if random.random() < 0.2 else label for label in labels] for labels in WIDE_Y]
 WIDE = {"batch_size": 40, "l2": 0.5, "step": 0.01}
+"""Enough work in a step for more than two threads (`threads_worth` in mini_batch.hpp)."""
 
 
 @KINDS

@@ -15,6 +15,7 @@ Y = [rng.choice(["a", "b", "c", "d"], n) for n in LENGTHS]
 X = [[[f"w{label}{rng.integers(4)}", f"v{rng.integers(9)}"] for label in labels] for labels in Y]
 X_NUMBERS = [[{"n": float(rng.normal()), "w": words[0]} for words in each] for each in X]
 WEIGHTS = rng.random(len(X)) * 2
+SGD = {"trainer": "sgd", "step": 0.1}
 
 
 def both(monkeypatch, arguments, X=X, **fit):
@@ -78,8 +79,8 @@ def test_from_a_model_that_has_conjunctions(monkeypatch):
     [
         ({}, True),
         ({"edges": "linear"}, False),
-        ({"objective": "expected_loss", "task_loss": "zero_one", "trainer": "sgd"}, False),
-        ({"objective": LossScaled(longest=2), "trainer": "sgd"}, False),
+        ({"objective": "expected_loss", "task_loss": "zero_one", **SGD}, False),
+        ({"objective": LossScaled(longest=2), **SGD}, False),
     ],
     ids=["plain", "linear edges", "candidates", "samples"],
 )

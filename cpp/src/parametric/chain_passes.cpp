@@ -182,11 +182,13 @@ void ChainPasses::add_node_slopes(const Stack& stack, const float* values, bool 
   for (size_t term = 0; term < stack.chains.size(); ++term) {
     const double weight = weighed ? stack.weights[term] : 1.0;
     const auto factor = static_cast<float>(weight);
-    for (int64_t r = stack.offsets[term]; r < stack.offsets[term + 1]; ++r) {
+    const int64_t first = stack.offsets[term], last = stack.offsets[term + 1];
+    for (int64_t r = first; r < last; ++r) {
       const float* own = values + r * K;
       float* to = slopes(stack.rows[at(r)]);
       for (int64_t c = 0; c < K; ++c) to[c] += factor * own[c];
-      add_ends(stack.chains[term], stack.rows[at(r)], own, weight);
+      if (data_.parents || r == first || r + 1 == last)
+        add_ends(stack.chains[term], stack.rows[at(r)], own, weight);
     }
   }
 }

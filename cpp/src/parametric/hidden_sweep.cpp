@@ -118,7 +118,9 @@ class HiddenSweeper {
           begin(k, last);
         });
         catch_up(team);
-        team.each(batch_.rows().count(), [&](int64_t chunk) { score(chunk, number, work); });
+        const Ranges rows = batch_.rows_for(team);
+        team.each(rows.count(),
+                  [&](int64_t chunk) { score(rows.begin(chunk), rows.end(chunk), number, work); });
         team.each(batch_.n_chain_chunks(),
                   [&](int64_t chunk) { batch_.find_slopes(chunk, scores_, passes); });
         team.each(batch_.rows().count(), [&](int64_t chunk) { find_gradient(chunk, work); });
@@ -187,19 +189,25 @@ class HiddenSweeper {
       ends_.resize(static_cast<size_t>(n));
     }
     inputs_.resize(static_cast<size_t>(n * stride_ + stride_));
+    in_inputs_.resize(inputs_.size());
     moved_.resize(static_cast<size_t>(n));
     n_moved_.resize(static_cast<size_t>(batch_.rows().count()));
     slopes_.resize(static_cast<size_t>(n * K_ + OwnedHiddenTables<float>::padded(1)));
     gradient_.resize(static_cast<size_t>(batch_.rows().count() * n_inner_));
   }
 
-  // Of dense rows, chunks of features; of sparse ones, a part for each thread: whose features are
-  // whose does not change what becomes of them.
-  Ranges features() const { return {D_, kFeaturesPerChunk}; }
-  int64_t n_parts(const Team& team) const { return data_.dense ? features().count() : team.size(); }
+  // The features of dense rows, in chunks; of sparse ones, in a part for each thread. Whose
+  // features are whose does not change what becomes of them.
+  Ranges features(const Team& team) const {
+    return {D_, team.size() == 1 ? std::max<int64_t>(1, D_) : kFeaturesPerChunk};
+  }
+  int64_t n_parts(const Team& team) const {
+    return data_.dense ? features(team).count() : team.size();
+  }
 
   void catch_up(Team& team) {
     const int64_t n = n_parts(team);
+    const Ranges chunks = features(team);
     team.each(n + 1, [&](int64_t part) {
       if (part == 0) {
         lagging_.catch_up(D_);
@@ -207,22 +215,23 @@ class HiddenSweeper {
         return scores_.set(at_.values + data_.tables());
       }
       --part;
-      if (data_.dense)
-        for (int64_t f = features().begin(part); f < features().end(part); ++f)
-          lagging_.catch_up(f);
-      for (int64_t row = 0; !data_.dense && row < batch_.n_rows(); ++row) {
-        const int64_t from = batch_.data_row(row);
-        for (int64_t e = data_.sparse.starts[from]; e < data_.sparse.starts[from + 1]; ++e) {
-          const int32_t feature = data_.sparse.indices[e];
-          if (n == 1 || part_of(feature, n) == part) lagging_.catch_up(feature);
-        }
-      }
+      if (!data_.dense) return catch_up_sparse(part, n);
+      for (int64_t f = chunks.begin(part); f < chunks.end(part); ++f) lagging_.catch_up(f);
     });
   }
 
-  void score(int64_t chunk, int64_t number, Workspace& work) {
+  void catch_up_sparse(int64_t part, int64_t n_parts) {
+    for (int64_t row = 0; row < batch_.n_rows(); ++row) {
+      const int64_t from = batch_.data_row(row);
+      for (int64_t e = data_.sparse.starts[from]; e < data_.sparse.starts[from + 1]; ++e) {
+        const int32_t feature = data_.sparse.indices[e];
+        if (n_parts == 1 || part_of(feature, n_parts) == part) lagging_.catch_up(feature);
+      }
+    }
+  }
+
+  void score(int64_t begin, int64_t end, int64_t number, Workspace& work) {
     work.reset();
-    const int64_t begin = batch_.rows().begin(chunk), end = batch_.rows().end(chunk);
     const int64_t n = end - begin;
     if (data_.dense)
       gather_dense(begin, end, number);
@@ -247,8 +256,11 @@ class HiddenSweeper {
   // Features of rows, one after the other.
   void gather_dense(int64_t begin, int64_t end, int64_t number) {
     float* to = dense_.data() + begin * D_;
-    for (int64_t row = begin; row < end; ++row)
-      std::copy_n(data_.dense + batch_.data_row(row) * D_, D_, dense_.data() + row * D_);
+    for (int64_t row = begin, next; row < end; row = next) {  // runs of rows that follow each other
+      const int64_t from = batch_.data_row(row);
+      for (next = row + 1; next < end && batch_.data_row(next) == from + next - row;) ++next;
+      std::copy_n(data_.dense + from * D_, (next - row) * D_, dense_.data() + row * D_);
+    }
     if (dropout_.share == 0) return;
     Chance kept = coins(number, begin * D_);
     const auto larger = static_cast<float>(1 / (1 - dropout_.share));
@@ -303,8 +315,8 @@ class HiddenSweeper {
             data_.activation};
   }
 
-  // The gradient in the inputs of units, which it replaces, for the rows of a chunk that move:
-  // these come first, with their features and slopes. And in the parameters that are no features'.
+  // The gradient in the inputs of units, for the rows of a chunk that move: these come first, with
+  // their features and slopes. And in the parameters that are no features'.
   void find_gradient(int64_t chunk, Workspace& work) {
     work.reset();
     const int64_t begin = batch_.rows().begin(chunk), end = batch_.rows().end(chunk);
@@ -325,23 +337,22 @@ class HiddenSweeper {
     if (n == 0) return;
     double* bias = gradient_.data() + chunk * n_inner_;
     std::fill_n(bias, n_inner_, 0.0);
-    float* in_inputs = work.take<float>(n * stride_);
-    kernels<float>().hidden_gradient(units(), tables_.view(), inputs, stride_, slopes, in_inputs,
-                                     stride_, {bias, bias + H_, bias + H_ + H_ * K_}, n, work);
-    std::copy_n(in_inputs, n * stride_, inputs);
+    kernels<float>().hidden_gradient(units(), tables_.view(), inputs, stride_, slopes,
+                                     in_inputs_.data() + begin * stride_, stride_,
+                                     {bias, bias + H_, bias + H_ + H_ * K_}, n, work);
   }
 
   void move(Team& team, double factor, Workspace& work) {
-    const Ranges inner(n_inner_, kParametersPerChunk);
+    const Ranges chunks = features(team), inner(n_inner_, kParametersPerChunk);
     const Ranges tables(data_.chains.n_tables(), kParametersPerChunk);
     const int64_t n_first = n_parts(team), n_second = n_first + inner.count();
     team.each(n_second + tables.count(), [&](int64_t part) {
       if (part >= n_second)
-        move_tables(factor, tables.begin(part - n_second), tables.end(part - n_second));
+        move_tables(factor, tables.begin(part - n_second), tables.end(part - n_second), work);
       else if (part >= n_first)
-        move_inner(factor, inner.begin(part - n_first), inner.end(part - n_first));
+        move_inner(factor, inner.begin(part - n_first), inner.end(part - n_first), work);
       else if (data_.dense)
-        move_dense(factor, features().begin(part), features().end(part), work);
+        move_dense(factor, chunks.begin(part), chunks.end(part), work);
       else
         move_sparse(factor, part, n_first);
     });
@@ -351,16 +362,18 @@ class HiddenSweeper {
   void move_dense(double factor, int64_t first, int64_t last, Workspace& work) {
     work.reset();
     const int64_t n = last - first;
-    float* block = work.take<float>(batch_.rows().size * n);
+    float* room = n < D_ ? work.take<float>(batch_.rows().size * n) : nullptr;
     const auto by_unit = static_cast<float>(factor * rates_.weights);
     const auto by_skip = static_cast<float>(factor * rates_.skip);
     for (int64_t chunk = 0; chunk < batch_.rows().count(); ++chunk) {
-      const int64_t begin = batch_.rows().begin(chunk),
-                    n_rows = n_moved_[static_cast<size_t>(chunk)];
+      const int64_t begin = batch_.rows().begin(chunk);
+      const int64_t n_rows = n_moved_[static_cast<size_t>(chunk)];
       if (n_rows == 0) continue;
-      for (int64_t k = 0; k < n_rows; ++k)
-        std::copy_n(dense_.data() + (begin + k) * D_ + first, n, block + k * n);
-      kernels<float>().add_outer(block, n, inputs_.data() + begin * stride_, stride_, by_unit,
+      const float* block = dense_.data() + begin * D_;
+      for (int64_t k = 0; room && k < n_rows; ++k)
+        std::copy_n(block + k * D_ + first, n, room + k * n);
+      if (room) block = room;
+      kernels<float>().add_outer(block, n, in_inputs_.data() + begin * stride_, stride_, by_unit,
                                  at_.values + first * H_, H_, n_rows);
       if (data_.has_skip)
         kernels<float>().add_outer(block, n, slopes_.data() + begin * K_, K_, by_skip,
@@ -379,7 +392,7 @@ class HiddenSweeper {
       for (int64_t k = begin; k < begin + n_moved_[static_cast<size_t>(chunk)]; ++k)
         for_features(moved_[static_cast<size_t>(k)], [&](int32_t feature, float value) {
           if (n_parts > 1 && part_of(feature, n_parts) != part) return;
-          move_row(at_.values + feature * H_, inputs_.data() + k * stride_, H_, by_unit * value);
+          move_row(at_.values + feature * H_, in_inputs_.data() + k * stride_, H_, by_unit * value);
           if (data_.has_skip)
             move_row(at_.values + data_.skip() + feature * K_, slopes_.data() + k * K_, K_,
                      by_skip * value);
@@ -388,24 +401,35 @@ class HiddenSweeper {
   }
 
   // Biases, weights to labels and constants, which lie one after the other.
-  void move_inner(double factor, int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; ++k) {
-      double sum = 0;
-      for (int64_t chunk = 0; chunk < batch_.rows().count(); ++chunk)
-        if (n_moved_[static_cast<size_t>(chunk)] > 0)
-          sum += gradient_[static_cast<size_t>(chunk * n_inner_ + k)];
-      const double rate = k < H_             ? rates_.bias
-                          : k < H_ + H_ * K_ ? rates_.to_label
-                                             : rates_.constant;
-      add(data_.bias() + k, factor * rate * sum);
+  void move_inner(double factor, int64_t begin, int64_t end, Workspace& work) {
+    work.reset();
+    double* sums = work.take<double>(end - begin);
+    std::fill_n(sums, end - begin, 0.0);
+    bool moves = false;
+    for (int64_t chunk = 0; chunk < batch_.rows().count(); ++chunk) {
+      if (n_moved_[static_cast<size_t>(chunk)] == 0) continue;
+      moves = true;
+      const double* own = gradient_.data() + chunk * n_inner_ + begin;
+      for (int64_t k = 0; k < end - begin; ++k) sums[k] += own[k];
     }
+    if (!moves) return;
+    const auto move_kind = [&](int64_t first, int64_t last, double rate) {
+      for (int64_t k = std::max(first, begin); k < std::min(last, end); ++k)
+        add(data_.bias() + k, factor * rate * sums[k - begin]);
+    };
+    move_kind(0, H_, rates_.bias);
+    move_kind(H_, H_ + H_ * K_, rates_.to_label);
+    move_kind(H_ + H_ * K_, n_inner_, rates_.constant);
   }
 
-  void move_tables(double factor, int64_t begin, int64_t end) {
+  void move_tables(double factor, int64_t begin, int64_t end, Workspace& work) {
+    work.reset();
+    const double* slopes = batch_.table_slopes(begin, end, work);
     const int64_t n_edge = data_.chains.n_edge();
     for (int64_t k = begin; k < end; ++k)
-      if (const double slope = batch_.table_slope(k); slope != 0)
-        add(data_.tables() + k, factor * (k < n_edge ? rates_.edge : rates_.ends) * slope);
+      if (slopes[k - begin] != 0)
+        add(data_.tables() + k,
+            factor * (k < n_edge ? rates_.edge : rates_.ends) * slopes[k - begin]);
   }
 
   const HiddenSweepData& data_;
@@ -421,7 +445,7 @@ class HiddenSweeper {
   std::vector<float> dense_;    // features of rows; or
   std::vector<Entry> entries_;  // those of sparse rows, from their places on, to their ends
   std::vector<int64_t> places_, ends_;
-  std::vector<float> inputs_, slopes_;
+  std::vector<float> inputs_, in_inputs_, slopes_;
   std::vector<int64_t> moved_, n_moved_;  // rows, by chunk; how many
   std::vector<double> gradient_;          // by chunk
 };

@@ -13,18 +13,19 @@
 
 namespace crfx {
 
-// As many threads as a step of so many multiplications keeps busy: a phase ends with a barrier,
-// which costs what some ten thousand of them do.
+// As many threads as a step of so many multiplications keeps busy. A thread should have some 50
+// microseconds of work in a step: the barriers between phases cost it five to ten.
 inline int threads_worth(int n_threads, double operations) {
-  constexpr double kOperationsPerThread = 1 << 18;
+  constexpr double kOperationsPerThread = 1 << 20;
   if (n_threads <= 0) n_threads = available_threads();
   const double busy = std::clamp(operations / kOperationsPerThread, 1.0, 4096.0);
   return std::min(n_threads, static_cast<int>(busy));
 }
 
-// The part, of so many, that a feature belongs to; spreads neighbours.
+// The part, of so many, that a feature belongs to. Neighbours stay together, since their parameters
+// share lines of the cache; blocks of them are spread.
 inline int64_t part_of(int32_t feature, int64_t n_parts) {
-  const uint32_t mixed = static_cast<uint32_t>(feature) * 0x9e3779b1u;
+  const uint32_t mixed = (static_cast<uint32_t>(feature) >> 3) * 0x9e3779b1u;
   return static_cast<int64_t>((static_cast<uint64_t>(mixed) * static_cast<uint64_t>(n_parts)) >>
                               32);
 }
@@ -45,7 +46,10 @@ class MiniBatch {
  public:
   // Every chunk of rows has so many sums of its own.
   explicit MiniBatch(const ChainData& data, int64_t n_sums = 0)
-      : data_(data), constants_(data), most_row_chunks_(most_chunks(n_sums)) {}
+      : data_(data),
+        constants_(data),
+        n_tables_(data.n_tables()),
+        most_row_chunks_(most_chunks(n_sums)) {}
 
   // Takes the next instances; the longest come first, so that those beside each other in lanes are
   // of similar length.
@@ -60,21 +64,26 @@ class MiniBatch {
       for (int64_t row = data_.offsets[i]; row < data_.offsets[i + 1]; ++row)
         data_rows_.push_back(row);
     }
-    // Of whole tiles of four rows, as the kernels take them.
-    const int64_t least = (n_rows() + most_row_chunks_ - 1) / most_row_chunks_;
-    rows_ = {n_rows(), std::max(kRowsPerChunk, (least + 3) / 4 * 4)};
+    const int64_t least = std::max((n_rows() + most_row_chunks_ - 1) / most_row_chunks_,
+                                   std::clamp(n_rows() / 16, kRowsPerChunk, 2 * kRowsPerChunk));
+    rows_ = {n_rows(), in_tiles(least)};
     cut_chains();
     const auto size = static_cast<size_t>(n_rows() * data_.n_labels);
     node_.resize(size);
     slopes_.resize(size + kSlack);
     moves_.resize(static_cast<size_t>(n_rows()));
-    table_slopes_.resize(static_cast<size_t>(n_chain_chunks() * data_.n_tables()));
+    table_slopes_.resize(static_cast<size_t>(n_chain_chunks() * n_tables_));
   }
 
   std::size_t n_instances() const { return instances_.size(); }
   int64_t n_rows() const { return offsets_.back(); }
   int64_t data_row(int64_t row) const { return data_rows_[static_cast<size_t>(row)]; }
-  const Ranges& rows() const { return rows_; }  // chunks of rows
+  const Ranges& rows() const { return rows_; }  // chunks of rows, each with sums of its own
+  // For work on single rows: how these are cut changes nothing.
+  Ranges rows_for(const Team& team) const {
+    const int64_t n_chunks = team.size() == 1 ? 1 : 4 * team.size();
+    return {n_rows(), in_tiles(std::max<int64_t>(1, (n_rows() + n_chunks - 1) / n_chunks))};
+  }
   // Scores of nodes, to be filled in; slopes may be read in whole packs.
   float* node(int64_t row) { return node_.data() + row * data_.n_labels; }
   const float* slopes(int64_t row) const { return slopes_.data() + row * data_.n_labels; }
@@ -88,37 +97,44 @@ class MiniBatch {
     const int64_t begin = offsets_[static_cast<size_t>(first)];
     const int64_t end = offsets_[static_cast<size_t>(last)], K = data_.n_labels;
     crfx::find_slopes({instances_.data() + first, last - first, node(begin),
-                       slopes_.data() + begin * K, table_slopes_.data() + chunk * data_.n_tables()},
+                       slopes_.data() + begin * K, table_slopes_.data() + chunk * n_tables_},
                       tables, constants_, passes);
     for (int64_t row = begin; row < end; ++row)
       moves_[static_cast<size_t>(row)] =
           std::any_of(slopes(row), slopes(row) + K, [](float slope) { return slope != 0; });
   }
-  // Of a parameter of the tables, over all chunks.
-  double table_slope(int64_t k) const {
-    double sum = 0;
-    for (int64_t chunk = 0; chunk < n_chain_chunks(); ++chunk)
-      sum += table_slopes_[static_cast<size_t>(chunk * data_.n_tables() + k)];
-    return sum;
+  // Of some parameters of the tables, over all chunks.
+  const double* table_slopes(int64_t begin, int64_t end, Workspace& work) const {
+    if (n_chain_chunks() == 1) return table_slopes_.data() + begin;
+    double* sums = work.take<double>(end - begin);
+    std::fill_n(sums, end - begin, 0.0);
+    for (int64_t chunk = 0; chunk < n_chain_chunks(); ++chunk) {
+      const double* own = table_slopes_.data() + chunk * n_tables_ + begin;
+      for (int64_t k = 0; k < end - begin; ++k) sums[k] += own[k];
+    }
+    return sums;
   }
 
  private:
-  static constexpr int64_t kRowsPerChunk = 32, kMostChunks = 64;
+  static constexpr int64_t kRowsPerChunk = 64, kMostChunks = 64;
   static constexpr size_t kSlack = 64;                    // a pack of any instruction set
   static constexpr int64_t kMostSums = int64_t(1) << 24;  // over all chunks
 
   static int64_t most_chunks(int64_t n_sums) {
     return std::clamp(kMostSums / std::max<int64_t>(1, n_sums), int64_t(1), kMostChunks);
   }
+  // Kernels take four rows at a time.
+  static int64_t in_tiles(int64_t n_rows) { return (n_rows + 3) / 4 * 4; }
   int64_t length(int64_t i) const { return data_.offsets[i + 1] - data_.offsets[i]; }
 
-  // Whole bundles, where chains run side by side; enough rows to pay for the tables that every
-  // chunk prepares.
+  // Whole bundles, where chains run side by side; and enough rows to pay for the tables that every
+  // chunk prepares and the sums that it empties.
   void cut_chains() {
     const bool bundles = data_.order == 1 && data_.sharing == Sharing::shared && !data_.parents;
     const auto lanes = static_cast<size_t>(bundles ? kernels<float>().lanes : 1);
-    const int64_t most = most_chunks(data_.n_tables());
-    const int64_t least = std::max({int64_t(16), 8 * data_.n_types, (n_rows() + most - 1) / most});
+    const int64_t most = most_chunks(n_tables_);
+    const int64_t least = std::max({std::clamp<int64_t>(n_rows() / 4, 16, 256), 8 * data_.n_types,
+                                    (n_rows() + most - 1) / most});
     chains_.assign(1, 0);
     for (size_t k = lanes; k < instances_.size(); k += lanes)
       if (offsets_[k] - offsets_[static_cast<size_t>(chains_.back())] >= least)
@@ -128,7 +144,7 @@ class MiniBatch {
 
   const ChainData& data_;
   LossTables constants_;
-  const int64_t most_row_chunks_;
+  const int64_t n_tables_, most_row_chunks_;
   std::vector<int64_t> instances_, offsets_{0}, data_rows_, chains_{0};
   Ranges rows_;
   std::vector<float> node_, slopes_;

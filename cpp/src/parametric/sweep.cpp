@@ -37,7 +37,9 @@ class Sweeper {
           batch_.begin(steps_.order + k, last - k);
         });
         catch_up(team);
-        team.each(batch_.rows().count(), [&](int64_t chunk) { score(chunk, work); });
+        const Ranges rows = batch_.rows_for(team);
+        team.each(rows.count(),
+                  [&](int64_t chunk) { score(rows.begin(chunk), rows.end(chunk), work); });
         team.each(batch_.n_chain_chunks(),
                   [&](int64_t chunk) { batch_.find_slopes(chunk, tables_, passes); });
         move(team, -size / shrinkage, work);
@@ -73,17 +75,25 @@ class Sweeper {
 
   // Parameters ---------------------------------------------------------------------------------
 
-  void catch_up(int64_t k) {
-    if (at_.product_then[k] == at_.product && at_.steps_then[k] == at_.steps) return;
-    const double own = at_.values[k], then = at_.product_then[k];
-    at_.sum[k] += own * ((at_.steps - at_.steps_then[k]) / then);
-    at_.values[k] = own * (at_.product / then);
-    at_.product_then[k] = at_.product;
-    at_.steps_then[k] = at_.steps;
+  // Parameters that are always read together: those of a feature, or of the tables. They lag behind
+  // equally.
+  void catch_up(int64_t begin, int64_t end) {
+    if (begin == end) return;
+    const double then = at_.product_then[begin], steps_then = at_.steps_then[begin];
+    if (then == at_.product && steps_then == at_.steps) return;
+    const double passed = (at_.steps - steps_then) / then, factor = at_.product / then;
+    for (int64_t k = begin; k < end; ++k) {
+      at_.sum[k] += at_.values[k] * passed;
+      at_.values[k] *= factor;
+      at_.product_then[k] = at_.product;
+      at_.steps_then[k] = at_.steps;
+    }
   }
 
-  void catch_up(int64_t begin, int64_t end) {
-    for (int64_t k = begin; k < end; ++k) catch_up(k);
+  void catch_up_all() {
+    for (int64_t f = 0; f < data_.n_features; ++f)
+      catch_up(data_.pattern.starts[f], data_.pattern.starts[f + 1]);
+    catch_up(first_table_, at_.size);
   }
 
   void end_step(double shrinkage) {
@@ -93,7 +103,7 @@ class Sweeper {
       ++at_.n_counted;
     }
     if (at_.product >= steps_.smallest_shrinkage) return;
-    catch_up(0, at_.size);
+    catch_up_all();
     at_.product = 1;
     at_.steps = 0;
     std::fill(at_.product_then, at_.product_then + at_.size, 1.0);
@@ -106,8 +116,8 @@ class Sweeper {
 
   // Phases ---------------------------------------------------------------------------------------
 
-  // Of dense rows, chunks of features; of sparse ones, a part for each thread: whose features are
-  // whose does not change what becomes of them.
+  // The features of dense rows, in chunks; of sparse ones, in a part for each thread. Whose
+  // features are whose does not change what becomes of them.
   int64_t n_parts(const Team& team) const {
     return data_.dense ? Ranges(data_.n_features, kFeaturesPerChunk).count() : team.size();
   }
@@ -121,29 +131,33 @@ class Sweeper {
       }
       if (data_.dense) return catch_up_dense(Ranges(data_.n_features, kFeaturesPerChunk), part);
       for (int64_t row = 0; row < batch_.n_rows(); ++row)
-        for_features(row, part, n,
-                     [&](int64_t begin, int64_t end, float) { catch_up(begin, end); });
+        for_features(row, part, n, [&](int64_t first, int64_t n_weights, float) {
+          catch_up(first, first + n_weights);
+        });
     });
   }
 
   void catch_up_dense(const Ranges& features, int64_t chunk) {
-    const int64_t end = features.end(chunk) * K_;
-    for (int64_t k = features.begin(chunk) * K_; k < end; ++k) {
-      catch_up(k);
-      weights_[static_cast<size_t>(k)] = static_cast<float>(at_.values[k]);
+    for (int64_t f = features.begin(chunk); f < features.end(chunk); ++f) {
+      catch_up(f * K_, (f + 1) * K_);
+      for (int64_t k = f * K_; k < (f + 1) * K_; ++k)
+        weights_[static_cast<size_t>(k)] = static_cast<float>(at_.values[k]);
     }
   }
 
   // Scores, in single precision as elsewhere in training.
-  void score(int64_t chunk, Workspace& work) {
-    const int64_t begin = batch_.rows().begin(chunk), end = batch_.rows().end(chunk);
+  void score(int64_t begin, int64_t end, Workspace& work) {
     if (data_.dense) return score_dense(begin, end, work);
     std::fill(batch_.node(begin), batch_.node(end), 0.0f);
     for (int64_t row = begin; row < end; ++row) {
       float* scores = batch_.node(row);
-      for_features(row, 0, 1, [&](int64_t first, int64_t last, float value) {
-        for (int64_t k = first; k < last; ++k)
-          scores[output(k, first)] += value * static_cast<float>(at_.values[k]);
+      for_features(row, 0, 1, [&](int64_t first, int64_t n, float value) {
+        const double* weights = at_.values + first;
+        if (const int32_t* outputs = outputs_of(first))
+          for (int64_t k = 0; k < n; ++k)
+            scores[outputs[k]] += value * static_cast<float>(weights[k]);
+        else
+          for (int64_t k = 0; k < n; ++k) scores[k] += value * static_cast<float>(weights[k]);
       });
     }
   }
@@ -174,9 +188,7 @@ class Sweeper {
     const Ranges features(data_.n_features, kFeaturesPerChunk), tables(n_tables, kTablesPerChunk);
     team.each(n + tables.count(), [&](int64_t part) {
       if (part >= n) {
-        for (int64_t k = tables.begin(part - n); k < tables.end(part - n); ++k)
-          if (const double slope = batch_.table_slope(k); slope != 0)
-            add(first_table_ + k, factor * slope);
+        move_tables(factor, tables.begin(part - n), tables.end(part - n), work);
       } else if (data_.dense) {
         move_dense(factor, features.begin(part), features.end(part), work);
       } else {
@@ -185,13 +197,26 @@ class Sweeper {
     });
   }
 
+  void move_tables(double factor, int64_t begin, int64_t end, Workspace& work) {
+    work.reset();
+    const double* slopes = batch_.table_slopes(begin, end, work);
+    for (int64_t k = begin; k < end; ++k)
+      if (slopes[k - begin] != 0) add(first_table_ + k, factor * slopes[k - begin]);
+  }
+
   void move_sparse(double factor, int64_t part, int64_t n_parts) {
     for (int64_t row = 0; row < batch_.n_rows(); ++row) {
       if (!batch_.moves(row)) continue;
       const float* slopes = batch_.slopes(row);
-      for_features(row, part, n_parts, [&](int64_t begin, int64_t end, float value) {
-        for (int64_t k = begin; k < end; ++k)
-          add(k, factor * static_cast<double>(value * slopes[output(k, begin)]));
+      for_features(row, part, n_parts, [&](int64_t first, int64_t n, float value) {
+        double* weights = at_.values + first;
+        const int32_t* outputs = outputs_of(first);
+        if (data_.free || outputs)
+          for (int64_t k = 0; k < n; ++k)
+            add(first + k, factor * static_cast<double>(value * slopes[outputs ? outputs[k] : k]));
+        else
+          for (int64_t k = 0; k < n; ++k)
+            weights[k] += factor * static_cast<double>(value * slopes[k]);
       });
     }
   }
@@ -218,21 +243,23 @@ class Sweeper {
       if (sums[k] != 0) add(begin * K_ + k, factor * static_cast<double>(sums[k]));
   }
 
-  // Calls body(feature's first weight, past its last, value) for the features of a row that belong
-  // to a part.
+  // Calls body(feature's first weight, how many it has, value) for the features of a row that
+  // belong to a part.
   template <class Body>
   void for_features(int64_t row, int64_t part, int64_t n_parts, Body&& body) const {
     const int64_t from = batch_.data_row(row);
     for (int64_t e = data_.X.starts[from]; e < data_.X.starts[from + 1]; ++e) {
       const int32_t feature = data_.X.indices[e];
       if (n_parts > 1 && part_of(feature, n_parts) != part) continue;
-      body(data_.pattern.starts[feature], data_.pattern.starts[feature + 1],
+      const int64_t first = data_.pattern.starts[feature];
+      body(first, data_.pattern.starts[feature + 1] - first,
            data_.X.values ? data_.X.values[e] : 1.0f);
     }
   }
 
-  int64_t output(int64_t weight, int64_t first) const {
-    return data_.pattern.outputs ? data_.pattern.outputs[weight] : weight - first;
+  // The outputs of weights; null where a feature has all of them.
+  const int32_t* outputs_of(int64_t weight) const {
+    return data_.pattern.outputs ? data_.pattern.outputs + weight : nullptr;
   }
 
   const SweepData& data_;

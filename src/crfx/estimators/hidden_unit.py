@@ -124,8 +124,8 @@ class HiddenUnitCRF(ParametricEstimator):
     eval_metric : "loss", "token_accuracy", "span_f1" or callable
         As in `LinearCRF`.
     n_jobs : int, optional
-        Threads; None: all cores.  Sweeps run on one; over forests, unknown labels or another
-        ``init_model`` they go through Python, some hundred times slower.
+        Threads; None: all cores.  Parameters do not depend on it.  Sweeps use more than one where
+        mini-batches are large enough (docs/speed.md).
     random_state : int, RandomState or None
         Seed of the first weights, the order of instances, and dropout.
     verbose : int

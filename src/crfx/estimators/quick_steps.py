@@ -57,10 +57,18 @@ def _sweeps(model: Model, truth: Truth, loss: Objective, free: Free | None, base
     X = with_conjunctions(X, node.conjunctions)
     if not sparse.issparse(X) and node.pattern.outputs is not None:
         X = sparse.csr_matrix(X)
-    rows = (None, *compressed(X)) if sparse.issparse(X) else (np.ascontiguousarray(X),) + (None,) * 3
+    dense: Any = None
+    starts = indices = values = None
+    if sparse.issparse(X):
+        starts, indices, values = compressed(X)
+    else:
+        dense = np.ascontiguousarray(X)
     return _core.Sweeps(
         core_chains(model, truth, loss, base),
-        *rows,
+        dense,
+        starts,
+        indices,
+        values,
         node.pattern.starts,
         node.pattern.outputs,
         _free_parameters(model, node, free),
