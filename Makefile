@@ -25,7 +25,7 @@ TESTERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build stubs lint format types test test-core sanitize docs torch bench demo clean
+.PHONY: help setup build stubs lint format types test test-core sanitize docs torch bench gpu demo clean
 
 help: ## list these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -123,6 +123,10 @@ bench: $(BENCH_DONE) ## measure the core against its peers
 	$(PY) benchmarks/cli.py
 	$(PY) benchmarks/report_page.py
 	$(PY) benchmarks/real_work.py
+
+gpu: $(BUILD_DONE) ## test and measure training on an NVIDIA GPU
+	$(PY) -m pytest -q tests/estimators/test_cuda.py
+	$(PY) benchmarks/gpu.py
 
 demo: $(BUILD_DONE) ## read handwritten digit strings, without and with their structure
 	@$(BIN)/crfx demo

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "crfx/forest.hpp"
+#include "crfx/inference.hpp"
 #include "crfx/sweeps.hpp"
 
 template <class T>

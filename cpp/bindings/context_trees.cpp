@@ -17,31 +17,31 @@ namespace {
 
 using Maybe = MaybeVector1<const float>;
 
-// Peers are what has rank, size and sum(array) -> array, or None. The GIL is taken for the sums
+// From an object with rank, size and sum(array) -> array, or None. The GIL is taken for the sums
 // alone.
-crfx::Peers peers_of(nb::handle peers) {
-  if (peers.is_none()) return {};
-  return {nb::cast<int>(peers.attr("rank")), nb::cast<int>(peers.attr("size")),
-          [peers](double* numbers, int64_t n) {
+crfx::Workers workers_of(nb::handle workers) {
+  if (workers.is_none()) return {};
+  return {nb::cast<int>(workers.attr("rank")), nb::cast<int>(workers.attr("size")),
+          [workers](double* numbers, int64_t n) {
             nb::gil_scoped_acquire acquired;
             const Vector<double> own(numbers, {static_cast<size_t>(n)}, nb::none());
-            const auto sums = nb::cast<Vector1<const double>>(peers.attr("sum")(own));
+            const auto sums = nb::cast<Vector1<const double>>(workers.attr("sum")(own));
             if (static_cast<int64_t>(sums.shape(0)) != n)
-              throw crfx::InputError("sums of peers have another length than what was summed");
+              throw crfx::InputError("sums of workers have another length than what was summed");
             std::copy_n(sums.data(), n, numbers);
           }};
 }
 
 struct BoundBins {
   BoundBins(const BoundRows& rows, Vector1<const uint8_t> is_category, int n_threads,
-            nb::handle peers, int64_t overlap)
-      : rows(rows), bins(make(this->rows, is_category, n_threads, peers_of(peers), overlap)) {}
+            nb::handle workers, int64_t overlap)
+      : rows(rows), bins(make(this->rows, is_category, n_threads, workers_of(workers), overlap)) {}
 
   static crfx::Bins make(const BoundRows& rows, const Vector1<const uint8_t>& is_category,
-                         int n_threads, const crfx::Peers& peers, int64_t overlap) {
+                         int n_threads, const crfx::Workers& workers, int64_t overlap) {
     const uint8_t* flags = checked(rows, is_category);
     nb::gil_scoped_release released;
-    return {rows.view, flags, n_threads, peers, overlap};
+    return {rows.view, flags, n_threads, workers, overlap};
   }
 
   static const uint8_t* checked(const BoundRows& rows, const Vector1<const uint8_t>& is_category) {
@@ -110,8 +110,8 @@ nb::tuple grow(const BoundBins& bins, int64_t n_labels, int order,
                Vector1<const float> node, Maybe node_curvature, Maybe weights,
                Vector1<const int32_t> chosen, int max_leaves, double l2, double min_child_weight,
                double trimming, double column_share, uint64_t seed, int n_threads,
-               nb::handle peers) {
-  const crfx::Peers others = peers_of(peers);
+               nb::handle workers) {
+  const crfx::Workers others = workers_of(workers);
   const crfx::ContextSlopes slopes{has_context.data(),      edge.data(),
                                    data_of(edge_curvature), node.data(),
                                    data_of(node_curvature), data_of(weights)};
@@ -143,10 +143,10 @@ void bind_context_trees(nb::module_& m) {
           "starts"_a.noconvert(), "indices"_a.noconvert(), "values"_a.noconvert(), "n_features"_a);
   nb::class_<BoundBins>(m, "Bins", "Features as small numbers, by which trees look for splits.")
       .def(nb::init<const BoundRows&, Vector1<const uint8_t>, int, nb::handle, int64_t>(), "rows"_a,
-           "is_category"_a.noconvert(), "n_threads"_a, "peers"_a.none() = nb::none(),
+           "is_category"_a.noconvert(), "n_threads"_a, "workers"_a.none() = nb::none(),
            "overlap"_a = 0,
-           "Peers have rank, size and sum(array) -> array, and rows of their own; the first "
-           "`overlap` rows of dense values are also the last ones of the peer before.")
+           "`workers` has rank, size and sum(array) -> array, or is None; the first "
+           "`overlap` rows of dense values are also the last ones of the worker before.")
       .def_prop_ro("bytes", [](const BoundBins& own) { return own.bins.bytes(); });
   nb::class_<BoundTrees>(m, "ContextTrees", "Trees over features and the labels before.")
       .def(nb::init<Vector1<const int64_t>, Vector1<const int32_t>, Vector1<const int32_t>,
@@ -163,18 +163,19 @@ void bind_context_trees(nb::module_& m) {
            "node"_a.noconvert().none(), "n_threads"_a,
            "Adds step times the scores of the first trees to edge (rows x contexts x labels) and "
            "node (rows x labels), both flat.");
-  m.def("grow_context_trees", &grow, "bins"_a, nb::kw_only(), "n_labels"_a, "order"_a,
-        "has_context"_a.noconvert(), "edge"_a.noconvert(), "edge_curvature"_a.noconvert().none(),
-        "node"_a.noconvert(), "node_curvature"_a.noconvert().none(), "weights"_a.noconvert().none(),
-        "chosen"_a.noconvert(), "max_leaves"_a, "l2"_a, "min_child_weight"_a, "trimming"_a,
-        "column_share"_a, "seed"_a, "n_threads"_a, "peers"_a.none() = nb::none(),
-        nb::sig("def grow_context_trees(bins: Bins, *, n_labels: int, order: int, has_context: "
-                "NDArray[numpy.uint8], edge: NDArray[numpy.float32], edge_curvature: "
-                "NDArray[numpy.float32] | None, node: NDArray[numpy.float32], node_curvature: "
-                "NDArray[numpy.float32] | None, weights: NDArray[numpy.float32] | None, chosen: "
-                "NDArray[numpy.int32], max_leaves: int, l2: float, min_child_weight: float, "
-                "trimming: float, column_share: float, seed: int, n_threads: int, peers: object | "
-                "None = None) -> "
-                "tuple[NDArray[typing.Any], ...]"),
-        "Grows a tree per label; returns the arrays that ContextTrees takes, gains and weights.");
+  m.def(
+      "grow_context_trees", &grow, "bins"_a, nb::kw_only(), "n_labels"_a, "order"_a,
+      "has_context"_a.noconvert(), "edge"_a.noconvert(), "edge_curvature"_a.noconvert().none(),
+      "node"_a.noconvert(), "node_curvature"_a.noconvert().none(), "weights"_a.noconvert().none(),
+      "chosen"_a.noconvert(), "max_leaves"_a, "l2"_a, "min_child_weight"_a, "trimming"_a,
+      "column_share"_a, "seed"_a, "n_threads"_a, "workers"_a.none() = nb::none(),
+      nb::sig("def grow_context_trees(bins: Bins, *, n_labels: int, order: int, has_context: "
+              "NDArray[numpy.uint8], edge: NDArray[numpy.float32], edge_curvature: "
+              "NDArray[numpy.float32] | None, node: NDArray[numpy.float32], node_curvature: "
+              "NDArray[numpy.float32] | None, weights: NDArray[numpy.float32] | None, chosen: "
+              "NDArray[numpy.int32], max_leaves: int, l2: float, min_child_weight: float, "
+              "trimming: float, column_share: float, seed: int, n_threads: int, workers: object | "
+              "None = None) -> "
+              "tuple[NDArray[typing.Any], ...]"),
+      "Grows a tree per label; returns the arrays that ContextTrees takes, gains and weights.");
 }

@@ -11,11 +11,8 @@
 #include <vector>
 
 #include "arrays.hpp"
-#include "crfx/core.hpp"
-#include "crfx/curvature.hpp"
 #include "crfx/errors.hpp"
-#include "crfx/forest.hpp"
-#include "crfx/independent.hpp"
+#include "crfx/inference.hpp"
 #include "crfx/linear.hpp"
 #include "crfx/parallel.hpp"
 

@@ -1,4 +1,4 @@
-// Objectives over orders of documents, for Python. Arrays are viewed, not copied.
+// Objectives over permutations of documents, for Python. Arrays are viewed, not copied.
 #include "crfx/permutations.hpp"
 
 #include <nanobind/stl/string.h>

@@ -8,6 +8,7 @@
 
 #include "check.hpp"
 #include "crfx/errors.hpp"
+#include "trees/feature_block.hpp"
 
 using namespace check;
 

@@ -7,7 +7,6 @@
 #include <random>
 
 #include "check.hpp"
-#include "crfx/errors.hpp"
 #include "team.hpp"
 
 using namespace check;
@@ -112,12 +111,13 @@ struct Case {
             node.data(),        maybe(node_curvature), maybe(weights)};
   }
   crfx::ContextTrees grow(const crfx::ContextGrowth& growth, int n_threads = 1,
-                          const crfx::Peers& peers = {}) const {
+                          const crfx::Workers& workers = {}) const {
     const crfx::FeatureRows seen = rows();
     const crfx::Bins bins(seen, kind == Kind::sparse ? nullptr : is_category.data(), n_threads,
-                          peers, kind == Kind::window ? 1 : 0);
+                          workers, kind == Kind::window ? 1 : 0);
     return crfx::grow_context_trees(bins, seen, shape, slopes(), chosen.data(),
-                                    static_cast<int64_t>(chosen.size()), growth, n_threads, peers);
+                                    static_cast<int64_t>(chosen.size()), growth, n_threads,
+                                    workers);
   }
   // Rounds slopes so that their sums are the same in any order.
   void make_exact() {
@@ -389,10 +389,10 @@ TEST(context_trees_of_several_workers_are_those_of_one) {
           for (const std::vector<int64_t>& ends :
                {std::vector<int64_t>{300}, {131, 300}, {7, 7, 300}}) {
             Team team(static_cast<int>(ends.size()));
-            team.run([&](const crfx::Peers& peers) {
-              const auto rank = static_cast<size_t>(peers.rank);
+            team.run([&](const crfx::Workers& workers) {
+              const auto rank = static_cast<size_t>(workers.rank);
               const Case own = whole.part(rank ? ends[rank - 1] : 0, ends[rank]);
-              CHECK(are_same(own.grow(growth, 1, peers), expected));
+              CHECK(are_same(own.grow(growth, 1, workers), expected));
             });
           }
         }
@@ -404,10 +404,11 @@ TEST(context_trees_tell_two_messages_per_leaf) {
   whole.make_exact();
   const int64_t n_bins = 14, n_leaves = 6;
   Team team(2), of_bins(2);
-  of_bins.run([&](const crfx::Peers& peers) { whole.part(0, 150).grow({1, 0, 0, 0}, 1, peers); });
-  team.run([&](const crfx::Peers& peers) {
-    whole.part(150 * peers.rank, 150 + 150 * peers.rank)
-        .grow({static_cast<int>(n_leaves), 0, 0, 0}, 1, peers);
+  of_bins.run(
+      [&](const crfx::Workers& workers) { whole.part(0, 150).grow({1, 0, 0, 0}, 1, workers); });
+  team.run([&](const crfx::Workers& workers) {
+    whole.part(150 * workers.rank, 150 + 150 * workers.rank)
+        .grow({static_cast<int>(n_leaves), 0, 0, 0}, 1, workers);
   });
   CHECK(team.n_messages - of_bins.n_messages == 2 * (n_leaves - 1));
   const int64_t told = 8 * (team.n_numbers - of_bins.n_numbers);
@@ -422,43 +423,4 @@ TEST(context_trees_of_no_rows_are_leaves_of_nothing) {
   CHECK(trees.n_trees() == 3);
   CHECK(trees.features == std::vector<int32_t>(3, crfx::ContextTrees::kLeaf));
   for (const float value : trees.values) CHECK(value == 0);
-}
-
-TEST(bins_refuse_too_many_categories) {
-  Case own(Kind::categories, 2, 1, 4, false, 0);
-  const crfx::FeatureRows rows = own.rows();
-  for (const auto& [code, fits] : {std::pair{254.0f, true}, {255.0f, false}}) {
-    own.values[0] = code;
-    bool refused = false;
-    try {
-      const crfx::Bins bins(rows, own.is_category.data(), 2);
-      CHECK(bins.offset(1) == 256);
-    } catch (const crfx::InputError&) {
-      refused = true;
-    }
-    CHECK(refused != fits);
-  }
-}
-
-TEST(limits_of_bins_lie_between_values) {
-  const std::vector<float> values{kOutside, -3e38f, 3e38f, 1.0f, std::nextafter(1.0f, 2.0f),
-                                  kMissing};
-  const std::vector<int64_t> first{0, 1, 2, 3, 4, 5};
-  crfx::FeatureRows rows;
-  rows.n_rows = 6;
-  rows.n_features = rows.n_base = 1;
-  rows.values = values.data();
-  rows.first = first.data();
-  rows.n_values = 6;
-  const uint8_t number = 0;
-  const crfx::Bins bins(rows, &number, 1);
-  CHECK(bins.n_bins() == 6);
-  const int64_t expected[] = {1, 2, 5, 3, 4, 0};
-  for (int64_t row = 0; row < 6; ++row) {
-    const int64_t bin = bins.bin_of(row, 0);
-    CHECK(bin == expected[row]);
-    for (int64_t limit = 1; limit < 5 && bin > 0; ++limit)
-      CHECK((values[static_cast<size_t>(row)] < bins.upper_limit(0, limit)) == (bin <= limit));
-  }
-  CHECK(std::isinf(bins.upper_limit(0, 5)));
 }

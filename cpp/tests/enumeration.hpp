@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "crfx/forest.hpp"
+#include "crfx/inference.hpp"
 #include "crfx/views.hpp"
 
 namespace check {

@@ -1,9 +1,10 @@
 // The core against enumeration: chains of order 1 to 3 and forests, every way of sharing tables.
+#include "crfx/inference.hpp"
+
 #include <array>
 #include <set>
 
 #include "check.hpp"
-#include "crfx/core.hpp"
 #include "crfx/errors.hpp"
 #include "enumeration.hpp"
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "check.hpp"
-#include "crfx/independent.hpp"
+#include "crfx/inference.hpp"
 #include "crfx/names.hpp"
 #include "crfx/sweeps.hpp"
 

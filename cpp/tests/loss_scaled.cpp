@@ -1,6 +1,6 @@
 // The loss-scaled sum against listing all labellings: value, slopes, curvature.
 #include "check.hpp"
-#include "crfx/core.hpp"
+#include "crfx/inference.hpp"
 #include "enumeration.hpp"
 
 using check::entry_of;

@@ -1,7 +1,7 @@
 #include <cstdio>
 
 #include "check.hpp"
-#include "crfx/core.hpp"
+#include "crfx/inference.hpp"
 
 int main() {
   int broken = 0;

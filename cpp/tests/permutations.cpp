@@ -1,4 +1,4 @@
-// The ranking objectives against sums over all orders.
+// The ranking objectives against sums over all permutations.
 #include "crfx/permutations.hpp"
 
 #include <algorithm>
@@ -33,9 +33,9 @@ Found evaluate(const Numbers& scores, const Numbers& gains, const std::vector<in
 
 double alpha(int rank) { return std::log(2.0) / std::log(rank + 2.0); }
 
-// Log weights and losses of all orders of one query.
-struct Orders {
-  Orders(const Numbers& scores, const Numbers& gains, int64_t cut) {
+// Log weights and losses of all permutations of one query.
+struct Permutations {
+  Permutations(const Numbers& scores, const Numbers& gains, int64_t cut) {
     const auto m = static_cast<int>(scores.size());
     const auto discount = [&](int r) { return cut && r >= cut ? 0.0 : alpha(r); };
     Numbers sorted = gains;
@@ -78,7 +78,7 @@ struct Orders {
   Numbers score, loss;
 };
 
-double by_listing(const Orders& all, const crfx::RankingOptions& o) {
+double by_listing(const Permutations& all, const crfx::RankingOptions& o) {
   const double truth = all.mean_truth();
   const auto model = [](double s, double) { return s; };
   switch (o.loss) {
@@ -118,7 +118,7 @@ struct Query {
 
 }  // namespace
 
-TEST(ranking_objectives_are_sums_over_orders) {
+TEST(ranking_objectives_are_sums_over_permutations) {
   for (const RankingLoss loss : kLosses)
     for (const int64_t cut : {0, 1, 3})
       for (size_t m = 1; m <= 7; ++m)
@@ -127,7 +127,7 @@ TEST(ranking_objectives_are_sums_over_orders) {
           const crfx::RankingOptions options{loss, 0.2, 2.5, false, cut, 0, false, 0};
           const auto end = static_cast<int64_t>(m);
           const Found found = evaluate(query.scores, query.gains, {0, end}, options);
-          const Orders all(query.scores, query.gains, cut);
+          const Permutations all(query.scores, query.gains, cut);
           CHECK_CLOSE(found.value[0], by_listing(all, options), kTolerance);
         }
 }
@@ -182,7 +182,7 @@ TEST(large_queries_are_sampled) {
   }
 }
 
-TEST(potentials_are_tight_along_the_best_order) {
+TEST(potentials_are_tight_along_the_best_permutation) {
   std::mt19937 random(0);
   std::normal_distribution<double> normal;
   for (int m = 1; m <= 9; ++m) {
@@ -199,17 +199,17 @@ TEST(potentials_are_tight_along_the_best_order) {
       }
     CHECK(tight >= m);
     Numbers score(size), discount(size);
-    std::vector<int> order(size);
+    std::vector<int> sorted(size);
     for (int i = 0; i < m; ++i) {
       score[static_cast<size_t>(i)] = normal(random);
       discount[static_cast<size_t>(i)] = i < 4 ? alpha(i) : 0;
-      order[static_cast<size_t>(i)] = i;
+      sorted[static_cast<size_t>(i)] = i;
     }
     const auto at = [&](int i) { return score[static_cast<size_t>(i)]; };
-    std::sort(order.begin(), order.end(), [&](int a, int b) { return at(a) > at(b); });
-    crfx::product_potentials(score.data(), discount.data(), order.data(), m, u.data(), v.data());
+    std::sort(sorted.begin(), sorted.end(), [&](int a, int b) { return at(a) > at(b); });
+    crfx::product_potentials(score.data(), discount.data(), sorted.data(), m, u.data(), v.data());
     for (size_t r = 0; r < size; ++r) {
-      const auto own = static_cast<size_t>(order[r]);
+      const auto own = static_cast<size_t>(sorted[r]);
       CHECK_CLOSE(score[own] * discount[r], u[own] + v[r], 1e-12);
       for (size_t i = 0; i < size; ++i) CHECK(score[i] * discount[r] - u[i] - v[r] < 1e-12);
     }

@@ -1,4 +1,4 @@
-// Threads as workers that sum numbers; and what they told.
+// Threads as workers that sum numbers, and how much they sent.
 #pragma once
 
 #include <condition_variable>
@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "crfx/peers.hpp"
+#include "crfx/parallel.hpp"
 
 namespace check {
 
@@ -16,7 +16,7 @@ class Team {
   explicit Team(int size) : size_(size), parts_(static_cast<size_t>(size)) {}
   int64_t n_messages = 0, n_numbers = 0;
 
-  void run(const std::function<void(const crfx::Peers&)>& work) {
+  void run(const std::function<void(const crfx::Workers&)>& work) {
     std::vector<std::thread> threads;
     for (int rank = 0; rank < size_; ++rank)
       threads.emplace_back([this, rank, &work] {

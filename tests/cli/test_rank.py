@@ -263,3 +263,19 @@ def test_scores_that_are_not_compressed(files, capsys):
     (files / "scores.txt.gz").write_text("1.0\n")
     assert main(["rank", "eval", "--scores", "scores.txt.gz", "test.txt"]) == 2
     assert "scores.txt.gz cannot be decompressed" in capsys.readouterr().err
+
+
+def test_a_device_that_cannot_be_used_stops_before_files_are_read(files, capsys):
+    words = ["rank", "train", "no.txt", "--model", "m.crfx"]
+    assert main([*words, "--scorer", "trees", "--device", "cuda:99"]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("crfx rank: error: device is 'cuda:99'")
+    assert told.endswith("or --device cpu\n")
+    assert main([*words, "--device", "cuda"]) == 2
+    assert "it is an argument of scorer='trees'" in capsys.readouterr().err
+
+
+def test_the_device_reaches_the_estimator(files):
+    words = ["rank", "train", "a.txt", "--model", "m.crfx", "--scorer", "trees", "-q"]
+    assert main([*words, "--set", "n_estimators=2", "--device", "cpu"]) == 0
+    assert load("m.crfx").device == "cpu"

@@ -212,3 +212,24 @@ def test_resuming_with_other_settings_is_refused(conll, capsys):
     (conll / "m.crfx").rename(conll / "m.checkpoint.crfx")
     assert main([*LINEAR, "--resume", "--set", "max_iter=3", "--set", "l2=0.5"]) == 2
     assert "l2 is 0.5, but the run that was interrupted had" in capsys.readouterr().err
+
+
+def test_a_device_that_cannot_be_used_stops_before_files_are_read(conll, capsys):
+    words = ["train", "--model", "gbcrf", "--train", "no.conll", "-o", "m.crfx"]
+    assert main([*words, "--device", "cuda:99"]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("crfx train: error: device is 'cuda:99'")
+    assert told.endswith("or --device cpu\n")
+    assert main([*words, "--device", "cpu"]) == 2
+    assert "no.conll" in capsys.readouterr().err
+
+
+def test_the_device_reaches_the_estimator(conll, monkeypatch, capsys):
+    def fit(crf, **arguments):
+        raise ValueError(f"trees grow on {crf.device}")
+
+    monkeypatch.setattr("crfx.estimators.device.check_cuda", lambda device: None)
+    monkeypatch.setattr(GBCRF, "fit", fit)
+    words = ["train", "--model", "gbcrf", "--train", "train.txt", "-o", "m.crfx", "-q"]
+    assert main([*words, "--device", "cuda:1"]) == 2
+    assert "trees grow on cuda:1" in capsys.readouterr().err

@@ -3,10 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
-#include "crfx/cuts.hpp"
-#include "crfx/peers.hpp"
+#include "crfx/parallel.hpp"
 
 namespace crfx {
 
@@ -38,14 +38,14 @@ class RowReader {
 };
 
 // Every feature has bin 0 for missing values and 1, 2, ... for the others: for categories one each,
-// for numbers intervals; see cuts.hpp.
+// for numbers intervals between cuts.
 class Bins {
  public:
   // is_category: one per feature before any window; not read where rows are sparse: all numbers.
-  // Bins are of the rows of all peers; the first `overlap` rows of dense values are also the last
-  // ones of the peer before.
-  Bins(const FeatureRows& rows, const uint8_t* is_category, int n_threads, const Peers& peers = {},
-       int64_t overlap = 0);
+  // Bins are made from the rows of all workers. The first `overlap` rows of dense values are also
+  // the last ones of the worker before.
+  Bins(const FeatureRows& rows, const uint8_t* is_category, int n_threads,
+       const Workers& workers = {}, int64_t overlap = 0);
 
   int64_t n_features() const { return static_cast<int64_t>(offsets_.size()) - 1; }
   int64_t n_bins() const { return offsets_.back(); }
@@ -73,8 +73,8 @@ class Bins {
   size_t base(int64_t feature) const {
     return static_cast<size_t>(rows_.is_sparse() ? feature : feature % rows_.n_base);
   }
-  void find_dense(int n_threads, const Peers& peers, int64_t overlap);
-  void find_sparse(int n_threads, const Peers& peers);
+  void find_dense(int n_threads, const Workers& workers, int64_t overlap);
+  void find_sparse(int n_threads, const Workers& workers);
 
   FeatureRows rows_;
   std::vector<uint8_t> categories_;
@@ -83,5 +83,68 @@ class Bins {
   std::vector<uint8_t> codes_;            // dense: one per number
   std::vector<uint32_t> cells_;           // sparse: the bin of every entry, among all
 };
+
+// Where the numbers of a column are cut into bins, which hold equally many rows, or one value each
+// where these are few.
+
+constexpr int kMostBins = 255;  // of values, so that a number fits into a byte
+
+// Takes the values of a column one after the other, rising.
+class Cutting {
+ public:
+  Cutting(double n_rows, bool few) : rows_left_(n_rows), few_(few) {}
+  void add(float value, double n_rows) {
+    if (filled_ > 0 && is_due()) cut(between(last_, value));
+    last_ = value;
+    filled_ += n_rows;
+  }
+  std::vector<float> cuts;
+
+  // What follows is for values of which no more is known than how many rows have them.
+
+  // Whether it matters which these are: some of them begin a bin, or end one.
+  bool asks(double n_rows) const { return bins_left() > 1 && filled_ + n_rows >= share(); }
+  void pass(double n_rows) { filled_ += n_rows; }
+  // As if no two rows had the same value.
+  void guess(double n_rows);
+
+ private:
+  static float between(float a, float b);
+  double bins_left() const {
+    return static_cast<double>(kMostBins) - static_cast<double>(cuts.size());
+  }
+  // What is left is shared out among the bins that are left: a frequent value takes no other's.
+  double share() const { return rows_left_ / bins_left(); }
+  bool is_due() const { return few_ || (bins_left() > 1 && filled_ >= share()); }
+  void cut(float at) {
+    cuts.push_back(at);
+    rows_left_ -= filled_;
+    filled_ = 0;
+  }
+
+  double filled_ = 0;  // rows in the bin that is being filled
+  double rows_left_;   // of this and later bins
+  bool few_;
+  float last_ = 0;
+};
+
+// At most kMostBins - 1, of values none of which is NaN.
+std::vector<float> find_cuts(std::vector<float> values);
+
+// The columns of a matrix whose rows several workers have.
+struct SharedColumns {
+  std::vector<double> sizes;  // entries of each on this worker, NaN among them
+  // Returns the values of a column on this worker, without NaN; is called on several threads.
+  std::function<std::vector<float>(int64_t)> read;
+};
+struct SharedCuts {
+  std::vector<float> cuts;
+  float greatest = -1;  // value on any worker; -1 where there are none, or many
+};
+// The cuts that one worker with all rows would find, however rows are shared out. Workers exchange
+// 8 bytes per column, 16 per value and worker where no worker has more than kMostBins values of a
+// column, and 0.2 to 2 MB for each other column, most where frequent values are many.
+std::vector<SharedCuts> find_shared_cuts(const SharedColumns& columns, const Workers& workers,
+                                         int n_threads);
 
 }  // namespace crfx

@@ -1,15 +1,19 @@
-// Boosted trees that ask for features alone, laid out to be walked quickly. Their sum is formed as
+// Boosted trees that split on features only, laid out to be walked quickly. Their sum is formed as
 // XGBoost forms it, tree by tree in float: the same bits.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
-#include "trees/feature_block.hpp"
+#include "crfx/bins.hpp"
 
 namespace crfx {
 
-// Trees as XGBoost tells of them, one after the other; nodes are counted from the first of a tree.
+class FeatureSlots;   // which features the trees read
+class FeatureBlocks;  // room for the values of some rows
+
+// Trees as XGBoost stores them, one after the other; nodes are counted from the first of a tree.
 struct BoostedTreesView {
   const int64_t* starts;  // trees + 1
   int64_t n_trees;
@@ -28,11 +32,12 @@ class BoostedTrees {
  public:
   // Throws InputError unless every walk ends and stays inside.
   BoostedTrees(const BoostedTreesView& trees, int64_t n_features, int64_t n_outputs);
+  ~BoostedTrees();
 
   int64_t n_trees() const { return static_cast<int64_t>(trees_.size()); }
-  int64_t n_features() const { return slots_.n_features(); }
+  int64_t n_features() const;
   int64_t n_outputs() const { return n_outputs_; }
-  // What the sets of categories take.
+  // Memory of the sets of categories.
   int64_t set_bytes() const;
 
   // scores (rows x outputs) = sum of the first trees. Many threads may call it at the same time,
@@ -40,8 +45,8 @@ class BoostedTrees {
   void score(const FeatureRows& rows, int64_t n_trees, float* scores, int n_threads) const;
 
  private:
-  // The children of a node stand side by side. A leaf asks for slot 0, which is below all, and
-  // stays where it is: all walks through a tree take equally many steps, without a branch.
+  // The children of a node stand side by side. A leaf reads slot 0, which is below all thresholds,
+  // and is its own child: all walks through a tree take equally many steps, without a branch.
   struct Node {
     int32_t value;  // the key of a threshold, the bits of a score, or 2 set + missing_left
     int32_t slot;   // times the lanes; -1 - that where a set decides
@@ -70,13 +75,13 @@ class BoostedTrees {
                   float* scores) const;
 
   int64_t n_outputs_;
-  FeatureSlots slots_;
+  std::unique_ptr<FeatureSlots> slots_;
   std::vector<Tree> trees_;
   std::vector<Node> nodes_;
   std::vector<Set> sets_;
   std::vector<uint64_t> words_;  // categories that go right, 64 to a word
   std::vector<int32_t> listed_;  // or in order, where they are few and far apart
-  mutable FeatureBlocks blocks_;
+  std::unique_ptr<FeatureBlocks> blocks_;
 };
 
 }  // namespace crfx

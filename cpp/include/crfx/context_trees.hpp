@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "crfx/bins.hpp"
-#include "crfx/peers.hpp"
+#include "crfx/parallel.hpp"
 
 namespace crfx {
 
@@ -120,16 +120,16 @@ struct ContextGrowth {
 // given. A node is a set of rows times a set of contexts, so rows are never copied per context: a
 // node costs rows x features (their entries and all bins, if sparse), and rows x contexts once.
 //
-// Peers have the same bins and grow the same trees, each from rows of its own. For up to 16 labels
-// at once they tell, in 2 messages per leaf, 16 bytes x labels x (leaves - 1) x (bins + 2
-// contexts), and some 50 bytes per leaf, or 2 kB where categories split; where nodes look at less
+// Workers have the same bins and grow the same trees, each from rows of its own. For up to 16
+// labels at once they exchange, in 2 messages per leaf, 16 bytes x labels x (leaves - 1) x (bins +
+// 2 contexts), and some 50 bytes per leaf, or 2 kB where categories split; where nodes look at less
 // than half of the columns, the bins of these, twice. Trimming takes 20 messages more, of 240 bytes
 // per label.
 ContextTrees grow_context_trees(const Bins& bins, const FeatureRows& rows,
                                 const ContextShape& shape, const ContextSlopes& slopes,
                                 const int32_t* chosen, int64_t n_chosen,
                                 const ContextGrowth& growth, int n_threads,
-                                const Peers& peers = {});
+                                const Workers& workers = {});
 
 // Adds `step` times the scores of trees [0, n_trees), which are one per label in turn, to edge
 // (rows x contexts x labels) and node (rows x labels), in the order of the trees. Either may be

@@ -1,11 +1,16 @@
-// The one place for threads. Work is cut into chunks that depend on the batch alone; results of
-// chunks are combined in order, so that any number of threads gives the same bits.
+// The one place for threads, and for what workers (processes that train together) send each other.
+// Work is cut into chunks that depend on the batch alone; results of chunks are combined in order,
+// so that any number of threads gives the same bits.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <utility>
+#include <vector>
 
 #include "crfx/workspace.hpp"
 
@@ -101,6 +106,61 @@ void for_chunks(int64_t n_chunks, int n_threads, Body&& body) {
   }
   if (error) std::rethrow_exception(error);
 }
+
+// Processes that do the same work on rows of their own, and exchange sums. Every worker must take
+// part in every sum, on the thread that began the work; all get the same bits, and so make the same
+// decisions. By default there is one worker.
+struct Workers {
+  int rank = 0, size = 1;
+  std::function<void(double*, int64_t)> add;  // replaces the numbers by their sums over workers
+
+  bool several() const { return size > 1; }
+  void sum(std::vector<double>& numbers) const {
+    if (numbers.empty()) return;
+    KeepDenormals keep;  // foreign code runs with its own setting
+    add(numbers.data(), static_cast<int64_t>(numbers.size()));
+  }
+  // The numbers of every worker, by rank; workers may have different numbers of them.
+  std::vector<std::vector<double>> gather(const std::vector<double>& own) const {
+    std::vector<double> sizes(static_cast<size_t>(size), 0);
+    sizes[static_cast<size_t>(rank)] = static_cast<double>(own.size());
+    sum(sizes);
+    std::vector<double> all;
+    for (int k = 0; k < size; ++k) {
+      if (k == rank)
+        all.insert(all.end(), own.begin(), own.end());
+      else
+        all.resize(all.size() + static_cast<size_t>(sizes[static_cast<size_t>(k)]), 0);
+    }
+    sum(all);
+    std::vector<std::vector<double>> parts;
+    auto at = all.begin();
+    for (const double n : sizes) {
+      parts.emplace_back(at, at + static_cast<int64_t>(n));
+      at += static_cast<int64_t>(n);
+    }
+    return parts;
+  }
+};
+
+// Arrays that are summed over workers in one message, each in its place.
+class Message {
+ public:
+  void add(double* numbers, size_t n) { parts_.emplace_back(numbers, n); }
+  void sum(const Workers& workers) const {
+    std::vector<double> all;
+    for (const auto& [numbers, n] : parts_) all.insert(all.end(), numbers, numbers + n);
+    workers.sum(all);
+    auto at = all.begin();
+    for (const auto& [numbers, n] : parts_) {
+      std::copy_n(at, n, numbers);
+      at += static_cast<int64_t>(n);
+    }
+  }
+
+ private:
+  std::vector<std::pair<double*, size_t>> parts_;
+};
 
 // Threads that go through the same phases together: every thread runs the same code, calls `each`
 // with the same numbers of chunks, and keeps what it knows of the phases to itself. Between two

@@ -1,18 +1,18 @@
 // Objectives of the ranking CRF (Volkovs, Larochelle and Zemel 2011, section 6) for many queries.
 //
-// An order y of m documents has energy -sum_i alpha_{y_i} f_i, alpha_r = log 2 / log(1 + r), and
-// loss 1 - NDCG@cut. Score and loss are sums over (document, rank), so what exp(score) and
-// exp(weight * loss) sum to over all orders is a permanent: O(2^m m) by sums over subsets of
-// documents. The loss-scaled objective does not factorise: its m! orders are listed. Larger queries
-// are sampled.
+// A permutation y of m documents has energy -sum_i alpha_{y_i} f_i, alpha_r = log 2 / log(1 + r),
+// and loss 1 - NDCG@cut. Score and loss are sums over (document, rank), so the sum of exp(score) or
+// exp(weight * loss) over all permutations is a permanent: O(2^m m) by sums over subsets of
+// documents. The loss-scaled objective does not factorise: its m! permutations are listed. Larger
+// queries are sampled.
 #pragma once
 
 #include <cstdint>
 
 namespace crfx {
 
-constexpr int64_t kMostSummed = 16;      // documents whose orders are summed over subsets
-constexpr int64_t kMostListed = 8;       // documents whose orders are listed
+constexpr int64_t kMostSummed = 16;      // documents whose permutations are summed over subsets
+constexpr int64_t kMostListed = 8;       // documents whose permutations are listed
 constexpr int64_t kMostDocuments = 160;  // of one query: m! is then a number of float64
 
 enum class RankingLoss { likelihood, loss_augmented, loss_scaled, expected_loss, kl };

@@ -1,7 +1,6 @@
-#include "crfx/curvature.hpp"
-
 #include <algorithm>
 
+#include "crfx/inference.hpp"
 #include "crfx/parallel.hpp"
 
 namespace crfx {

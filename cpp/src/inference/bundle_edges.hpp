@@ -6,6 +6,18 @@
 
 namespace crfx::CRFX_ISA {
 
+// Calls body.operator()<size>(start) over [0, n) in tiles of `most`, and of less at the end.
+template <int most, class Body>
+CRFX_INLINE void in_tiles(int64_t n, Body&& body) {
+  int64_t k = 0;
+  for (; k + most <= n; k += most) body.template operator()<most>(k);
+  if constexpr (most > 1) {
+    if (k < n)
+      in_tiles<most - 1>(n - k,
+                         [&]<int size>(int64_t i) { body.template operator()<size>(k + i); });
+  }
+}
+
 // Terms at positions t of a bundle. With left = beside and right = below / norm, the marginal of an
 // edge is left x table x right.
 template <class S>
@@ -44,9 +56,10 @@ class EdgeSum {
         flush();
         pending_ = end - t;
       }
-      int64_t i = 0;
-      for (; i + 4 <= K_; i += 4) add_rows<4>(term, t, end, i);
-      for (; i < K_; ++i) add_rows<1>(term, t, end, i);
+      in_tiles<kTileRows>(K_, [&]<int rows>(int64_t i) {
+        in_tiles<kTileColumns>(
+            K_, [&]<int columns>(int64_t j) { add_tile<rows, columns>(term, t, end, i, j); });
+      });
     }
   }
   void flush() {
@@ -61,13 +74,9 @@ class EdgeSum {
 
  private:
   static constexpr int64_t kBlock = 256;  // positions per lane before emptying
+  // Sums of a tile and the factors of a step stay in registers.
+  static constexpr int kTileRows = kRegisters == 32 ? 4 : 3, kTileColumns = 4;
 
-  template <int rows>
-  CRFX_INLINE void add_rows(const Term& term, int64_t begin, int64_t end, int64_t i) {
-    int64_t j = 0;
-    for (; j + 4 <= K_; j += 4) add_tile<rows, 4>(term, begin, end, i, j);
-    for (; j < K_; ++j) add_tile<rows, 1>(term, begin, end, i, j);
-  }
   template <int rows, int columns>
   CRFX_INLINE void add_tile(const Term& term, int64_t begin, int64_t end, int64_t i, int64_t j) {
     Pack<S> tile[rows][columns];

@@ -48,14 +48,19 @@ class BundleExpectation {
     left_ = work.take<Pack<S>>(T_ * K_);
     right_ = work.take<Pack<S>>(T_ * K_);
     scratch_ = work.take<Pack<S>>(K_);
+    gradient_ = work.take<Pack<S>>(block_positions(K_) * K_);
     for (int l = 0; l < lanes; ++l) value_[l] = 0;
   }
 
   void run(const S* cost, const ExpectationOutputs<S>& out, EdgeGradientSum<S>* edges) {
     sums_.pass();
-    for (int64_t t = 0; t < T_; ++t) centre(t, cost);
+    gather_rows(cost, bundle_, 0, T_, K_, inside_);
+    for (int64_t t = 0; t < T_; ++t) centre(t);
     for (int64_t t = T_ - 1; t > 0; --t) step_back(t);
-    for (int64_t t = 0; t < T_; ++t) step_ahead(t, out.node);
+    for_blocks(T_, K_, [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t) step_ahead(t, gradient_ + (t - begin) * K_);
+      scatter_rows(gradient_, bundle_, begin, end, K_, out.node);
+    });
     for (int l = 0; l < lanes; ++l)
       if (bundle_.length[l] > 0) out.value[bundle_.index[l]] = value_[l];
     if (!edges || T_ < 2) return;
@@ -67,9 +72,8 @@ class BundleExpectation {
  private:
   static constexpr int lanes = Bundle<S>::lanes;
 
-  void centre(int64_t t, const S* cost) {
+  void centre(int64_t t) {
     Pack<S>* c = inside_ + t * K_;
-    gather_rows(cost, bundle_, t, K_, c);
     const Pack<S>*down = sums_.down(t), *below = sums_.below(t);
     Pack<S> sum{}, total{};
     for (int64_t k = 0; k < K_; ++k) {
@@ -95,12 +99,12 @@ class BundleExpectation {
     const Bits<S> inner = bundle_.alive(t);
     for (int64_t k = 0; k < K_; ++k) {
       const Pack<S> total = up[k] * inverse;
-      to[k] += (inner & (total > 0)) ? scratch_[k] / total : Pack<S>{};
+      to[k] += (inner & (total > 0)) ? scratch_[k] * reciprocal(total) : Pack<S>{};
     }
   }
 
   // Adds what comes before t to its costs; the gradient of its node scores.
-  void step_ahead(int64_t t, S* node) {
+  void step_ahead(int64_t t, Pack<S>* gradient) {
     Pack<S>*behind = behind_ + t * K_, *inside = inside_ + t * K_;
     const Pack<S>*down = sums_.down(t), *below = sums_.below(t), *ahead = sums_.ahead(t);
     for (int64_t k = 0; k < K_; ++k) scratch_[k] = Pack<S>{};
@@ -109,12 +113,11 @@ class BundleExpectation {
         signed_block<S, width>(lifted_.tables + k, left_ + (t - 1) * K_, scratch_ + k, K_);
       });
     for (int64_t k = 0; k < K_; ++k) {
-      const Pack<S> before = down[k] > 0 ? scratch_[k] / down[k] : Pack<S>{};
+      const Pack<S> before = down[k] > 0 ? scratch_[k] * reciprocal(down[k]) : Pack<S>{};
       behind[k] += before;
-      scratch_[k] = down[k] * below[k] * (before + inside[k]);
+      gradient[k] = down[k] * below[k] * (before + inside[k]);
       left_[t * K_ + k] = ahead[k] * behind[k];
     }
-    scatter_rows(scratch_, bundle_, t, K_, node);
   }
 
   void leave_out_failed() {
@@ -129,7 +132,7 @@ class BundleExpectation {
   const Bundle<S>& bundle_;
   int64_t K_, T_;
   BundleSum<S> sums_;
-  Pack<S>*inside_, *behind_, *left_, *right_, *scratch_;
+  Pack<S>*inside_, *behind_, *left_, *right_, *scratch_, *gradient_;
   double value_[lanes];
 };
 

@@ -1,5 +1,14 @@
 // Sum-product over one bundle: the recursion of messages.hpp with p = t - 1, in lanes. A lane in
 // which held values matter (docs/decisions/0003) is reported and redone alone in log space.
+//
+// Arrays by position, and the symbols of the table in messages.hpp. Messages are rescaled.
+//   ahead[t]    own scores, until the forward pass makes it alpha_t = own x down[t]
+//   below[t]    own x beta_t; the forward pass divides it by norm[t]
+//   up[t]       beta_t-1 = sum_c table x below[t], before that division
+//   down[t]     sum_a alpha_t-1 x table
+//   P(y_t) = down[t] x below[t];   P(y_t-1, y_t) = ahead[t-1] x table x below[t]
+//   away[t], back[t]   mixing rates alpha_{t-1,t} and alpha_{t,t-1} of Chen et al. 2015, Eq. 17,
+//                      whose messages are beta_ahead and beta_back
 #pragma once
 
 #include <cmath>
@@ -44,7 +53,8 @@ class BundleSum {
     up_ = work.take<Pack<S>>(T_ * K_);
     down_ = work.take<Pack<S>>(keeps ? T_ * K_ : K_);
     inverse_ = work.take<Pack<S>>(keeps ? T_ : 1);
-    scratch_ = work.take<Pack<S>>(3 * K_);
+    marginals_ = work.take<Pack<S>>(block_positions(K_) * K_);
+    scratch_ = work.take<Pack<S>>(2 * K_);
     away_ = work.take<Pack<S>>(T_);
     back_ = work.take<Pack<S>>(T_);
     edge_gamma_ = work.take<Pack<S>>(T_);
@@ -56,9 +66,12 @@ class BundleSum {
   void run(const SumOutputs<S>& out, EdgeMarginalSum<S>* marginals,
            EdgeCurvatureSum<S>* curvature) {
     const bool rates = out.curvature == Curvature::mixing;
-    for (int64_t t = T_ - 1; t >= 0; --t) step_back(t);
+    pass_back();
     finish_log_z(out.log_z);
-    for (int64_t t = 0; t < T_; ++t) step_ahead(t, rates, out.node);
+    for_blocks(T_, K_, [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t) step_ahead(t, rates, marginals_ + (t - begin) * K_);
+      if (out.node) scatter_rows(marginals_, bundle_, begin, end, K_, out.node);
+    });
     if (rates) write_gamma(out);
     if (T_ < 2) return;
     if (any<S>(bundle_.alive(0) & ~ok_)) leave_out_failed();
@@ -71,8 +84,8 @@ class BundleSum {
   // The messages alone. Then the marginal of a label at t is down x below; with those of t - 1 it
   // is ahead x table x below; up over inverse(t) is what below comes from.
   void pass() {
-    for (int64_t t = T_ - 1; t >= 0; --t) step_back(t);
-    for (int64_t t = 0; t < T_; ++t) step_ahead(t, false, nullptr);
+    pass_back();
+    for (int64_t t = 0; t < T_; ++t) step_ahead(t, false, marginals_);
   }
   const Pack<S>* ahead(int64_t t) const { return ahead_ + t * K_; }
   const Pack<S>* below(int64_t t) const { return below_ + t * K_; }
@@ -90,10 +103,18 @@ class BundleSum {
  private:
   static constexpr int lanes = Bundle<S>::lanes;
 
+  void pass_back() {
+    for (int64_t end = T_; end > 0;) {
+      const int64_t begin = end > block_positions(K_) ? end - block_positions(K_) : 0;
+      gather_scores(p_, bundle_, begin, end, ahead_ + begin * K_);
+      for (int64_t t = end - 1; t >= begin; --t) step_back(t);
+      end = begin;
+    }
+  }
+
   void step_back(int64_t t) {
     Pack<S>*own = ahead_ + t * K_, *below = below_ + t * K_;
     const Bits<S> alive = bundle_.alive(t);
-    gather_scores(p_, bundle_, t, own);
     Pack<S> top = largest_of<S>(own, K_);
     top = top > -std::numeric_limits<S>::infinity() ? top : Pack<S>{};
     for (int64_t k = 0; k < K_; ++k) own[k] = exp_of_negative<S>(own[k] - top);
@@ -123,8 +144,7 @@ class BundleSum {
   }
 
   void finish_log_z(double* log_z) {
-    Pack<S> total{};
-    for (int64_t k = 0; k < K_; ++k) total += below_[k];
+    const Pack<S> total = sum_over<S>(K_, [&](int64_t k) { return below_[k]; });
     for (int l = 0; l < lanes; ++l)
       if (bundle_.length[l] > 0)
         log_z[bundle_.index[l]] = shift_[l] +
@@ -133,7 +153,7 @@ class BundleSum {
                                   std::log(static_cast<double>(total[l]));
   }
 
-  void step_ahead(int64_t t, bool rates, S* node) {
+  void step_ahead(int64_t t, bool rates, Pack<S>* marginal) {
     Pack<S>*own = ahead_ + t * K_, *below = below_ + t * K_;
     Pack<S>* down = down_ + (keeps_ ? t * K_ : 0);
     const Bits<S> alive = bundle_.alive(t);
@@ -143,19 +163,16 @@ class BundleSum {
       in_blocks(K_, [&]<int width>(int64_t k) {
         combine_block<S, width>(lifted_.tables + k, own - K_, down + k, K_);
       });
-    Pack<S> norm{};
-    for (int64_t k = 0; k < K_; ++k) norm += down[k] * below[k];
+    const Pack<S> norm = sum_over<S>(K_, [&](int64_t k) { return down[k] * below[k]; });
     ok_ &= (held_mass(t, down) <= Lanes<S>::doubt * norm) | ~alive;
-    const Pack<S> inverse = alive ? S(1) / norm : Pack<S>{};
+    const Pack<S> inverse = alive ? reciprocal(norm) : Pack<S>{};
     inverse_[keeps_ ? t : 0] = inverse;
     if (rates && t > 0) step_rates(t, inverse);
-    Pack<S>* marginal = scratch_;
     for (int64_t k = 0; k < K_; ++k) {
       below[k] *= inverse;
       marginal[k] = down[k] * below[k];
       own[k] *= down[k];
     }
-    if (node) scatter_rows(marginal, bundle_, t, K_, node);
     normalise(own, alive);
   }
 
@@ -186,10 +203,10 @@ class BundleSum {
   // probability evidence[i] total[i] inverse is not negligible.
   CRFX_INLINE Pack<S> rate(const S* coefficient, const Pack<S>* evidence, const Pack<S>* total,
                            const Pack<S>* weight, Pack<S> inverse) {
-    Pack<S>*x = scratch_ + K_, *penalty = scratch_ + 2 * K_;
+    Pack<S>*x = scratch_, *penalty = scratch_ + K_;
     for (int64_t i = 0; i < K_; ++i) {
       const Bits<S> possible = evidence[i] * inverse * total[i] > S(kImpossible<S>);
-      x[i] = possible ? S(1) / total[i] : Pack<S>{};
+      x[i] = possible ? reciprocal(total[i]) : Pack<S>{};
       penalty[i] = possible ? Pack<S>{} : splat(ScaledSum<S>::excluded);
     }
     Pack<S> shared{};
@@ -240,11 +257,11 @@ class BundleSum {
         if (t > 1) eps_back = S(1) + back_[t - 1] * eps_back;
         beta_back = back_[t] * (S(1) + beta_back);
         edge[t] = S(2) * (S(1) + edge[t] + eps_back);
-        scatter_rows(edge + t, bundle_, t, 1, out.edge_gamma);
       }
       node[t] = S(2) * (S(1) + node[t] + beta_back);
-      scatter_rows(node + t, bundle_, t, 1, out.node_gamma);
     }
+    scatter_rows(edge + 1, bundle_, 1, T_, 1, out.edge_gamma);
+    scatter_rows(node, bundle_, 0, T_, 1, out.node_gamma);
   }
 
   const Problem<S>& p_;
@@ -252,7 +269,8 @@ class BundleSum {
   const Bundle<S>& bundle_;
   int64_t K_, T_;
   bool keeps_;
-  Pack<S>*ahead_, *below_, *up_, *down_, *inverse_, *scratch_, *away_, *back_, *edge_gamma_;
+  Pack<S>*ahead_, *below_, *up_, *down_, *inverse_, *marginals_, *scratch_, *away_, *back_,
+      *edge_gamma_;
   Bits<S> ok_, exponents_;
   double shift_[lanes];
 };

@@ -1,8 +1,7 @@
-#include "crfx/core.hpp"
-
 #include <cstring>
 
 #include "crfx/errors.hpp"
+#include "crfx/inference.hpp"
 #include "crfx/parallel.hpp"
 #include "inference/k_best.hpp"
 #include "inference/plan.hpp"

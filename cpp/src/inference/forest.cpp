@@ -1,8 +1,7 @@
-#include "crfx/forest.hpp"
-
 #include <string>
 
 #include "crfx/errors.hpp"
+#include "crfx/inference.hpp"
 
 namespace crfx {
 namespace {

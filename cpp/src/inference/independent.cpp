@@ -1,10 +1,9 @@
-#include "crfx/independent.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <vector>
 
+#include "crfx/inference.hpp"
 #include "crfx/parallel.hpp"
 
 namespace crfx {

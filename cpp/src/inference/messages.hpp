@@ -1,13 +1,35 @@
-// Messages along one chain of any order or one forest, leaves to roots and back.
+// Sum-product and max-product along one chain of any order or one forest: messages from the leaves
+// to the roots, and back.
 //
-// Over the states (r, c) of position v (see arithmetic.hpp), with p its parent:
-//   own[v]      weights of v's own label, the node scores
-//   below[v]    own x all messages from children:            everything in v's subtree
-//   up[v]       message to the parent over (a, r):           sum_c table x below[v]
-//   beside[v]   over (a, r), everything outside v's subtree: own[p] x down[p] x up[siblings]
-//   down[v]     sum_a beside[v] x table
-//   norm[v]     sum down[v] x below[v], the local total; every marginal at v or at the edge above
-//               it is a product over norm[v].
+// The state of position v is (r, c): its own label c, and the labels r that stay in the window
+// (none at order 1). The edge to v is a table over (a, r, c), where a is the label that leaves the
+// window; see arithmetic.hpp. With p the parent of v (on a chain the position before):
+//   own[v]      exp(node score) of v's own label, with start and end scores where they belong
+//   below[v]    own[v] x up[all children of v]
+//   up[v]       message from v to p, over (a, r):   sum_c table x below[v]
+//   beside[v]   over (a, r):                        own[p] x down[p] x up[siblings of v]
+//   down[v]     message from p to v, over (r, c):   sum_a beside[v] x table
+//   norm[v]     sum down[v] x below[v]
+//
+// Their names in the field, up to factors from rescaling. D is Dietterich et al. 2004, section 3;
+// L is Lafferty et al. 2001, section 4, with M_t = table x own[t]; H is van der Maaten et al. 2011,
+// section 2. None of the three numbers these equations.
+//   chains, order 1
+//     own[t] x down[t]       alpha_t           forward vector: D, L (alpha_{t-1} M_t), H
+//     up[t + 1], or 1        beta_t            backward vector: D, L (M_{t+1} beta_{t+1}), H
+//     below[t]               own[t] x beta_t
+//     beside[t]              alpha_{t-1}
+//     norm[t]                Z                 D: sum_k alpha(k, t) beta(k, t), at any t
+//     down x below / norm    gamma_t           H; D, section 4: alpha_t beta_t / Z
+//     beside x table x below / norm            edge marginal: D, Table 2; H: xi_{t-1}
+//   trees
+//     below[v]               inside            sum over the labels of v's subtree
+//     down[v]                outside           sum over the labels of the rest of v's tree
+//     up[v], down[v]         m_{v->p}, m_{p->v}, the messages of belief propagation
+// The marginals are the p_i of Chen et al. 2015, Eq. 5. What that paper calls alpha and beta are
+// mixing rates and their messages (Eqs. 16 and 17), see curvature/mixing_forest.hpp.
+// With maxima in place of sums, below is Viterbi's table, filled from the last position.
+//
 // Products over siblings are formed from both sides and never divided out, so zeros are safe.
 //
 // In scaled arithmetic small values are held up at a floor (docs/decisions/0003): every total is an

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "crfx/core.hpp"
+#include "crfx/inference.hpp"
 
 namespace crfx {
 

@@ -54,7 +54,7 @@ struct LogProduct {
   CRFX_INLINE void normalise() {
     Bits<S> e;
     product *= inverse_power<S>(product, &e);
-    exponent += __builtin_convertvector(e, Pack<S>);
+    exponent += as_numbers<S>(e);
   }
   // The sum, and the log of the product.
   CRFX_INLINE Pack<S> value() {

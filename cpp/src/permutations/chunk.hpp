@@ -13,7 +13,7 @@
 namespace crfx {
 
 // Queries that are worked on together: of one size, in lanes, or a single one that is sampled.
-struct OrderUnit {
+struct QueryUnit {
   const int64_t* queries;
   int count, m;
   bool sampled;
@@ -30,7 +30,7 @@ class RankingChunk {
         work_(work),
         reader_(data, options, weights) {}
 
-  void run(const OrderUnit& unit) {
+  void run(const QueryUnit& unit) {
     work_.reset();
     if (!unit.m) return nothing(unit);
     for (int l = 0; l < unit.count; ++l) reader_.read(lanes_[l], unit.queries[l], unit.m);
@@ -42,30 +42,30 @@ class RankingChunk {
   }
 
  private:
-  // A query without documents has one order, which is right.
-  void nothing(const OrderUnit& unit) {
+  // A query without documents has one permutation, which is right.
+  void nothing(const QueryUnit& unit) {
     for (int l = 0; l < unit.count; ++l)
       out_.value[unit.queries[l]] = out_.effective[unit.queries[l]] = 0;
   }
 
   double* room(int rows) {
-    double* x = work_.take<double>(rows * kOrderLanes);
-    std::fill(x, x + rows * kOrderLanes, 0.0);
+    double* x = work_.take<double>(rows * kQueryLanes);
+    std::fill(x, x + rows * kQueryLanes, 0.0);
     return x;
   }
   // Puts one number per document of every query into lanes.
   template <class Of>
-  double* in_lanes(const OrderUnit& unit, Of&& of) {
+  double* in_lanes(const QueryUnit& unit, Of&& of) {
     double* x = room(unit.m);
     for (int l = 0; l < unit.count; ++l) {
       const std::vector<double>& own = of(lanes_[l]);
-      for (size_t i = 0; i < own.size(); ++i) x[i * kOrderLanes + static_cast<size_t>(l)] = own[i];
+      for (size_t i = 0; i < own.size(); ++i) x[i * kQueryLanes + static_cast<size_t>(l)] = own[i];
     }
     return x;
   }
 
-  OrderBundle bundle(const OrderUnit& unit) {
-    OrderBundle b{};
+  QueryBundle bundle(const QueryUnit& unit) {
+    QueryBundle b{};
     b.m = unit.m;
     b.alpha = ranks_.alpha.data();
     b.discount = ranks_.discount.data();
@@ -78,15 +78,15 @@ class RankingChunk {
     return b;
   }
 
-  void sum(const OrderUnit& unit) {
-    OrderBundle b = bundle(unit);
-    double *document = room(unit.m), *rank = room(unit.m), shift[kOrderLanes] = {};
+  void sum(const QueryUnit& unit) {
+    QueryBundle b = bundle(unit);
+    double *document = room(unit.m), *rank = room(unit.m), shift[kQueryLanes] = {};
     double u[kMostSummed], v[kMostSummed];
     for (int l = 0; l < unit.count; ++l) {
       reader_.set_potentials(lanes_[l], u, v);
       for (size_t k = 0; k < lanes_[l].score.size(); ++k) {
-        document[k * kOrderLanes + static_cast<size_t>(l)] = u[k];
-        rank[k * kOrderLanes + static_cast<size_t>(l)] = v[k];
+        document[k * kQueryLanes + static_cast<size_t>(l)] = u[k];
+        rank[k * kQueryLanes + static_cast<size_t>(l)] = v[k];
         shift[l] += u[k] + v[k];
       }
     }
@@ -94,17 +94,17 @@ class RankingChunk {
     b.rank = rank;
     const bool crossed = options_.loss == RankingLoss::expected_loss, bent = out_.curvature;
     const auto asked = [&](bool wanted, int rows) { return wanted ? room(rows) : nullptr; };
-    const OrderMoments found{room(1),
-                             room(unit.m),
-                             asked(crossed, 1),
-                             asked(crossed && bent, 1),
-                             asked(crossed, unit.m),
-                             asked(bent, unit.m)};
-    order_kernels().moments(b, found, work_);
+    const PermutationMoments found{room(1),
+                                   room(unit.m),
+                                   asked(crossed, 1),
+                                   asked(crossed && bent, 1),
+                                   asked(crossed, unit.m),
+                                   asked(bent, unit.m)};
+    permutation_kernels().moments(b, found, work_);
     for (int l = 0; l < unit.count; ++l) {
       const RankingQuery& q = lanes_[l];
       Moments own{std::log(found.z[l]) + shift[l] + reader_.kappa() * q.base, found.mean + l};
-      own.stride = kOrderLanes;
+      own.stride = kQueryLanes;
       if (crossed) own.mean_worth = found.mean_worth[l], own.cross = found.cross + l;
       if (crossed && bent) own.square_worth = found.square_worth[l];
       if (bent) own.spread = found.spread + l;
@@ -112,23 +112,23 @@ class RankingChunk {
     }
   }
 
-  void list(const OrderUnit& unit) {
-    OrderBundle b = bundle(unit);
+  void list(const QueryUnit& unit) {
+    QueryBundle b = bundle(unit);
     b.truth = in_lanes(unit, [](RankingQuery& q) -> auto& { return q.target; });
     const ScaledMoments found{room(1), room(unit.m), out_.curvature ? room(unit.m) : nullptr};
-    order_kernels().scaled(b, found, work_);
+    permutation_kernels().scaled(b, found, work_);
     for (int l = 0; l < unit.count; ++l) {
       const int64_t query = unit.queries[l], first = data_.offsets[query];
       out_.value[query] = found.log_z[l];
       out_.effective[query] = 0;
       for (int i = 0; i < unit.m; ++i) {
-        out_.gradient[first + i] = found.mean[i * kOrderLanes + l];
-        if (out_.curvature) out_.curvature[first + i] = found.spread[i * kOrderLanes + l];
+        out_.gradient[first + i] = found.mean[i * kQueryLanes + l];
+        if (out_.curvature) out_.curvature[first + i] = found.spread[i * kQueryLanes + l];
       }
     }
   }
 
-  // Of the model, as OrderMoments; those of document i are `stride` * i further.
+  // Of the model, as PermutationMoments; those of document i are `stride` * i further.
   struct Moments {
     double log_z;
     const double* mean;
@@ -158,11 +158,11 @@ class RankingChunk {
       out_.curvature[first + i] = scale * x.spread[i * x.stride];
   }
 
-  void sample(const OrderUnit& unit) {
+  void sample(const QueryUnit& unit) {
     RankingQuery& q = lanes_[0];
     const int64_t query = unit.queries[0];
     reader_.set_logs(q);
-    OrderSamples samples(unit.m, options_.n_samples, options_.seed, query);
+    PermutationSamples samples(unit.m, options_.n_samples, options_.seed, query);
     samples.draw(q.logs);
     const double log_z = samples.normalise() + reader_.kappa() * q.base;
     const double* alpha = ranks_.alpha.data();
@@ -186,12 +186,12 @@ class RankingChunk {
     write(q, query, own);
   }
 
-  // Orders of high loss and score count most; those of the model, heated, are drawn.
-  void sample_scaled(const OrderUnit& unit) {
+  // Permutations of high loss and score count most; those of the model, heated, are drawn.
+  void sample_scaled(const QueryUnit& unit) {
     RankingQuery& q = lanes_[0];
     const int64_t query = unit.queries[0], first = data_.offsets[query];
     reader_.set_logs(q);
-    OrderSamples samples(unit.m, options_.n_samples, options_.seed, query);
+    PermutationSamples samples(unit.m, options_.n_samples, options_.seed, query);
     samples.draw_mixture(q.logs, {0.0, 1.0 / 3, 2.0 / 3, 1.0});
     const double* alpha = ranks_.alpha.data();
     const auto loss = [&](int64_t k) {
@@ -212,7 +212,7 @@ class RankingChunk {
   const RankingOutputs& out_;
   Workspace& work_;
   QueryReader reader_;
-  RankingQuery lanes_[kOrderLanes];
+  RankingQuery lanes_[kQueryLanes];
 };
 
 }  // namespace crfx

@@ -1,4 +1,4 @@
-// Compiled once per instruction set, see kernels.cpp.
+// Compiled once per instruction set, like simd/kernels.cpp.
 #include "permutations/kernels.hpp"
 
 #include "permutations/listing.hpp"
@@ -9,7 +9,8 @@ namespace crfx::CRFX_ISA {
 #define CRFX_STRING_OF(x) #x
 #define CRFX_STRING(x) CRFX_STRING_OF(x)
 
-extern const OrderKernels order_table;
-const OrderKernels order_table = {CRFX_STRING(CRFX_ISA), order_moments, scaled_moments};
+extern const PermutationKernels permutation_table;
+const PermutationKernels permutation_table = {CRFX_STRING(CRFX_ISA), permutation_moments,
+                                              scaled_moments};
 
 }  // namespace crfx::CRFX_ISA

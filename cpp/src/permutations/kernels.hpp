@@ -1,5 +1,5 @@
-// Sums over all orders of a few documents, eight queries beside each other in vector lanes. What
-// exists once per instruction set is behind this table; order_sums.hpp and order_lists.hpp hold it.
+// Sums over all permutations of a few documents, eight queries beside each other. This table
+// selects the code of an instruction set, which is in subset_sums.hpp and listing.hpp.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,16 @@
 
 namespace crfx {
 
-constexpr int kOrderLanes = 8;
+// Queries beside each other: arrays of (m x lanes) hold eight numbers per document on every
+// instruction set, whatever its vectors hold.
+constexpr int kQueryLanes = 8;
 
 // Queries of the same size m. Arrays of (m x lanes) are document by document.
 //
-// An order y (y_i is the rank of document i, from 0) has score S = sum_i alpha[y_i] score_i and
-// value G = sum_i discount[y_i] worth_i; its loss is base - G. A lane without a query has zeros.
-struct OrderBundle {
+// A permutation y (y_i is the rank of document i, from 0) has score S = sum_i alpha[y_i] score_i
+// and value G = sum_i discount[y_i] worth_i; its loss is base - G. A lane without a query has
+// zeros.
+struct QueryBundle {
   int m;
   const double* alpha;     // (m)
   const double* discount;  // (m)
@@ -22,15 +25,16 @@ struct OrderBundle {
   const double* worth;     // (m x lanes)
   const double* base;      // (lanes)
   const double* document;  // (m x lanes), u and
-  const double* rank;      // (m x lanes), v: see OrderMoments
+  const double* rank;      // (m x lanes), v: see PermutationMoments
   const double* truth;     // (m x lanes), the mean of alpha[y_i] over the truths
   double loss_factor;      // kappa
 };
 
 // Of the model exp(S - kappa G): entries exp(alpha_r f_i - kappa discount_r worth_i - u_i - v_r)
-// are at most 1, and 1 along the best order, so that sums of products neither overflow nor vanish.
-struct OrderMoments {
-  double* z;             // (lanes): exp(sum u + sum v) times this is the sum over all orders
+// are at most 1, and 1 along the best permutation, so that sums of products neither overflow nor
+// vanish.
+struct PermutationMoments {
+  double* z;             // (lanes): exp(sum u + sum v) times this is the sum over all permutations
   double* mean;          // (m x lanes): E alpha[y_i]
   double* mean_worth;    // (lanes): E G, or null
   double* square_worth;  // (lanes): E G^2, or null
@@ -38,21 +42,22 @@ struct OrderMoments {
   double* spread;        // (m x lanes): sum_j |Cov(alpha[y_i], alpha[y_j])|, or null
 };
 
-// Of orders weighted by exp(loss (1 + S - mean S of the truths)), with d_i = alpha[y_i] - truth_i.
+// Of permutations weighted by exp(loss (1 + S - mean S of the truths)), with
+// d_i = alpha[y_i] - truth_i.
 struct ScaledMoments {
   double* log_z;   // (lanes)
   double* mean;    // (m x lanes): E loss d_i
   double* spread;  // (m x lanes): sum_j |Cov(loss d_i, loss d_j)|, or null
 };
 
-struct OrderKernels {
+struct PermutationKernels {
   const char* name;
   // By sums over subsets: O(2^m m), with `spread` O(2^m m^2).
-  void (*moments)(const OrderBundle&, const OrderMoments&, Workspace&);
+  void (*moments)(const QueryBundle&, const PermutationMoments&, Workspace&);
   // By listing: O(m!).
-  void (*scaled)(const OrderBundle&, const ScaledMoments&, Workspace&);
+  void (*scaled)(const QueryBundle&, const ScaledMoments&, Workspace&);
 };
 
-const OrderKernels& order_kernels();
+const PermutationKernels& permutation_kernels();
 
 }  // namespace crfx

@@ -1,13 +1,13 @@
-// Sums over orders that do not factorise: all m! are listed, rank by rank, with running sums.
+// Sums that do not factorise: all m! permutations are listed, rank by rank, with running sums.
 #pragma once
 
 #include "permutations/subset_sums.hpp"
 
 namespace crfx::CRFX_ISA {
 
-// Orders of the last n <= 3 documents.
+// Permutations of the last n <= 3 documents.
 template <int n>
-struct LastOrders {
+struct LastPermutations {
   static constexpr int count = n == 3 ? 6 : n;
   // at[k][p]: which of them stands at place p.
   static constexpr int8_t at[6][3] = {
@@ -38,11 +38,11 @@ CRFX_INLINE void exp_together(Wide* x) {
   for (int k = 0; k < n; ++k) x[k] = p[k] * (Wide)power[k];
 }
 
-// What orders add up to, with x the loss of an order times its weight.
+// Sums over the listed permutations, with x the loss of a permutation times its weight.
 template <bool spread>
-class OrderList {
+class PermutationListing {
  public:
-  OrderList(const OrderBundle& bundle, Workspace& work) : b_(bundle), m_(bundle.m) {
+  PermutationListing(const QueryBundle& bundle, Workspace& work) : b_(bundle), m_(bundle.m) {
     gain_ = work.take<Wide>(m_ * m_);
     lost_ = work.take<Wide>(m_ * m_);
     first_ = work.take<Wide>(m_);
@@ -55,7 +55,7 @@ class OrderList {
         pairs_[r * m_ + i] = Wide{};
       }
     for (int i = 0; i < m_; ++i) first_[i] = second_[i] = Wide{};
-    // Log weights are loss * ahead: how far an order's score is ahead of the truths', and 1.
+    // Log weights are loss * ahead: how far a permutation's score is ahead of the truths', and 1.
     ahead_ = splat(1.0);
     for (int i = 0; i < m_; ++i) ahead_ -= wide(b_.truth, i) * wide(b_.score, i);
   }
@@ -64,9 +64,9 @@ class OrderList {
     top_ = z_ = Wide{};  // 0 is the log weight of a truth
     if (reaches_far()) find_top(everyone(), m_, ahead_, wide(b_.base, 0));
     const Sums all = walk(everyone(), m_, ahead_, wide(b_.base, 0));
-    for (int l = 0; l < kOrderLanes; ++l) out.log_z[l] = top_[l] + __builtin_log(z_[l]);
+    for (int l = 0; l < kWideLanes; ++l) out.log_z[l] = top_[l] + __builtin_log(z_[l]);
     centre(first_, all.first);
-    for (int i = 0; i < m_; ++i) store(out.mean + i * kOrderLanes, first_[i]);
+    for (int i = 0; i < m_; ++i) store(out.mean + i * kQueryLanes, first_[i]);
     if constexpr (spread) {
       centre(second_, all.second);
       write_spreads(all.second / z_, out.spread);
@@ -97,7 +97,7 @@ class OrderList {
 
   // Whether a weight may be too large for float64: losses are at most 1, scores at most 0.
   bool reaches_far() const {
-    for (int l = 0; l < kOrderLanes; ++l)
+    for (int l = 0; l < kWideLanes; ++l)
       if (ahead_[l] > kFar) return true;
     return false;
   }
@@ -110,7 +110,7 @@ class OrderList {
     }
   }
 
-  // Adds up the orders of those left; documents ranked so far are in path_.
+  // Sums over the permutations of the documents left; those ranked so far are in path_.
   Sums walk(const Left& left, int n, Wide ahead, Wide loss) {
     if (n == 3) return walk_last<3>(left, ahead, loss);
     if (n == 2) return walk_last<2>(left, ahead, loss);
@@ -137,29 +137,29 @@ class OrderList {
   // The last ranks at once: most of the work is here.
   template <int n>
   CRFX_INLINE Sums walk_last(const Left& left, Wide ahead, Wide loss) {
-    using Orders = LastOrders<n>;
+    using Last = LastPermutations<n>;
     const int r = m_ - n;
-    Wide lost[Orders::count], x[Orders::count];
-    for (int k = 0; k < Orders::count; ++k) {
+    Wide lost[Last::count], x[Last::count];
+    for (int k = 0; k < Last::count; ++k) {
       Wide own = ahead;
       lost[k] = loss;
       for (int p = 0; p < n; ++p) {
-        const int64_t at = (r + p) * m_ + left.document[Orders::at[k][p]];
+        const int64_t at = (r + p) * m_ + left.document[Last::at[k][p]];
         own += gain_[at];
         lost[k] -= lost_[at];
       }
       x[k] = lost[k] * own - top_;
     }
-    exp_together<Orders::count>(x);
+    exp_together<Last::count>(x);
     Sums sum{};
-    for (int k = 0; k < Orders::count; ++k) {
+    for (int k = 0; k < Last::count; ++k) {
       z_ += x[k];
       x[k] *= lost[k];
       sum.first += x[k];
     }
     add_means<n>(left, x, first_);
     if constexpr (spread) {
-      for (int k = 0; k < Orders::count; ++k) {
+      for (int k = 0; k < Last::count; ++k) {
         x[k] *= lost[k];
         sum.second += x[k];
       }
@@ -170,29 +170,29 @@ class OrderList {
   // Adds alpha of the ranks of the documents left, x-weighted.
   template <int n>
   CRFX_INLINE void add_means(const Left& left, const Wide* x, Wide* mean) {
-    using Orders = LastOrders<n>;
+    using Last = LastPermutations<n>;
     Wide own[3] = {};
-    for (int k = 0; k < Orders::count; ++k)
-      for (int p = 0; p < n; ++p) own[Orders::at[k][p]] += x[k] * b_.alpha[m_ - n + p];
+    for (int k = 0; k < Last::count; ++k)
+      for (int p = 0; p < n; ++p) own[Last::at[k][p]] += x[k] * b_.alpha[m_ - n + p];
     for (int p = 0; p < n; ++p) mean[left.document[p]] += own[p];
   }
   // To second_ and to pairs_ of documents left, and of these with those ranked before.
   template <int n>
   CRFX_INLINE void add_pairs(const Left& left, const Wide* x) {
-    using Orders = LastOrders<n>;
+    using Last = LastPermutations<n>;
     const double* alpha = b_.alpha + m_ - n;
     Wide own[3] = {};
-    for (int k = 0; k < Orders::count; ++k)
-      for (int p = 0; p < n; ++p) own[Orders::at[k][p]] += x[k] * alpha[p];
+    for (int k = 0; k < Last::count; ++k)
+      for (int p = 0; p < n; ++p) own[Last::at[k][p]] += x[k] * alpha[p];
     for (int p = 0; p < n; ++p) {
       const int i = left.document[p];
       second_[i] += own[p];
       for (int j = 0; j < m_ - n; ++j) pairs_[path_[j] * m_ + i] += own[p] * b_.alpha[j];
     }
-    for (int k = 0; k < Orders::count; ++k)
+    for (int k = 0; k < Last::count; ++k)
       for (int p = 0; p < n; ++p)
         for (int q = p; q < n; ++q)
-          pairs_[left.document[Orders::at[k][p]] * m_ + left.document[Orders::at[k][q]]] +=
+          pairs_[left.document[Last::at[k][p]] * m_ + left.document[Last::at[k][q]]] +=
               x[k] * (alpha[p] * alpha[q]);
   }
 
@@ -212,26 +212,29 @@ class OrderList {
         both -= u * second_[i] + t * second_[j] + t * u * total;
         sum += magnitude(both - first_[i] * first_[j]);
       }
-      store(out + i * kOrderLanes, sum);
+      store(out + i * kQueryLanes, sum);
     }
   }
 
-  const OrderBundle& b_;
+  const QueryBundle& b_;
   int m_;
   int path_[kMost];
   // (m x m) of rank and document: what it adds to the score, and takes off the loss.
   Wide *gain_, *lost_;
-  // Sums over orders of loss alpha[y_i] and loss^2 alpha[y_i], and of loss^2 alpha[y_j] alpha[y_i]
+  // Sums over permutations: loss alpha[y_i], loss^2 alpha[y_i], and loss^2 alpha[y_j] alpha[y_i]
   // with j not after i.
   Wide *first_, *second_, *pairs_;
   Wide ahead_, top_, z_;
 };
 
-inline void scaled_moments(const OrderBundle& bundle, const ScaledMoments& out, Workspace& work) {
-  if (out.spread)
-    OrderList<true>(bundle, work).run(out);
-  else
-    OrderList<false>(bundle, work).run(out);
+inline void scaled_moments(const QueryBundle& bundle, const ScaledMoments& out, Workspace& work) {
+  for (int lane = 0; lane < kQueryLanes; lane += kWideLanes) {
+    const QueryBundle own = from_lane(bundle, lane);
+    if (out.spread)
+      PermutationListing<true>(own, work).run(from_lane(out, lane));
+    else
+      PermutationListing<false>(own, work).run(from_lane(out, lane));
+  }
 }
 
 }  // namespace crfx::CRFX_ISA

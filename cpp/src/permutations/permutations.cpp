@@ -12,9 +12,9 @@
 
 namespace crfx {
 
-#define CRFX_DECLARE(isa)                \
-  namespace isa {                        \
-  extern const OrderKernels order_table; \
+#define CRFX_DECLARE(isa)                            \
+  namespace isa {                                    \
+  extern const PermutationKernels permutation_table; \
   }
 CRFX_DECLARE(baseline)
 #ifdef CRFX_X86
@@ -22,13 +22,13 @@ CRFX_DECLARE(avx2)
 CRFX_DECLARE(avx512)
 #endif
 
-const OrderKernels& order_kernels() {
+const PermutationKernels& permutation_kernels() {
 #ifdef CRFX_X86
   const char* name = kernels<double>().name;
-  if (!std::strcmp(name, avx512::order_table.name)) return avx512::order_table;
-  if (!std::strcmp(name, avx2::order_table.name)) return avx2::order_table;
+  if (!std::strcmp(name, avx512::permutation_table.name)) return avx512::permutation_table;
+  if (!std::strcmp(name, avx2::permutation_table.name)) return avx2::permutation_table;
 #endif
-  return baseline::order_table;
+  return baseline::permutation_table;
 }
 
 namespace {
@@ -53,7 +53,7 @@ struct RankingPlan {
       const int64_t m = size(queries[at]);
       const bool sampled = m > 0 && (m > most || options.sample_all);
       int count = 1;
-      while (!sampled && count < kOrderLanes && at + static_cast<size_t>(count) < queries.size() &&
+      while (!sampled && count < kQueryLanes && at + static_cast<size_t>(count) < queries.size() &&
              size(queries[at + static_cast<size_t>(count)]) == m)
         ++count;
       units.push_back({queries.data() + at, count, static_cast<int>(m), sampled});
@@ -65,7 +65,7 @@ struct RankingPlan {
     }
   }
   std::vector<int64_t> queries;
-  std::vector<OrderUnit> units;
+  std::vector<QueryUnit> units;
   std::vector<size_t> chunks;
   int64_t largest = 0;
 };

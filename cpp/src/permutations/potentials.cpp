@@ -9,31 +9,31 @@
 namespace crfx {
 
 // By counting where they are few: nothing is guessed wrong, and no memory is asked for.
-void sort_falling(const double* numbers, int m, int* order) {
+void sort_falling(const double* numbers, int m, int* sorted) {
   constexpr int kFew = 24;
   if (m > kFew) {
-    std::iota(order, order + m, 0);
-    std::stable_sort(order, order + m, [&](int a, int b) { return numbers[a] > numbers[b]; });
+    std::iota(sorted, sorted + m, 0);
+    std::stable_sort(sorted, sorted + m, [&](int a, int b) { return numbers[a] > numbers[b]; });
     return;
   }
   for (int i = 0; i < m; ++i) {
     int before = 0;
     for (int j = 0; j < i; ++j) before += numbers[j] >= numbers[i];
     for (int j = i + 1; j < m; ++j) before += numbers[j] > numbers[i];
-    order[before] = i;
+    sorted[before] = i;
   }
 }
 
 // With v_r - v_{r+1} = (d_r - d_{r+1}) t_r and t_r between the r-th best score and the next, no
 // entry exceeds its document's own rank, (d_r - d_i) f_i <= v_r - v_i, term by term.
-void product_potentials(const double* score, const double* discount, const int* order, int m,
+void product_potentials(const double* score, const double* discount, const int* sorted, int m,
                         double* document, double* rank) {
   rank[0] = 0;
   for (int r = 0; r < m; ++r) {
-    const double own = score[order[r]];
-    document[order[r]] = discount[r] * own - rank[r];
+    const double own = score[sorted[r]];
+    document[sorted[r]] = discount[r] * own - rank[r];
     if (r + 1 == m) break;
-    const double between = own + 0.5 * (score[order[r + 1]] - own);
+    const double between = own + 0.5 * (score[sorted[r + 1]] - own);
     rank[r + 1] = rank[r] - (discount[r] - discount[r + 1]) * between;
   }
 }

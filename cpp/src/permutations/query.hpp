@@ -1,4 +1,4 @@
-// A query, made ready for sums over its orders.
+// A query, prepared for sums over its permutations.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ struct RankWeights {
   std::vector<double> alpha, discount, sum{0.0};  // sum[m]: of alpha over m ranks
 };
 
-// A query as sums over its orders need it.
+// A query as sums over its permutations need it.
 struct RankingQuery {
   std::vector<double> score, worth, target, logs;
   double base = 0;  // the loss is base - sum_i discount[y_i] worth_i
@@ -50,7 +50,7 @@ class QueryReader {
     return options_.loss == RankingLoss::loss_augmented ? options_.loss_weight : 0.0;
   }
 
-  // Scores are counted from the largest: orders do not change, and sums lose less.
+  // Scores are counted from the largest: permutations do not change, and sums lose less.
   void read(RankingQuery& q, int64_t query, int m) {
     const double* scores = data_.scores + data_.offsets[query];
     const double* gains = data_.gains + data_.offsets[query];
@@ -95,9 +95,9 @@ class QueryReader {
     }
     score_ = q.score;
     for (size_t i = 0; i < score_.size(); ++i) score_[i] -= kappa() * q.worth[i];
-    order_.resize(score_.size());
-    sort_falling(score_.data(), m, order_.data());
-    product_potentials(score_.data(), ranks_.alpha.data(), order_.data(), m, document, rank);
+    sorted_.resize(score_.size());
+    sort_falling(score_.data(), m, sorted_.data());
+    product_potentials(score_.data(), ranks_.alpha.data(), sorted_.data(), m, document, rank);
   }
 
  private:
@@ -105,7 +105,7 @@ class QueryReader {
     if (options_.loss == RankingLoss::expected_loss) return;
     const bool too_many = options_.sample_all || levels_.n_states() > kMostStates;
     if (options_.loss == RankingLoss::kl && too_many) return sample_target(q, query);
-    const OrderTarget& found = memo_.get(levels_, gains, [&] {
+    const RankingTarget& found = memo_.get(levels_, gains, [&] {
       if (options_.loss != RankingLoss::kl)
         return truth_target(levels_, ranks_.alpha.data(), options_.cut);
       return tempered_target(levels_, q.worth.data(), ranks_.alpha.data(), ranks_.discount.data(),
@@ -126,7 +126,7 @@ class QueryReader {
     for (size_t i = 0; i < m; ++i)
       for (size_t r = 0; r < m; ++r)
         q.logs[i * m + r] = q.worth[i] * ranks_.discount[r] / options_.temperature;
-    OrderSamples samples(static_cast<int>(m), options_.n_samples, ~options_.seed, query);
+    PermutationSamples samples(static_cast<int>(m), options_.n_samples, ~options_.seed, query);
     samples.draw(q.logs);
     q.constant = -samples.normalise();
     q.target.resize(m);
@@ -144,7 +144,7 @@ class QueryReader {
   GainLevels levels_;
   TargetMemo memo_;
   std::vector<double> score_;
-  std::vector<int> order_;
+  std::vector<int> sorted_;
 };
 
 }  // namespace crfx

@@ -77,7 +77,7 @@ size_t drawn(const std::vector<double>& weight, size_t n, double total, double u
 
 }  // namespace
 
-void OrderSamples::draw(const std::vector<double>& logs) {
+void PermutationSamples::draw(const std::vector<double>& logs) {
   draw_mixture(logs, {1.0});
   const auto m = static_cast<size_t>(m_);
   reweigh([&](int64_t k) {
@@ -88,8 +88,8 @@ void OrderSamples::draw(const std::vector<double>& logs) {
   });
 }
 
-void OrderSamples::draw_mixture(const std::vector<double>& logs,
-                                const std::vector<double>& factors) {
+void PermutationSamples::draw_mixture(const std::vector<double>& logs,
+                                      const std::vector<double>& factors) {
   const auto m = static_cast<size_t>(m_), n_parts = factors.size();
   std::vector<Proposal> proposals;
   for (const double factor : factors) proposals.emplace_back(logs, factor, m_);
@@ -119,7 +119,7 @@ void OrderSamples::draw_mixture(const std::vector<double>& logs,
   }
 }
 
-double OrderSamples::normalise() {
+double PermutationSamples::normalise() {
   const double top = *std::max_element(weight_.begin(), weight_.end());
   double total = 0;
   for (double& x : weight_) total += x = std::exp(x - top);
@@ -127,7 +127,7 @@ double OrderSamples::normalise() {
   return top + std::log(total / static_cast<double>(n_));
 }
 
-double OrderSamples::effective() const {
+double PermutationSamples::effective() const {
   double squares = 0;
   for (const double x : weight_) squares += x * x;
   return std::min(1 / squares, static_cast<double>(n_));  // rounding aside, it is no more

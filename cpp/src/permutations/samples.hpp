@@ -1,9 +1,9 @@
-// Orders of queries that are too large for sums over all, by sequential importance sampling.
+// Permutations of queries that are too large for sums over all, by sequential importance sampling.
 //
 // Ranks are filled one by one. Rank r goes to a document that is left, i, with probability
 // proportional to exp(log weight of (i, r) - its mean log weight over the ranks after r): what
-// choosing i now gives, less what it takes from the ranks to come, to first order. An order counts
-// with its weight over the probability of having been drawn.
+// choosing i now gives, less what it takes from the ranks to come, to first order. A permutation
+// counts with its weight over the probability of having been drawn.
 #pragma once
 
 #include <cstddef>
@@ -12,23 +12,24 @@
 
 namespace crfx {
 
-class OrderSamples {
+class PermutationSamples {
  public:
   // log weights (m x m), document by document; draws depend on (seed, query) alone.
-  OrderSamples(int m, int64_t n_samples, uint64_t seed, int64_t query)
+  PermutationSamples(int m, int64_t n_samples, uint64_t seed, int64_t query)
       : m_(m), n_(n_samples), seed_(seed), query_(static_cast<uint64_t>(query)) {}
 
   // From one model.
   void draw(const std::vector<double>& logs);
   // In equal parts from models with log weights factor * logs, each counted as drawn from their
-  // mixture. Orders then have no weights but the inverse of that density.
+  // mixture. Permutations then have no weights but the inverse of that density.
   void draw_mixture(const std::vector<double>& logs, const std::vector<double>& factors);
   // Multiplies the weight of sample k by exp(log(k)).
   template <class Log>
   void reweigh(Log&& log) {
     for (int64_t k = 0; k < n_; ++k) weight_[static_cast<size_t>(k)] += log(k);
   }
-  // Turns log weights into shares that add up to 1; returns the log of the sum over all orders.
+  // Turns log weights into shares that add up to 1; returns the log of the sum over all
+  // permutations.
   double normalise();
 
   int64_t size() const { return n_; }

@@ -1,8 +1,8 @@
-// Sums over orders by sums over subsets (Ryser's cousin for permanents with positive entries).
+// Sums over permutations by sums over subsets: permanents of matrices with positive entries.
 //
 // Ranks are filled one by one. F[s] sums over the ways to give the first |s| ranks to the documents
 // of the subset s, B[s] over the ways to give the others to the rest: 2^m sums of up to m products
-// in place of m! orders. All numbers are positive, so nothing cancels.
+// in place of m! permutations. All numbers are positive, so nothing cancels.
 #pragma once
 
 #include "permutations/kernels.hpp"
@@ -11,9 +11,31 @@
 namespace crfx::CRFX_ISA {
 
 using Wide = Pack<double>;
-static_assert(Lanes<double>::count == kOrderLanes);
+constexpr int kWideLanes = Lanes<double>::count;
+static_assert(kQueryLanes % kWideLanes == 0);
 
-CRFX_INLINE Wide wide(const double* rows, int64_t at) { return load(rows + at * kOrderLanes); }
+CRFX_INLINE Wide wide(const double* rows, int64_t at) { return load(rows + at * kQueryLanes); }
+// Moves arrays (null where there are none) to a lane: a vector may hold fewer queries than a
+// bundle.
+template <class Pointer, int n>
+CRFX_INLINE void move_to_lane(int lane, Pointer* (&&arrays)[n]) {
+  for (Pointer* array : arrays)
+    if (*array) *array += lane;
+}
+inline QueryBundle from_lane(QueryBundle b, int lane) {
+  move_to_lane(lane, {&b.score, &b.worth, &b.base, &b.document, &b.rank, &b.truth});
+  return b;
+}
+inline PermutationMoments from_lane(PermutationMoments out, int lane) {
+  move_to_lane(lane,
+               {&out.z, &out.mean, &out.mean_worth, &out.square_worth, &out.cross, &out.spread});
+  return out;
+}
+inline ScaledMoments from_lane(ScaledMoments out, int lane) {
+  move_to_lane(lane, {&out.log_z, &out.mean, &out.spread});
+  return out;
+}
+
 CRFX_INLINE Wide magnitude(Wide x) { return larger<Wide>(x, -x); }
 
 // Calls body(i) for every document i of a subset.
@@ -22,9 +44,9 @@ CRFX_INLINE void for_members(unsigned subset, Body&& body) {
   for (; subset; subset &= subset - 1) body(__builtin_ctz(subset));
 }
 
-class OrderSums {
+class SubsetSums {
  public:
-  OrderSums(const OrderBundle& bundle, Workspace& work)
+  SubsetSums(const QueryBundle& bundle, Workspace& work)
       : b_(bundle), m_(bundle.m), all_((1u << m_) - 1) {
     entry_ = work.take<Wide>(m_ * m_);
     worth_ = work.take<Wide>(m_ * m_);
@@ -40,7 +62,7 @@ class OrderSums {
     backward_ = work.take<Wide>(all_ + 1);
   }
 
-  void run(const OrderMoments& out, Workspace& work) {
+  void run(const PermutationMoments& out, Workspace& work) {
     pass_forward();
     Wide* mean = zeros(m_, work);
     Wide* square = zeros(m_, work);
@@ -50,7 +72,7 @@ class OrderSums {
     for (int i = 0; i < m_; ++i) {
       mean[i] /= z_;
       square[i] /= z_;
-      store(out.mean + i * kOrderLanes, mean[i]);
+      store(out.mean + i * kQueryLanes, mean[i]);
     }
     if (out.mean_worth) cross_moments(out, work);
     if (out.spread) spreads(mean, square, out.spread, work);
@@ -92,7 +114,7 @@ class OrderSums {
     }
   }
   // E G and E G alpha[y_i]: as above, with a second number beside each sum, that of G so far.
-  void cross_moments(const OrderMoments& out, Workspace& work) {
+  void cross_moments(const PermutationMoments& out, Workspace& work) {
     Wide* before = work.take<Wide>(all_ + 1);
     Wide* after = work.take<Wide>(all_ + 1);
     Wide* cross = zeros(m_, work);
@@ -121,7 +143,7 @@ class OrderSums {
     }
     store(out.mean_worth, before[all_] / z_);
     if (out.square_worth) store(out.square_worth, square_of_worth(before, work) / z_);
-    for (int i = 0; i < m_; ++i) store(out.cross + i * kOrderLanes, cross[i] / z_);
+    for (int i = 0; i < m_; ++i) store(out.cross + i * kQueryLanes, cross[i] / z_);
   }
   // Z E G^2; `before` is Z E G so far, of subsets.
   Wide square_of_worth(const Wide* before, Workspace& work) {
@@ -139,8 +161,8 @@ class OrderSums {
     }
     return square[all_];
   }
-  // Row sums of |Cov|. together[j * m + i] is Z E alpha[y_j] alpha[y_i] over orders with j before
-  // i.
+  // Row sums of |Cov|. together[j * m + i] is Z E alpha[y_j] alpha[y_i] over permutations with j
+  // before i.
   void spreads(const Wide* mean, const Wide* square, double* out, Workspace& work) {
     Wide* with = work.take<Wide>(all_ + 1);
     Wide* together = zeros(m_ * m_, work);
@@ -152,7 +174,7 @@ class OrderSums {
         const Wide both = (together[j * m_ + i] + together[i * m_ + j]) / z_;
         sum += magnitude(both - mean[i] * mean[j]);
       }
-      store(out + i * kOrderLanes, sum);
+      store(out + i * kQueryLanes, sum);
     }
   }
   // with[s], for subsets with j: F[s] with every way counted alpha[y_j] times.
@@ -172,7 +194,7 @@ class OrderSums {
     }
   }
 
-  const OrderBundle& b_;
+  const QueryBundle& b_;
   int m_;
   unsigned all_;
   Wide *entry_, *worth_;  // (m x m) of rank and document
@@ -180,8 +202,12 @@ class OrderSums {
   Wide z_;
 };
 
-inline void order_moments(const OrderBundle& bundle, const OrderMoments& out, Workspace& work) {
-  OrderSums(bundle, work).run(out, work);
+inline void permutation_moments(const QueryBundle& bundle, const PermutationMoments& out,
+                                Workspace& work) {
+  for (int lane = 0; lane < kQueryLanes; lane += kWideLanes) {
+    const QueryBundle own = from_lane(bundle, lane);
+    SubsetSums(own, work).run(from_lane(out, lane), work);
+  }
 }
 
 }  // namespace crfx::CRFX_ISA

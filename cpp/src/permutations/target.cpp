@@ -11,8 +11,8 @@
 namespace crfx {
 
 void GainLevels::set(const double* gains, int m) {
-  order.resize(static_cast<size_t>(m));
-  sort_falling(gains, m, order.data());
+  sorted.resize(static_cast<size_t>(m));
+  sort_falling(gains, m, sorted.data());
   starts.assign(1, 0);
   for (int k = 1; k < m; ++k)
     if (gains[document(k)] != gains[document(k - 1)]) starts.push_back(k);
@@ -27,9 +27,9 @@ int64_t GainLevels::n_states() const {
 
 // A level has `inside` ranks within the cut, at which its documents are equally likely; those left
 // over share the ranks beyond the cut with the left-overs of other levels.
-OrderTarget truth_target(const GainLevels& levels, const double* alpha, int64_t cut) {
+RankingTarget truth_target(const GainLevels& levels, const double* alpha, int64_t cut) {
   const int m = levels.m(), end = cut > 0 && cut < m ? static_cast<int>(cut) : m;
-  OrderTarget target;
+  RankingTarget target;
   target.n_truths = 1;
   double beyond = 0;
   for (int r = end; r < m; ++r) {
@@ -49,7 +49,7 @@ OrderTarget truth_target(const GainLevels& levels, const double* alpha, int64_t 
 
 namespace {
 
-// Sums over orders by counts: a state says how many documents of each level have their rank.
+// Sums over permutations by counts: a state says how many documents of each level have their rank.
 class CountSums {
  public:
   CountSums(const GainLevels& levels, const double* alpha)
@@ -71,7 +71,7 @@ class CountSums {
     }
   }
   // logs (levels x m): log weight of a document at a rank. Adds Z times the mean sums of alpha over
-  // the documents of each level, and Z times the mean log weight of an order; returns Z.
+  // the documents of each level, and Z times the mean log weight of a permutation; returns Z.
   double run(const std::vector<double>& logs, std::vector<double>& alpha_sum,
              double& log_sum) const {
     std::vector<double> entry(logs.size());
@@ -114,22 +114,23 @@ class CountSums {
 
 }  // namespace
 
-OrderTarget tempered_target(const GainLevels& levels, const double* worth, const double* alpha,
-                            const double* discount, double temperature) {
+RankingTarget tempered_target(const GainLevels& levels, const double* worth, const double* alpha,
+                              const double* discount, double temperature) {
   constexpr double kRounding = 1e-13, kLowest = -1e4;  // of worths; exp of this is 0
   const int m = levels.m();
   const auto size = static_cast<size_t>(m);
   std::vector<double> document(size), rank(size), logs;
-  product_potentials(worth, discount, levels.order.data(), m, document.data(), rank.data());
+  product_potentials(worth, discount, levels.sorted.data(), m, document.data(), rank.data());
   for (int g = 0; g < levels.count(); ++g) {
     const int i = levels.document(levels.begin(g));
     for (size_t r = 0; r < size; ++r) {
-      // 0 along orders without loss, and exactly so: a low temperature would enlarge rounding.
+      // 0 along permutations without loss, and exactly so: a low temperature would enlarge
+      // rounding.
       const double lost = discount[r] * worth[i] - document[static_cast<size_t>(i)] - rank[r];
       logs.push_back(lost > -kRounding ? 0.0 : std::max(lost / temperature, kLowest));
     }
   }
-  OrderTarget target;
+  RankingTarget target;
   std::vector<double> alpha_sum(static_cast<size_t>(levels.count()), 0.0);
   double log_sum = 0;
   const double z = CountSums(levels, alpha).run(logs, alpha_sum, log_sum);

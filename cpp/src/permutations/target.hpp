@@ -15,38 +15,38 @@ constexpr int64_t kMostStates = int64_t(1) << 16;  // of counts, as many as subs
 class GainLevels {
  public:
   void set(const double* gains, int m);
-  int m() const { return static_cast<int>(order.size()); }
+  int m() const { return static_cast<int>(sorted.size()); }
   int count() const { return static_cast<int>(starts.size()) - 1; }
   int begin(int level) const { return starts[static_cast<size_t>(level)]; }
   int size(int level) const { return begin(level + 1) - begin(level); }
   // The k-th document.
-  int document(int k) const { return order[static_cast<size_t>(k)]; }
+  int document(int k) const { return sorted[static_cast<size_t>(k)]; }
   int64_t n_states() const;  // ways to have placed some of each, at most kMostStates + 1
 
-  std::vector<int> order, starts;
+  std::vector<int> sorted, starts;
 };
 
 // The target in terms of levels.
-struct OrderTarget {
+struct RankingTarget {
   std::vector<double> alpha;  // per level: the mean of alpha[y_i] for each of its documents
   double constant = 0;        // KL: the mean of log q under q
   double n_truths = 0;        // truths: how many there are
 };
 
-// Over the orders of loss 0: at ranks within the cut (0: none) stand the gains in falling order.
-OrderTarget truth_target(const GainLevels& levels, const double* alpha, int64_t cut);
+// Over the permutations of loss 0: gains fall along the ranks within the cut (0: no cut).
+RankingTarget truth_target(const GainLevels& levels, const double* alpha, int64_t cut);
 
 // Over q, proportional to exp(sum_i discount[y_i] worth_i / temperature). As the temperature falls
 // to 0 it becomes the truths.
-OrderTarget tempered_target(const GainLevels& levels, const double* worth, const double* alpha,
-                            const double* discount, double temperature);
+RankingTarget tempered_target(const GainLevels& levels, const double* worth, const double* alpha,
+                              const double* discount, double temperature);
 
 // Keeps targets of queries with the same gains: of six documents on three levels there are few.
 class TargetMemo {
  public:
   // What is kept for these gains, or what make() gives.
   template <class Make>
-  const OrderTarget& get(const GainLevels& levels, const double* gains, Make&& make) {
+  const RankingTarget& get(const GainLevels& levels, const double* gains, Make&& make) {
     Slot& slot = slots_[find(levels, gains)];
     if (!slot.holds) {
       slot.target = make();
@@ -59,7 +59,7 @@ class TargetMemo {
   struct Slot {
     std::vector<int> starts;
     std::vector<double> gains;
-    OrderTarget target;
+    RankingTarget target;
     bool holds = false;
   };
   // The slot of these gains, emptied if it held others.

@@ -132,6 +132,22 @@ void check_unit(const Share<S>& share, const Unit& unit) {
     check_scores(Instance<S>(*share.problem, share.instances[k]));
 }
 
+// Asks for the node scores of the unit after this one: units are sorted by length, so its instances
+// lie scattered. Of long instances the beginning; the processor follows from there.
+template <class S>
+void prefetch_next(const Share<S>& share, const Unit& unit) {
+  constexpr int64_t kLine = 64, kMostBytes = 2048;
+  if (&unit + 1 == share.last) return;
+  const Problem<S>& p = *share.problem;
+  const Unit& next = (&unit)[1];
+  for (int64_t k = next.begin; k < next.begin + next.count; ++k) {
+    const int64_t i = share.instances[k];
+    const int64_t bytes = p.length(i) * p.n_labels * static_cast<int64_t>(sizeof(S));
+    const char* from = reinterpret_cast<const char*>(p.node + p.offsets[i] * p.n_labels);
+    for (int64_t b = 0; b < bytes && b < kMostBytes; b += kLine) __builtin_prefetch(from + b);
+  }
+}
+
 // Chains side by side; those in which held values matter are redone alone.
 template <class S>
 void sum_bundle(const Share<S>& share, const Unit& unit, const SumOutputs<S>& out,
@@ -159,6 +175,7 @@ void sum(const Share<S>& share, const SumOutputs<S>& out, double* edge_sum, doub
   if (edge_curvature && bundles) curvatures.make(p.n_labels, table, edge_curvature, kept);
   const EdgeSums<S> sums = {marginals.get(), curvatures.get(), totals.get(), edge_curvature};
   for (const Unit* unit = share.first; unit != share.last; ++unit) {
+    prefetch_next(share, *unit);
     check_unit(share, *unit);
     work.reset();
     if (unit->bundled)
@@ -207,6 +224,7 @@ void expectation(const Share<S>& share, const S* cost, const ExpectationOutputs<
   Workspace kept;  // the sums outlive the units
   Maybe<EdgeGradientSum<S>> edges;
   for (const Unit* unit = share.first; unit != share.last; ++unit) {
+    prefetch_next(share, *unit);
     check_unit(share, *unit);
     if (!unit->bundled) {
       expectation_instance(share, share.instances[unit->begin], true, cost, out, edge_sum, work);
@@ -229,6 +247,7 @@ template <class S>
 void loss_scaled(const Share<S>& share, const WholeCosts& costs, const LossScaledOutputs<S>& out,
                  double* edge_sum, double* curvature_sum, Workspace& work) {
   for (const Unit* unit = share.first; unit != share.last; ++unit) {
+    prefetch_next(share, *unit);
     check_unit(share, *unit);
     const Instance<S> inst(*share.problem, share.instances[unit->begin]);
     out.value[inst.index] = 0;
@@ -268,6 +287,7 @@ void best_bundle(const Share<S>& share, const Unit& unit, int32_t* labels, Works
 template <class S>
 void best(const Share<S>& share, int32_t* labels, double* scores, Workspace& work) {
   for (const Unit* unit = share.first; unit != share.last; ++unit) {
+    prefetch_next(share, *unit);
     check_unit(share, *unit);
     work.reset();
     const int64_t* instances = share.instances + unit->begin;
@@ -301,6 +321,7 @@ template <class S>
 void sample(const Share<S>& share, int64_t n_samples, uint64_t seed, int32_t* labels,
             Workspace& work) {
   for (const Unit* unit = share.first; unit != share.last; ++unit) {
+    prefetch_next(share, *unit);
     check_unit(share, *unit);
     const Instance<S> inst(*share.problem, share.instances[unit->begin]);
     if (inst.n == 0) continue;

@@ -1,12 +1,14 @@
-// Vector lanes: 64 bytes of float or double, lowered by the compiler to whatever the instruction
-// set has, and the exponential over them.
+// Vectors as wide as the registers of the instruction set, and the exponential over them. Wider
+// ones would be split by the compiler, which turns their comparisons and selections into scalar
+// code.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <utility>
 
-#ifdef __AVX512F__
+#ifdef __SSE2__
 #include <immintrin.h>
 #endif
 
@@ -14,15 +16,26 @@
 
 namespace crfx::CRFX_ISA {
 
+#if defined(__AVX512F__)
+constexpr int kVectorBytes = 64, kRegisters = 32;
+#elif defined(__AVX2__)
+constexpr int kVectorBytes = 32, kRegisters = 16;
+#elif defined(__aarch64__)
+constexpr int kVectorBytes = 16, kRegisters = 32;
+#else
+constexpr int kVectorBytes = 16, kRegisters = 16;
+#endif
+
 template <class S>
 struct Lanes;
 
 template <>
 struct Lanes<float> {
-  typedef float Pack __attribute__((vector_size(64)));
-  typedef int32_t Bits __attribute__((vector_size(64)));
+  typedef float Pack __attribute__((vector_size(kVectorBytes)));
+  typedef int32_t Bits __attribute__((vector_size(kVectorBytes)));
+  typedef uint32_t Word __attribute__((vector_size(kVectorBytes)));
   using Int = int32_t;
-  static constexpr int count = 16, mantissa = 23, bias = 127;
+  static constexpr int count = kVectorBytes / 4, mantissa = 23, bias = 127;
   static constexpr float magic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
   static constexpr float ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
   // Weights and messages that are not zero are held above `floor`, 2^-60, relative to the largest:
@@ -33,10 +46,11 @@ struct Lanes<float> {
 
 template <>
 struct Lanes<double> {
-  typedef double Pack __attribute__((vector_size(64)));
-  typedef int64_t Bits __attribute__((vector_size(64)));
+  typedef double Pack __attribute__((vector_size(kVectorBytes)));
+  typedef int64_t Bits __attribute__((vector_size(kVectorBytes)));
+  typedef uint64_t Word __attribute__((vector_size(kVectorBytes)));
   using Int = int64_t;
-  static constexpr int count = 8, mantissa = 52, bias = 1023;
+  static constexpr int count = kVectorBytes / 8, mantissa = 52, bias = 1023;
   static constexpr double magic = 6755399441055744.0;  // 1.5 * 2^52
   static constexpr double ln2_high = 0x1.62e42fefa3800p-1, ln2_low = 0x1.ef35793c76730p-45;
   static constexpr double floor = 0x1p-500, lowest_exponent = -346.5, doubt = 0x1p-44;
@@ -61,6 +75,20 @@ template <class S>
 CRFX_INLINE void store(S* to, Pack<S> x) {
   std::memcpy(to, &x, sizeof(x));
 }
+// The first n numbers and zeros, n below the number of lanes; nothing past them is read.
+template <class S>
+CRFX_INLINE Pack<S> load_first(const S* from, int64_t n) {
+  S room[Lanes<S>::count] = {};
+  for (int64_t k = 0; k < n; ++k) room[k] = from[k];
+  return load(room);
+}
+// Stores the first n numbers and nothing past them.
+template <class S>
+CRFX_INLINE void store_first(S* to, Pack<S> x, int64_t n) {
+  S room[Lanes<S>::count];
+  store<S>(room, x);
+  for (int64_t k = 0; k < n; ++k) to[k] = room[k];
+}
 template <class P>
 CRFX_INLINE P larger(P a, P b) {
   return a > b ? a : b;
@@ -73,6 +101,25 @@ CRFX_INLINE P smaller(P a, P b) {
 template <class S>
 CRFX_INLINE Pack<S> held(Pack<S> x) {
   return x > 0 ? larger<Pack<S>>(x, splat(Lanes<S>::floor)) : Pack<S>{};
+}
+
+// A bit for every lane of a mask.
+template <class S>
+CRFX_INLINE unsigned lanes_set(Bits<S> mask) {
+#if defined(__AVX512DQ__)
+  if constexpr (sizeof(S) == 4) return _mm512_movepi32_mask((__m512i)mask);
+  return _mm512_movepi64_mask((__m512i)mask);
+#elif defined(__AVX2__)
+  if constexpr (sizeof(S) == 4) return static_cast<unsigned>(_mm256_movemask_ps((__m256)mask));
+  return static_cast<unsigned>(_mm256_movemask_pd((__m256d)mask));
+#elif defined(__SSE2__)
+  if constexpr (sizeof(S) == 4) return static_cast<unsigned>(_mm_movemask_ps((__m128)mask));
+  return static_cast<unsigned>(_mm_movemask_pd((__m128d)mask));
+#else
+  unsigned set = 0;
+  for (int l = 0; l < Lanes<S>::count; ++l) set |= mask[l] ? 1u << l : 0;
+  return set;
+#endif
 }
 
 // Polynomial for exp(r), |r| <= ln2/2.
@@ -124,15 +171,29 @@ CRFX_INLINE Pack<S> exp_of_negative(Pack<S> x) {
 template <class S>
 CRFX_INLINE Pack<S> inverse_power(Pack<S> x, Bits<S>* exponent) {
   using L = Lanes<S>;
-  const Bits<S> e = ((Bits<S>)x >> L::mantissa) - L::bias;
+  // Shifted as words without sign: not every set shifts signed integers of 64 bits.
+  const Bits<S> e = (Bits<S>)((typename L::Word)x >> L::mantissa) - L::bias;
   *exponent = e;
   return (Pack<S>)((L::bias - e) << L::mantissa);
 }
+// Small integers as numbers; a conversion of 64 bits would run lane by lane on most sets.
+template <class S>
+CRFX_INLINE Pack<S> as_numbers(Bits<S> x) {
+  const Pack<S> magic = splat(Lanes<S>::magic);
+  return (Pack<S>)((Bits<S>)magic + x) - magic;
+}
 
-// 1 / x, to about 1 ulp; x of ordinary size.
+// 1 / x, to about 2 ulp; x of ordinary size. On x86 a guess of 12 or 14 bits and a step of Newton's
+// method, which takes a third of the time of a division.
 CRFX_INLINE Pack<float> reciprocal(Pack<float> x) {
-#ifdef __AVX512F__  // a guess of 14 bits and a step of Newton's: a third of the time of a division
-  const auto guess = (Pack<float>)_mm512_rcp14_ps((__m512)x);
+#if defined(__AVX512F__)
+  const auto guess = (Pack<float>)_mm512_maskz_rcp14_ps(0xffff, (__m512)x);
+  return guess * (2.0f - x * guess);
+#elif defined(__AVX2__)
+  const auto guess = (Pack<float>)_mm256_rcp_ps((__m256)x);
+  return guess * (2.0f - x * guess);
+#elif defined(__SSE2__)
+  const auto guess = (Pack<float>)_mm_rcp_ps((__m128)x);
   return guess * (2.0f - x * guess);
 #else
   return 1.0f / x;
@@ -160,6 +221,26 @@ CRFX_INLINE Pack<double> log_of_mantissa(Pack<double> x) {
   Pack<double> y;
   for (int l = 0; l < Lanes<double>::count; ++l) y[l] = __builtin_log(x[l]);
   return y;
+}
+
+// Exchanges blocks of `width` lanes between packs a and b: the off-diagonal blocks of every square.
+template <class S, int width, int... lane>
+CRFX_INLINE void exchange(Pack<S>& a, Pack<S>& b, std::integer_sequence<int, lane...>) {
+  constexpr int count = Lanes<S>::count;
+  const Pack<S> low =
+      __builtin_shufflevector(a, b, (lane & width ? lane - width + count : lane)...);
+  b = __builtin_shufflevector(a, b, (lane & width ? lane + count : lane + width)...);
+  a = low;
+}
+template <class S, int width = Lanes<S>::count / 2>
+CRFX_INLINE void transpose(Pack<S>* x) {
+  constexpr int count = Lanes<S>::count;
+  if constexpr (width > 0) {
+    for (int k = 0; k < count; ++k)
+      if (!(k & width))
+        exchange<S, width>(x[k], x[k + width], std::make_integer_sequence<int, count>{});
+    transpose<S, width / 2>(x);
+  }
 }
 
 // out = exp(x - shift) over an array; x may equal out.

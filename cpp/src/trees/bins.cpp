@@ -38,8 +38,8 @@ const float* RowReader::read(int64_t row) {
   return spread_.data();
 }
 
-Bins::Bins(const FeatureRows& rows, const uint8_t* is_category, int n_threads, const Peers& peers,
-           int64_t overlap)
+Bins::Bins(const FeatureRows& rows, const uint8_t* is_category, int n_threads,
+           const Workers& workers, int64_t overlap)
     : rows_(rows) {
   FlushDenormals flush;  // walks do so too, and must go where bins send them
   const int64_t n_base = rows.is_sparse() ? rows.n_features : rows.n_base;
@@ -49,12 +49,12 @@ Bins::Bins(const FeatureRows& rows, const uint8_t* is_category, int n_threads, c
     categories_.assign(is_category, is_category + n_base);
   cuts_.resize(static_cast<size_t>(n_base));
   if (rows.is_sparse())
-    find_sparse(n_threads, peers);
+    find_sparse(n_threads, workers);
   else
-    find_dense(n_threads, peers, peers.rank ? overlap : 0);
+    find_dense(n_threads, workers, workers.rank ? overlap : 0);
 }
 
-void Bins::find_dense(int n_threads, const Peers& peers, int64_t skipped) {
+void Bins::find_dense(int n_threads, const Workers& workers, int64_t skipped) {
   const int64_t n_base = rows_.n_base, n = rows_.n_values / std::max<int64_t>(1, n_base);
   const auto read = [&](int64_t f) {
     std::vector<float> column;
@@ -64,9 +64,9 @@ void Bins::find_dense(int n_threads, const Peers& peers, int64_t skipped) {
     return column;
   };
   std::vector<SharedCuts> shared;
-  if (peers.any()) {
+  if (workers.several()) {
     const std::vector<double> sizes(static_cast<size_t>(n_base), static_cast<double>(n));
-    shared = find_shared_cuts({sizes, read}, peers, n_threads);
+    shared = find_shared_cuts({sizes, read}, workers, n_threads);
   }
   codes_.resize(static_cast<size_t>(rows_.n_values));
   std::vector<int64_t> counts(static_cast<size_t>(n_base));
@@ -98,7 +98,7 @@ void Bins::find_dense(int n_threads, const Peers& peers, int64_t skipped) {
     offsets_.push_back(offsets_.back() + counts[static_cast<size_t>(f % n_base)]);
 }
 
-void Bins::find_sparse(int n_threads, const Peers& peers) {
+void Bins::find_sparse(int n_threads, const Workers& workers) {
   const int64_t n_entries = rows_.starts[rows_.n_rows];
   std::vector<int64_t> begin(static_cast<size_t>(rows_.n_features) + 1, 0);
   for (int64_t e = 0; e < n_entries; ++e) ++begin[static_cast<size_t>(rows_.indices[e]) + 1];
@@ -114,11 +114,11 @@ void Bins::find_sparse(int n_threads, const Peers& peers) {
     return column;
   };
   std::vector<SharedCuts> shared;
-  if (peers.any()) {
+  if (workers.several()) {
     std::vector<double> sizes;
     for (size_t f = 1; f < begin.size(); ++f)
       sizes.push_back(static_cast<double>(begin[f] - begin[f - 1]));
-    shared = find_shared_cuts({sizes, read}, peers, n_threads);
+    shared = find_shared_cuts({sizes, read}, workers, n_threads);
   }
   offsets_.assign(1, 0);
   for (size_t f = 0; f < cuts_.size(); ++f) {

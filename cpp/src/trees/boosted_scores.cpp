@@ -4,6 +4,7 @@
 #include "crfx/boosted_trees.hpp"
 #include "crfx/errors.hpp"
 #include "crfx/parallel.hpp"
+#include "trees/feature_block.hpp"
 
 namespace crfx {
 namespace {
@@ -28,7 +29,7 @@ void BoostedTrees::score(const FeatureRows& rows, int64_t n_trees, float* scores
   if (rows.n_features != n_features())
     throw InputError("the rows have " + std::to_string(rows.n_features) +
                      " features, the trees were grown on " + std::to_string(n_features()));
-  const int64_t n_at_once = rows_at_once(rows.n_rows, slots_.count(), n_threads);
+  const int64_t n_at_once = rows_at_once(rows.n_rows, slots_->count(), n_threads);
   const int64_t n_chunks = (rows.n_rows + n_at_once - 1) / n_at_once;
   for_chunks(n_chunks, n_threads, [&](int64_t chunk, Workspace&) {
     const KeepDenormals keep;  // XGBoost does not take them for 0
@@ -39,8 +40,8 @@ void BoostedTrees::score(const FeatureRows& rows, int64_t n_trees, float* scores
 
 void BoostedTrees::score_rows(const FeatureRows& rows, int64_t begin, int64_t end, int64_t n_trees,
                               float* scores) const {
-  FeatureBlocks::Lease block(blocks_);
-  block->read(rows, slots_, begin, end);
+  FeatureBlocks::Lease block(*blocks_);
+  block->read(rows, *slots_, begin, end);
   const int64_t n_groups = (end - begin + kLanes - 1) / kLanes;
   std::vector<float> sums(static_cast<size_t>(n_groups * n_outputs_ * kLanes), 0.0f);
   for (int64_t t = 0; t < n_trees; ++t) {

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "crfx/errors.hpp"
+#include "trees/feature_block.hpp"
 
 namespace crfx {
 namespace {
@@ -16,13 +17,19 @@ constexpr int64_t kWordsPerCategory = 8;  // a set whose bits would take more is
 }  // namespace
 
 BoostedTrees::BoostedTrees(const BoostedTreesView& trees, int64_t n_features, int64_t n_outputs)
-    : n_outputs_(n_outputs), slots_(n_features) {
+    : n_outputs_(n_outputs),
+      slots_(std::make_unique<FeatureSlots>(n_features)),
+      blocks_(std::make_unique<FeatureBlocks>()) {
   if (trees.n_sets > kMostSets) throw InputError("the trees have too many sets of categories");
   nodes_.reserve(static_cast<size_t>(trees.starts[trees.n_trees]));
   trees_.reserve(static_cast<size_t>(trees.n_trees));
   read_sets(trees);
   for (int64_t tree = 0; tree < trees.n_trees; ++tree) lay_out(trees, tree);
 }
+
+BoostedTrees::~BoostedTrees() = default;
+
+int64_t BoostedTrees::n_features() const { return slots_->n_features(); }
 
 int64_t BoostedTrees::set_bytes() const {
   return static_cast<int64_t>(sets_.capacity() * sizeof(Set) +
@@ -108,7 +115,7 @@ BoostedTrees::Node BoostedTrees::asking(const BoostedTreesView& trees, int64_t f
     throw InputError("a tree asks for a feature that there is not");
   if (set >= trees.n_sets) throw InputError("a tree asks for a set that there is not");
   const auto slot = [&](SlotKind kind) {
-    return slots_.of(feature, kind) * static_cast<int32_t>(FeatureBlock::kLanes);
+    return slots_->of(feature, kind) * static_cast<int32_t>(FeatureBlock::kLanes);
   };
   if (set >= 0) return {2 * set + missing_left, -1 - slot(SlotKind::category), 0};
   const float threshold = trees.values[from];

@@ -14,7 +14,7 @@ constexpr int64_t kCellsAtOnce = int64_t(1) << 26;  // of trees that grow in ste
 // Trees that grow in step, so that what each of them tells is told at once.
 class GrowthInStep {
  public:
-  GrowthInStep(const Peers& peers, int n_threads) : peers_(peers), n_threads_(n_threads) {}
+  GrowthInStep(const Workers& workers, int n_threads) : workers_(workers), n_threads_(n_threads) {}
   std::vector<GrowingTree> trees;
 
   void run(const int32_t* chosen, int64_t n_chosen, double trimming) {
@@ -35,7 +35,7 @@ class GrowthInStep {
       share([](GrowingTree& tree, Message& message) { tree.tell_sums(message); });
     }
     if (trimming > 0) {
-      each([&](GrowingTree& tree) { tree.count_trimmed(peers_.rank == 0); });
+      each([&](GrowingTree& tree) { tree.count_trimmed(workers_.rank == 0); });
       share([](GrowingTree& tree, Message& message) { tree.tell_totals(message); });
     }
   }
@@ -45,14 +45,15 @@ class GrowthInStep {
     each([](GrowingTree& tree) { tree.begin_trimming(); });
     share([](GrowingTree& tree, Message& message) { tree.trimming->tell_total(message); });
     each([](GrowingTree& tree) { tree.allow_trimming(); });
-    if (peers_.any()) {
+    if (workers_.several()) {
       for (int step = 0; step < Trimming::kSteps; ++step) {
         share([](GrowingTree& tree, Message& message) { tree.trimming->tell(message); });
         each([](GrowingTree& tree) { tree.trimming->narrow(); });
       }
-      share(
-          [&](GrowingTree& tree, Message& message) { tree.trimming->tell_equal(message, peers_); });
-      each([&](GrowingTree& tree) { tree.trimming->begin_after_others(peers_); });
+      share([&](GrowingTree& tree, Message& message) {
+        tree.trimming->tell_equal(message, workers_);
+      });
+      each([&](GrowingTree& tree) { tree.trimming->begin_after_others(workers_); });
     }
     each([](GrowingTree& tree) { tree.trim(); });
     share([](GrowingTree& tree, Message& message) { tree.tell_sums(message); });
@@ -64,13 +65,13 @@ class GrowthInStep {
   }
   template <class Tell>
   void share(Tell&& tell) {
-    if (!peers_.any()) return;
+    if (!workers_.several()) return;
     Message message;
     for (GrowingTree& tree : trees) tell(tree, message);
-    message.sum(peers_);
+    message.sum(workers_);
   }
 
-  const Peers& peers_;
+  const Workers& workers_;
   int n_threads_;
 };
 
@@ -93,7 +94,8 @@ void gather_labels(const float* from, int64_t n_rows, int64_t n_contexts, int64_
 ContextTrees grow_context_trees(const Bins& bins, const FeatureRows& rows,
                                 const ContextShape& shape, const ContextSlopes& slopes,
                                 const int32_t* chosen, int64_t n_chosen,
-                                const ContextGrowth& growth, int n_threads, const Peers& peers) {
+                                const ContextGrowth& growth, int n_threads,
+                                const Workers& workers) {
   const int64_t K = shape.n_labels, C = shape.n_contexts(), n = rows.n_rows;
   ContextTrees trees;
   for (int64_t begin = 0; begin < K; begin += kLabelsAtOnce) {
@@ -107,7 +109,7 @@ ContextTrees grow_context_trees(const Bins& bins, const FeatureRows& rows,
     std::vector<ContextTrees> grown(static_cast<size_t>(end - begin));
     // Labels from `first` to `last`, counted from `begin`.
     const auto grow = [&](int64_t first, int64_t last, int threads) {
-      GrowthInStep growing(peers, threads);
+      GrowthInStep growing(workers, threads);
       for (int64_t k = first; k < last; ++k)
         growing.trees.emplace_back(
             bins, rows, growth,
@@ -118,7 +120,7 @@ ContextTrees grow_context_trees(const Bins& bins, const FeatureRows& rows,
         grown[static_cast<size_t>(first + k)] = growing.trees[static_cast<size_t>(k)].finish();
       });
     };
-    if (peers.any()) {
+    if (workers.several()) {
       const int64_t cells = std::max<int64_t>(1, bins.n_bins()) * growth.max_leaves;
       const int64_t at_once = std::max<int64_t>(1, kCellsAtOnce / cells);
       for (int64_t k = 0; k < end - begin; k += at_once)

@@ -49,17 +49,17 @@ void Trimming::narrow() {
   if (piece) below_[0] = below_[piece];
 }
 
-void Trimming::tell_equal(Message& message, const Peers& peers) {
+void Trimming::tell_equal(Message& message, const Workers& workers) {
   begin_ = count_below(least_);
   end_ = count_below(least_ + 1);
-  equal_.assign(static_cast<size_t>(peers.size), {});
-  equal_[static_cast<size_t>(peers.rank)] = sum_first(end_) - sum_first(begin_);
+  equal_.assign(static_cast<size_t>(workers.size), {});
+  equal_[static_cast<size_t>(workers.rank)] = sum_first(end_) - sum_first(begin_);
   crfx::tell(message, equal_.data(), equal_.size());
 }
 
-void Trimming::begin_after_others(const Peers& peers) {
+void Trimming::begin_after_others(const Workers& workers) {
   left_ = left_ - below_[0];
-  for (int rank = 0; rank < peers.rank; ++rank) left_ = left_ - equal_[static_cast<size_t>(rank)];
+  for (int rank = 0; rank < workers.rank; ++rank) left_ = left_ - equal_[static_cast<size_t>(rank)];
 }
 
 std::vector<int32_t> Trimming::take(ContextLeaf& root) {

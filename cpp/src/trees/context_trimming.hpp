@@ -26,8 +26,8 @@ class Trimming {
 
   void tell(Message& message);
   void narrow();
-  void tell_equal(Message& message, const Peers& peers);
-  void begin_after_others(const Peers& peers);
+  void tell_equal(Message& message, const Workers& workers);
+  void begin_after_others(const Workers& workers);
 
   // Rows that go; the leaf keeps the others.
   std::vector<int32_t> take(ContextLeaf& root);

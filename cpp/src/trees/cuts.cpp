@@ -1,8 +1,8 @@
-#include "crfx/cuts.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
+
+#include "crfx/bins.hpp"
 
 namespace crfx {
 

@@ -2,7 +2,7 @@
 #include <bit>
 #include <limits>
 
-#include "crfx/cuts.hpp"
+#include "crfx/bins.hpp"
 #include "crfx/errors.hpp"
 #include "crfx/parallel.hpp"
 
@@ -108,8 +108,9 @@ class Narrowing {
 // The cuts of columns [begin, end), which are held sorted.
 class Block {
  public:
-  Block(const SharedColumns& columns, int64_t begin, int64_t end, const Peers& peers, int n_threads)
-      : peers_(peers), own_(static_cast<size_t>(end - begin)) {
+  Block(const SharedColumns& columns, int64_t begin, int64_t end, const Workers& workers,
+        int n_threads)
+      : workers_(workers), own_(static_cast<size_t>(end - begin)) {
     for_chunks(end - begin, n_threads, [&](int64_t k, Workspace&) {
       std::vector<uint32_t>& keys = own_[static_cast<size_t>(k)];
       for (const float value : columns.read(begin + k)) keys.push_back(key_of(value));
@@ -122,7 +123,7 @@ class Block {
     while (!open_.empty()) {
       Message message;
       for (auto& [_, column] : open_) column.tell(message);
-      message.sum(peers_);
+      message.sum(workers_);
       for (auto& [_, column] : open_) column.learn();
       leave_found(found);
     }
@@ -144,7 +145,7 @@ class Block {
     return numbers;
   }
   void merge(SharedCuts* found) {
-    const std::vector<std::vector<double>> all = peers_.gather(told());
+    const std::vector<std::vector<double>> all = workers_.gather(told());
     std::vector<size_t> at(all.size(), 0);
     for (size_t k = 0; k < own_.size(); ++k) {
       std::vector<Run> runs;
@@ -186,22 +187,23 @@ class Block {
     std::erase_if(open_, [&](auto& each) { return each.second.find(found[each.first].cuts); });
   }
 
-  const Peers& peers_;
+  const Workers& workers_;
   std::vector<std::vector<uint32_t>> own_;  // keys by column, sorted
   std::vector<std::pair<size_t, Narrowing>> open_;
 };
 
 }  // namespace
 
-std::vector<SharedCuts> find_shared_cuts(const SharedColumns& columns, const Peers& peers,
+std::vector<SharedCuts> find_shared_cuts(const SharedColumns& columns, const Workers& workers,
                                          int n_threads) {
   std::vector<double> sizes = columns.sizes;
-  peers.sum(sizes);
+  workers.sum(sizes);
   std::vector<SharedCuts> found(sizes.size());
   for (size_t begin = 0, end = 0; begin < sizes.size(); begin = end) {
     double held = sizes[end++];
     while (end < sizes.size() && held + sizes[end] <= kValuesAtOnce) held += sizes[end++];
-    Block block(columns, static_cast<int64_t>(begin), static_cast<int64_t>(end), peers, n_threads);
+    Block block(columns, static_cast<int64_t>(begin), static_cast<int64_t>(end), workers,
+                n_threads);
     block.find(found.data() + begin);
   }
   return found;

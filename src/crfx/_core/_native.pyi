@@ -121,9 +121,9 @@ class FeatureRows:
 class Bins:
     """Features as small numbers, by which trees look for splits."""
 
-    def __init__(self, rows: FeatureRows, is_category: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', writable=False)], n_threads: int, peers: object | None = None, overlap: int = 0) -> None:
+    def __init__(self, rows: FeatureRows, is_category: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', writable=False)], n_threads: int, workers: object | None = None, overlap: int = 0) -> None:
         """
-        Peers have rank, size and sum(array) -> array, and rows of their own; the first `overlap` rows of dense values are also the last ones of the peer before.
+        `workers` has rank, size and sum(array) -> array, or is None; the first `overlap` rows of dense values are also the last ones of the worker before.
         """
 
     @property
@@ -139,7 +139,7 @@ class ContextTrees:
         Adds step times the scores of the first trees to edge (rows x contexts x labels) and node (rows x labels), both flat.
         """
 
-def grow_context_trees(bins: Bins, *, n_labels: int, order: int, has_context: NDArray[numpy.uint8], edge: NDArray[numpy.float32], edge_curvature: NDArray[numpy.float32] | None, node: NDArray[numpy.float32], node_curvature: NDArray[numpy.float32] | None, weights: NDArray[numpy.float32] | None, chosen: NDArray[numpy.int32], max_leaves: int, l2: float, min_child_weight: float, trimming: float, column_share: float, seed: int, n_threads: int, peers: object | None = None) -> tuple[NDArray[Any], ...]:
+def grow_context_trees(bins: Bins, *, n_labels: int, order: int, has_context: NDArray[numpy.uint8], edge: NDArray[numpy.float32], edge_curvature: NDArray[numpy.float32] | None, node: NDArray[numpy.float32], node_curvature: NDArray[numpy.float32] | None, weights: NDArray[numpy.float32] | None, chosen: NDArray[numpy.int32], max_leaves: int, l2: float, min_child_weight: float, trimming: float, column_share: float, seed: int, n_threads: int, workers: object | None = None) -> tuple[NDArray[Any], ...]:
     """
     Grows a tree per label; returns the arrays that ContextTrees takes, gains and weights.
     """

@@ -55,6 +55,13 @@ def add_set(parser: argparse.ArgumentParser, whose: str) -> None:
     )
 
 
+def add_device(parser: argparse.ArgumentParser, whose: str) -> None:
+    """The option --device."""
+    parser.add_argument(
+        "--device", metavar="D", help=f"where trees of {whose} grow: cpu, cuda or cuda:N (cpu)"
+    )
+
+
 def settings_of(
     kind: type[Any], given: list[tuple[str, Any]], named: dict[str, Any], usual: dict[str, Any]
 ) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crfx.cli.options import add_example, add_quiet, add_set, check_output, settings_of
+from crfx.cli.options import add_device, add_example, add_quiet, add_set, check_output, settings_of
 
 if TYPE_CHECKING:
     from crfx.estimators.ranking import RankingCRF
@@ -60,6 +60,7 @@ def _configure_train(parser: argparse.ArgumentParser) -> None:
         "--seed", type=int, default=0, metavar="N", help="of all that is drawn (%(default)s)"
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="threads (all cores)")
+    add_device(parser, "--scorer trees")
     parser.add_argument("--json", action="store_true", help="print one JSON object, no text")
     add_quiet(parser)
 
@@ -120,6 +121,7 @@ def _train(arguments: argparse.Namespace) -> None:
     if arguments.patience is not None and arguments.validation is None:
         raise ValueError("--patience needs --validation, a file to watch")
     check_output(arguments.model, "the model", [*arguments.files, arguments.validation])
+    _check_device(model)
     train = letor.join([letor.read(path) for path in arguments.files])
     watched = None
     if arguments.validation is not None:
@@ -140,9 +142,22 @@ def _new_model(arguments: argparse.Namespace) -> RankingCRF:
         "early_stopping_rounds": arguments.patience,
         "n_jobs": arguments.jobs,
         "random_state": arguments.seed,
+        "device": arguments.device,
     }
     settings = settings_of(RankingCRF, arguments.set, named, {})
     return RankingCRF(**settings, verbose=0 if arguments.quiet else 1)
+
+
+def _check_device(model: RankingCRF) -> None:
+    """Raise ValueError where --device has no effect, or cannot be used: better now than after the
+    files are read.
+    """
+    from crfx.estimators.device import check_device
+    from crfx.estimators.ranking.parameters import check_ranking_parameters
+
+    if model.device is not None:
+        check_ranking_parameters(model)
+        check_device(model.device)
 
 
 def _tell_training(arguments: argparse.Namespace, model: RankingCRF, train: Rankings) -> None:

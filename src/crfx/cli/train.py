@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from crfx.cli.models import reading_of
 from crfx.cli.options import (
     Log,
+    add_device,
     add_example,
     add_quiet,
     add_set,
@@ -47,7 +48,7 @@ _USUAL_ON_TEXT: dict[str, dict[str, Any]] = {
     "treecrf": {"min_count": 5},
 }
 """Arguments that differ from the estimators' own defaults, where features are names."""
-_NAMED = ("constraints", "early_stopping_rounds", "n_jobs", "random_state")
+_NAMED = ("constraints", "early_stopping_rounds", "n_jobs", "random_state", "device")
 """Arguments that have options of their own."""
 _LONG = 300
 """Tokens a sentence, beyond which somebody has forgotten to end them."""
@@ -102,6 +103,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--seed", type=at_least(0), default=0, metavar="N", help="of what is drawn (%(default)s)"
     )
     parser.add_argument("--jobs", type=at_least(1), metavar="N", help="threads (all cores)")
+    add_device(parser, "--model gbcrf")
     parser.add_argument("--json", action="store_true", help="print one JSON object, no text")
     add_quiet(parser)
 
@@ -116,6 +118,7 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.resume and arguments.init_model is not None:
         raise ValueError("--resume goes on with its own checkpoint: leave out --init-model")
     settings_of(_kind(arguments.model), arguments.set, dict.fromkeys(_NAMED), {})
+    _check_device(arguments)
     log = Log(arguments.quiet)
     start = _start(arguments, log)
     reading, train, dev = _read(arguments, start, log)
@@ -140,6 +143,23 @@ def run(arguments: argparse.Namespace) -> None:
     seconds = time.perf_counter() - begin
     run.save(arguments.output)
     _tell(arguments, run.model, train, seconds, log)
+
+
+def _check_device(arguments: argparse.Namespace) -> None:
+    """Raise ValueError where --device has no effect, or cannot be used: better now than after the
+    files are read.
+    """
+    if arguments.device is None:
+        return
+    from crfx.estimators.device import check_device, check_device_name
+
+    if arguments.model != "gbcrf":
+        raise ValueError(
+            f"--device is for --model gbcrf, but --model is {arguments.model}, which XGBoost does "
+            "not train: leave it out"
+        )
+    check_device_name(arguments.device)
+    check_device(arguments.device)
 
 
 def _start(arguments: argparse.Namespace, log: Log) -> Any:
@@ -236,7 +256,7 @@ def _new_model(
     patience = arguments.patience
     if patience is None and dev is not None:
         patience = _PATIENCE.get(arguments.model)
-    own = (scheme.constraints, patience, arguments.jobs, arguments.seed)
+    own = (scheme.constraints, patience, arguments.jobs, arguments.seed, arguments.device)
     named = dict(zip(_NAMED, own, strict=True))
     labels = train.labels if start is None else train.labels | set(start.classes_.tolist())
     usual: dict[str, Any] = {"eval_metric": _metric(labels)}

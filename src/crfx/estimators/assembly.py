@@ -132,7 +132,7 @@ def new_function(crf: GBCRF, n_outputs: int) -> AdditiveFunction:
         "colsample_bynode": crf.colsample_bynode,
         **(crf.tree_params or {}),
     }
-    learner = XGBoostLearner(params, crf.max_bin, seed, thread_count(crf.n_jobs))
+    learner = XGBoostLearner(params, crf.max_bin, seed, thread_count(crf.n_jobs), crf.device)
     return BoostedTrees(learner, n_outputs)
 
 

@@ -112,6 +112,7 @@ class BoostedEstimator(LabellingEstimator):
             The labels a position may have: None (any), one label, or a list or set of them.
         """
         self._check_parameters()
+        self._check_device(X)
         start = None
         if init_model is not None:
             start = fitted(init_model, LabellingEstimator)
@@ -250,6 +251,9 @@ class BoostedEstimator(LabellingEstimator):
     @abstractmethod
     def _check_parameters(self) -> None:
         """Raise ValueError at the first argument that makes no sense."""
+
+    def _check_device(self, X: Any) -> None:
+        """Raise ValueError where trees cannot grow on the device that was asked for."""
 
     def _check_size(self, model: Model, batch: Batch, followed: list[Batch]) -> None:
         """Raise ValueError where training cannot fit into memory."""

@@ -10,6 +10,7 @@ from crfx.estimators.assembly import make_blocks, new_model
 from crfx.estimators.boosted import BoostedEstimator
 from crfx.estimators.class_weight import ClassWeight
 from crfx.estimators.continuing import continued
+from crfx.estimators.device import check_device
 from crfx.estimators.evaluation import EvalMetric
 from crfx.estimators.explained_trees import ExplainedTrees
 from crfx.estimators.parameters import check_parameters
@@ -80,6 +81,9 @@ class GBCRF(ExplainedTrees, BoostedEstimator):
     eval_metric : "loss", "token_accuracy", "span_f1" or callable
         Of the ``eval_set``: the objective per position, or a score of (y_true, y_pred), lists of
         label arrays, that is better when larger.
+    device : "cpu", "cuda" or "cuda:N"
+        Where trees grow, as in XGBoost: on the CPU, on the first GPU, or on GPU number N.  All else
+        stays on the CPU, prediction too; the model file is the same (docs/speed.md).
     n_jobs : int, optional
         Threads; None: all cores.  Small data are quicker with 1.
     random_state : int, RandomState or None
@@ -135,6 +139,7 @@ class GBCRF(ExplainedTrees, BoostedEstimator):
         constraints: Any = None,
         decode: Literal["viterbi", "marginal"] = "viterbi",
         eval_metric: EvalMetric = "loss",
+        device: str = "cpu",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -164,12 +169,16 @@ class GBCRF(ExplainedTrees, BoostedEstimator):
         self.constraints = constraints
         self.decode = decode
         self.eval_metric = eval_metric
+        self.device = device
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
 
     def _check_parameters(self) -> None:
         check_parameters(self)
+
+    def _check_device(self, X: Any) -> None:
+        check_device(self.device, X)
 
     def _checked_callbacks(self, callbacks: Sequence[Callback] | None) -> list[Callback]:
         found = super()._checked_callbacks(callbacks)

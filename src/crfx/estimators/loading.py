@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from crfx.estimators import class_weight, file_values
+from crfx.estimators.device import with_device
 from crfx.estimators.gbcrf import GBCRF
 from crfx.estimators.hidden_state import pack_votes, unpack_votes
 from crfx.estimators.hidden_unit import HiddenUnitCRF
@@ -122,7 +123,7 @@ def _unpack(contents: Contents) -> Any:
     values = contents.values
     if values["class"] not in CLASSES:
         raise ValueError(f"it holds a {values['class']}, which this crfx does not know")
-    arguments = dict(values["arguments"])
+    arguments = with_device(dict(values["arguments"]))
     if isinstance(arguments.get("feature_induction"), dict):
         arguments["feature_induction"] = FeatureInduction(**arguments["feature_induction"])
     for name, read_plain in (

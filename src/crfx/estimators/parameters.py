@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
+from crfx.estimators.device import CPU, check_device_name
 from crfx.estimators.evaluation import check_metric
 from crfx.estimators.objective_choice import check_objective
 from crfx.estimators.seeds import generator_of
@@ -45,6 +46,7 @@ OWN_PARAMS = {
     "subsample",
     "colsample_bynode",
     "tree_method",
+    "device",
 }
 """Parameters of XGBoost that do not go through ``tree_params``, by all their names."""
 TREE_PARAMS = {
@@ -52,7 +54,6 @@ TREE_PARAMS = {
     "booster",
     "colsample_bylevel",
     "colsample_bytree",
-    "device",
     "gamma",
     "interaction_constraints",
     "max_cat_threshold",
@@ -88,6 +89,12 @@ def check_parameters(crf: GBCRF) -> None:
     curvatures.parse(crf.curvature)
     _check_tree_params(crf)
     _check_base_learner(crf.base_learner)
+    check_device_name(crf.device)
+    if crf.device != CPU and crf.base_learner is not None:
+        raise ValueError(
+            f"device is {crf.device!r}, but a base_learner takes the place of XGBoost's trees, and "
+            'nothing else runs on a GPU: leave device="cpu"'
+        )
 
 
 def check_treecrf_parameters(crf: TreeCRF) -> None:
@@ -282,6 +289,10 @@ def check_tree_sizes(crf: Any) -> None:
 
 def check_tree_names(params: dict[str, Any], owner: str) -> None:
     """Raise ValueError at what ``owner`` sets itself, and at what XGBoost's trees have not."""
+    if "device" in params:
+        raise ValueError(
+            f"tree_params holds device: pass device={shown(params['device'])} to {owner} instead"
+        )
     if own := [name for name in params if name in OWN_PARAMS]:
         raise ValueError(
             f"tree_params holds {', '.join(sorted(own))}: {owner} sets these itself; use its "

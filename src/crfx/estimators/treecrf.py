@@ -47,7 +47,8 @@ class TreeCRF(BoostedEstimator):
     Scores are kept of every pair of labels at every position: memory grows with positions times
     labels to the power ``order + 1``.  On small data fewer leaves or a smaller step
     overfit less than the defaults; with many labels ``curvature="mixing"``, a small
-    ``colsample_bynode`` and ``subsample`` are worth trying.
+    ``colsample_bynode`` and ``subsample`` are worth trying.  Trees grow in our own core, on the
+    CPU: there is no ``device``.
 
     Parameters
     ----------

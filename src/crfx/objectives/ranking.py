@@ -1,12 +1,12 @@
-"""Objectives over the orders of documents (Volkovs, Larochelle and Zemel 2011, section 6).
+"""Objectives over the permutations of documents (Volkovs, Larochelle and Zemel 2011, section 6).
 
-An order y of a query's m documents has energy -sum_i alpha_{y_i} f_i, where f are the scores, y_i
-is the rank of document i and alpha_r = log 2 / log(1 + r); its loss is 1 - NDCG@cut.  Both are sums
-over (document, rank).  So sums of exp(score), exp(score + weight * loss) and exp(-loss / T) over
-all orders are permanents, and the core adds them up over subsets of documents: 2^m m products in
-place of m! m, exact up to ``MOST_SUMMED`` documents.  The loss-scaled objective does not factorise;
-up to ``MOST_LISTED`` documents all its orders are listed.  Larger queries are sampled: sequential
-importance sampling, whose effective number of samples is told.
+A permutation y of a query's m documents has energy -sum_i alpha_{y_i} f_i, where f are the scores,
+y_i is the rank of document i and alpha_r = log 2 / log(1 + r); its loss is 1 - NDCG@cut.  Both are
+sums over (document, rank).  So sums of exp(score), exp(score + weight * loss) and exp(-loss / T)
+over all permutations are permanents, and the core adds them up over subsets of documents: 2^m m
+products in place of m! m, exact up to ``MOST_SUMMED`` documents.  The loss-scaled objective does
+not factorise; up to ``MOST_LISTED`` documents all its permutations are listed.  Larger queries are
+sampled: sequential importance sampling, which reports its effective number of samples.
 
 Curvature: h_i = sum_j |Cov(alpha_{y_i}, alpha_{y_j})| under the distribution whose log partition
 function the objective has (loss-scaled: Cov of loss * (alpha - its mean over the truths)).  The
@@ -70,11 +70,11 @@ class RankingObjective:
     loss_weight : float
         Of the loss in the loss-augmented energy.
     truths : "mean" or "sum"
-        Of the likelihoods: over the orders of loss 0 (Eq. 10 is the sum).
+        Of the likelihoods: over the permutations of loss 0 (Eq. 10 is the sum).
     cut : int, optional
         The loss is 1 - NDCG@cut; None: whole lists.
     n_samples : int
-        Orders drawn of a query that is too large.
+        Permutations drawn of a query that is too large.
     """
 
     name: RankingObjectiveName = "kl"

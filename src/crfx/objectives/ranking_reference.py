@@ -1,7 +1,7 @@
 """The slow twin of `ranking`: one query at a time, plain NumPy in log space, for tests and reading.
 
 Sums run over subsets of documents, as in the core; probabilities of pairs come from striking out
-one document and one rank; the loss-scaled objective lists all orders.
+one document and one rank; the loss-scaled objective lists all permutations.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def evaluate(objective: RankingObjective, scores: Array64, gains: Array64) -> Re
 
 
 def order_probabilities(logs: Array64) -> tuple[float, Array64]:
-    """Log of the sum over orders of exp(sum of logs[i, y_i]), and how likely i has rank r (m, m).
+    """Log of the sum over permutations of exp(sum of logs[i, y_i]), and P(i has rank r) (m, m).
 
     O(2^m m) sums over subsets s: ``forward[s]`` of giving them the first ranks, ``backward[s]`` of
     giving the other ranks to the others.
@@ -107,7 +107,7 @@ def pair_probabilities(logs: Array64) -> tuple[float, Array64]:
 
 
 def _truth_logs(discount: Array64, gains: Array64) -> Array64:
-    """(m, m): 0 where a document may have a rank in an order without loss, else -inf."""
+    """(m, m): 0 where a document may have a rank in a permutation without loss, else -inf."""
     falling = np.sort(gains)[::-1]
     fits = (gains[:, None] == falling[None, :]) | (discount == 0)[None, :]
     return np.where(fits, 0.0, -np.inf)
@@ -116,9 +116,9 @@ def _truth_logs(discount: Array64, gains: Array64) -> Array64:
 def _loss_scaled(scores: Array64, base: float, worth: Array64, truth: Array64) -> Reference:
     m = len(scores)
     alpha, documents = rank_weights(m), np.arange(m)
-    orders = np.array(list(permutations(range(m))))  # the rank of every document
-    loss = base - worth[documents, orders].sum(axis=1)
-    moves = alpha[orders] - truth
+    ranks = np.array(list(permutations(range(m))))  # of every document
+    loss = base - worth[documents, ranks].sum(axis=1)
+    moves = alpha[ranks] - truth
     logs = loss * (1.0 + moves @ scores)
     weights = np.exp(logs - logs.max())
     p = weights / weights.sum()

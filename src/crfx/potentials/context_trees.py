@@ -46,8 +46,8 @@ class ContextLearner:
     seed: int = 0
 
 
-class Peers(Protocol):
-    """Others that grow the same trees on rows of their own; those of lower ``rank`` come first."""
+class Workers(Protocol):
+    """Workers that grow the same trees on rows of their own; rows are in the order of ranks."""
 
     rank: int
     size: int
@@ -116,12 +116,12 @@ class ContextTrees:
 
     ``bind`` gives it a batch to learn from, and others to follow; ``propose`` grows a round.
 
-    With peers, the cuts of bins are those of all rows, whoever has which, and so are the sums that
-    trees grow by.  In a round each tells 16 bytes * labels * (leaves - 1) * (bins + 2 *
-    labels**order), in 2 * leaves messages for up to 16 labels at once: a column has up to 255 bins,
-    and one for what is missing.  Of a ``column_share`` below one half it is that share of the bins,
-    twice.  Trimming adds 20 messages, and 4 kB per label.  Cuts are found once: 16 bytes per value
-    of a column, or 0.2 to 2 MB where these are many.
+    With workers, the cuts of bins are those of all rows, however rows are shared out, and so are
+    the sums that trees grow by.  In a round each worker sends 16 bytes * labels * (leaves - 1) *
+    (bins + 2 * labels**order), in 2 * leaves messages for up to 16 labels at once: a column has up
+    to 255 bins, and one for missing values.  With a ``column_share`` below one half it sends that
+    share of the bins, twice.  Trimming adds 20 messages, and 4 kB per label.  Cuts are found once:
+    16 bytes per value of a column, or 0.2 to 2 MB where these are many.
     """
 
     shape: ContextShape
@@ -131,7 +131,7 @@ class ContextTrees:
     _bound: BoundBatch | None = None
     _bins: _core.Bins | None = None
     _followed: list[BoundBatch] = field(default_factory=list)
-    _peers: Peers | None = None
+    _workers: Workers | None = None
     _ready: tuple[TreeArrays, _core.ContextTrees] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -179,18 +179,18 @@ class ContextTrees:
         batch: Batch,
         structure: Chain | Forest,
         followed: list[Batch],
-        peers: Peers | None = None,
+        workers: Workers | None = None,
     ) -> None:
         """Read the batch to learn from, and those whose scores are kept up to date."""
         self._bound = BoundBatch.of(batch, structure, self.shape)
         flags, gap = category_flags(batch.X), max(self.shape.window)
-        self._bins = _core.Bins(self._bound.rows, flags, self.n_jobs, peers, overlap=gap)
-        self._peers = peers
+        self._bins = _core.Bins(self._bound.rows, flags, self.n_jobs, workers, overlap=gap)
+        self._workers = workers
         self._followed = [BoundBatch.of(other, structure, self.shape) for other in followed]
 
     def release(self) -> None:
         """Forget them."""
-        self._bound, self._bins, self._followed, self._peers = None, None, [], None
+        self._bound, self._bins, self._followed, self._workers = None, None, [], None
 
     def propose(self, slopes: Slopes, chosen: npt.NDArray[np.int32], number: int) -> GrownRound:
         """Grow round ``number`` on the ``chosen`` rows."""
@@ -215,7 +215,7 @@ class ContextTrees:
             column_share=learner.column_share,
             seed=_round_seed(learner.seed, number),
             n_threads=self.n_jobs,
-            peers=self._peers,
+            workers=self._workers,
         )
         return GrownRound(self, TreeArrays(*grown), self._bound, self._followed)
 

@@ -20,7 +20,7 @@ from crfx.scores import FloatArray
 Array32 = npt.NDArray[np.float32]
 Array64 = npt.NDArray[np.float64]
 
-ROWS_PER_SUM = 4096
+ROWS_PER_SUM = 2048
 """Sums over so many rows are formed in float32, sums of those in float64."""
 
 

@@ -58,7 +58,8 @@ def plain_errors() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class XGBoostLearner:
-    """How to grow trees.  ``params`` go to XGBoost; leaves are not shrunk.
+    """How to grow trees.  ``params`` go to XGBoost; leaves are not shrunk.  ``device`` is "cpu",
+    "cuda" or "cuda:N".
 
     Every round is a booster of its own, seeded by (seed, round): so a run that was interrupted
     goes on as if it had not been, and a step can still be halved after the trees are grown.
@@ -68,6 +69,7 @@ class XGBoostLearner:
     max_bin: int = 256
     seed: int = 0
     n_jobs: int = 1
+    device: str = "cpu"
 
     def training_matrix(self, X: Any, workers: Workers = ONE_WORKER) -> xgboost.DMatrix:
         """Quantise the features, once for all rounds.  Absent CSR entries and NaN are missing.
@@ -109,8 +111,10 @@ class XGBoostLearner:
         with xgboost.config_context(**quiet), plain_errors():
             booster = xgboost.Booster(self._booster_params(n_outputs, number), [matrix])
             # Predicting nothing fills the booster's cache, which boosting then keeps up to date:
-            # scores of the training rows come from there and cost no walk through the trees.
-            booster.predict(matrix, output_margin=True, training=True)
+            # scores of the training rows come from there and cost no walk through the trees. On a
+            # GPU the walk costs less than moving the scores of nothing to the host.
+            if self.device == "cpu":
+                booster.predict(matrix, output_margin=True, training=True)
             booster.boost(matrix, 0, grad=gradient, hess=curvature)
         return GrownTrees(booster, n_outputs)
 
@@ -133,6 +137,7 @@ class XGBoostLearner:
             "eta": 1.0,
             "base_score": 0.0,
             "disable_default_eval_metric": True,
+            "device": self.device,
             "nthread": self.n_jobs,
             "seed": _round_seed(self.seed, number),
         }

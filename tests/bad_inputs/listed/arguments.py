@@ -7,6 +7,7 @@ from typing import Any
 
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsRegressor
+from sklearn.tree import DecisionTreeRegressor
 
 from crfx import LinearCRF
 from crfx.trainers.induction import FeatureInduction
@@ -31,6 +32,7 @@ TREES: dict[str, tuple[Any, str]] = {
     "an argument of GBCRF": ({"max_depth": 3}, "tree_params holds max_depth"),
     "an argument of GBCRF by another name": ({"eta": 0.1}, "tree_params holds eta"),
     "a name that XGBoost has not": ({"nonsense": 1}, "tree_params.*nonsense"),
+    "a device": ({"device": "cuda"}, "tree_params holds device: pass device='cuda' to GBCRF"),
     "a number that is text": ({"gamma": "x"}, "min_split_loss"),
     "a number that is out of range": ({"colsample_bytree": 7}, "colsample_bytree"),
     "NaN": ({"gamma": float("nan")}, "tree_params.*gamma"),
@@ -110,6 +112,13 @@ CASES = [
         "a base_learner takes its place",
         tree_params={"gamma": 1},
         base_learner=KNeighborsRegressor(),
+    ),
+    _case(
+        "GBCRF",
+        "a GPU for a base_learner",
+        "a base_learner takes the place",
+        device="cuda",
+        base_learner=DecisionTreeRegressor(),
     ),
     _case("GBCRF", "depth of 10**12", "max_depth is 1000000000000: it must", max_depth=FAR),
     _case("GBCRF", "10**12 bins", "max_bin is 1000000000000: it must", max_bin=FAR),

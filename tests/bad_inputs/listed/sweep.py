@@ -65,6 +65,7 @@ OF_EITHER_SCORER = [
     "batch_size",
     "burn_in",
     "colsample_bynode",
+    "device",
     "grow_policy",
     "l2",
     "learning_rate",

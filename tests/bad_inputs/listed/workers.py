@@ -46,6 +46,12 @@ TRIED: dict[str, tuple[Any, dict[str, Any], dict[str, Any], str]] = {
         {**CHAIN, "y": []},
         "^worker 1: y has 0 instances but X has 1",
     ),
+    "a GPU for two of them": (
+        GBCRF(1, device="cuda"),
+        CHAIN,
+        CHAIN,
+        "device is 'cuda', but 2 workers train together: trees grow on one GPU",
+    ),
     "no known label at all": (
         GBCRF(1),
         {**CHAIN, "y": [[None, None]]},

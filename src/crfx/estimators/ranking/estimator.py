@@ -12,6 +12,7 @@ from sklearn.utils.metadata_routing import UNUSED
 
 from crfx.estimators.base import Estimator, fitted
 from crfx.estimators.counting import rounds_argument
+from crfx.estimators.device import check_device
 from crfx.estimators.explained_trees import named_importance
 from crfx.estimators.explaining import checked_positions
 from crfx.estimators.fitting import as_before_unless, listed_callbacks
@@ -86,11 +87,12 @@ class RankingCRF(Estimator):
         sweeps before weights are averaged (0), penalty ``l2`` times the sum of squares on the sum
         over queries (0).
     n_estimators, learning_rate, max_depth, max_leaves, grow_policy, reg_lambda, min_child_weight, \
-subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
+subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer "trees"
         Rounds (100), shrinkage (0.1), depth (4), least sum of curvatures in a leaf (20; a document
         drawn in every subset has about 0.1; "loss_scaled" 4, "expected_loss" 1, where it has less),
         and as in XGBoost; ``subsample`` is the share of queries that a round looks at,
-        ``tree_params`` are more parameters for XGBoost.
+        ``tree_params`` are more parameters for XGBoost; ``device`` ("cpu", "cuda" or "cuda:N") is
+        where trees grow, as for `GBCRF`.
     early_stopping_rounds : int, optional
         Stop once ``eval_metric`` has not improved for so many sweeps or rounds; the best is
         restored.
@@ -171,6 +173,7 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
         colsample_bynode: float | None = None,
         max_bin: int | None = None,
         tree_params: dict[str, Any] | None = None,
+        device: str | None = None,
         early_stopping_rounds: int | None = None,
         eval_metric: str | Callable[[Any, Any, Any], float] = "ndcg",
         n_jobs: int | None = None,
@@ -203,6 +206,7 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
         self.colsample_bynode = colsample_bynode
         self.max_bin = max_bin
         self.tree_params = tree_params
+        self.device = device
         self.early_stopping_rounds = early_stopping_rounds
         self.eval_metric = eval_metric
         self.n_jobs = n_jobs
@@ -244,6 +248,8 @@ subsample, colsample_bynode, max_bin, tree_params : optional, of scorer "trees"
             True stops.  `crfx.Checkpoint` is one.
         """
         check_ranking_parameters(self)
+        if self.device is not None:
+            check_device(self.device, X)
         start = None if init_model is None else fitted(init_model, RankingCRF)
         columns = None if start is None else start.columns_
         given = agreed_queries(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from crfx.estimators.device import CPU, check_device_name
 from crfx.estimators.parameters import (
     GROW_POLICIES,
     _check_choice,
@@ -47,6 +48,7 @@ OF_TREES: dict[str, Any] = {
     "colsample_bynode": 1.0,
     "max_bin": 256,
     "tree_params": None,
+    "device": CPU,
 }
 LIGHTER = {"loss_scaled": 4.0, "expected_loss": 1.0}
 """Least weight of a leaf under objectives whose curvature is smaller."""
@@ -197,6 +199,7 @@ def _check_trees(crf: RankingCRF) -> None:
     if params is not None and not isinstance(params, dict):
         raise ValueError(f"tree_params is a {type(params).__name__}: pass a dict, or None")
     check_tree_names(params or {}, "RankingCRF")
+    check_device_name(own.device)
 
 
 class _Filled:

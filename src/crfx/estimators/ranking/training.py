@@ -180,7 +180,11 @@ def new_trees(crf: RankingCRF, raw: bytes | None = None) -> BoostedTrees:
     )
     params = {name: value_of(crf, name) for name in names} | (value_of(crf, "tree_params") or {})
     learner = XGBoostLearner(
-        params, value_of(crf, "max_bin"), seed_of(crf), thread_count(crf.n_jobs)
+        params,
+        value_of(crf, "max_bin"),
+        seed_of(crf),
+        thread_count(crf.n_jobs),
+        value_of(crf, "device"),
     )
     return BoostedTrees(learner, 1, raw)
 
