@@ -3,7 +3,7 @@
 #include "crfx/errors.hpp"
 #include "crfx/inference.hpp"
 #include "crfx/parallel.hpp"
-#include "inference/k_best.hpp"
+#include "inference/instance.hpp"
 #include "inference/plan.hpp"
 #include "simd/kernels.hpp"
 
@@ -156,31 +156,51 @@ void max_product(const Problem<S>& p, int32_t* labels, double* scores, int n_thr
   });
 }
 
+namespace {
+
+// Keeps the labellings of every instance apart: threads find them in any order.
+class KBestLists : public LabellingSink {
+ public:
+  KBestLists(const int64_t* offsets, int64_t n_instances)
+      : offsets_(offsets), lists_(static_cast<size_t>(n_instances)) {}
+  void take(int64_t instance, double score, const int32_t* labels) override {
+    List& list = lists_[static_cast<size_t>(instance)];
+    list.scores.push_back(score);
+    list.labels.insert(list.labels.end(), labels,
+                       labels + (offsets_[instance + 1] - offsets_[instance]));
+  }
+  KBest joined() const {
+    KBest all;
+    for (const List& list : lists_) {
+      all.counts.push_back(static_cast<int64_t>(list.scores.size()));
+      all.scores.insert(all.scores.end(), list.scores.begin(), list.scores.end());
+      all.labels.insert(all.labels.end(), list.labels.begin(), list.labels.end());
+    }
+    return all;
+  }
+
+ private:
+  struct List {
+    std::vector<double> scores;
+    std::vector<int32_t> labels;
+  };
+  const int64_t* offsets_;
+  std::vector<List> lists_;
+};
+
+}  // namespace
+
 template <class S>
 KBest k_best(const Problem<S>& p, int64_t k, int n_threads) {
   check_shared(p);
-  const Lifted<S> lifted(p, kernels<S>(), false);
-  std::vector<std::vector<Ranked>> found(static_cast<size_t>(p.n_instances));
+  const Kernels<S>& kernel = kernels<S>();
+  const Lifted<S> lifted(p, kernel, false);
+  KBestLists lists(p.offsets, p.n_instances);
   const Plan plan = make_plan(p, 1, 0);
   run(p, plan, n_threads, [&](int64_t chunk, Workspace& work) {
-    for (int64_t u = plan.chunks[static_cast<size_t>(chunk)];
-         u < plan.chunks[static_cast<size_t>(chunk) + 1]; ++u) {
-      work.reset();
-      const baseline::Instance<S> inst(
-          p, plan.instances[static_cast<size_t>(plan.units[static_cast<size_t>(u)].begin)]);
-      found[static_cast<size_t>(inst.index)] =
-          baseline::best_labellings(inst, lifted.view, k, work);
-    }
+    kernel.k_best(share_of(p, lifted, plan, chunk), k, lists, work);
   });
-  KBest all;
-  for (const std::vector<Ranked>& list : found) {
-    all.counts.push_back(static_cast<int64_t>(list.size()));
-    for (const Ranked& r : list) {
-      all.scores.push_back(r.score);
-      all.labels.insert(all.labels.end(), r.labels.begin(), r.labels.end());
-    }
-  }
-  return all;
+  return lists.joined();
 }
 
 template <class S>

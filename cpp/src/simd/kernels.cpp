@@ -9,6 +9,7 @@
 #include "inference/bundle_expectation.hpp"
 #include "inference/bundle_sum.hpp"
 #include "inference/expectation.hpp"
+#include "inference/k_best.hpp"
 #include "inference/loss_scaled.hpp"
 #include "inference/sampling.hpp"
 #include "parametric/dense_kernels.hpp"
@@ -304,6 +305,17 @@ void best(const Share<S>& share, int32_t* labels, double* scores, Workspace& wor
   }
 }
 
+template <class S>
+void k_best(const Share<S>& share, int64_t k, LabellingSink& to, Workspace& work) {
+  for (const Unit* unit = share.first; unit != share.last; ++unit) {
+    prefetch_next(share, *unit);
+    check_unit(share, *unit);
+    work.reset();
+    const Instance<S> inst(*share.problem, share.instances[unit->begin]);
+    best_labellings(inst, *share.lifted, k, to, work);
+  }
+}
+
 template <class P, class S>
 bool sample_alone(const Instance<S>& inst, const Share<S>& share, int64_t n_samples, uint64_t seed,
                   int32_t* labels, Workspace& work) {
@@ -335,11 +347,22 @@ void sample(const Share<S>& share, int64_t n_samples, uint64_t seed, int32_t* la
 #define CRFX_STRING(x) CRFX_STRING_OF(x)
 
 template <class S>
-extern const Kernels<S> table = {
-    CRFX_STRING(CRFX_ISA), Lanes<S>::count,    lift_tables<S>,   sum<S>,
-    expectation<S>,        loss_scaled<S>,     best<S>,          sample<S>,
-    linear_scores<S>,      linear_gradient<S>, hidden_tables<S>, hidden_scores<S>,
-    hidden_gradient<S>,    multiply<S>,        add_outer<S>};
+extern const Kernels<S> table = {CRFX_STRING(CRFX_ISA),
+                                 Lanes<S>::count,
+                                 lift_tables<S>,
+                                 sum<S>,
+                                 expectation<S>,
+                                 loss_scaled<S>,
+                                 best<S>,
+                                 k_best<S>,
+                                 sample<S>,
+                                 linear_scores<S>,
+                                 linear_gradient<S>,
+                                 hidden_tables<S>,
+                                 hidden_scores<S>,
+                                 hidden_gradient<S>,
+                                 multiply<S>,
+                                 add_outer<S>};
 template const Kernels<float> table<float>;
 template const Kernels<double> table<double>;
 

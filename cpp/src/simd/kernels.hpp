@@ -27,6 +27,15 @@ struct Share {
   const Unit* last;
 };
 
+// Receives the labellings of instances, of each the best first.
+class LabellingSink {
+ public:
+  virtual void take(int64_t instance, double score, const int32_t* labels) = 0;
+
+ protected:
+  ~LabellingSink() = default;
+};
+
 template <class S>
 struct Kernels {
   const char* name;
@@ -41,6 +50,7 @@ struct Kernels {
   void (*loss_scaled)(const Share<S>&, const WholeCosts&, const LossScaledOutputs<S>&,
                       double* edge_sum, double* curvature_sum, Workspace&);
   void (*best)(const Share<S>&, int32_t* labels, double* scores, Workspace&);
+  void (*k_best)(const Share<S>&, int64_t k, LabellingSink&, Workspace&);
   void (*sample)(const Share<S>&, int64_t n_samples, uint64_t seed, int32_t* labels, Workspace&);
   // Those of linear.hpp for a range of rows, and of features.
   void (*linear_scores)(const Sparse<S>&, const WeightPattern&, Span<S> weights, S* scores,
