@@ -94,8 +94,8 @@ inline void gather_rows(const S* array, const Bundle<S>& bundle, int64_t begin, 
   const S* from[lanes];
   int64_t filled[lanes];
   for (int l = 0; l < lanes; ++l) {
-    from[l] = array + (bundle.first[l] + begin) * K;
     filled[l] = bundle.filled(l, begin, end, K);
+    from[l] = filled[l] > 0 ? array + (bundle.first[l] + begin) * K : array;
   }
   const int64_t all = bundle.shortest > begin ? (bundle.shortest - begin) * K : 0;
   for_tiles<S>((end - begin) * K, [&](int64_t e, int packs) {
@@ -104,8 +104,9 @@ inline void gather_rows(const S* array, const Bundle<S>& bundle, int64_t begin, 
       for (int l = 0; l < lanes; ++l) tile[l] = load(from[l] + e);
     } else {
       for (int l = 0; l < lanes; ++l)
-        tile[l] =
-            e + lanes <= filled[l] ? load(from[l] + e) : load_first(from[l] + e, filled[l] - e);
+        tile[l] = e + lanes <= filled[l] ? load(from[l] + e)
+                  : e < filled[l]        ? load_first(from[l] + e, filled[l] - e)
+                                         : Pack<S>{};
     }
     transpose<S>(tile);
     for (int k = 0; k < packs; ++k) to[e + k] = tile[k];
@@ -134,8 +135,9 @@ inline void scatter_rows(const Pack<S>* from, const Bundle<S>& bundle, int64_t b
     for (int k = 0; k < lanes; ++k) tile[k] = k < packs ? from[e + k] : Pack<S>{};
     transpose<S>(tile);
     for (int l = 0; l < lanes; ++l) {
-      S* to = array + (bundle.first[l] + begin) * K + e;
       const int64_t filled = bundle.filled(l, begin, end, K) - e;
+      if (filled <= 0) continue;
+      S* to = array + (bundle.first[l] + begin) * K + e;
       if (filled >= lanes)
         store<S>(to, tile[l]);
       else

@@ -165,7 +165,8 @@ class BundleSum {
       });
     const Pack<S> norm = sum_over<S>(K_, [&](int64_t k) { return down[k] * below[k]; });
     ok_ &= (held_mass(t, down) <= Lanes<S>::doubt * norm) | ~alive;
-    const Pack<S> inverse = alive ? reciprocal(norm) : Pack<S>{};
+    // Divided, so that what is certain has probability 1.
+    const Pack<S> inverse = alive ? S(1) / norm : Pack<S>{};
     inverse_[keeps_ ? t : 0] = inverse;
     if (rates && t > 0) step_rates(t, inverse);
     for (int64_t k = 0; k < K_; ++k) {

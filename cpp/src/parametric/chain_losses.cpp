@@ -98,6 +98,7 @@ void expected_loss(ChainPasses& p) {
 // of which no other label is known.
 
 constexpr float kResolved = 1e-8f;
+constexpr int64_t kMostTermRows = int64_t(1) << 16;  // such a position copies its whole chain
 
 void labelwise_likelihood(ChainPasses& p) {
   const int K = p.data().n_labels;
@@ -123,6 +124,9 @@ void labelwise_likelihood(ChainPasses& p) {
       const double weight = p.weight(chain) * p.class_weight(row);
       p.add_term(chain, weight);
       p.add_term(chain, -weight, [row](int64_t other) { return other == row; });
+      if (p.n_term_rows() < kMostTermRows) continue;
+      p.add_expected();
+      p.clear_terms();
     }
   p.add_expected();
 }

@@ -115,6 +115,7 @@ class ChainPasses {
   void add_term(int64_t chain, double weight) {
     add_term(chain, weight, [](int64_t) { return false; });
   }
+  int64_t n_term_rows() const { return long_.n_rows() + short_.n_rows(); }
   bool has_terms() const { return !long_.weights.empty() || !short_.weights.empty(); }
 
   // Passes over all terms. Each adds its slopes, times the weights.

@@ -104,8 +104,11 @@ class HiddenSweeper {
         scores_(data.chains) {}
 
   void run() {
-    with_team(threads_worth(steps_.n_threads, operations()), [this](Team& team) {
-      ChainPasses passes(data_.chains);
+    const int n_threads = threads_worth(steps_.n_threads, operations());
+    // Made before the threads are: they may not throw outside of a phase.
+    std::vector<ChainPasses> all_passes(static_cast<size_t>(n_threads), ChainPasses(data_.chains));
+    with_team(n_threads, [&](Team& team) {
+      ChainPasses& passes = all_passes[static_cast<size_t>(team.rank())];
       Workspace work;
       double before = 1;  // the last step's shrinkage
       for (int64_t k = 0; k < steps_.n_instances; k += steps_.batch_size) {

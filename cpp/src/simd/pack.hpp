@@ -106,7 +106,7 @@ CRFX_INLINE Pack<S> held(Pack<S> x) {
 // A bit for every lane of a mask.
 template <class S>
 CRFX_INLINE unsigned lanes_set(Bits<S> mask) {
-#if defined(__AVX512DQ__)
+#if defined(__AVX512F__)  // built with DQ, which has these instructions, see CMakeLists.txt
   if constexpr (sizeof(S) == 4) return _mm512_movepi32_mask((__m512i)mask);
   return _mm512_movepi64_mask((__m512i)mask);
 #elif defined(__AVX2__)

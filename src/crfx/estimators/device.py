@@ -44,5 +44,5 @@ def with_device(arguments: dict[str, Any]) -> dict[str, Any]:
         return arguments
     others = {name: value for name, value in params.items() if name != "device"}
     # XGBoost takes "gpu" for "cuda".
-    device = str(params["device"]).replace("gpu", "cuda")
+    device = re.sub(r"^gpu\b", "cuda", str(params["device"]))
     return {**arguments, "tree_params": others or None, "device": device}

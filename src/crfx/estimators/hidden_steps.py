@@ -25,7 +25,7 @@ from crfx.trainers.sgd import Steps
 Array32 = npt.NDArray[np.float32]
 
 STEPS_AT_ONCE = 1000
-"""In between a user may interrupt."""
+"""At the most; fewer where they are slow."""
 PARAMETERS_AT_ONCE = 1 << 22
 """Averages are formed in float64, so many at a time."""
 

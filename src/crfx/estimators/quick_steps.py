@@ -23,7 +23,7 @@ from crfx.potentials.numbers import compressed, with_conjunctions
 from crfx.trainers.sgd import AveragedParameters, Steps
 
 STEPS_AT_ONCE = 2000
-"""In between a user may interrupt."""
+"""At the most; fewer where they are slow."""
 Free = dict[str, npt.NDArray[np.bool_]]
 
 

@@ -5,6 +5,7 @@ With the loss of the perceptron and mini-batches of one instance it is the avera
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -27,6 +28,8 @@ MiniBatch = Callable[
 """Instances and the number of the step, if it is one, in; the parameters they touch, and the loss
 as a function of those, out."""
 
+SECONDS_AT_ONCE = 0.1
+"""The core takes steps for about so long before a user may interrupt."""
 SMALLEST_SHRINKAGE = 1e-3
 """Of all steps together, then counting begins anew: sums of much smaller numbers would be lost."""
 TRIAL_INSTANCES = 500
@@ -155,10 +158,18 @@ class Steps:
             counts = self.counts and (last or not self.by_sweep)
             parameters.step(at, -size * gradient, shrinkage, counts)
 
-    def parts(self, n_steps: int) -> Iterator[Steps]:
-        """The same steps, so many at a time."""
-        for begin in range(0, self.n_steps, n_steps):
-            yield self.between(begin, begin + n_steps)
+    def parts(self, most: int) -> Iterator[Steps]:
+        """Yield the same steps in parts, between which a user may interrupt.
+
+        A part has one step at first, and more, up to ``most``, while parts are quick.
+        """
+        begin, size = 0, 1
+        while begin < self.n_steps:
+            start, end = time.perf_counter(), begin + min(size, most)
+            yield self.between(begin, end)
+            begin = end
+            is_quick = time.perf_counter() - start < SECONDS_AT_ONCE
+            size = 2 * size if is_quick else max(1, size // 2)
 
     @property
     def n_steps(self) -> int:
