@@ -195,7 +195,7 @@ WIDE_Y = [random.choice(WIDE_LABELS, n) for n in WIDE_LENGTHS]
 WIDE_X = [random.normal(size=(n, 400)).astype(np.float32) for n in WIDE_LENGTHS]
 WIDE_SPARSE = [sparse.csr_matrix(np.where(np.abs(x) < 1.3, 0, x)) for x in WIDE_X]
 WIDE_UNKNOWN = [[None if random.random() < 0.2 else label for label in labels] for labels in WIDE_Y]
-WIDE = {"batch_size": 40, "l2": 0.5, "step": 0.01}
+WIDE = {"batch_size": 80, "l2": 0.5, "step": 0.01}
 """Enough work in a step for more than two threads (`threads_worth` in mini_batch.hpp)."""
 
 
@@ -234,4 +234,6 @@ def test_raises_where_scores_overflow_on_any_thread(kind, n_jobs):
     more = {} if kind is LinearCRF else {"n_hidden": 30}
     huge = [np.float32(1e30) * x for x in WIDE_X]
     with pytest.raises(ValueError, match="node score"):
-        trained(kind, X=huge, y=WIDE_Y, n_jobs=n_jobs, **WIDE | {"l2": 0.0} | more)
+        trained(
+            kind, X=huge, y=WIDE_Y, n_jobs=n_jobs, **WIDE | {"batch_size": 40, "l2": 0.0} | more
+        )

@@ -152,7 +152,7 @@ class HiddenSweeper {
     const double share = static_cast<double>(steps_.batch_size) /
                          static_cast<double>(std::max<int64_t>(1, steps_.n_instances));
     const auto outputs = static_cast<double>(H_ + (data_.has_skip ? K_ : 0));
-    const double per_row = 8 * static_cast<double>(H_ * K_ + chains.table_size());
+    const double per_row = 8 * static_cast<double>(H_ * K_ + 2 * chains.table_size());
     return share * (2 * entries * outputs + rows * per_row);
   }
 

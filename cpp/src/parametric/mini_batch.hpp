@@ -13,10 +13,11 @@
 
 namespace crfx {
 
-// As many threads as a step of so many multiplications keeps busy. A thread should have some 50
-// microseconds of work in a step: the barriers between phases cost it five to ten.
+// As many threads as a step of so many multiplications keeps busy: about one for every 40
+// microseconds. The barriers between phases cost a thread five to ten microseconds of a step, and
+// far more where other programs want its processor.
 inline int threads_worth(int n_threads, double operations) {
-  constexpr double kOperationsPerThread = 1 << 20;
+  constexpr double kOperationsPerThread = 1 << 21;
   if (n_threads <= 0) n_threads = available_threads();
   const double busy = std::clamp(operations / kOperationsPerThread, 1.0, 4096.0);
   return std::min(n_threads, static_cast<int>(busy));

@@ -74,7 +74,7 @@ class Sweeper {
                                static_cast<double>(std::max<int64_t>(1, data_.n_features));
     // An entry of a sparse row costs a miss of the cache or two.
     const double per_entry = data_.dense ? 2 * per_feature : 8 * per_feature + 32;
-    return share * (entries * per_entry + 8 * rows * static_cast<double>(chains.table_size()));
+    return share * (entries * per_entry + 16 * rows * static_cast<double>(chains.table_size()));
   }
 
   // Parameters ---------------------------------------------------------------------------------
