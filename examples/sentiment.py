@@ -50,7 +50,7 @@ print(f"{sum(map(len, y_train))} phrases to learn from, {sum(map(len, y_test))} 
 
 # 3. Phrase by phrase, then along the tree: one table for left children, one for right ones.
 for name, edges in [("phrase by phrase", None), ("along the tree", "table")]:
-    crf = LinearCRF(l2=0.3, tol=1e-3, min_count=2, edges=edges, decode="marginal")
+    crf = LinearCRF(l2=1.0, tol=1e-3, min_count=2, edges=edges, decode="marginal")
     crf.fit(X_train, y_train, **trees_train)
     found = crf.predict(X_test, **trees_test)
     roots = [(own[0], true[0]) for own, true in zip(found, y_test, strict=True)]

@@ -106,7 +106,8 @@ def test_expectation_keeps_its_digits_on_long_chains():
     expected = inference.expectation(**wide, cost=cost)
     np.testing.assert_allclose(found.value, expected.value, rtol=1e-7)
     np.testing.assert_allclose(found.node, expected.node, atol=2e-5)
-    np.testing.assert_allclose(found.edge, expected.edge, atol=1e-3 * abs(expected.edge).max())
+    # A weight of the table is rounded once, for all positions: what that changes adds up.
+    np.testing.assert_allclose(found.edge, expected.edge, atol=16 * 2.0**-24 * rows)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
