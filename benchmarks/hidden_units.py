@@ -1,32 +1,46 @@
-"""How fast is HiddenUnitCRF: its kernels, its sweeps, and how much memory do many features take?
+"""How fast is HiddenUnitCRF: its kernels, epochs and threads, and how much memory does it take?
 
-Kernels are measured in matrix products of the same shapes, sweeps against the same model written
-in PyTorch; a corpus as large as that of the paper (van der Maaten, Welling and Saul 2011) shows the
-memory. OCR letters come from $CRFX_DATA.
+Kernels are measured in matrix products of the same shapes, epochs against the same model written
+in PyTorch, two threads against one; a corpus as large as that of the paper (van der Maaten, Welling
+and Saul 2011) shows the memory. OCR letters come from $CRFX_DATA.
 
-    python benchmarks/hidden_units.py                 # all parts, one after the other
-    python benchmarks/hidden_units.py --only kernel   # one part; the others stay as measured
-    python benchmarks/hidden_units.py --render        # only write the page anew
+    python benchmarks/hidden_units.py                       # five minutes: all parts
+    python benchmarks/hidden_units.py --sets avx2 --quick   # a first look
+    python benchmarks/hidden_units.py --only kernel         # one part; the others stay as measured
 
-Parts: kernel, sweep (needs PyTorch: `make bench` installs it), size (needs 6 GB of memory). Each
-runs in processes of its own, on one thread, and records its machine and date. Writes
-reports/results/hidden_units.json and from it reports/hidden-units-speed.md.
+Parts: kernel, sweep (needs PyTorch: `make bench` installs it), threads (LinearCRF too), measured in
+every instruction set of the processor; size (needs 6 GB of memory). Each runs in processes of its
+own and records its machine and date. Writes reports/results/hidden_units.json and from it
+reports/hidden-units-speed.md.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import subprocess
-import sys
+import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-from hidden_units_page import PAGE, page
+from hidden_units_page import (
+    KERNEL_TARGETS,
+    PAGE,
+    SWEEP_TARGETS,
+    THREADS_TARGETS,
+    in_products,
+    page,
+)
+from instruction_sets import (
+    in_child,
+    in_turns,
+    lowest,
+    measured,
+    parser_of,
+    report_parts,
+    run_child,
+)
 from measuring import (
     RESULTS,
     command_line,
@@ -34,12 +48,11 @@ from measuring import (
     held_memory,
     machine,
     peak_memory,
-    write_json,
-    write_whole,
+    say,
 )
 from scipy import sparse
 
-from crfx import HiddenUnitCRF
+from crfx import HiddenUnitCRF, LinearCRF
 from crfx.batch import Batch
 from crfx.datasets import load_ocr
 from crfx.estimators.hidden_steps import HiddenSteps
@@ -61,17 +74,13 @@ from crfx.trainers.sgd import Steps
 TARGET = RESULTS / "hidden_units.json"
 SEED = 0
 UNITS = 100
-REPEATS = 9
+PASSES, REPEATS = 5, 5
 SWEEP_REPEATS = 3
+THREADS_PASSES = 3
 BATCH_SIZES = (1, 8, 32, 100)
 STEP = 0.02  # of mini-batches of one word; of larger ones it falls with the root of the size
 SWEEPS_TO_HALF = 50
 MOST_LOSS_DIFFERENCE = 1e-4
-
-
-def say(text: str) -> None:
-    """Tell whoever waits; results have standard output to themselves."""
-    print(f"  {time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,8 +128,12 @@ KERNELS = {
 """Activation, and the largest |V|; beyond 20 there is no table of exp(V)."""
 
 
-def one_kernel() -> dict[str, object]:
-    """Seconds of scores and of gradients, and of the matrix products among them."""
+def kernel(repeats: str) -> dict[str, float]:
+    """Measure scores and gradients in the instruction set of this process, and matrix products.
+
+    Seconds. The products among scores and gradients take turns with ours, so that both find the
+    caches as they are in the middle of work.
+    """
     letters = Letters.load()
     random = np.random.default_rng(SEED)
     slopes = random.normal(0, 0.1, (len(letters.X), letters.shape.n_labels)).astype(np.float32)
@@ -141,12 +154,24 @@ def one_kernel() -> dict[str, object]:
     tasks["product_weights"] = partial(np.matmul, letters.X.T, inputs)
     tasks["product_labels"] = partial(np.matmul, inputs, parts["to_label"])
     with one_blas_thread():
-        seconds = fastest(tasks, REPEATS)
+        return fastest(tasks, int(repeats))
+
+
+def kernel_figure(key: str, own: dict[str, Any], peers: dict[str, Any]) -> float:
+    """Return scores and gradient of summed units, in matrix products."""
+    return in_products("softplus", own["seconds"])
+
+
+def measure_kernel(sets: Sequence[str], *, quick: bool) -> dict[str, Any]:
+    """Measure the kernels in every instruction set."""
+    passes, repeats = (1, 2) if quick else (PASSES, REPEATS)
+    found = in_turns(sets, passes, "kernel", repeats)
+    found["sets"] = {isa: {"seconds": own} for isa, own in found["sets"].items()}
     largest_v = {name: largest for name, (_, largest) in KERNELS.items()}
-    return {**letters.sizes, "repeats": REPEATS, "largest": largest_v, "seconds": seconds}
+    return {**Letters.load().sizes, "repeats": passes * repeats, "largest": largest_v, **found}
 
 
-# One sweep of stochastic gradient descent.
+# One epoch of stochastic gradient descent.
 
 
 class Ours:
@@ -188,38 +213,79 @@ class Ours:
         return {name: part.copy() for name, part in parts.items()}
 
 
-def one_sweep() -> dict[str, object]:
-    """Seconds of a sweep, ours and PyTorch's taking turns, by size of mini-batch."""
+def sweep(sizes: str, repeats: str) -> list[dict[str, Any]]:
+    """Measure our epochs in the instruction set of this process, by size of mini-batch."""
+    letters = Letters.load()
+    ours = Ours(letters)
+    rows = []
+    for size, order, step, period in schedule(letters, sizes):
+        ours.begin()
+        first = ours.loss()
+        best = np.inf
+        for _ in range(int(repeats) + 1):
+            ours.begin()
+            best = min(best, timed(partial(ours.sweep, order, size, step, period)))
+        rows.append({"size": size, "seconds": best, "first": first, "last": ours.loss()})
+    return rows
+
+
+def torch_sweep(sizes: str, repeats: str) -> list[dict[str, Any]]:
+    """Measure PyTorch's epochs from the same weights."""
     import hidden_units_torch as peer
 
     peer.use_threads(1)
     letters = Letters.load()
-    ours = Ours(letters)
-    order = np.random.default_rng(SEED).permutation(letters.batch.n_instances)
+    start = Ours(letters).named_start
+    cut = partial(peer.Padded.of, letters.X, letters.labels, letters.batch.offsets)
     rows = []
-    for size in BATCH_SIZES:
-        begins = range(0, len(order), size)
-        cut = partial(peer.Padded.of, letters.X, letters.labels, letters.batch.offsets)
-        batches = [cut(order[begin : begin + size]) for begin in begins]
-        step, period = STEP / size**0.5, float(SWEEPS_TO_HALF * len(batches))
-        net = peer.TorchHiddenUnitCRF(ours.named_start)
-        ours.begin()
-        first = {"ours": ours.loss(), "torch": peer.loss(net, batches)}
-        check_same(first, MOST_LOSS_DIFFERENCE)
-        best = {"ours": np.inf, "torch": np.inf}
-        for repeat in range(SWEEP_REPEATS + 1):
-            ours.begin()
-            net = peer.TorchHiddenUnitCRF(ours.named_start)
-            seconds = {
-                "ours": timed(partial(ours.sweep, order, size, step, period)),
-                "torch": timed(partial(peer.sweep, net, batches, step, period)),
-            }
-            if repeat:  # the first one warms up
-                best = {name: min(best[name], seconds[name]) for name in best}
-        last = {"ours": ours.loss(), "torch": peer.loss(net, batches)}
-        say(f"mini-batches of {size}: {best}, losses {last}")
-        rows.append({"size": size, "step": step, "seconds": best, "first": first, "last": last})
-    return {**letters.sizes, "repeats": SWEEP_REPEATS, "sizes": rows}
+    for size, order, step, period in schedule(letters, sizes):
+        batches = [cut(order[begin : begin + size]) for begin in range(0, len(order), size)]
+        net = peer.TorchHiddenUnitCRF(start)
+        first = peer.loss(net, batches)
+        best = np.inf
+        for _ in range(int(repeats) + 1):
+            net = peer.TorchHiddenUnitCRF(start)
+            best = min(best, timed(partial(peer.sweep, net, batches, step, period)))
+        rows.append(
+            {"size": size, "seconds": best, "first": first, "last": peer.loss(net, batches)}
+        )
+    return rows
+
+
+def schedule(letters: Letters, sizes: str) -> list[tuple[int, np.ndarray, float, float]]:
+    """Return size, order of instances, step and period for each size of mini-batch."""
+    n = letters.batch.n_instances
+    order = np.random.default_rng(SEED).permutation(n)
+    return [
+        (size, order, STEP / size**0.5, float(SWEEPS_TO_HALF * -(-n // size)))
+        for size in map(int, sizes.split(","))
+    ]
+
+
+def sweep_figure(key: str, own: dict[str, Any], peers: dict[str, Any]) -> float:
+    """Return how many times faster than PyTorch an epoch is."""
+    size = key.removeprefix("sweep_")
+    return peers[size]["seconds"] / own["sizes"][size]["seconds"]
+
+
+def measure_sweep(sets: Sequence[str], *, quick: bool) -> dict[str, Any]:
+    """Measure epochs in every instruction set."""
+    sizes = ",".join(map(str, BATCH_SIZES))
+    passes, repeats = (1, 1) if quick else (2, SWEEP_REPEATS)
+    asked = (sets, passes, "sweep", sizes, repeats)
+    found = in_turns(*asked, peers="torch_sweep", peer_passes=1)
+    by_size = {str(row["size"]): row for row in found["peers"]}
+    ours = {isa: {str(row["size"]): row for row in rows} for isa, rows in found["sets"].items()}
+    for rows in ours.values():
+        for size, row in rows.items():
+            losses = {"ours": row["first"], "torch": by_size[size]["first"]}
+            check_same(losses, MOST_LOSS_DIFFERENCE)
+    return {
+        **Letters.load().sizes,
+        "repeats": passes * repeats,
+        "peers": by_size,
+        "sets": {isa: {"sizes": rows} for isa, rows in ours.items()},
+    }
 
 
 def timed(task: Callable[[], object]) -> float:
@@ -234,6 +300,58 @@ def check_same(losses: dict[str, float], most: float) -> None:
     difference = abs(losses["ours"] / losses["torch"] - 1)
     if not difference <= most:
         raise SystemExit(f"the losses differ by {difference:.1e} of them: {losses}")
+
+
+# Two threads against one.
+
+THREADS_BATCH, THREADS_SWEEPS, THREADS_ITERATIONS = 32, 5, 50
+
+
+def threads(n_jobs: str) -> dict[str, Any]:
+    """Measure training on so many threads: seconds, and what tells parameters apart."""
+    words = load_ocr()
+    X = [np.asarray(word, np.float32) for word in words.X]
+    made = {
+        "hidden_sgd": HiddenUnitCRF(
+            UNITS,
+            "sgd",
+            sweeps=THREADS_SWEEPS,
+            batch_size=THREADS_BATCH,
+            step=STEP / THREADS_BATCH**0.5,
+            n_jobs=int(n_jobs),
+            random_state=SEED,
+        ),
+        "linear_lbfgs": LinearCRF(max_iter=THREADS_ITERATIONS, tol=0.0, n_jobs=int(n_jobs)),
+    }
+    found = {}
+    for name, crf in made.items():
+        seconds = timed(partial(crf.fit, X, words.y))
+        bits = b"".join(part.tobytes() for part in parameter_arrays(crf.model_))
+        found[name] = {"seconds": seconds, "digest": hashlib.sha256(bits).hexdigest()}
+    return found
+
+
+def threads_figure(key: str, own: dict[str, Any], peers: dict[str, Any]) -> float:
+    """Return how many times faster two threads are."""
+    one, two = (own[n_jobs][key.removeprefix("threads_")]["seconds"] for n_jobs in ("1", "2"))
+    return one / two
+
+
+def measure_threads(sets: Sequence[str], *, quick: bool) -> dict[str, Any]:
+    """Measure threads in every instruction set."""
+    runs = {isa: {} for isa in sets}
+    for number in range(1 if quick else THREADS_PASSES):
+        for n_jobs in ("1", "2") if number % 2 == 0 else ("2", "1"):
+            for isa, own in in_turns(sets, 1, "threads", n_jobs)["sets"].items():
+                runs[isa][n_jobs] = lowest(runs[isa][n_jobs], own) if n_jobs in runs[isa] else own
+    return {
+        **Letters.load().sizes,
+        "batch_size": THREADS_BATCH,
+        "sweeps": THREADS_SWEEPS,
+        "iterations": THREADS_ITERATIONS,
+        "peers": {},
+        "sets": runs,
+    }
 
 
 # Many features, many units.
@@ -259,7 +377,7 @@ def treebank_like() -> tuple[Any, np.ndarray, np.ndarray]:
     return X, labels, lengths
 
 
-def one_size(trainer: str) -> dict[str, object]:
+def size(trainer: str) -> dict[str, object]:
     """Sweeps by a trainer: seconds of the last, and the most memory that the process held."""
     X, y, lengths = treebank_like()
     before = held_memory()
@@ -283,65 +401,55 @@ def one_size(trainer: str) -> dict[str, object]:
     }
 
 
-PARTS = ("kernel", "sweep", "size")
-
-
-def in_new_process(*arguments: str) -> dict[str, object]:
-    """What another run of this script prints."""
-    asked = [sys.executable, __file__, *arguments]
-    return json.loads(subprocess.run(asked, stdout=subprocess.PIPE, text=True, check=True).stdout)
-
-
-def one(part: str, case: str) -> dict[str, object]:
-    """Measure in this process."""
-    if part == "size":
-        return one_size(case)
-    return {"kernel": one_kernel, "sweep": one_sweep}[part]()
-
-
-def measured(part: str) -> dict[str, object]:
-    """Measure in new processes: a peak is a property of a process."""
-    if part != "size":
-        return in_new_process("--one", part)
+def measure_size() -> dict[str, Any]:
+    """Measure the memory of each trainer: a peak is a property of a process."""
+    begin = time.perf_counter()
+    start = {"command": command_line(), "machine": machine()}
     found = {}
     for case in SIZE_CASES:
-        say(case)
-        found[case] = in_new_process("--one", part, "--case", case)
-    return found
+        say(f"size, {case}")
+        found[case] = in_child("size", case)
+    return {**start, **found, "took": time.perf_counter() - begin}
 
 
-def recorded() -> dict[str, Any]:
-    """The parts that have been measured so far."""
-    return json.loads(TARGET.read_text(encoding="utf-8")) if TARGET.exists() else {}
+BY_SET = {
+    "kernel": (measure_kernel, KERNEL_TARGETS, kernel_figure),
+    "sweep": (measure_sweep, SWEEP_TARGETS, sweep_figure),
+    "threads": (measure_threads, THREADS_TARGETS, threads_figure),
+}
+PARTS = (*BY_SET, "size")
 
 
-def measure(part: str) -> None:
-    """Measure a part and put it in its place; the others stay."""
-    say(part)
-    begin = time.perf_counter()
-    found = {"command": command_line(), "machine": machine(), **measured(part)}
-    found["took"] = time.perf_counter() - begin
-    result = {**recorded(), part: found}
-    write_json(TARGET, {name: result[name] for name in PARTS if name in result})
+def measure(
+    part: str, sets: Sequence[str], result: dict[str, Any], *, quick: bool
+) -> dict[str, Any]:
+    """Return a part; ``result`` has those measured so far."""
+    if part == "size":
+        return measure_size()
+    run, targets, figure = BY_SET[part]
+    return measured(sets, partial(run, sets, quick=quick), result.get(part, {}), targets, figure)
+
+
+CHILDREN = {
+    "kernel": kernel,
+    "sweep": sweep,
+    "torch_sweep": torch_sweep,
+    "threads": threads,
+    "size": size,
+}
 
 
 def main() -> None:
     """Measure, print, write."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=PARTS, help="measure one part, keep the others")
-    parser.add_argument("--render", action="store_true", help="only write the page anew")
-    parser.add_argument("--one", choices=PARTS, help=argparse.SUPPRESS)
-    parser.add_argument("--case", choices=SIZE_CASES, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.one:
-        print(json.dumps(one(arguments.one, arguments.case)))
+    if run_child(CHILDREN):
         return
-    parts = [] if arguments.render else [arguments.only] if arguments.only else list(PARTS)
-    for part in parts:
-        measure(part)
-    text = page(recorded())
-    write_whole(PAGE, text)
-    print(text)
+    parser = parser_of(__doc__.splitlines()[0])
+    parser.add_argument("--only", choices=PARTS, help="measure one part, keep the others")
+    arguments = parser.parse_args()
+    parts = [arguments.only] if arguments.only else BY_SET if arguments.quick else PARTS
+    report_parts(
+        arguments, list(parts), TARGET, partial(measure, quick=arguments.quick), PAGE, page
+    )
 
 
 if __name__ == "__main__":

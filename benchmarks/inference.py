@@ -1,37 +1,39 @@
 """How fast is inference, against pytorch-crf and against one plain matrix product?
 
-Workload: chains of the lengths of the OCR set (Taskar et al. 2003), random scores, float32. Each
-figure is the fastest of several runs, all tasks of a row taking turns in one process. The unit is
-one product (rows x K)(K x K) by single-threaded BLAS: what this machine needs for the arithmetic
-of one message pass, done by the best code there is.
+Workload: chains of the lengths of the OCR set (Taskar et al. 2003), random scores, float32. Every
+instruction set of the processor is measured. Each figure is the fastest of several runs, all tasks
+taking turns. The unit is one product (rows x K)(K x K) by single-threaded BLAS: what this machine
+needs for the arithmetic of one message pass, done by the best code there is.
 
-    make bench                                        # peers included
-    python benchmarks/inference.py --no-peers         # without pytorch-crf
+    python benchmarks/inference.py                       # three minutes; peers included
+    python benchmarks/inference.py --sets avx2 --quick   # a first look
 
 Writes reports/results/inference.json and from it reports/inference.md.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import subprocess
-import sys
 import time
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
-from measuring import (
-    RESULTS,
-    ROOT,
-    command_line,
-    fastest,
-    machine,
-    peak_memory,
-    verdict,
-    write_json,
-    write_whole,
+from instruction_sets import (
+    NAMES,
+    Target,
+    answers,
+    everywhere,
+    host_lines,
+    in_child,
+    in_turns,
+    measured,
+    parser_of,
+    peers_of,
+    report,
+    run_child,
 )
+from measuring import RESULTS, ROOT, fastest, peak_memory, say
 from threadpoolctl import threadpool_limits
 
 from crfx.inference import max_product, sum_product
@@ -41,12 +43,43 @@ WORDS_OF_LENGTH = {
     3: 1283, 5: 568, 6: 768, 7: 695, 8: 750, 9: 1047, 10: 584, 11: 304, 12: 298, 13: 313, 14: 267,
 }  # fmt: skip
 LABELS = (3, 9, 26)
-MOST_PRODUCTS = {3: 20, 9: 10, 26: 8}  # the targets, one thread
-LEAST_SPEED_UP = 1.7  # two threads over one
+TARGETS = (
+    Target(
+        "statistics_26",
+        "full statistics, K = 26, products",
+        {"avx512": 5.8, "avx2": 9, "baseline": 22},
+        digits=1,
+    ),
+    Target(
+        "statistics_9",
+        "full statistics, K = 9, products",
+        {"avx512": 6.4, "avx2": 14, "baseline": 24},
+        digits=1,
+    ),
+    Target(
+        "statistics_3",
+        "full statistics, K = 3, products",
+        {"avx512": 12.8, "avx2": 18, "baseline": 24},
+        digits=1,
+    ),
+    Target(
+        "viterbi_26",
+        "best labelling (Viterbi), K = 26, products",
+        {"avx512": 3, "avx2": 5, "baseline": 12},
+        digits=1,
+    ),
+    Target(
+        "two_threads",
+        "full statistics on two threads, times faster",
+        everywhere(1.7),
+        at_least=True,
+    ),
+)
 SEED = 0
 PEER_BATCHES = (256, 1024, 8192)  # sizes of padded batches; the best one counts
-PASSES = 8
+PASSES, REPEATS, PEER_REPEATS = 6, 25, 8
 GROWTH = (10_000, 100_000, 1_000_000)  # positions
+TARGET = RESULTS / "inference.json"
 PAGE = ROOT / "reports" / "inference.md"
 Task = Callable[[], object]
 
@@ -143,24 +176,27 @@ def _with_torch_threads(jobs: int, work: Callable[[list], None], batches: list) 
     return task
 
 
-def measure_speed(*, peers: bool, repeats: int) -> list[dict[str, object]]:
-    """Rows of the table: seconds of everything for each number of labels.
+def core(repeats: int | str) -> dict[str, dict[str, float]]:
+    """Measure the core in the instruction set of this process, and the yardstick beside it.
 
-    In several passes with new arrays, so that neither a slow stretch of the machine nor an unlucky
-    placement of memory decides a row. The peers run after all of ours: their idle threads spin on
-    for a while and would disturb us.
+    Seconds by labels and task. The product takes turns with ours, so that both find the caches as
+    they are in the middle of work.
     """
-    rows: dict[int, dict[str, float]] = {n_labels: {} for n_labels in LABELS}
     with threadpool_limits(1, user_api="blas"):
-        for _ in range(PASSES):
-            for n_labels, row in rows.items():
-                tasks = {"product": product_task(n_labels), **our_tasks(n_labels)}
-                for name, seconds in fastest(tasks, max(1, repeats // PASSES)).items():
-                    row[name] = min(seconds, row.get(name, seconds))
-        for n_labels in LABELS if peers else ():
-            times = fastest(peer_tasks(n_labels), max(2, repeats // 20))
-            rows[n_labels] |= best_batches(times)
-    return [{"labels": n_labels, "seconds": seconds} for n_labels, seconds in rows.items()]
+        return {
+            str(n_labels): fastest(
+                {"product": product_task(n_labels), **our_tasks(n_labels)}, int(repeats)
+            )
+            for n_labels in LABELS
+        }
+
+
+def peer(repeats: int | str) -> dict[str, dict[str, float]]:
+    """Measure pytorch-crf: alone, since its idle threads spin for a while and would disturb us."""
+    return {
+        str(n_labels): best_batches(fastest(peer_tasks(n_labels), int(repeats)))
+        for n_labels in LABELS
+    }
 
 
 def best_batches(times: dict[str, float]) -> dict[str, float]:
@@ -172,16 +208,9 @@ def best_batches(times: dict[str, float]) -> dict[str, float]:
     return best
 
 
-def measure_growth(n_positions: int, shape: str) -> dict[str, object]:
-    """Time and memory of full statistics at 26 labels, in a process of its own."""
-    asked = [sys.executable, __file__, "--one-growth", shape, str(n_positions)]
-    done = subprocess.run(asked, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
-
-
-def one_growth(shape: str, n_positions: int) -> dict[str, object]:
-    """Measure in this process: peak memory is a property of a process."""
-    n_labels, step = 26, 8
+def growth(shape: str, positions: int | str) -> dict[str, object]:
+    """Measure time and memory of full statistics at 26 labels, in this process: it has one peak."""
+    n_labels, step, n_positions = 26, 8, int(positions)
     rng = np.random.default_rng(SEED)
     node = rng.standard_normal((n_positions, n_labels), dtype=np.float32)
     edge = rng.standard_normal((n_labels, n_labels), dtype=np.float32)
@@ -201,32 +230,60 @@ def one_growth(shape: str, n_positions: int) -> dict[str, object]:
     }
 
 
-def speed_table(rows: list[dict]) -> list[str]:
-    """Markdown of the main table."""
-    lines = [
-        "| K | task | 1 thread | products | target | 2 threads | speed-up | pytorch-crf, 1 thread "
-        "| times faster | pytorch-crf, 2 threads | times faster |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
+def figure(key: str, own: dict[str, Any], peers: dict[str, Any]) -> float:
+    """Return a figure that has a target."""
+    if key == "two_threads":
+        return min(row["statistics_1"] / row["statistics_2"] for row in own["seconds"].values())
+    task, _, labels = key.partition("_")
+    seconds = own["seconds"][labels]
+    return seconds[f"{task}_1"] / seconds["product"]
+
+
+def measure(sets: list[str], *, quick: bool, peers: bool) -> dict[str, Any]:
+    """Measure everything."""
+    passes, repeats = (1, 5) if quick else (PASSES, REPEATS)
+    found = in_turns(sets, passes, "core", repeats)
+    found["sets"] = {isa: {"seconds": own} for isa, own in found["sets"].items()}
+    if peers and not quick:
+        say("pytorch-crf")
+        found["peers"] = in_child("peer", PEER_REPEATS)
+    shapes = [
+        (shape, n) for shape in ("one chain", "chains of 8") for n in GROWTH[: 2 if quick else None]
     ]
-    for row in rows:
-        labels, seconds = row["labels"], row["seconds"]
+    say("growth")
+    return {
+        "seed": SEED,
+        "repeats": passes * repeats,
+        "peer_batches": PEER_BATCHES,
+        **found,
+        "growth": [in_child("growth", shape, n, isa=sets[0]) for shape, n in shapes],
+        "growth_set": sets[0],
+    }
+
+
+def speed_table(result: dict[str, Any]) -> list[str]:
+    """Return the rows of all tasks in Markdown."""
+    lines = [
+        "| K | task | instruction set | 1 thread | products | 2 threads | speed-up | "
+        "pytorch-crf, 1 thread | times faster | pytorch-crf, 2 threads | times faster |",
+        "|---" * 11 + "|",
+    ]
+    for labels in map(str, LABELS):
         for task, title in (("statistics", "full statistics"), ("viterbi", "Viterbi")):
-            one, two = seconds[f"{task}_1"], seconds[f"{task}_2"]
-            products, target = one / seconds["product"], "–"
-            if task == "statistics":
-                most = MOST_PRODUCTS[labels]
-                target = f"≤ {most}: {verdict(products <= most)}"
-            cells = [str(labels), title, _ms(one), f"{products:.1f}", target, _ms(two)]
-            cells.append(f"{one / two:.2f}×")
-            for jobs, ours in ((1, one), (2, two)):
-                peer = seconds.get(f"peer_{task}_{jobs}")
-                cells += [_ms(peer), f"{peer / ours:.0f}×"] if peer else ["–", "–"]
-            lines.append("| " + " | ".join(cells) + " |")
+            for isa, own in result["sets"].items():
+                seconds, peers = own["seconds"][labels], peers_of(result, isa).get(labels, {})
+                one, two = seconds[f"{task}_1"], seconds[f"{task}_2"]
+                cells = [labels, title, NAMES[isa], _ms(one), f"{one / seconds['product']:.1f}"]
+                cells += [_ms(two), f"{one / two:.2f}×"]
+                for jobs, ours in ((1, one), (2, two)):
+                    theirs = peers.get(f"peer_{task}_{jobs}")
+                    cells += [_ms(theirs), f"{theirs / ours:.0f}×"] if theirs else ["–", "–"]
+                lines.append("| " + " | ".join(cells) + " |")
     return lines
 
 
 def growth_table(rows: list[dict]) -> list[str]:
-    """Markdown of time and memory against positions."""
+    """Return time and memory against positions in Markdown."""
     lines = ["| shape | positions | ns per position | bytes per position |", "|---|---|---|---|"]
     for row in rows:
         n = row["positions"]
@@ -239,45 +296,44 @@ def _ms(seconds: float) -> str:
     return f"{seconds * 1e3:.2f} ms"
 
 
-def page(result: dict) -> str:
-    """The report, rendered from what was measured."""
-    host, speed = result["machine"], result["speed"]
-    ratios = [
-        row["seconds"]["statistics_1"] / row["seconds"]["statistics_2"] for row in result["speed"]
-    ]
-    versions = ", ".join(f"{name} {v}" for name, v in host["versions"].items() if v)
-    products = ", ".join(f"K = {row['labels']}: {_ms(row['seconds']['product'])}" for row in speed)
+def page(result: dict[str, Any]) -> str:
+    """Return the report, rendered from what was measured."""
+    first = next(iter(result["sets"].values()))["seconds"]
+    units = ", ".join(f"K = {labels}: {_ms(own['product'])}" for labels, own in first.items())
     lines = [
         "# Inference: speed",
         "",
-        "Rendered by `benchmarks/inference.py` from [results/inference.json]"
-        f"(results/inference.json); command: `{result['command']}`.",
+        *answers([(result, TARGETS)]),
         "",
-        f"Machine: {host['processor']}, {host['cores']} cores, {host['instruction_set']}; "
-        f"{host['system']}, Python {host['python']}; {versions}; commit {host['commit']}, "
-        f"{host['date']}.",
+        "A *product* is (52152 × K)(K × K) in float32 by single-threaded BLAS "
+        f"({units}); ours run on one thread. The last row is the smallest ratio of all K.",
+        "",
+        "## All tasks",
         "",
         "Workload: 6,877 chains of the lengths of the OCR set, 52,152 positions, random float32 "
         "scores. *Full statistics* are log Z, node marginals, summed edge marginals and the mixing "
         "multipliers γ of nodes and edges; for pytorch-crf forward and backward of the likelihood, "
-        "which gives less (no γ). A *product* is (52152 × K)(K × K) in float32 by single-threaded "
-        f"BLAS ({products}). Each figure is the fastest of {result['repeats']} runs, taking turns; "
-        "pytorch-crf runs on padded batches sorted by length, the best of the batch sizes "
+        f"which gives less (no γ). Each figure is the fastest of {result['repeats']} runs; "
+        "instruction sets take turns, and so does BLAS in each of them. pytorch-crf runs on padded "
+        "batches sorted by length, the best of the batch sizes "
         f"{', '.join(map(str, result['peer_batches']))}.",
         "",
-        *speed_table(speed),
-        "",
-        f"Two threads, full statistics: {min(ratios):.2f} to {max(ratios):.2f} times faster than "
-        f"one (target {LEAST_SPEED_UP}: {verdict(min(ratios) >= LEAST_SPEED_UP)}).",
+        *speed_table(result),
         "",
         "## Growth",
         "",
-        "Full statistics, K = 26, one thread, each row in a process of its own; memory is the "
-        "growth of the process's peak, results included (node marginals alone are 104 bytes a "
-        "position). A single chain cannot fill the lanes with its neighbours and keeps messages of "
-        "all its positions: slower per position, and linear all the same.",
+        f"Full statistics, K = 26, one thread, {NAMES[result['growth_set']]}, each row in a "
+        "process of its own; memory is the growth of the process's peak, results included (node "
+        "marginals alone are 104 bytes a position). A single chain cannot fill the lanes with its "
+        "neighbours and keeps messages of all its positions: slower per position, and linear all "
+        "the same.",
         "",
         *growth_table(result["growth"]),
+        "",
+        "Rendered by `benchmarks/inference.py` from "
+        "[results/inference.json](results/inference.json).",
+        "",
+        *host_lines(result, ("crfx", "numpy", "torch", "pytorch-crf")),
         "",
     ]
     return "\n".join(lines)
@@ -285,33 +341,17 @@ def page(result: dict) -> str:
 
 def main() -> None:
     """Measure, print, write."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--no-peers", action="store_true", help="leave out pytorch-crf")
-    parser.add_argument("--repeats", type=int, default=160, help="runs of each task (%(default)s)")
-    parser.add_argument("--render", action="store_true", help="only write the page anew")
-    parser.add_argument("--one-growth", nargs=2, help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.one_growth:
-        shape, n_positions = arguments.one_growth
-        print(json.dumps(one_growth(shape, int(n_positions))))
+    if run_child({"core": core, "peer": peer, "growth": growth}):
         return
-    target = RESULTS / "inference.json"
-    if not arguments.render:
-        result = {
-            "command": command_line(),
-            "machine": machine(),
-            "seed": SEED,
-            "repeats": arguments.repeats,
-            "peer_batches": PEER_BATCHES,
-            "speed": measure_speed(peers=not arguments.no_peers, repeats=arguments.repeats),
-            "growth": [
-                measure_growth(n, shape) for shape in ("one chain", "chains of 8") for n in GROWTH
-            ],
-        }
-        write_json(target, result)
-    text = page(json.loads(target.read_text(encoding="utf-8")))
-    write_whole(PAGE, text)
-    print(text)
+    parser = parser_of(__doc__.splitlines()[0])
+    parser.add_argument("--no-peers", action="store_true", help="leave out pytorch-crf")
+    arguments = parser.parse_args()
+
+    def measure_all(sets: list[str], recorded: dict[str, Any]) -> dict[str, Any]:
+        run = partial(measure, sets, quick=arguments.quick, peers=not arguments.no_peers)
+        return measured(sets, run, recorded, TARGETS, figure)
+
+    report(arguments, TARGET, measure_all, PAGE, page)
 
 
 if __name__ == "__main__":

@@ -3,48 +3,60 @@
 One sentence has 20 positions; there are 9 labels and 300 rounds, once with 50 dense features, once
 with words seen through a template (sparse; XGBoost gets the finished matrix). XGBoost is asked for
 margins in place and through a DMatrix, on one thread and on all; its fastest way counts. Then all
-labelling estimators, warm. Made-up data: only times are of interest.
+labelling estimators, warm, in every instruction set of the processor. Made-up data: only times are
+of interest.
 
-    python benchmarks/latency.py            # three minutes, half of them training
-    python benchmarks/latency.py --render   # only write the page anew
+    python benchmarks/latency.py                       # four minutes
+    python benchmarks/latency.py --sets avx2 --quick   # a first look
 
 Writes reports/results/latency.json and from it reports/latency.md.
 """
 
 from __future__ import annotations
 
-import argparse
 import copy
-import json
+import hashlib
 import os
-import time
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import (
-    RESULTS,
-    ROOT,
-    command_line,
-    fastest,
-    host_line,
-    machine,
-    verdict,
-    write_json,
-    write_whole,
+from instruction_sets import (
+    NAMES,
+    Target,
+    answers,
+    everywhere,
+    host_lines,
+    in_turns,
+    measured,
+    parser_of,
+    peers_of,
+    report,
+    run_child,
 )
+from measuring import RESULTS, ROOT, fastest, say
 
-from crfx import GBCRF, HiddenUnitCRF, LinearCRF, TreeCRF
+from crfx import GBCRF, HiddenUnitCRF, LinearCRF, TreeCRF, load
 from crfx.features import Template
 
 TARGET = RESULTS / "latency.json"
 PAGE = ROOT / "reports" / "latency.md"
-MOST_RATIO = 1.2
+TARGETS = (
+    Target(
+        "sentence",
+        "`GBCRF`, one sentence, dense, all of `predict`, in XGBoost's time for the trees",
+        everywhere(1.2),
+    ),
+)
+PASSES = 3
 LENGTH, LABELS, FEATURES, ROUNDS = 20, 9, 50, 300
 SENTENCES = {20: 1, 100: 5, 10_000: 500}
 """How many sentences so many rows are."""
-REPEATS = {20: 400, 100: 150, 10_000: 5}
+REPEATS = {20: 120, 100: 50, 10_000: 2}  # in a pass
 TRAINING_SENTENCES = 200
 WORDS = 2000
 TEMPLATE = Template("word[-2..2]\nword[-1..0] & word[0..1]\nsuffix(word[0], 1..3)", ["word"])
@@ -103,137 +115,196 @@ class Subject:
     seen: Callable[[list[Any]], Any]
 
     def matrix(self, X: list[Any]) -> Any:
-        """The features as XGBoost takes them."""
+        """Return the features as XGBoost takes them."""
         vocabulary = self.crf.columns_.vocabulary
         return np.concatenate(X) if vocabulary is None else vocabulary.encode(self.seen(X))[0]
 
 
-def subjects() -> dict[str, Subject]:
-    """All labelling estimators, fitted, by name."""
-    kinds = {
-        "LinearCRF, dense": LinearCRF(max_iter=20),
-        "LinearCRF, words": LinearCRF(max_iter=20),
-        "HiddenUnitCRF (100 units), dense": HiddenUnitCRF(n_hidden=100, max_iter=5),
-        "TreeCRF (100 rounds), dense": TreeCRF(n_estimators=100),
-        "GBCRF (300 rounds), dense": GBCRF(n_estimators=ROUNDS),
-        "GBCRF (300 rounds), words": GBCRF(n_estimators=ROUNDS),
-    }
-    found = {}
-    for name, crf in kinds.items():
-        make, seen = (words, TEMPLATE) if name.endswith("words") else (dense, list)
+KINDS = {
+    "LinearCRF, dense": LinearCRF(max_iter=20),
+    "LinearCRF, words": LinearCRF(max_iter=20),
+    "HiddenUnitCRF (100 units), dense": HiddenUnitCRF(n_hidden=100, max_iter=5),
+    "TreeCRF (100 rounds), dense": TreeCRF(n_estimators=100),
+    "GBCRF (300 rounds), dense": GBCRF(n_estimators=ROUNDS),
+    "GBCRF (300 rounds), words": GBCRF(n_estimators=ROUNDS),
+}
+
+
+def save_subjects(folder: Path) -> None:
+    """Train all labelling estimators once."""
+    for number, (name, crf) in enumerate(KINDS.items()):
+        say(f"training {name}")
+        make, seen = ways_of(name)
         X, y = make(TRAINING_SENTENCES, 0)
-        found[name] = Subject(crf.fit(seen(X), y), make, seen)
+        crf.fit(seen(X), y).save(folder / f"{number}.crfx")
+
+
+def ways_of(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Return how sentences are made, and shown to an estimator."""
+    return (words, TEMPLATE) if name.endswith("words") else (dense, list)
+
+
+def subjects(folder: str) -> dict[str, Subject]:
+    """Return all labelling estimators, by name."""
+    return {
+        name: Subject(load(Path(folder) / f"{number}.crfx"), *ways_of(name))
+        for number, name in enumerate(KINDS)
+    }
+
+
+def boosted(folder: str) -> dict[str, Subject]:
+    """Return those that have trees of XGBoost, by kind of features."""
+    return {
+        name.rpartition(", ")[2]: own
+        for name, own in subjects(folder).items()
+        if name.startswith("GBCRF")
+    }
+
+
+def digest(scores: Any) -> str:
+    """Return what tells arrays apart, to the bit."""
+    return hashlib.sha256(np.ascontiguousarray(scores, np.float32).tobytes()).hexdigest()
+
+
+def peer(folder: str, share: str) -> dict[str, Any]:
+    """Measure XGBoost's own predictions: seconds by features, rows and way."""
+    found: dict[str, Any] = {}
+    for features, subject in boosted(folder).items():
+        found[features] = {}
+        for rows, n_sentences in SENTENCES.items():
+            matrix = subject.matrix(subject.make(n_sentences, 1)[0])
+            tasks = xgboost_ways(subject.crf.model_.node.raw, matrix)
+            digests = {digest(way()) for way in tasks.values()}
+            found[features][str(rows)] = {
+                "seconds": fastest(tasks, repeats_of(rows, share)),
+                "digest": digests.pop() if len(digests) == 1 else "",
+            }
     return found
 
 
-def measure_trees(name: str, subject: Subject) -> list[dict[str, Any]]:
-    """GBCRF beside XGBoost."""
-    found = []
-    trees = subject.crf.model_.node
-    copies = {n: copy.deepcopy(subject.crf).set_params(n_jobs=n) for n in threads()}
-    for rows, n_sentences in SENTENCES.items():
-        X, _ = subject.make(n_sentences, 1)
-        matrix = subject.matrix(X)
-        tasks = xgboost_ways(trees.raw, matrix)
-        ours = trees.scores(matrix, rows)
-        equal = all(np.array_equal(way(), ours) for way in tasks.values())
-        for n, own in copies.items():
-            own.model_.use_threads(n)
-            tasks[f"predict, {n}"] = lambda own=own, X=X: own.predict(subject.seen(X))
-            tasks[f"scores, {n}"] = lambda node=own.model_.node, matrix=matrix, rows=rows: (
-                node.scores(matrix, rows)
-            )
-        seconds = fastest(tasks, REPEATS[rows])
-        features = name.rsplit(", ", 1)[1]
-        found.append({"features": features, "rows": rows, "seconds": seconds, "equal": equal})
-    return found
+def repeats_of(rows: int, share: str) -> int:
+    """Return how often a call with so many rows is repeated."""
+    return max(1, int(float(share) * REPEATS[rows]))
 
 
-def measure_estimator(subject: Subject) -> dict[str, dict[str, float]]:
-    """Seconds of a call, by rows and kind of prediction."""
-    seconds = {}
+def core(folder: str, share: str) -> dict[str, Any]:
+    """Measure ours in the instruction set of this process."""
+    trees: dict[str, Any] = {}
+    for features, subject in boosted(folder).items():
+        trees[features] = {
+            str(rows): time_trees(subject, rows, n_sentences, share)
+            for rows, n_sentences in SENTENCES.items()
+        }
+    estimators = {name: time_estimator(own, share) for name, own in subjects(folder).items()}
+    return {"trees": trees, "estimators": estimators}
+
+
+def time_trees(subject: Subject, rows: int, n_sentences: int, share: str) -> dict[str, Any]:
+    """Return seconds of GBCRF and of its trees alone, by threads."""
+    X, _ = subject.make(n_sentences, 1)
+    matrix = subject.matrix(X)
+    tasks: dict[str, Callable[[], Any]] = {}
+    for n in threads():
+        own = copy.deepcopy(subject.crf).set_params(n_jobs=n)
+        own.model_.use_threads(n)
+        tasks[f"predict, {n}"] = lambda own=own: own.predict(subject.seen(X))
+        tasks[f"scores, {n}"] = partial(own.model_.node.scores, matrix, rows)
+    return {
+        "seconds": fastest(tasks, repeats_of(rows, share)),
+        "digest": digest(subject.crf.model_.node.scores(matrix, rows)),
+    }
+
+
+def time_estimator(subject: Subject, share: str) -> dict[str, dict[str, float]]:
+    """Return seconds of a call, by rows and kind of prediction."""
+    found = {}
     for rows, n_sentences in SENTENCES.items():
         X, _ = subject.make(n_sentences, 1)
         tasks = {
             "predict": lambda X=X: subject.crf.predict(subject.seen(X)),
             "marginals": lambda X=X: subject.crf.predict_marginals(subject.seen(X)),
         }
-        seconds[str(rows)] = fastest(tasks, REPEATS[rows])
-    return seconds
+        found[str(rows)] = fastest(tasks, repeats_of(rows, share))
+    return found
 
 
-def measure() -> dict[str, Any]:
-    """Everything."""
-    begin = time.perf_counter()
-    fitted = subjects()
-    boosted = {name: own for name, own in fitted.items() if name.startswith("GBCRF")}
-    result = {
-        "command": command_line(),
-        "machine": machine(),
-        "threads": threads(),
-        "trees": [row for name, own in boosted.items() for row in measure_trees(name, own)],
-        "estimators": [
-            {"name": name, "seconds": measure_estimator(own)} for name, own in fitted.items()
-        ],
-    }
-    return result | {"took": time.perf_counter() - begin}
+def measure(sets: Sequence[str], *, quick: bool) -> dict[str, Any]:
+    """Measure everything."""
+    passes, share = (1, 0.1) if quick else (PASSES, 1.0)
+    with tempfile.TemporaryDirectory() as folder:
+        save_subjects(Path(folder))
+        found = in_turns(sets, passes, "core", folder, share, peers="peer")
+    return {"threads": threads(), **found}
 
 
-def ratio_of(result: dict[str, Any]) -> float:
-    """Time of one sentence, dense, over that of XGBoost's trees."""
-    first = result["trees"][0]["seconds"]
-    return best(first, "predict") / best_of_xgboost(first)
+def figure(key: str, own: dict[str, Any], peers: dict[str, Any]) -> float:
+    """Return the time of one sentence, dense, over that of XGBoost's trees."""
+    ours, theirs = (each["dense"]["20"]["seconds"] for each in (own["trees"], peers))
+    return best(ours, "predict") / best_of_xgboost(theirs)
 
 
 def page(result: dict[str, Any]) -> str:
-    """The report, rendered from what was measured."""
-    ratio = ratio_of(result)
+    """Return the report, rendered from what was measured."""
     lines = [
         "# Latency of prediction",
         "",
-        "Rendered by `benchmarks/latency.py` from [results/latency.json](results/latency.json).",
-        "",
-        host_line(result, ("crfx", "numpy", "xgboost")),
+        *answers([(result, TARGETS)]),
         "",
         f"`GBCRF` with {ROUNDS} rounds and {LABELS} labels, warm; sentences of {LENGTH} positions; "
         f"{FEATURES} dense features, or words through a template. `predict` is all of it, from "
         "lists of arrays or of words to labels; its trees alone are beside it. XGBoost's times are "
         "of its trees alone, from a finished matrix: the faster of `inplace_predict` and of "
-        "`predict(DMatrix(X))`. Fastest of many runs that take turns.",
+        "`predict(DMatrix(X))`. The fastest of many runs, in turns.",
         "",
-        f"One sentence, dense: {ratio:.2f} of XGBoost's time (≤ {MOST_RATIO}): "
-        f"{verdict(ratio <= MOST_RATIO)}.",
+        "## Beside XGBoost",
         "",
-        "| features | rows | threads | predict | its trees | XGBoost in place | XGBoost, matrix | "
-        "predict / XGBoost | trees / XGBoost | equal bits |",
-        "|---" * 10 + "|",
+        "| features | rows | threads | instruction set | predict | its trees | XGBoost in place | "
+        "XGBoost, matrix | predict / XGBoost | trees / XGBoost | equal bits |",
+        "|---" * 11 + "|",
     ]
-    for row in result["trees"]:
-        seconds = row["seconds"]
-        for n in result["threads"]:
-            xgboost = min(seconds[f"in place, {n}"], seconds[f"matrix, {n}"])
-            cells = [_time(seconds[f"{way}, {n}"]) for way in WAYS]
-            ratios = [f"{seconds[f'{way}, {n}'] / xgboost:.2f}" for way in ("predict", "scores")]
-            told = [row["features"], f"{row['rows']:,}", str(n), *cells, *ratios]
-            lines.append("| " + " | ".join([*told, "yes" if row["equal"] else "**no**"]) + " |")
+    for features in ("dense", "words"):
+        for rows in SENTENCES:
+            for n in result["threads"]:
+                for isa, own in result["sets"].items():
+                    ours = own["trees"][features][str(rows)]
+                    theirs = peers_of(result, isa)[features][str(rows)]
+                    row = tree_cells(ours["seconds"], theirs["seconds"], n)
+                    equal = "yes" if ours["digest"] == theirs["digest"] else "**no**"
+                    cells = [features, f"{rows:,}", str(n), NAMES[isa], *row, equal]
+                    lines.append("| " + " | ".join(cells) + " |")
     lines += [
         "",
-        "All labelling estimators, on all threads; the time of one call:",
+        "## All labelling estimators",
         "",
-        "| estimator | " + " | ".join(f"{rows:,} rows | marginals" for rows in SENTENCES) + " |",
-        "|---" * (2 * len(SENTENCES) + 1) + "|",
+        "On all threads; the time of one call:",
+        "",
+        "| estimator | instruction set | "
+        + " | ".join(f"{rows:,} rows | marginals" for rows in SENTENCES)
+        + " |",
+        "|---" * (2 * len(SENTENCES) + 2) + "|",
     ]
-    for row in result["estimators"]:
-        cells = [
-            _time(row["seconds"][str(rows)][task])
-            for rows in SENTENCES
-            for task in ("predict", "marginals")
-        ]
-        lines.append("| " + " | ".join([row["name"], *cells]) + " |")
+    for name in KINDS:
+        for isa, own in result["sets"].items():
+            cells = [
+                _time(own["estimators"][name][str(rows)][task])
+                for rows in SENTENCES
+                for task in ("predict", "marginals")
+            ]
+            lines.append("| " + " | ".join([name, NAMES[isa], *cells]) + " |")
+    lines += [
+        "",
+        "Rendered by `benchmarks/latency.py` from [results/latency.json](results/latency.json).",
+        "",
+        *host_lines(result, ("crfx", "numpy", "xgboost")),
+    ]
     return "\n".join([*lines, ""])
 
 
-WAYS = ("predict", "scores", "in place", "matrix")
+def tree_cells(ours: dict[str, float], theirs: dict[str, float], n: int) -> list[str]:
+    """Return seconds of both on so many threads, and their ratios."""
+    xgboost = [theirs[f"{way}, {n}"] for way in ("in place", "matrix")]
+    own = [ours[f"{way}, {n}"] for way in ("predict", "scores")]
+    return [*map(_time, own), *map(_time, xgboost), *(f"{one / min(xgboost):.2f}" for one in own)]
 
 
 def best(seconds: dict[str, float], way: str) -> float:
@@ -252,15 +323,20 @@ def _time(seconds: float) -> str:
     return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
 
 
+CHILDREN = {"core": core, "peer": peer}
+
+
 def main() -> None:
     """Measure, print, write."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--render", action="store_true", help="only write the page anew")
-    if not parser.parse_args().render:
-        write_json(TARGET, measure())
-    text = page(json.loads(TARGET.read_text(encoding="utf-8")))
-    write_whole(PAGE, text)
-    print(text)
+    if run_child(CHILDREN):
+        return
+    arguments = parser_of(__doc__.splitlines()[0]).parse_args()
+
+    def measure_all(sets: list[str], recorded: dict[str, Any]) -> dict[str, Any]:
+        run = partial(measure, sets, quick=arguments.quick)
+        return measured(sets, run, recorded, TARGETS, figure)
+
+    report(arguments, TARGET, measure_all, PAGE, page)
 
 
 if __name__ == "__main__":

@@ -3,156 +3,77 @@
 Both get the same features and lower the same objective, sum -log p + |w|^2, over the pairs of
 feature and label, and the transitions, that occur. Data sets come from $CRFX_DATA.
 
-    python benchmarks/linear.py                   # all parts, one after the other
-    python benchmarks/linear.py --only tagging    # one part; the others stay as they were measured
-    python benchmarks/linear.py --render          # only write the page anew
+    python benchmarks/linear.py                       # five minutes: training and tagging
+    python benchmarks/linear.py --sets avx2 --quick   # a first look
+    python benchmarks/linear.py --all                 # all parts, one after the other
+    python benchmarks/linear.py --only brown          # one part; the others stay as measured
 
-Parts: chunking, letters (training), tagging, memory, brown. Each runs in processes of its own and
-records its machine and date. Writes reports/results/linear.json and from it reports/linear.md.
+Parts: training, tagging, measured in every instruction set of the processor; chunking, letters
+(training to the end: once), memory, brown. Each runs in processes of its own and records its
+machine and date. Writes reports/results/linear.json and from it reports/linear.md.
 """
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from linear_page import PAGE, page
-from measuring import (
-    RESULTS,
-    command_line,
-    fastest,
-    held_memory,
-    machine,
-    peak_memory,
-    write_json,
-    write_whole,
+from instruction_sets import in_child, measured, parser_of, report_parts, run_child
+from linear_page import PAGE, TAGGING_TARGETS, TRAINING_TARGETS, page
+from linear_speed import (
+    core_tagging,
+    core_training,
+    measure_tagging,
+    measure_training,
+    peer_tagging,
+    peer_training,
+    tagging_figure,
+    training_figure,
 )
+from linear_tasks import (
+    CHUNKING,
+    ENTITIES,
+    L2,
+    MAX_ITER,
+    TASKS,
+    TOL,
+    Texts,
+    all_dicts,
+    as_dicts,
+    as_lists,
+    brown_task,
+    chunking_task,
+    letters_task,
+    new_crf,
+    train_ours,
+)
+from measuring import RESULTS, command_line, held_memory, machine, peak_memory, say
 
 from crfx import LinearCRF
-from crfx.datasets import load_brown, load_conll2000, load_conll2003, load_ocr
+from crfx.datasets import load_conll2000, load_conll2003
 from crfx.features import Template, Vocabulary
 from crfx.metrics import span_f1
 from crfx.report import crfsuite
 from crfx.report.crfsuite import Trace
-from crfx.report.experiments.tagging import TEMPLATES
 
 TARGET = RESULTS / "linear.json"
-L2, MAX_ITER, TOL = 1.0, 1000, 1e-6
 NEAR = 1e-4  # how close to the lower of both objectives counts as arrived
-RUNS, PEER_RUNS = 3, 2
-REPEATS = 7
-TAGGING_ITERATIONS = 20
+RUNS, PEER_RUNS = 2, 1  # to the end
 MEMORY_ITERATIONS = 10  # L-BFGS remembers six steps: fewer iterations would need less
 BROWN_ITERATIONS = 3
 BROWN_EVERY = 20  # CRFsuite needs minutes for an iteration over all sentences
-
-CHUNKING = TEMPLATES["neighbours"]
-ENTITIES = """
-word[-2..2]
-word[-1..0] & word[0..1]
-pos[-1..1]
-chunk[-1..1]
-prefix(word[0], 1..4)
-suffix(word[0], 1..4)
-shape(word[-1..1])
-true
-"""
-TAGS = """
-word[-1..1]
-prefix(word[0], 1..2)
-suffix(word[0], 1..3)
-"""
-Texts = list[list[list[str]]]
-
-
-def say(text: str) -> None:
-    """Tell whoever waits; results have standard output to themselves."""
-    print(f"  {time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
-
-
-def as_lists(y: Sequence[Any]) -> list[list[str]]:
-    """Labels as CRFsuite takes them."""
-    return [labels.tolist() for labels in y]
-
-
-def as_dicts(template: Template, sentence: Any, names: dict[str, str]) -> list[dict[str, str]]:
-    """Features as users of sklearn-crfsuite write them: {"word[0]": "the", ...}.
-
-    In memory too they are what a function of a user makes: ``names`` are there once, words are
-    those of the sentence, and what is computed from them is new.
-    """
-    own = {text: text for token in sentence for text in token}
-    found = []
-    for features in template.features(sentence):
-        pairs = (feature.partition("=")[::2] for feature in features)
-        found.append({names.setdefault(key, key): own.get(text, text) for key, text in pairs})
-    return found
-
-
-def all_dicts(template: Template, sentences: Sequence[Any]) -> list[list[dict[str, str]]]:
-    """The dicts of all sentences."""
-    names: dict[str, str] = {}
-    return [as_dicts(template, sentence, names) for sentence in sentences]
-
-
-def new_crf(n_jobs: int, max_iter: int = MAX_ITER, tol: float = TOL) -> LinearCRF:
-    """Ours, with CRFsuite's objective."""
-    return LinearCRF(l2=L2, start_end=False, max_iter=max_iter, tol=tol, n_jobs=n_jobs)
-
-
-def train_ours(
-    texts: Any, y: Sequence[Any], n_jobs: int, max_iter: int = MAX_ITER, tol: float = TOL
-) -> tuple[LinearCRF, Vocabulary, Trace]:
-    """Read the features into a matrix, then train on it: reading is timed apart."""
-    trace, vocabulary = Trace(), Vocabulary()
-    begin = time.perf_counter()
-    X, lengths = vocabulary.encode(texts, learn=True)
-    trace.reading = time.perf_counter() - begin
-    labels = np.concatenate(y)
-    crf = new_crf(n_jobs, max_iter, tol)
-    begin = time.perf_counter()
-
-    def note(progress: Any) -> None:
-        trace.note(time.perf_counter() - begin, progress.history["objective"][-1])
-
-    crf.fit(X, labels, lengths=lengths, callbacks=[note])
-    trace.n_weights = count_weights(crf)
-    return crf, vocabulary, trace
-
-
-def count_weights(crf: LinearCRF) -> int:
-    """Weights that training moved."""
-    node = np.count_nonzero(crf.model_.node.weights)
-    return int(node + np.count_nonzero(crf.transitions_))
 
 
 # Training to the end: the objective, and the seconds until it is near.
 
 
-def chunking_task() -> tuple[Texts, list[Any]]:
-    """The sentences that CoNLL-2000 trains on, as lists of names."""
-    train = load_conll2000().train
-    template = Template(CHUNKING, ("word", "pos"))
-    return [template.features(sentence) for sentence in train.X], train.y
-
-
-def letters_task() -> tuple[Texts, list[Any]]:
-    """All OCR letters, as lists of the pixels that are on."""
-    letters = load_ocr()
-    names = np.array([f"pixel{number}" for number in range(letters.X[0].shape[1])])
-    return [[names[row > 0].tolist() for row in word] for word in letters.X], letters.y
-
-
-def one_chunking() -> dict[str, object]:
+def chunking() -> dict[str, object]:
     """Training on CoNLL-2000, and the chunks that both find in its test sentences."""
     texts, y = chunking_task()
     with tempfile.TemporaryDirectory() as folder:
@@ -169,7 +90,7 @@ def one_chunking() -> dict[str, object]:
     return {**found, "f1": scores, "same_tags": float(same.mean())}
 
 
-def one_letters() -> dict[str, object]:
+def letters() -> dict[str, object]:
     """Training on OCR letters."""
     with tempfile.TemporaryDirectory() as folder:
         return train_both(*letters_task(), str(Path(folder) / "letters.crfsuite"))[0]
@@ -224,63 +145,6 @@ def summary(runs: list[Trace], lowest: float) -> dict[str, object]:
     }
 
 
-# Tags from a trained model.
-
-
-def one_tagging() -> dict[str, object]:
-    """Seconds for the tags of the test sentences of CoNLL-2000, on one thread."""
-    texts, y = chunking_task()
-    test = load_conll2000().test
-    template = Template(CHUNKING, ("word", "pos"))
-    asked = [template.features(sentence) for sentence in test.X]
-    prepared = prepared_tasks(texts, y, asked)
-    say("from prepared features")
-    seconds = {"prepared": fastest(prepared, REPEATS)}
-    del texts, asked, prepared
-    train = load_conll2000().train
-    dicts = all_dicts(template, train.X)
-    tasks = dict_tasks(dicts, train.y, all_dicts(template, test.X))
-    say("from dicts")
-    seconds["dicts"] = fastest(tasks, REPEATS)
-    return {
-        "instances": len(test.X),
-        "positions": int(sum(map(len, test.X))),
-        "iterations": TAGGING_ITERATIONS,
-        "repeats": REPEATS,
-        "seconds": seconds,
-    }
-
-
-def prepared_tasks(texts: Texts, y: Sequence[Any], asked: Texts) -> dict[str, Any]:
-    """Tag features in the form that each tool likes best: CSR, and CRFsuite's `ItemSequence`."""
-    crf, vocabulary, _ = train_ours(texts, y, 1, TAGGING_ITERATIONS, tol=0.0)
-    X, lengths = vocabulary.encode(asked)
-    tagger = quickly_trained_tagger(texts, y)
-    items = crfsuite.prepared(asked)
-    return {
-        "ours": lambda: crf.predict(X, lengths=lengths),
-        "crfsuite": lambda: crfsuite.tag_prepared(tagger, items),
-    }
-
-
-def dict_tasks(dicts: Any, y: Sequence[Any], asked: Any) -> dict[str, Any]:
-    """Tag dicts, which both read anew every time."""
-    crf = new_crf(1, TAGGING_ITERATIONS, tol=0.0).fit(dicts, y)
-    tagger = quickly_trained_tagger(dicts, y)
-    return {
-        "ours": lambda: crf.predict(asked),
-        "crfsuite": lambda: crfsuite.tag(tagger, asked),
-    }
-
-
-def quickly_trained_tagger(X: Any, y: Sequence[Any]) -> Any:
-    """After few iterations: the time to tag does not depend on what the weights are."""
-    with tempfile.TemporaryDirectory() as folder:
-        model = str(Path(folder) / "tagging.crfsuite")
-        crfsuite.train(X, as_lists(y), crfsuite.settings(L2, TAGGING_ITERATIONS, TOL), model)
-        return crfsuite.open_tagger(model)  # it has read the file whole
-
-
 # Memory while features are read and training runs.
 
 MEMORY_CASES = (
@@ -294,7 +158,7 @@ MEMORY_CASES = (
 )
 
 
-def one_memory(case: str) -> dict[str, object]:
+def memory(case: str) -> dict[str, object]:
     """Peak bytes above the loaded sentences, and above the dicts where there are any."""
     train = load_conll2003().train
     template = Template(ENTITIES, ("word", "pos", "chunk"))
@@ -341,7 +205,7 @@ def measure_memory() -> dict[str, object]:
     }
     for case in MEMORY_CASES:
         say(case)
-        found[case] = in_new_process("--one", "memory", "--case", case)
+        found[case] = in_child("memory", case)
     return found
 
 
@@ -350,24 +214,9 @@ def measure_memory() -> dict[str, object]:
 BROWN_CASES = ("crfsuite", "ours-1", "ours-2")
 
 
-def brown_task(every: int) -> tuple[Iterator[list[list[str]]], list[Any]]:
-    """Every so manyth sentence, and all those in which a tag is new: all tags are there."""
-    brown = load_brown()
-    seen: set[str] = set()
-    chosen = []
-    for number, labels in enumerate(brown.y):
-        new = set(labels.tolist()) - seen
-        if new or number % every == 0:
-            chosen.append(number)
-        seen |= new
-    template = Template(TAGS, ("word",))
-    features = (template.features(brown.X[number]) for number in chosen)
-    return features, [brown.y[number] for number in chosen]
-
-
-def one_brown(case: str, every: int) -> dict[str, object]:
+def brown(case: str, every: str) -> dict[str, object]:
     """Seconds of the fastest iteration but the first, which prepares."""
-    X, y = brown_task(every)
+    X, y = brown_task(int(every))
     tool, _, n_jobs = case.partition("-")
     if tool == "crfsuite":
         params = crfsuite.settings(L2, BROWN_ITERATIONS, TOL)
@@ -393,76 +242,86 @@ def measure_brown(every: int) -> dict[str, object]:
     found: dict[str, object] = {"every": every}
     for case in BROWN_CASES:
         say(case)
-        asked = ("--one", "brown", "--case", case, "--every", str(every))
-        found[case] = in_new_process(*asked)
+        found[case] = in_child("brown", case, every)
     return found
 
 
-PARTS = ("chunking", "letters", "tagging", "memory", "brown")
+def iterations_to_near(recorded: dict[str, Any]) -> dict[str, dict[str, int]]:
+    """Return after how many iterations each tool is near, from the parts that train to the end."""
+    found = {}
+    for name in TASKS:
+        if name not in recorded:
+            raise SystemExit(f"measure this first: python benchmarks/linear.py --only {name}")
+        tools = recorded[name]["tools"]
+        tool_names = {"ours": "ours_1", "crfsuite": "crfsuite"}
+        found[name] = {key: tools[own]["iterations_to_near"] for key, own in tool_names.items()}
+    return found
 
 
-def in_new_process(*arguments: str) -> dict[str, object]:
-    """What another run of this script prints."""
-    asked = [sys.executable, __file__, *arguments]
-    return json.loads(subprocess.run(asked, stdout=subprocess.PIPE, text=True, check=True).stdout)
+BY_SET = ("training", "tagging")
+ONCE = ("chunking", "letters", "memory", "brown")  # the first two before training
 
 
-def one(part: str, case: str, every: int) -> dict[str, object]:
-    """Measure in this process."""
-    if part == "memory":
-        return one_memory(case)
-    if part == "brown":
-        return one_brown(case, every)
-    return {"chunking": one_chunking, "letters": one_letters, "tagging": one_tagging}[part]()
-
-
-def recorded() -> dict[str, Any]:
-    """The parts that have been measured so far."""
-    return json.loads(TARGET.read_text(encoding="utf-8")) if TARGET.exists() else {}
-
-
-def measured(part: str, every: int) -> dict[str, object]:
-    """Measure in new processes."""
-    if part == "memory":
-        return measure_memory()
-    if part == "brown":
-        return measure_brown(every)
-    return in_new_process("--one", part)
-
-
-def measure(part: str, every: int) -> None:
-    """Measure a part and put it in its place; the others stay."""
+def once(part: str, every: int) -> dict[str, Any]:
+    """Measure a part that needs no instruction set."""
     say(part)
     begin = time.perf_counter()
-    found = {"command": command_line(), "machine": machine(), **measured(part, every)}
-    found["took"] = time.perf_counter() - begin
-    result = {**recorded(), part: found}
-    write_json(TARGET, {name: result[name] for name in PARTS if name in result})
+    start = {"command": command_line(), "machine": machine()}
+    if part == "memory":
+        found = measure_memory()
+    elif part == "brown":
+        found = measure_brown(every)
+    else:
+        found = in_child(part)
+    return {**start, **found, "took": time.perf_counter() - begin}
+
+
+def measure(
+    part: str, sets: Sequence[str], result: dict[str, Any], *, quick: bool, every: int
+) -> dict[str, Any]:
+    """Return a part; ``result`` has those measured so far."""
+    recorded = result.get(part, {})
+    if part == "training":
+        to_near = iterations_to_near(result)
+        run = partial(measure_training, sets, to_near, quick=quick)
+        return measured(sets, run, recorded, TRAINING_TARGETS, partial(training_figure, to_near))
+    if part == "tagging":
+        run = partial(measure_tagging, sets, quick=quick)
+        return measured(sets, run, recorded, TAGGING_TARGETS, tagging_figure)
+    return once(part, every)
+
+
+CHILDREN = {
+    "core_training": core_training,
+    "peer_training": peer_training,
+    "core_tagging": core_tagging,
+    "peer_tagging": peer_tagging,
+    "chunking": chunking,
+    "letters": letters,
+    "memory": memory,
+    "brown": brown,
+}
 
 
 def main() -> None:
     """Measure, print, write."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=PARTS, help="measure one part, keep the others")
+    if run_child(CHILDREN):
+        return
+    parser = parser_of(__doc__.splitlines()[0])
+    parser.add_argument(
+        "--only", choices=(*BY_SET, *ONCE), help="measure one part, keep the others"
+    )
+    parser.add_argument("--all", action="store_true", help="measure all parts")
     parser.add_argument(
         "--every",
         type=int,
         default=BROWN_EVERY,
         help="part of the Brown corpus: every so manyth sentence; 1: all (%(default)s)",
     )
-    parser.add_argument("--render", action="store_true", help="only write the page anew")
-    parser.add_argument("--one", choices=PARTS, help=argparse.SUPPRESS)
-    parser.add_argument("--case", default="", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.one:
-        print(json.dumps(one(arguments.one, arguments.case, arguments.every)))
-        return
-    parts = [] if arguments.render else [arguments.only] if arguments.only else list(PARTS)
-    for part in parts:
-        measure(part, arguments.every)
-    text = page(recorded())
-    write_whole(PAGE, text)
-    print(text)
+    parts = [arguments.only] if arguments.only else [*ONCE, *BY_SET] if arguments.all else [*BY_SET]
+    run = partial(measure, quick=arguments.quick, every=arguments.every)
+    report_parts(arguments, parts, TARGET, run, PAGE, page)
 
 
 if __name__ == "__main__":

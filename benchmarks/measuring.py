@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -35,14 +35,18 @@ def fastest(tasks: dict[str, Callable[[], object]], repeats: int) -> dict[str, f
     return best
 
 
-def machine() -> dict[str, object]:
-    """The machine and the software that figures depend on."""
+def machine(sets: Sequence[str] = ()) -> dict[str, object]:
+    """Return the machine and the software that figures depend on.
+
+    ``sets`` are the instruction sets measured, if they are not just the best one.
+    """
     from crfx._core import instruction_set
 
     return {
         "processor": _processor(),
         "cores": len(os.sched_getaffinity(0)),
         "instruction_set": instruction_set(),
+        **({"instruction_sets": list(sets)} if sets else {}),
         "system": platform.system(),
         "python": platform.python_version(),
         "versions": {
@@ -97,6 +101,11 @@ def command_line() -> str:
     return " ".join(["python", str(Path(sys.argv[0]).resolve().relative_to(ROOT)), *sys.argv[1:]])
 
 
+def say(text: str) -> None:
+    """Print progress; results have standard output to themselves."""
+    print(f"  {time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
 def verdict(reached: bool) -> str:
     """How a target went, in a word."""
     return "reached" if reached else "**missed**"
@@ -105,12 +114,13 @@ def verdict(reached: bool) -> str:
 def host_line(part: dict[str, Any], named: tuple[str, ...]) -> str:
     """Where and when a part was measured, with what versions, and how to do it again."""
     host = part["machine"]
+    sets = ", ".join(host.get("instruction_sets", [host["instruction_set"]]))
     versions = ", ".join(
         f"{name} {host['versions'][name]}" for name in named if host["versions"].get(name)
     )
     return (
         f"*`{part['command']}`; {host['processor']}, {host['cores']} cores, "
-        f"{host['instruction_set']}; {host['system']}, Python {host['python']}; {versions}; "
+        f"{sets}; {host['system']}, Python {host['python']}; {versions}; "
         f"commit {host['commit']}, {host['date']}; {part['took']:.0f} s.*"
     )
 

@@ -2,33 +2,35 @@
 
 OCR: 6,877 words, 52,152 letters, 26 labels, one table of transitions; scores as those of a model
 half way, noise with the truth raised. Value and gradient of all parts, without curvature and with
-it, as L-BFGS and boosting ask for them; two threads. Loss-scaled sums by the length of words.
+it, as L-BFGS and boosting ask for them; two threads. Loss-scaled sums by the length of words. All
+in every instruction set of the processor.
 
-    python benchmarks/objectives.py            # some minutes
-    python benchmarks/objectives.py --render   # only write the page anew
+    python benchmarks/objectives.py                       # a minute
+    python benchmarks/objectives.py --sets avx2 --quick   # a first look
 
 Writes reports/results/objectives-speed.json and from it reports/objectives-speed.md.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import time
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
-from measuring import (
-    RESULTS,
-    ROOT,
-    command_line,
-    fastest,
-    host_line,
-    machine,
-    verdict,
-    write_json,
-    write_whole,
+from instruction_sets import (
+    NAMES,
+    Target,
+    answers,
+    everywhere,
+    host_lines,
+    in_turns,
+    measured,
+    parser_of,
+    report,
+    run_child,
 )
+from measuring import RESULTS, ROOT, fastest
 
 from crfx.datasets import load_ocr
 from crfx.inference.problem import Problem, prepare
@@ -40,10 +42,17 @@ from crfx.objectives.truth import Truth
 
 TARGET = RESULTS / "objectives-speed.json"
 PAGE = ROOT / "reports" / "objectives-speed.md"
-THREADS, REPEATS = 2, 30
+THREADS, PASSES, REPEATS = 2, 4, 10
 NOISE, LEAD = 2.0, 4.0  # of node scores, and of the true label's
 PARTS: tuple[PartName, ...] = ("node", "edge", "ends")
-MOST = {"loss_augmented": 1.1, "kl": 1.1, "expected_loss": 2.0}
+TARGETS = tuple(
+    Target(name, f"gradient of {title}, gradients of the likelihood", everywhere(most))
+    for name, title, most in (
+        ("loss_augmented", "the loss-augmented objective", 1.1),
+        ("kl", "KL", 1.1),
+        ("expected_loss", "expected loss", 2.0),
+    )
+)
 COMPARED = ("likelihood", "loss_augmented", "kl", "expected_loss", "labelwise_likelihood")
 LENGTHS = (2, 4, 8, 16, 32)
 
@@ -59,32 +68,32 @@ def problem_of(lengths: Any, codes: Any, n_labels: int) -> tuple[Problem, Truth]
     return problem, Truth(problem.batch, problem.structure, codes, None, np.arange(n_labels))
 
 
-def measure() -> dict[str, Any]:
-    """All figures."""
-    begin = time.perf_counter()
+def core(repeats: str) -> dict[str, Any]:
+    """Measure all figures in the instruction set of this process."""
     data = load_ocr()
     _, codes = np.unique(np.concatenate(data.y), return_inverse=True)
     problem, truth = problem_of([len(word) for word in data.y], codes, 26)
     made = {name: OPTIONS[name]().bind(truth, Hamming(), THREADS) for name in COMPARED}
-    seconds = {
+    found: dict[str, Any] = {
         how: fastest(
-            {
-                name: lambda own=own, curvature=curvature: own.evaluate(problem, PARTS, curvature)
-                for name, own in made.items()
-            },
-            REPEATS,
+            {name: partial(own.evaluate, problem, PARTS, curvature) for name, own in made.items()},
+            int(repeats),
         )
         for how, curvature in (("gradient", None), ("curvature", parse("auto")))
     }
-    scaled = [by_length(length) for length in LENGTHS]
-    return {
-        "command": command_line(),
-        "machine": machine(),
-        "took": time.perf_counter() - begin,
-        "threads": THREADS,
-        "seconds": seconds,
-        "loss_scaled": scaled,
-    }
+    return found | {"loss_scaled": {str(length): by_length(length) for length in LENGTHS}}
+
+
+def figure(key: str, own: dict[str, Any], peers: dict[str, Any]) -> float:
+    """Return the time of a gradient over that of the likelihood."""
+    return own["gradient"][key] / own["gradient"]["likelihood"]
+
+
+def measure(sets: Sequence[str], *, quick: bool) -> dict[str, Any]:
+    """Measure every instruction set."""
+    passes, repeats = (1, 3) if quick else (PASSES, REPEATS)
+    found = in_turns(sets, passes, "core", repeats)
+    return {"threads": THREADS, "repeats": passes * repeats, **found}
 
 
 def by_length(length: int) -> dict[str, float]:
@@ -96,57 +105,77 @@ def by_length(length: int) -> dict[str, float]:
     made["loss_scaled"] = type(made["loss_scaled"])(longest=length)
     bound = {name: own.bind(truth, Hamming(), 1) for name, own in made.items()}
     seconds = fastest(
-        {name: lambda own=own: own.evaluate(problem, PARTS) for name, own in bound.items()}, 5
+        {name: partial(own.evaluate, problem, PARTS) for name, own in bound.items()}, 5
     )
-    return {"length": length} | {name: each / n for name, each in seconds.items()}
+    return {name: each / n for name, each in seconds.items()}
 
 
-def page(found: dict[str, Any]) -> str:
-    """The report in Markdown."""
+def page(result: dict[str, Any]) -> str:
+    """Return the report in Markdown."""
     lines = [
         "# What objectives that know the loss cost",
         "",
-        "Value and gradient in nodes, transitions and ends of OCR's 52,152 letters, against the",
-        "likelihood in the same run, minimum of several; without curvature, as L-BFGS and SGD ask,",
-        "and with it, as boosting does (expected loss and label-wise likelihood borrow that of the",
-        "likelihood).",
+        *answers([(result, TARGETS)]),
         "",
-        "| objective | gradient, ms | × likelihood | to reach | and curvature, ms | × likelihood |",
+        "Value and gradient in nodes, transitions and ends of OCR's 52,152 letters, in gradients "
+        "of the likelihood in the same process.",
+        "",
+        "## All objectives",
+        "",
+        f"On {result['threads']} threads, the fastest of {result['repeats']} runs; without "
+        "curvature, as L-BFGS and SGD ask, and with it, as boosting does (expected loss and "
+        "label-wise likelihood borrow that of the likelihood).",
+        "",
+        "| objective | instruction set | gradient, ms | × likelihood | and curvature, ms "
+        "| × likelihood |",
         "|---|---|---|---|---|---|",
     ]
-    plain, curved = found["seconds"]["gradient"], found["seconds"]["curvature"]
     for name in COMPARED:
-        ratio = plain[name] / plain["likelihood"]
-        limit = MOST.get(name)
-        asked = "" if limit is None else f"≤ {limit}: {verdict(ratio <= limit)}"
-        lines.append(
-            f"| {name} | {1e3 * plain[name]:.1f} | {ratio:.2f} | {asked} | "
-            f"{1e3 * curved[name]:.1f} | {curved[name] / curved['likelihood']:.2f} |"
-        )
+        for isa, own in result["sets"].items():
+            cells = [name, NAMES[isa]]
+            for how in ("gradient", "curvature"):
+                seconds = own[how]
+                cells += [f"{1e3 * seconds[name]:.1f}"]
+                cells += [f"{seconds[name] / seconds['likelihood']:.2f}"]
+            lines.append("| " + " | ".join(cells) + " |")
     lines += [
         "",
-        "Loss-scaled sums are exact by counting errors, at a cost cubic in the length; beyond",
-        "`longest` positions, 20 unless set, they are sampled. One word of 26 labels, one thread:",
+        "## Loss-scaled sums",
         "",
-        "| length | loss-scaled, ms | likelihood, ms | ratio |",
-        "|---|---|---|---|",
+        "They are exact by counting errors, at a cost cubic in the length; beyond `longest` "
+        "positions, 20 unless set, they are sampled. One word of 26 labels, one thread:",
+        "",
+        "| length | instruction set | loss-scaled, ms | likelihood, ms | ratio |",
+        "|---|---|---|---|---|",
     ]
-    for row in found["loss_scaled"]:
-        ratio = row["loss_scaled"] / row["likelihood"]
-        lines.append(
-            f"| {row['length']} | {1e3 * row['loss_scaled']:.2f} | {1e3 * row['likelihood']:.4f} | "
-            f"{ratio:.0f} |"
-        )
-    return "\n".join([*lines, "", host_line(found, ("crfx", "numpy")), ""])
+    for length in map(str, LENGTHS):
+        for isa, own in result["sets"].items():
+            scaled, plain = (own["loss_scaled"][length][n] for n in ("loss_scaled", "likelihood"))
+            lines.append(
+                f"| {length} | {NAMES[isa]} | {1e3 * scaled:.2f} | {1e3 * plain:.4f} | "
+                f"{scaled / plain:.0f} |"
+            )
+    lines += [
+        "",
+        "Rendered by `benchmarks/objectives.py` from "
+        "[results/objectives-speed.json](results/objectives-speed.json).",
+        "",
+        *host_lines(result, ("crfx", "numpy")),
+    ]
+    return "\n".join([*lines, ""])
 
 
 def main() -> None:
-    """Measure, unless asked only to write the page; then write it."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--render", action="store_true", help="write the page anew")
-    if not parser.parse_args().render:
-        write_json(TARGET, measure())
-    write_whole(PAGE, page(json.loads(TARGET.read_text())))
+    """Measure, print, write."""
+    if run_child({"core": core}):
+        return
+    arguments = parser_of(__doc__.splitlines()[0]).parse_args()
+
+    def measure_all(sets: list[str], recorded: dict[str, Any]) -> dict[str, Any]:
+        run = partial(measure, sets, quick=arguments.quick)
+        return measured(sets, run, recorded, TARGETS, figure)
+
+    report(arguments, TARGET, measure_all, PAGE, page)
 
 
 if __name__ == "__main__":

@@ -4,38 +4,31 @@ Windows and orders are those of the paper's Table 3 and its claim of linear grow
 Ashenfelder and Bulatov 2004), on its proteins; memory is compared with growing the same trees by
 XGBoost on rows copied for every label before them. Data come from $CRFX_DATA.
 
-    python benchmarks/treecrf.py                  # all parts, one after the other
-    python benchmarks/treecrf.py --only windows   # one part; the others stay as measured
-    python benchmarks/treecrf.py --render         # only write the page anew
+    python benchmarks/treecrf.py                       # three minutes: windows and orders
+    python benchmarks/treecrf.py --sets avx2 --quick   # a first look
+    python benchmarks/treecrf.py --all                 # all parts, one after the other
+    python benchmarks/treecrf.py --only memory         # one part; the others stay as measured
 
-Parts: windows, orders, memory, labels (needs 8 GB of memory), methods (McNemar's test between the
-rows of `crfx reproduce treecrf`; nothing is trained). All but the last run in processes of their
-own. Writes reports/results/treecrf-scale.json and from it reports/treecrf-scale.md.
+Parts: windows, orders, measured in every instruction set of the processor; linear (the linear CRFs
+beside windows), memory, labels (needs 8 GB of memory), methods (McNemar's test between the rows of
+`crfx reproduce treecrf`; nothing is trained). All but the last run in processes of their own.
+Writes reports/results/treecrf-scale.json and from it reports/treecrf-scale.md.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
-import subprocess
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
-from measuring import (
-    RESULTS,
-    command_line,
-    held_memory,
-    machine,
-    peak_memory,
-    write_json,
-    write_whole,
-)
+from instruction_sets import in_child, in_turns, measured, parser_of, report_parts, run_child
+from measuring import RESULTS, command_line, held_memory, machine, peak_memory, say
 from scipy.stats import binomtest
-from treecrf_page import PAGE, page
+from treecrf_page import ORDERS_TARGETS, PAGE, WINDOWS_TARGETS, page
 
 from crfx import LinearCRF, TreeCRF
 from crfx.datasets import load_brown, load_ocr, load_qian_sejnowski, load_ud_ewt
@@ -48,16 +41,11 @@ LINEAR_WINDOWS = (1, 3, 5, 7)
 ORDERS = (1, 2, 3)
 ROUNDS = 30
 LEAVES = 10
-REPEATS = 5
+PASSES = 5
 METHODS = {
     "protein": ("test",),
     "faq": tuple(map(str, range(10))),
 }
-
-
-def say(text: str) -> None:
-    """Tell whoever waits; results have standard output to themselves."""
-    print(f"  {time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
 def proteins() -> tuple[list[Any], list[Any], list[str]]:
@@ -67,7 +55,7 @@ def proteins() -> tuple[list[Any], list[Any], list[str]]:
 
 
 def round_seconds(**settings: Any) -> float:
-    """Seconds of the fastest round after the first ones, which follow the pseudo-likelihood."""
+    """Return the median seconds of a round after those that use the pseudo-likelihood."""
     X, y, _ = proteins()
     settings = {"n_estimators": ROUNDS, "max_leaves": LEAVES, "n_jobs": 1, **settings}
     crf = TreeCRF(random_state=0, **settings).fit(X, y)
@@ -96,27 +84,42 @@ def linear_seconds(window: int) -> tuple[float, int]:
     return float(np.median(crf.history_["seconds"][1:])), int(crf.n_features_in_)
 
 
-def windows(case: str | None) -> dict[str, Any]:
-    """Seconds per round by window."""
-    best = {window: float("inf") for window in WINDOWS}
-    for _ in range(REPEATS):  # taking turns, so that a slow moment hits all
-        for window in WINDOWS:
-            best[window] = min(best[window], round_seconds(window=window))
-    linear = {}
+def windows(rounds: str) -> dict[str, float]:
+    """Measure seconds per round by window, in the instruction set of this process."""
+    return {
+        str(window): round_seconds(window=window, n_estimators=int(rounds)) for window in WINDOWS
+    }
+
+
+def orders(rounds: str) -> dict[str, float]:
+    """Measure seconds per round by order, window 11, in the instruction set of this process."""
+    return {
+        str(order): round_seconds(window=11, order=order, n_estimators=int(rounds))
+        for order in ORDERS
+    }
+
+
+def growth(key: str, own: dict[str, Any], peers: dict[str, Any]) -> float:
+    """Return a round's seconds over those with window 1, or of order 1."""
+    return own["seconds"][key.rpartition("_")[2]] / own["seconds"]["1"]
+
+
+def measure_rounds(part: str, sets: Sequence[str], *, quick: bool) -> dict[str, Any]:
+    """Measure windows or orders in every instruction set."""
+    passes, rounds = (1, 10) if quick else (PASSES, ROUNDS)
+    found = in_turns(sets, passes, part, rounds)
+    found["sets"] = {isa: {"seconds": own} for isa, own in found["sets"].items()}
+    return {"rounds": rounds, "passes": passes, "leaves": LEAVES, **found}
+
+
+def linear() -> dict[str, Any]:
+    """Measure linear CRFs over all conjunctions, by window."""
+    found = {}
     for window in LINEAR_WINDOWS:
         say(f"linear, window {window}")
         seconds, features = linear_seconds(window)
-        linear[window] = {"seconds": seconds, "features": features}
-    return {"treecrf": best, "linear": linear, "rounds": ROUNDS, "leaves": LEAVES}
-
-
-def orders(case: str | None) -> dict[str, Any]:
-    """Seconds per round by order, window 11."""
-    best = {order: float("inf") for order in ORDERS}
-    for _ in range(REPEATS):
-        for order in ORDERS:
-            best[order] = min(best[order], round_seconds(window=11, order=order))
-    return {"seconds": best, "rounds": ROUNDS, "leaves": LEAVES}
+        found[str(window)] = {"seconds": seconds, "features": features}
+    return found
 
 
 def words() -> tuple[list[Any], list[Any]]:
@@ -125,9 +128,8 @@ def words() -> tuple[list[Any], list[Any]]:
     return list(data.X), list(data.y)
 
 
-def memory(case: str | None) -> dict[str, Any]:
-    """Peak memory of two rounds on OCR: ours, and XGBoost on copied rows."""
-    assert case is not None
+def memory(case: str) -> dict[str, Any]:
+    """Measure the peak memory of two rounds on OCR: ours, or XGBoost on copied rows."""
     X, y = words()
     stacked, labels = np.concatenate(X), np.concatenate(y)
     before, begin = held_memory(), time.perf_counter()
@@ -184,7 +186,7 @@ def grow_on_copies(X: np.ndarray[Any, Any], n_labels: int) -> float:
     return time.perf_counter() - begin
 
 
-def labels(case: str | None) -> dict[str, Any]:
+def labels() -> dict[str, Any]:
     """Seconds and memory with the fine tags of UD English EWT, on words and their spelling."""
     data = load_ud_ewt()
     X = [describe(list(tokens)) for tokens in data.train.tokens]
@@ -222,7 +224,7 @@ def brown_limit() -> dict[str, Any]:
     }
 
 
-def methods(case: str | None) -> dict[str, Any]:
+def methods() -> dict[str, Any]:
     """McNemar's exact test between all rows of the table that have their labels kept."""
     found: dict[str, Any] = {}
     for data, units in METHODS.items():
@@ -261,64 +263,49 @@ def mcnemar(one: list[float], other: list[float]) -> dict[str, Any]:
     return {"only_one": only_one, "only_other": only_other, "p": p, "positions": len(a)}
 
 
-PARTS: dict[str, Callable[[str | None], dict[str, Any]]] = {
+BY_SET = {"windows": WINDOWS_TARGETS, "orders": ORDERS_TARGETS}
+ONCE = ("linear", "memory", "labels", "methods")
+MEMORY_CASES = ("ours", "copies")
+
+
+def measure(
+    part: str, sets: Sequence[str], result: dict[str, Any], *, quick: bool
+) -> dict[str, Any]:
+    """Return a part; ``result`` has those measured so far."""
+    if part in BY_SET:
+        run = partial(measure_rounds, part, sets, quick=quick)
+        return measured(sets, run, result.get(part, {}), BY_SET[part], growth)
+    say(part)
+    begin = time.perf_counter()
+    start = {"command": command_line(), "machine": machine()}
+    if part == "memory":
+        found = {case: in_child("memory", case) for case in MEMORY_CASES}
+    else:
+        found = in_child(part)
+    return {**start, "found": found, "took": time.perf_counter() - begin}
+
+
+CHILDREN: dict[str, Callable[..., Any]] = {
     "windows": windows,
     "orders": orders,
+    "linear": linear,
     "memory": memory,
     "labels": labels,
     "methods": methods,
 }
-CASES = {"memory": ("ours", "copies")}
-
-
-def apart(part: str, case: str | None = None) -> Any:
-    """Run a part in a process of its own."""
-    say(f"{part}{' ' + case if case else ''}")
-    asked = [sys.executable, __file__, "--one", part, *(["--case", case] if case else [])]
-    done = subprocess.run(asked, stdout=subprocess.PIPE, text=True, check=True)
-    return json.loads(done.stdout)
-
-
-def measure(part: str) -> None:
-    """Measure a part and record it beside the others."""
-    begin = time.perf_counter()
-    cases = CASES.get(part)
-    content = {case: apart(part, case) for case in cases} if cases else apart(part)
-    result = recorded()
-    result[part] = {
-        "found": content,
-        "command": command_line(),
-        "machine": machine(),
-        "took": time.perf_counter() - begin,
-    }
-    write_json(TARGET, result)
-
-
-def recorded() -> dict[str, Any]:
-    """What is on disk."""
-    if not TARGET.exists():
-        return {}
-    found: dict[str, Any] = json.loads(TARGET.read_text(encoding="utf-8"))
-    return found
 
 
 def main() -> None:
     """Measure, print, write."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", choices=PARTS, help="measure one part, keep the others")
-    parser.add_argument("--render", action="store_true", help="only write the page anew")
-    parser.add_argument("--one", choices=PARTS, help=argparse.SUPPRESS)
-    parser.add_argument("--case", help=argparse.SUPPRESS)
-    arguments = parser.parse_args()
-    if arguments.one:
-        print(json.dumps(PARTS[arguments.one](arguments.case)))
+    if run_child(CHILDREN):
         return
-    parts = [] if arguments.render else [arguments.only] if arguments.only else list(PARTS)
-    for part in parts:
-        measure(part)
-    text = page(recorded())
-    write_whole(PAGE, text)
-    print(text)
+    parser = parser_of(__doc__.splitlines()[0])
+    parser.add_argument("--only", choices=CHILDREN, help="measure one part, keep the others")
+    parser.add_argument("--all", action="store_true", help="measure all parts")
+    arguments = parser.parse_args()
+    parts = [arguments.only] if arguments.only else [*BY_SET, *(ONCE if arguments.all else ())]
+    run = partial(measure, quick=arguments.quick)
+    report_parts(arguments, parts, TARGET, run, PAGE, page)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def load_benchmark(monkeypatch):
         return module
 
     yield load
-    for name in ("measuring", "cli", "latency", "tagging"):
+    for name in ("measuring", "instruction_sets", "cli", "latency", "tagging"):
         sys.modules.pop(name, None)
 
 
@@ -40,27 +40,22 @@ def result():
     return json.loads((RESULTS / "inference.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "inference",
-        "boosting",
-        "linear",
-        "hidden_units",
-        "treecrf",
-        "objectives",
-        "ranking",
-        "class_weights",
-        "shards",
-        "latency",
-        "tagging",
-        "text_template",
-        "cli",
-        "report_page",
-    ],
-)
-def test_the_page_is_rendered_from_the_results(load_benchmark, name):
-    module = load_benchmark(name)
+BY_SET = [
+    "inference",
+    "boosting",
+    "linear",
+    "hidden_units",
+    "treecrf",
+    "objectives",
+    "ranking",
+    "latency",
+    "tagging",
+]
+"""Benchmarks that measure every instruction set."""
+
+
+def recorded_by(name):
+    """The recorded result of a benchmark."""
     others = {
         "treecrf": "treecrf-scale.json",
         "objectives": "objectives-speed.json",
@@ -68,9 +63,29 @@ def test_the_page_is_rendered_from_the_results(load_benchmark, name):
         "text_template": "text-template.json",
         "report_page": "report-page.json",
     }
-    target = RESULTS / others.get(name, f"{name}.json")
-    recorded = json.loads(target.read_text(encoding="utf-8"))
-    assert module.PAGE.read_text(encoding="utf-8") == module.page(recorded)
+    return json.loads((RESULTS / others.get(name, f"{name}.json")).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    "name", [*BY_SET, "class_weights", "shards", "text_template", "cli", "report_page"]
+)
+def test_the_page_is_rendered_from_the_results(load_benchmark, name):
+    module = load_benchmark(name)
+    assert module.PAGE.read_text(encoding="utf-8") == module.page(recorded_by(name))
+
+
+@pytest.mark.parametrize("name", BY_SET)
+def test_figures_with_targets_are_recorded_for_every_instruction_set(name):
+    result = recorded_by(name)
+    parts = [
+        part for part in (result, *result.values()) if isinstance(part, dict) and "sets" in part
+    ]
+    assert parts
+    for part in parts:
+        assert set(part["machine"]["instruction_sets"]) <= set(part["sets"])
+        for figures in part["figures"].values():
+            assert figures.keys() == part["sets"].keys()
+            assert all(figure > 0 for figure in figures.values())
 
 
 def test_the_page_of_pages_is_rendered_from_their_results(load_benchmark):
@@ -79,9 +94,10 @@ def test_the_page_of_pages_is_rendered_from_their_results(load_benchmark):
 
 
 def test_a_changed_figure_changes_the_page(benchmark, result):
-    result["speed"][0]["seconds"]["statistics_1"] *= 100
-    assert benchmark.page(result) != benchmark.PAGE.read_text(encoding="utf-8")
-    assert "missed" in benchmark.page(result)
+    result["figures"]["statistics_26"]["avx2"] = 9.04
+    assert "| 9.0 (≤ 9: reached) |" in benchmark.page(result)
+    result["figures"]["statistics_26"]["avx2"] = 9.06
+    assert "| 9.1 (≤ 9: **missed**) |" in benchmark.page(result)
 
 
 def test_the_benchmark_measures_what_it_claims(benchmark):
@@ -89,12 +105,15 @@ def test_the_benchmark_measures_what_it_claims(benchmark):
     assert node.shape == (52_152, 9)
     assert edge.shape == (9, 9)
     assert len(offsets) - 1 == 6_877
-    rows = benchmark.measure_speed(peers=False, repeats=1)
-    assert [row["labels"] for row in rows] == [3, 9, 26]
+    own = {"seconds": benchmark.core("1")}
+    assert list(own["seconds"]) == ["3", "9", "26"]
     names = {f"{task}_{jobs}" for task in ("statistics", "viterbi") for jobs in (1, 2)}
-    for row in rows:
-        assert set(row["seconds"]) == {"product"} | names
-        assert all(0 < seconds < 60 for seconds in row["seconds"].values())
+    for seconds in own["seconds"].values():
+        assert set(seconds) == {"product"} | names
+        assert all(0 < each < 60 for each in seconds.values())
+    seconds = own["seconds"]["26"]
+    found = benchmark.figure("viterbi_26", own, {})
+    assert found == seconds["viterbi_1"] / seconds["product"]
 
 
 def test_both_tools_are_given_the_same_features(load_benchmark):
@@ -107,24 +126,47 @@ def test_both_tools_are_given_the_same_features(load_benchmark):
     assert dicts[0]["word[0]"] is sentence[0][0]
 
 
+def by_set(module, **part):
+    """A part of a result that was measured in two instruction sets."""
+    return {
+        "command": f"python benchmarks/{module.__name__}.py",
+        "machine": {**module.machine(["avx512", "avx2"]), "date": "today"},
+        "took": 60.0,
+        **part,
+    }
+
+
 @pytest.mark.parametrize(("ours", "word"), [(0.019, "reached"), (0.021, "**missed**")])
 def test_the_page_about_linear_crfs_judges_each_target(load_benchmark, ours, word):
     linear = load_benchmark("linear")
-    both = {"ours": ours, "crfsuite": 0.2}
-    part = {
-        "command": "python benchmarks/linear.py",
-        "machine": {**linear.machine(), "date": "today"},
-        "took": 60.0,
-        "instances": 1,
-        "positions": 10,
-        "iterations": 1,
-        "repeats": 1,
-        "seconds": {"prepared": both, "dicts": {"ours": 0.1, "crfsuite": 0.3}},
+    sets = {
+        "avx512": {"seconds": {"prepared": 0.01, "dicts": 0.1}},
+        "avx2": {"seconds": {"prepared": ours, "dicts": 0.1}},
     }
+    part = by_set(
+        linear,
+        instances=1,
+        positions=10,
+        iterations=1,
+        repeats=1,
+        peers={"prepared": 0.2, "dicts": 0.39},
+        sets=sets,
+    )
+    instruction_sets = sys.modules["instruction_sets"]
+    part["figures"] = instruction_sets.figures_of(
+        part, linear.TAGGING_TARGETS, linear.tagging_figure
+    )
     text = linear.page({"tagging": part})
-    assert f"(≥ 10: {word})" in text
-    assert "(≥ 2: reached)" in text
+    assert "| 3.90 (≥ 4: **missed**) | 3.90 (≥ 3.5: reached) |" in text
+    assert f"| 20.00 (≥ 10: reached) | {0.2 / ours:.2f} (≥ 10: {word}) |" in text
     assert "## Memory" not in text
+
+
+def test_training_counts_the_iterations_of_each_tool(load_benchmark):
+    linear = load_benchmark("linear")
+    to_near = {"letters": {"crfsuite": 100, "ours": 200}}
+    own, peers = {"seconds": {"letters_1": 1.0}}, {"letters": 8.0}
+    assert linear.training_figure(to_near, "training_letters", own, peers) == 4.0
 
 
 def test_a_run_is_near_from_the_first_iteration_that_is_low_enough(load_benchmark):
@@ -136,32 +178,56 @@ def test_a_run_is_near_from_the_first_iteration_that_is_low_enough(load_benchmar
 @pytest.mark.parametrize(("theirs", "word"), [(5.1, "reached"), (4.9, "**missed**")])
 def test_the_page_about_hidden_units_judges_each_size(load_benchmark, theirs, word):
     hidden_units = load_benchmark("hidden_units")
-    losses = {"ours": 1.0, "torch": 1.0}
-    row = {"size": 8, "seconds": {"ours": 1.0, "torch": theirs}, "first": losses, "last": losses}
-    part = {
-        "command": "python benchmarks/hidden_units.py",
-        "machine": {**hidden_units.machine(), "date": "today"},
-        "took": 60.0,
-        "instances": 1,
-        "positions": 10,
-        "units": 3,
-        "repeats": 1,
-        "sizes": [row],
-    }
+    sizes = {"seconds": 1.0, "first": 1.0, "last": 1.0}
+    peers = {size: {**sizes, "seconds": theirs} for size in ("1", "8", "32", "100")}
+    ours = {"sizes": dict.fromkeys(peers, sizes)}
+    part = by_set(
+        hidden_units,
+        instances=1,
+        positions=10,
+        units=3,
+        repeats=1,
+        peers=peers,
+        sets={"avx512": ours},
+    )
+    part["figures"] = {f"sweep_{size}": {"avx512": theirs} for size in peers}
     text = hidden_units.page({"sweep": part})
-    assert f"(≥ 5: {word})" in text
+    assert text.count(f"(≥ 5: {word})") == 4
     assert "## Many features" not in text
+
+
+def test_the_page_about_hidden_units_shows_unequal_parameters(load_benchmark):
+    hidden_units = load_benchmark("hidden_units")
+    runs = {
+        n_jobs: {
+            name: {"seconds": 2 / int(n_jobs), "digest": digest}
+            for name, digest in (("hidden_sgd", n_jobs), ("linear_lbfgs", "same"))
+        }
+        for n_jobs in ("1", "2")
+    }
+    part = by_set(
+        hidden_units,
+        instances=1,
+        units=3,
+        sweeps=1,
+        batch_size=2,
+        iterations=1,
+        peers={},
+        sets={"avx2": runs},
+        figures={"threads_hidden_sgd": {"avx2": 2.0}, "threads_linear_lbfgs": {"avx2": 2.0}},
+    )
+    text = hidden_units.page({"threads": part})
+    assert "| HiddenUnitCRF, SGD | AVX2 | 2.00 s | 1.00 s | 2.00 | **no** |" in text
+    assert "| LinearCRF | AVX2 | 2.00 s | 1.00 s | 2.00 | yes |" in text
 
 
 @pytest.mark.parametrize(("seconds", "word"), [(1.7, "reached"), (1.8, "**missed**")])
 def test_the_page_about_treecrf_judges_growth(load_benchmark, seconds, word):
     treecrf = load_benchmark("treecrf")
-    found = {"treecrf": {"1": 1.0, "7": seconds}, "linear": {}, "rounds": 3, "leaves": 2}
-    part = {
-        "found": found,
-        "command": "python benchmarks/treecrf.py",
-        "machine": {**treecrf.machine(), "date": "today"},
-        "took": 60.0,
+    own = {"seconds": {"1": 1.0, "7": seconds, "11": 2.0}}
+    part = by_set(treecrf, rounds=3, passes=1, leaves=2, peers={}, sets={"avx2": own})
+    part["figures"] = {
+        key: {"avx2": treecrf.growth(key, own, {})} for key in ("window_7", "window_11")
     }
     text = treecrf.page({"windows": part})
     assert f"(≤ 1.75: {word})" in text

@@ -44,7 +44,9 @@ HOT_KERNELS = {
     "linear scores": [r"scores_of_rows<float, \d>\("],
     "linear gradients": [r"gradient_of_features<float, \d>\("],
     "dense products": [r"(multiply_columns<float, \d>|add_outer<float>)\("],
-    "sums over permutations": [r"(permutation_moments|SubsetSums::(cross_moments|run|pass_backward))\("],
+    "sums over permutations": [
+        r"(permutation_moments|SubsetSums::(cross_moments|run|pass_backward))\("
+    ],
     "lists of permutations": [r"PermutationListing<\w+>::walk\("],
 }
 # The registers that a set brings; a kernel that leaves them idle was compiled for another.
