@@ -81,7 +81,7 @@ def skip_if_recorded_earlier(*names):
 
 
 @pytest.mark.parametrize(
-    "name", [*BY_SET, "class_weights", "shards", "text_template", "cli", "report_page"]
+    "name", [*BY_SET, "class_weights", "shards", "text_template", "cli", "report_page", "gpu"]
 )
 def test_the_page_is_rendered_from_the_results(load_benchmark, name):
     skip_if_recorded_earlier(name)
