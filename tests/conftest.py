@@ -12,4 +12,6 @@ from hypothesis import settings
 # HYPOTHESIS_PROFILE=wander make test
 settings.register_profile("steady", derandomize=True, print_blob=True)
 settings.register_profile("wander", print_blob=True)
+# For the witnesses of each instruction set, which run in addition.
+settings.register_profile("brief", derandomize=True, print_blob=True, max_examples=10)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))

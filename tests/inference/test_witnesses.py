@@ -14,7 +14,7 @@ TOLERANCE = {
 }
 """Scores up to about a hundred: float32 keeps seven digits of one, so four of its exponential."""
 
-SMALL = {"max_examples": 300, "deadline": None}
+SMALL = {"max_examples": 3 * settings().max_examples, "deadline": None}
 CURVATURES = (None, "mixing", "dobrushin", "length", "exact")
 
 STRUCTURES = [
