@@ -15,6 +15,7 @@ from crfx.distributed.together import together
 from crfx.estimators.resuming import resumed
 from crfx.potentials import tree_format, ubjson
 from crfx.potentials.cuda import check_cuda
+from crfx.potentials.xgboost_learner import XGBoostLearner
 from crfx.testing import make_task
 
 SAVED = runpy.run_path(str(Path(__file__).parents[1] / "saved_models" / "kinds.py"))
@@ -85,6 +86,21 @@ def test_trees_are_nearly_those_of_the_cpu():
     assert len(set(ours) & set(theirs)) > 0.9 * len(set(ours))
     # They did grow elsewhere: sums in fixed point have other last bits.
     assert cpu.model_.node.raw != cuda.model_.node.raw
+
+
+def test_gradients_on_the_gpu_grow_the_trees_of_gradients_on_the_host():
+    import xgboost
+
+    random = np.random.default_rng(0)
+    X, gradient = random.normal(size=(2, 5000, 3)).astype(np.float32)
+    curvature = np.abs(gradient) + np.float32(0.5)
+    learner = XGBoostLearner(device="cuda")
+    matrix = learner.training_matrix(X)
+    grown = learner.grow(matrix, gradient, curvature, 0).raw()
+    booster = xgboost.Booster(learner._booster_params(3, 0), [matrix])
+    booster.boost(matrix, 0, grad=gradient, hess=curvature)
+    assert grown == bytes(booster.save_raw("ubj"))
+    assert grown != learner.grow(matrix, -gradient, curvature, 0).raw()
 
 
 def test_the_first_gpu_is_number_0(tmp_path):

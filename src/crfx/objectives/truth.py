@@ -31,13 +31,19 @@ class Uses:
         distinct, place = np.unique(cells, return_inverse=True)
         return cls(distinct, np.bincount(place, weights, minlength=len(distinct)).astype(float))
 
+    @cached_property
+    def _weights(self) -> Array64 | None:
+        """The counts, or None if all of them are 1."""
+        return None if (self.counts == 1.0).all() else self.counts
+
     def score(self, scores: FloatArray) -> float:
-        """What the truth scores."""
-        return float(weighted_sum(self.counts, scores.reshape(-1)[self.cells]))
+        """Return the score of the truth."""
+        return float(weighted_sum(self._weights, scores.reshape(-1).take(self.cells)))
 
     def subtract_from(self, expected: FloatArray) -> None:
-        """Expected counts minus those of the truth, in place: the gradient."""
-        expected.reshape(-1)[self.cells] -= self.counts.astype(expected.dtype)
+        """Subtract the counts of the truth from expected counts, in place: the gradient."""
+        counts = 1 if self._weights is None else self.counts.astype(expected.dtype)
+        expected.reshape(-1)[self.cells] -= counts
 
 
 class Target(Protocol):

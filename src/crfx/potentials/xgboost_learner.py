@@ -16,6 +16,7 @@ from scipy import sparse
 from crfx.features.matrices import is_categorical, is_frame, single_entries
 from crfx.features.quantile_cuts import ONE_WORKER, Workers, category_counts, quantile_points
 from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.potentials.cuda_arrays import on_device
 from crfx.potentials.external_matrix import external_matrix
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ _EXPLAINING = Lock()
 """Boosters are asked one at a time: XGBoost lets none be set while it is in use."""
 _REFUSED = set("[]<")
 """Letters that names of features must not have."""
+_POOL = "use_cuda_async_pool"
+"""Setting of XGBoost: reuse GPU memory, which every booster would allocate anew."""
 _NEEDED = {"booster": "gbtree", "multi_strategy": "one_output_per_tree", "process_type": "default"}
 
 
@@ -107,15 +110,21 @@ class XGBoostLearner:
         import xgboost
 
         n_outputs = gradient.shape[1]
-        quiet = {} if len(gradient) else {"verbosity": 0}  # no rows: a round of zeros, no warning
-        with xgboost.config_context(**quiet), plain_errors():
+        config = {} if len(gradient) else {"verbosity": 0}  # no rows: a round of zeros, no warning
+        if self.device != "cpu" and _POOL in xgboost.get_config():  # from XGBoost 3.2 on
+            config |= {_POOL: True}
+        with xgboost.config_context(**config), plain_errors():
             booster = xgboost.Booster(self._booster_params(n_outputs, number), [matrix])
             # Predicting nothing fills the booster's cache, which boosting then keeps up to date:
             # scores of the training rows come from there and cost no walk through the trees. On a
             # GPU the walk costs less than moving the scores of nothing to the host.
             if self.device == "cpu":
                 booster.predict(matrix, output_margin=True, training=True)
-            booster.boost(matrix, 0, grad=gradient, hess=curvature)
+            if self.device == "cpu" or not len(gradient):
+                booster.boost(matrix, 0, grad=gradient, hess=curvature)
+            else:
+                with on_device(self.device, gradient, curvature) as (slopes, curvatures):
+                    booster.boost(matrix, 0, grad=slopes, hess=curvatures)
         return GrownTrees(booster, n_outputs)
 
     def _booster_params(self, n_outputs: int, number: int) -> dict[str, Any]:
