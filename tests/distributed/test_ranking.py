@@ -250,9 +250,9 @@ def test_all_workers_halve_a_step_that_raises_the_objective_of_all():
             Before.of(current(), own),
         )
         function = Fixed(change[rows])
-        trainer = RankingBoosting(task, function, np.zeros(len(rows), np.float32), 1.0, seed=0)
-        trainer.run(1)
-        return function.steps, trainer.history["halvings"], trainer.history["objective"]
+        scores = np.zeros(len(rows), np.float32)
+        (record,) = RankingBoosting(task, function, scores, 1.0, seed=0, n_rounds=1).rounds()
+        return function.steps, record["halvings"], record["objective"]
 
     alone = boosted(np.arange(6))
     assert 0 < alone[0][0] < 1

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from crfx.trainers.lbfgs import PERIOD, Course, Rounded, is_flat, minimise
+from crfx.trainers.lbfgs import PERIOD, Course, Rounded, descend, is_flat
 
 SOLVED = {"rtol": 1e-5, "atol": 1e-6}
 
@@ -26,6 +26,19 @@ def quadratic(seed=0, n=12):
 
 def never(weights, value):
     return False
+
+
+def minimise(rounded, start, stops, **settings):
+    """Run `descend` until ``stops`` (parameters, value) says so; return the last parameters."""
+    steps = descend(rounded, start, **settings)
+    while True:
+        try:
+            weights, value = next(steps)
+        except StopIteration as end:
+            return end.value
+        if stops(weights, value):
+            steps.close()
+            return weights
 
 
 def test_a_least_squares_problem_is_solved():

@@ -43,7 +43,13 @@ def boosting(function, objective="kl", size=3, n_subsets=2, weights=None, **opti
         1,
     )
     scores = random.normal(size=batch.n_rows).astype(np.float32)
-    return RankingBoosting(own, function, scores, 1.0, seed=0, **options)
+    return RankingBoosting(own, function, scores, 1.0, seed=0, n_rounds=0, **options)
+
+
+def run(trainer, n_rounds):
+    """Run up to ``n_rounds`` rounds, those already run included; return the new records."""
+    trainer.first_round, trainer.n_rounds = trainer.n_rounds, n_rounds
+    return list(trainer.rounds())
 
 
 def test_trees_fit_sums_over_subsets():
@@ -51,7 +57,7 @@ def test_trees_fit_sums_over_subsets():
     weights = np.array([1.0, 2.0, 0.5])
     trainer = boosting(function, weights=weights)
     task, scores = trainer.task, trainer.scores.copy()
-    trainer.run(1)
+    run(trainer, 1)
     drawn = task.draw((0, 0))
     gradient, curvature = np.zeros((2, len(scores)))
     for k, query in enumerate(drawn.query):
@@ -73,62 +79,49 @@ def test_full_newton_steps_never_rise(objective):
     """The curvature is a bound: every document may take its own step at once."""
     function = Fixed()
     trainer = boosting(function, objective, size=9)
-    trainer.run(10)
-    assert not any(trainer.history["halvings"])
-    assert np.diff(trainer.history["objective"]).max() < 1e-6
+    records = run(trainer, 10)
+    assert not any(record["halvings"] for record in records)
+    assert np.diff([record["objective"] for record in records]).max() < 1e-6
     assert function.steps == [1.0] * 10
 
 
 def test_a_step_that_rises_is_halved():
     function = Fixed()
     trainer = boosting(function, size=9)
-    trainer.run(1)
-    before = trainer.history["objective"][0]
+    before = run(trainer, 1)[0]["objective"]
     function.change = 300 * (trainer.task.gains > 1.5) + 200 * (trainer.task.gains < 0.5)
-    trainer.first_round = 1
-    trainer.run(2)
-    assert trainer.history["halvings"][1] > 0
-    assert function.steps[1] == 0.5 ** trainer.history["halvings"][1]
-    assert trainer.history["objective"][1] <= before
+    (record,) = run(trainer, 2)
+    assert record["halvings"] > 0
+    assert function.steps[1] == 0.5 ** record["halvings"]
+    assert record["objective"] <= before
 
 
 def test_a_step_in_a_wrong_direction_is_given_up():
     function = Fixed()
     trainer = boosting(function, size=9)
-    trainer.run(3)
+    run(trainer, 3)
     scores = trainer.scores.copy()
     function.change = np.sign(function.asked[-1][0]) * 1e3
-    trainer.first_round = 3
-    trainer.run(4)
+    (record,) = run(trainer, 4)
     assert function.steps[-1] == 0.0
-    assert trainer.history["halvings"][3] == MOST_HALVINGS
+    assert record["halvings"] == MOST_HALVINGS
     np.testing.assert_array_equal(trainer.scores, scores)
 
 
-def test_followed_scores_and_the_metric():
+def test_followed_scores_get_the_same_rounds():
     function = Fixed(n_followed=1)
     followed = np.zeros(18, np.float32)
-    seen = []
-    trainer = boosting(function, followed=[followed], metric=lambda: float(followed.sum()))
+    trainer = boosting(function, followed=[followed])
     start = trainer.scores.copy()
-    trainer.callbacks = [lambda progress: seen.append(progress.n_rounds)]
-    assert trainer.run(3) == 3
-    assert seen == [1, 2, 3]
+    assert len(run(trainer, 3)) == 3
     np.testing.assert_allclose(followed, trainer.scores - start, **EXACT)
-    assert trainer.history["eval_metric"][-1] == float(followed.sum())
 
 
 def test_a_share_of_the_queries():
     function = Fixed()
     trainer = boosting(function, subsample=0.4)
-    trainer.run(20)
+    run(trainer, 20)
     batch = Batch.from_lengths([6, 3, 9])
     touched = [set(batch.instance_of_row[curvature > 0]) for _, curvature in function.asked]
     assert all(len(queries) == 1 for queries in touched)
     assert set.union(*touched) == {0, 1, 2}
-
-
-def test_callbacks_stop():
-    trainer = boosting(Fixed(), callbacks=[lambda progress: progress.n_rounds == 2])
-    assert trainer.run(9) == 2
-    assert len(trainer.history["objective"]) == 2

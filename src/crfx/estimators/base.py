@@ -14,6 +14,7 @@ from crfx.estimators.counting import rounds_argument
 from crfx.estimators.nested_settings import nested_settings, with_nested
 from crfx.features.columns import Columns
 from crfx.io.reading import Reading
+from crfx.trainers.callbacks import History
 
 Kind = TypeVar("Kind", bound="Estimator")
 
@@ -29,6 +30,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     """How many of them a call of ``fit`` has; None: as many as the arguments ask for."""
     model_: Any
     columns_: Columns
+    history_: History
+    best_iteration_: int
+    early_stopping_rounds: int | None
+    verbose: int
     reading_: Reading | None = None
     """How ``crfx train`` read the files; None where the model was trained from Python."""
 

@@ -14,11 +14,9 @@ from crfx.estimators.agreement import agreed_objective
 from crfx.estimators.assembly import working_scores
 from crfx.estimators.base import fitted
 from crfx.estimators.class_weight import ClassWeight
-from crfx.estimators.evaluation import EvalMetric, Evaluator, Watched, make_evaluator
+from crfx.estimators.evaluation import EvalMetric, Watched, make_evaluator
 from crfx.estimators.fitting import (
     Training,
-    as_before_unless,
-    listed_callbacks,
     read_training,
     read_watched,
 )
@@ -26,18 +24,18 @@ from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.more_labels import named_classes, with_classes
 from crfx.estimators.objective_choice import bound_objective, curvature_of
 from crfx.estimators.placement import placed
-from crfx.estimators.watching import CountRounds, RestoreBest, forget_other_sets
+from crfx.estimators.session import as_before_unless, run_rounds
 from crfx.features.words import Numbering
 from crfx.inference.native import thread_count
 from crfx.model import Model
 from crfx.objectives import curvature as curvatures
+from crfx.objectives.base import Objective
 from crfx.objectives.truth import Truth
 from crfx.structures import Chain, Forest
 from crfx.trainers.blocks import Block
 from crfx.trainers.boosting import Boosting
-from crfx.trainers.callbacks import Callback, EarlyStopping
-from crfx.trainers.communicator import current
-from crfx.trainers.progress import ProgressBar
+from crfx.trainers.callbacks import Callback, listed_callbacks
+from crfx.trainers.monitor import Metric
 
 
 class BoostedEstimator(LabellingEstimator):
@@ -174,77 +172,50 @@ class BoostedEstimator(LabellingEstimator):
         watched: Watched | None,
         callbacks: list[Callback],
     ) -> None:
+        model, metric, followed = plan.model, None, []
         evaluator = None
         if watched is not None:
             evaluator = make_evaluator(self.eval_metric, watched, self, truth.class_weights)
-        trainer = self._trainer(truth, plan, evaluator, callbacks)
-        if trainer.metric is not None and plan.history.get("eval_metric"):
-            forget_other_sets(plan.history, plan.first_round, trainer.metric())
-        restore = self._early_stopping(trainer, plan, evaluator)
-        over = restore is not None and restore.is_over
-        self._run(trainer, truth, plan.model, plan.first_round + (0 if over else self._rounds_here))
-        n_rounds = self.n_rounds_ if restore is None else restore.stopping.best_round
-        if restore is not None:
-            plan.model.keep(n_rounds)
-        # Together, and last: who interrupts in between finds a model that says what it is.
-        self.n_rounds_, self.best_iteration_ = n_rounds, max(n_rounds - 1, 0)
-
-    def _trainer(
-        self, truth: Truth, plan: _Plan, evaluator: Evaluator | None, callbacks: list[Callback]
-    ) -> Boosting:
-        model, batch = plan.model, truth.batch
-        followed = [] if evaluator is None else [evaluator.data.batch]
-        self._check_size(model, batch, followed)
-        model.use_threads(thread_count(self.n_jobs))
-        shown = [working_scores(model, other) for other in followed]
-        return Boosting(
-            objective=agreed_objective(lambda: bound_objective(self, truth), batch),
-            curvature=curvature_of(self),
-            blocks=self._make_blocks(model, truth, followed),
-            scores=working_scores(model, batch),
-            learning_rate=self.learning_rate,
-            followed=shown,
-            metric=None if evaluator is None else lambda: evaluator.value(shown[0].problem()),
-            callbacks=[CountRounds(self), *callbacks],
-            save=self.save,
-            first_round=plan.first_round,
-            history=plan.history,
-        )
-
-    def _early_stopping(
-        self, trainer: Boosting, plan: _Plan, evaluator: Evaluator | None
-    ) -> RestoreBest | None:
-        if self.early_stopping_rounds is None or evaluator is None or trainer.metric is None:
-            return None
-        stopping = EarlyStopping(
-            self.early_stopping_rounds, larger_is_better=evaluator.larger_is_better
-        )
-        restore = RestoreBest(stopping, trainer.blocks)
-        if plan.first_round:
-            restore.go_on(plan.history, plan.model, plan.first_round, trainer.metric())
-        trainer.callbacks = [*trainer.callbacks, restore]
-        return restore
-
-    def _run(self, trainer: Boosting, truth: Truth, model: Model, n_rounds: int) -> None:
-        """Train up to so many rounds, first ones included; leave no unfinished one behind."""
-        shows = self.verbose and current().rank == 0
-        bar = ProgressBar(n_rounds) if shows else None
-        if bar is not None:
-            trainer.callbacks = [*trainer.callbacks, bar]
+            followed = [evaluator.data.batch]
+        trainer = self._trainer(truth, plan, followed)
+        if evaluator is not None:
+            value = evaluator.value
+            metric = Metric(
+                lambda: value(trainer.followed[0].problem()), evaluator.larger_is_better
+            )
         try:
-            self.n_rounds_ = self._boost(trainer, truth, n_rounds)
+            n_rounds = run_rounds(self, trainer, metric, callbacks, can_restore=model.can_be_cut)
         except BaseException:
             _drop_unfinished(model, self.n_rounds_)
             raise
         finally:
             for function in model.growing:
                 function.release()
-            if bar is not None:
-                bar.close()
+        self.n_rounds_ = n_rounds
 
-    def _boost(self, trainer: Boosting, truth: Truth, n_rounds: int) -> int:
-        """Run a trainer up to so many rounds; return how many there are."""
-        return trainer.run(n_rounds)
+    def _trainer(self, truth: Truth, plan: _Plan, followed: list[Batch]) -> Boosting:
+        model, batch = plan.model, truth.batch
+        self._check_size(model, batch, followed)
+        model.use_threads(thread_count(self.n_jobs))
+        shown = [working_scores(model, other) for other in followed]
+        n_rounds = plan.first_round + self._rounds_here
+        return Boosting(
+            objective=agreed_objective(lambda: bound_objective(self, truth), batch),
+            curvature=curvature_of(self),
+            blocks=self._make_blocks(model, truth, followed),
+            scores=working_scores(model, batch),
+            learning_rate=self.learning_rate,
+            n_rounds=n_rounds,
+            first_round=plan.first_round,
+            followed=shown,
+            easier=self._easier_objective(truth, plan.first_round, n_rounds),
+        )
+
+    def _easier_objective(
+        self, truth: Truth, first_round: int, n_rounds: int
+    ) -> tuple[Objective, int] | None:
+        """Return an objective that the first rounds lower, and how many those are."""
+        return None
 
     # What an estimator says of itself.
 

@@ -21,6 +21,11 @@ def rounds_argument(model: Any) -> str:
     return "max_iter" if model.trainer == "lbfgs" else "sweeps"
 
 
+def counter_of(model: Any) -> str:
+    """Return the name of the fitted attribute that counts rounds, iterations or sweeps."""
+    return "n_rounds_" if hasattr(model, "n_rounds_") else "n_iter_"
+
+
 def rounds_done(model: Any) -> int:
-    """How many rounds, iterations or sweeps a model has had."""
-    return int(model.n_rounds_ if hasattr(model, "n_rounds_") else model.n_iter_)
+    """Return how many rounds, iterations or sweeps a model has had."""
+    return int(getattr(model, counter_of(model)))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,12 +21,10 @@ from crfx.features import matrices
 from crfx.features.columns import Columns
 from crfx.features.words import Numbering
 from crfx.inference.feasibility import check_allowed, check_possible
-from crfx.messages import shown
 from crfx.model import Model
 from crfx.objectives.truth import Truth
 from crfx.structures import Chain, Forest, Mask
 from crfx.structures.constraints import mask_of
-from crfx.trainers.callbacks import Callback, OnFirstWorker
 from crfx.trainers.communicator import count, current
 
 
@@ -168,39 +164,3 @@ def read_watched(estimator: Any, eval_set: Any, given: Training, model: Model) -
             "the model does not know: there is nothing to judge"
         )
     return found
-
-
-def listed_callbacks(callbacks: Sequence[Callback] | None) -> list[Callback]:
-    """The argument ``callbacks``; of several workers the first calls them, and tells the rest."""
-    found, workers = checked_callbacks(callbacks), current()
-    if workers.size == 1:
-        return found
-    return [OnFirstWorker(found, workers)] if workers.gather(bool(found))[0] else []
-
-
-def checked_callbacks(callbacks: Sequence[Callback] | None) -> list[Callback]:
-    """The argument ``callbacks`` as it is, or ValueError."""
-    if callable(callbacks):
-        raise ValueError("callbacks is one function: pass a list, [callback]")
-    if callbacks is not None and not isinstance(callbacks, list | tuple):
-        raise ValueError(f"callbacks is {shown(callbacks)}: pass a list of functions, or None")
-    for each in callbacks or ():
-        if not callable(each) or isinstance(each, type):
-            raise ValueError(f"callbacks holds {shown(each)}, which is no function of the progress")
-    return list(callbacks or ())
-
-
-@contextmanager
-def as_before_unless(learned: Callable[[], bool], estimator: Any) -> Iterator[None]:
-    """Where fitting fails before anything is learned, leave the estimator as if never called."""
-    arguments = estimator.get_params(deep=False)
-    before = {name: value for name, value in vars(estimator).items() if name not in arguments}
-    try:
-        yield
-    except BaseException:
-        if not learned():
-            for name in [name for name in vars(estimator) if name not in arguments]:
-                delattr(estimator, name)
-            for name, value in before.items():
-                setattr(estimator, name, value)
-        raise

@@ -11,8 +11,8 @@ from scipy import sparse
 from crfx.estimators.herding import Votes
 from crfx.estimators.hidden_steps import PARAMETERS_AT_ONCE
 from crfx.estimators.hidden_sweeps import Sweeps, block_rates
-from crfx.estimators.iterations import WatchIterations
 from crfx.estimators.model_parameters import get_weights, set_weights
+from crfx.estimators.parameter_rounds import ParameterRounds, Steps
 from crfx.model import Model
 from crfx.objectives.base import Objective
 from crfx.objectives.class_weights import likelihood_of
@@ -32,28 +32,28 @@ Array64 = npt.NDArray[np.float64]
 class HiddenTraining:
     """One call of ``fit``."""
 
-    def __init__(self, crf: HiddenUnitCRF, given: Training, watch: WatchIterations) -> None:
-        self.crf, self.given, self.watch = crf, given, watch
+    def __init__(self, crf: HiddenUnitCRF, given: Training, trainer: ParameterRounds) -> None:
+        self.crf, self.given, self.trainer = crf, given, trainer
         self.model = crf._training_model
 
-    def run(self) -> npt.NDArray[Any]:
-        """The parameters that are found."""
+    def steps(self) -> Steps:
+        """Pre-train; then yield the parameters after every iteration or epoch."""
         if not self.crf.n_iter_ and self.crf._state is None and self.crf.pretrain is not None:
             self._pretrain()
-        return self._by_lbfgs() if self.crf.trainer == "lbfgs" else self._by_sweeps()
+        return (yield from self._by_lbfgs() if self.crf.trainer == "lbfgs" else self._by_sweeps())
 
     # L-BFGS ---------------------------------------------------------------------------------------
 
-    def _by_lbfgs(self) -> Array64:
+    def _by_lbfgs(self) -> Steps:
         crf = self.crf
         whole = crf._objective(self.model, self.given)
-        self.watch.objective = whole.objective
+        self.trainer.objective = whole.objective
         is_fresh = crf._state is None and self.model.base is None
-        return crf._by_lbfgs(whole, get_weights(self.model), self.watch, is_fresh=is_fresh)
+        return crf._by_lbfgs(whole, get_weights(self.model), self.trainer, is_fresh=is_fresh)
 
     # Sweeps ---------------------------------------------------------------------------------------
 
-    def _by_sweeps(self) -> npt.NDArray[Any]:
+    def _by_sweeps(self) -> Steps:
         crf, before = self.crf, self.crf._taken_up
         done = 0 if before is None else before.n_done
         burn_in = crf.burn_in
@@ -62,7 +62,7 @@ class HiddenTraining:
         rates = block_rates(crf.block_steps, self.model, self.given)
         sweeps = Sweeps(self.model, self.given.truth, crf._loss, rates, crf, burn_in)
         sweeps.begin(self._step(sweeps), before)
-        loss = self.watch.objective = crf._loss(self.given.truth)
+        loss = self.trainer.objective = crf._loss(self.given.truth)
         weights: npt.NDArray[Any] | None = None  # those of the model: not held twice
         if crf.herding and crf._votes is None:
             crf._votes = Votes()
@@ -71,12 +71,11 @@ class HiddenTraining:
             weights = sweeps.parameters.average()
             if crf._votes is not None and number >= burn_in:
                 crf._votes.sweeps.append(np.array(sweeps.parameters.values, np.float32))
-            crf._live = lambda n=number + 1: sweeps.state(n).with_best(self.watch.best)
+            crf._live = lambda n=number + 1: sweeps.state(n).with_best(self.trainer.best)
             set_weights(self.model, weights)
             own = loss.evaluate(self.model.problem(self.given.data.batch), ()).value
             value = total(sweeps.workers.communicator, own)
-            if self.watch(weights, value + penalty(crf._penalty, weights)):
-                break
+            yield weights, value + penalty(crf._penalty, weights)
         return get_weights(self.model) if weights is None else weights
 
     def _step(self, sweeps: Sweeps) -> float:

@@ -15,9 +15,9 @@ from crfx.estimators.growing import has_parts
 from crfx.estimators.herding import Votes
 from crfx.estimators.hidden_state import places_in
 from crfx.estimators.hidden_training import HiddenTraining
-from crfx.estimators.iterations import WatchIterations
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.model_parameters import copied, new_model
+from crfx.estimators.parameter_rounds import ParameterRounds, Steps
 from crfx.estimators.parameters import check_hidden_parameters
 from crfx.estimators.parametric import ParametricEstimator
 from crfx.estimators.seeds import drawn_seed
@@ -281,8 +281,8 @@ class HiddenUnitCRF(ParametricEstimator):
         self._state = None if state is None else state.grown(origin)
         self._votes = None if votes is None else votes.grown(origin)
 
-    def _descend(self, given: Training, watch: WatchIterations) -> npt.NDArray[Any]:
-        return HiddenTraining(self, given, watch).run()
+    def _steps(self, given: Training, trainer: ParameterRounds) -> Steps:
+        return HiddenTraining(self, given, trainer).steps()
 
     def _kept_state(self) -> TrainingState | None:
         state = self._training_state()

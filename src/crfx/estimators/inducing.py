@@ -10,9 +10,9 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx.estimators.fitting import Training
-from crfx.estimators.iterations import WatchIterations
 from crfx.estimators.linear_assembly import is_observed, linear_functions
 from crfx.estimators.model_parameters import get_weights, set_weights
+from crfx.estimators.parameter_rounds import ParameterRounds, Steps
 from crfx.estimators.training_state import TrainingState, course_of, lbfgs_state
 from crfx.features.conjunctions import Conjunctions, canonical
 from crfx.features.matrices import take_rows
@@ -50,37 +50,35 @@ class Inducer:
     """Trains the model of an estimator, and adds conjunctions to it in between."""
 
     def __init__(
-        self, crf: LinearCRF, given: Training, settings: FeatureInduction, watch: WatchIterations
+        self, crf: LinearCRF, given: Training, settings: FeatureInduction, trainer: ParameterRounds
     ) -> None:
-        self.crf, self.given, self.settings, self.watch = crf, given, settings, watch
-        self.is_stopped = False
+        self.crf, self.given, self.settings, self.trainer = crf, given, settings, trainer
         self._taken_up = crf._taken_up
         self._n_induced = 0 if self._taken_up is None else int(self._taken_up.numbers["induced"])
         self._rows = np.flatnonzero(given.truth.labels >= 0)
         self._X = canonical(take_rows(as_numbers(given.data.batch.X), self._rows))
 
-    def train(self) -> Array64:
-        """Return the weights that training ends with; the model has their features."""
+    def steps(self) -> Steps:
+        """Yield the weights after every iteration; the model has their features."""
         model, settings = self.crf.model_, self.settings
         if self.crf._limit == 0:  # it was to end, and was cut off before it could
             return get_weights(model)
         while self._n_induced < settings.rounds:
             whole = self.crf._objective(model, self.given)
             most = min(settings.iterations, self.crf.max_iter)
-            set_weights(model, self._descend(whole, most, is_last=False))
-            if self.is_stopped:
-                return get_weights(model)
+            set_weights(model, (yield from self._descend(whole, most, is_last=False)))
             more = self._chosen(whole)
             if not len(more):
                 self._n_induced = settings.rounds
                 break
             self._widen(model, more)
             self._n_induced += 1
-        return self._descend(self.crf._objective(model, self.given), self.crf.max_iter)
+        whole = self.crf._objective(model, self.given)
+        return (yield from self._descend(whole, self.crf.max_iter))
 
     def _descend(
         self, whole: ParametricObjective, max_iter: int, *, is_last: bool = True
-    ) -> Array64:
+    ) -> lbfgs.Iterations:
         crf, start = self.crf, get_weights(self.crf.model_)
         before, self._taken_up = self._taken_up, None
         course, n_first = course_of(before), crf.n_iter_
@@ -88,21 +86,16 @@ class Inducer:
             course.left = max_iter - int(before.numbers["in_round"])
             n_first -= max_iter - course.left
 
-        def watch(weights: Array64, value: float) -> bool:
-            self.is_stopped = self.watch(weights, value)
-            return self.is_stopped
-
         def live() -> TrainingState:
             state = lbfgs_state(course, crf.n_iter_)
             counts = {"induced": self._n_induced, "in_round": crf.n_iter_ - n_first}
             numbers = state.numbers | {name: float(own) for name, own in counts.items()}
-            return replace(state, numbers=numbers).with_best(self.watch.best)
+            return replace(state, numbers=numbers).with_best(self.trainer.best)
 
         crf._live = live
-        return lbfgs.minimise(
+        return lbfgs.descend(
             whole.rounded(),
             start,
-            watch,
             max_iter=max_iter,
             tol=crf.tol,
             l1=crf.l1,
@@ -142,6 +135,6 @@ class Inducer:
             conjunctions,
         )
         model.node.use_threads(node.n_jobs)
-        if self.watch.best is not None:  # those of nodes come first
+        if self.trainer.best is not None:  # those of nodes come first
             places = np.full(pattern.n_weights, len(node.weights))
-            self.watch.best = np.insert(self.watch.best, places, 0.0)
+            self.trainer.best = np.insert(self.trainer.best, places, 0.0)

@@ -14,7 +14,6 @@ from crfx.estimators.evaluation import EvalMetric
 from crfx.estimators.fitting import Training
 from crfx.estimators.growing import can_go_on, check_goes_on, grow, keeps_places
 from crfx.estimators.inducing import Inducer, check_inducible
-from crfx.estimators.iterations import WatchIterations
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.linear_assembly import (
     free_entries,
@@ -25,6 +24,7 @@ from crfx.estimators.linear_assembly import (
 from crfx.estimators.linear_json import write_json
 from crfx.estimators.mini_batches import MiniBatches
 from crfx.estimators.model_parameters import base_scores, get_weights, set_weights
+from crfx.estimators.parameter_rounds import ParameterRounds, Steps
 from crfx.estimators.parameters import check_linear_parameters
 from crfx.estimators.parametric import ParametricEstimator
 from crfx.estimators.placement import placed
@@ -339,15 +339,15 @@ class LinearCRF(ParametricEstimator):
             return super()._most_rounds
         return induction.rounds * min(induction.iterations, self.max_iter) + self.max_iter
 
-    def _descend(self, given: Training, watch: WatchIterations) -> Array64:
+    def _steps(self, given: Training, trainer: ParameterRounds) -> Steps:
         induction = settings_of(self.feature_induction)
         if induction is not None:
-            return Inducer(self, given, induction, watch).train()
+            return Inducer(self, given, induction, trainer).steps()
         whole = self._objective(self.model_, given)
-        watch.objective = whole.objective
+        trainer.objective = whole.objective
         if self.trainer == "lbfgs":
-            return self._by_lbfgs(whole, get_weights(self.model_), watch, l1=self.l1)
-        return sweep_to_the_end(self, whole, self._mini_batches(self.model_, given), watch)
+            return self._by_lbfgs(whole, get_weights(self.model_), trainer, l1=self.l1)
+        return sweep_to_the_end(self, whole, self._mini_batches(self.model_, given), trainer)
 
     def _mini_batches(self, model: Model, given: Training) -> Any:
         """Those of all instances, or of one shard after the other."""

@@ -17,17 +17,16 @@ from crfx.estimators.class_weight import ClassWeight
 from crfx.estimators.evaluation import EvalMetric, Evaluator, make_evaluator
 from crfx.estimators.fitting import (
     Training,
-    as_before_unless,
-    listed_callbacks,
     read_training,
     read_watched,
 )
-from crfx.estimators.iterations import WatchIterations
 from crfx.estimators.labelling import LabellingEstimator
-from crfx.estimators.model_parameters import base_scores, parameter_blocks, set_weights
+from crfx.estimators.model_parameters import base_scores, parameter_blocks
 from crfx.estimators.more_labels import named_classes, with_classes
 from crfx.estimators.objective_choice import PERCEPTRONS, bound_objective
+from crfx.estimators.parameter_rounds import ParameterRounds, Steps
 from crfx.estimators.placement import placed
+from crfx.estimators.session import as_before_unless, run_rounds
 from crfx.estimators.training_state import TrainingState, course_of, lbfgs_state
 from crfx.features.words import Numbering
 from crfx.inference.native import thread_count
@@ -39,8 +38,9 @@ from crfx.objectives.truth import Truth
 from crfx.potentials.blas import one_blas_thread
 from crfx.structures.constraints import to_plain
 from crfx.trainers import lbfgs
-from crfx.trainers.callbacks import Callback, History
+from crfx.trainers.callbacks import Callback, History, listed_callbacks
 from crfx.trainers.communicator import current
+from crfx.trainers.monitor import Metric
 from crfx.trainers.parametric import ParametricObjective
 
 
@@ -187,8 +187,8 @@ class ParametricEstimator(LabellingEstimator):
         return found
 
     @abstractmethod
-    def _descend(self, given: Training, watch: WatchIterations) -> npt.NDArray[Any]:
-        """Train ``model_``; return the parameters that are found."""
+    def _steps(self, given: Training, trainer: ParameterRounds) -> Steps:
+        """Train the parameters of ``model_``, an iteration or epoch at a time."""
 
     @property
     def _penalty(self) -> float:
@@ -222,19 +222,24 @@ class ParametricEstimator(LabellingEstimator):
         self, given: Training, evaluator: Evaluator | None, callbacks: list[Callback]
     ) -> None:
         self.model_.use_threads(thread_count(self.n_jobs))
-        watch = WatchIterations(self, evaluator, callbacks)
+        best = None if self._taken_up is None else self._taken_up.best
+        trainer = ParameterRounds(self.model_, lambda own: self._steps(given, own), best)
+        metric = None if evaluator is None else self._metric(evaluator)
         try:
-            found = None if watch.is_over else self._descend(given, watch)
+            run_rounds(self, trainer, metric, callbacks, can_restore=best is not None)
             self._state, self._to_go = self._kept_state(), None
         except BaseException:  # also where the user interrupts: it may go on from there
             self._state = self._training_state()
             raise
         finally:
             self._live, self._taken_up = None, None
-            watch.close()
-        found = found if watch.best is None else watch.best
-        assert found is not None
-        set_weights(self.model_, found)
+
+    def _metric(self, evaluator: Evaluator) -> Metric:
+        def value() -> float:
+            model = self._decoding_model if evaluator.larger_is_better else self.model_
+            return evaluator.value(model.problem(evaluator.data.batch))
+
+        return Metric(value, evaluator.larger_is_better)
 
     def _kept_state(self) -> TrainingState | None:
         """What a training that has come to its end keeps, for one that makes it longer."""
@@ -244,24 +249,24 @@ class ParametricEstimator(LabellingEstimator):
         self,
         whole: ParametricObjective,
         start: npt.NDArray[np.float64],
-        watch: WatchIterations,
+        trainer: ParameterRounds,
         *,
         l1: float = 0.0,
         is_fresh: bool | None = None,
-    ) -> npt.NDArray[np.float64]:
+    ) -> Steps:
         """L-BFGS, on the course that was taken up."""
         course, before = course_of(self._taken_up), self.n_iter_
         n_before = 0 if self._taken_up is None else self._taken_up.n_done
         course.left = self._limit
 
         def live() -> TrainingState:
-            return lbfgs_state(course, n_before + self.n_iter_ - before).with_best(watch.best)
+            state = lbfgs_state(course, n_before + self.n_iter_ - before)
+            return state.with_best(trainer.best)
 
         self._live = live
-        return lbfgs.minimise(
+        return lbfgs.descend(
             whole.rounded(),
             start,
-            watch,
             max_iter=self.max_iter,
             tol=self.tol,
             l1=l1,

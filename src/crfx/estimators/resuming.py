@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from crfx.estimators.base import Estimator
-from crfx.estimators.fitting import checked_callbacks
-from crfx.trainers.callbacks import Progress, any_stops
+from crfx.trainers.callbacks import Progress, any_stops, checked_callbacks
 
 Kind = TypeVar("Kind", bound=Estimator)
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from crfx.estimators.iterations import WatchIterations
 from crfx.estimators.mini_batches import MiniBatches
 from crfx.estimators.model_parameters import get_weights, set_weights
+from crfx.estimators.parameter_rounds import ParameterRounds, Steps
 from crfx.estimators.seeds import drawn_seed
 from crfx.estimators.training_state import TrainingState, sweeps_state
 from crfx.inference.native import thread_count
@@ -65,9 +65,9 @@ def descent_of(crf: LinearCRF, n_instances: int, share: float = 1.0) -> Descent:
 
 
 def sweep_to_the_end(
-    crf: LinearCRF, whole: ParametricObjective, parts: Any, watch: WatchIterations
-) -> Array64:
-    """All sweeps of ``fit`` over mini-batches; return the averaged weights."""
+    crf: LinearCRF, whole: ParametricObjective, parts: Any, trainer: ParameterRounds
+) -> Steps:
+    """Yield the averaged weights after every epoch of ``fit`` over mini-batches."""
     start, taken_up = get_weights(crf.model_), crf._taken_up
     parameters = AveragedParameters(start)
     velocity = None if taken_up is None else taken_up.velocity
@@ -88,8 +88,10 @@ def sweep_to_the_end(
         workers.sweep(descent, number, parameters, parts)
         weights = parameters.average()
         value = whole.value(weights)
-        crf._live = _live(crf, number + 1, parameters, descent.step, workers, watch)
-        if watch(weights, value):
+        crf._live = _live(crf, number + 1, parameters, descent.step, workers, trainer)
+        try:
+            yield weights, value
+        except GeneratorExit:  # stopped early, perhaps without having learned anything
             break
     hardly = before - value < LEAST_PROGRESS * abs(before)
     if seeks_step(crf) and crf.sweeps and not whole.base and hardly and not start.any():
@@ -103,13 +105,13 @@ def _live(
     parameters: AveragedParameters,
     step: float,
     workers: Sweepers,
-    watch: WatchIterations,
+    trainer: ParameterRounds,
 ) -> Callable[[], TrainingState]:
     """Where sweeps stand, for who asks while they last."""
 
     def live() -> TrainingState:
         state = sweeps_state(crf.trainer, n_done, parameters, step, workers.velocity)
-        return state.with_best(watch.best)
+        return state.with_best(trainer.best)
 
     return live
 

@@ -23,14 +23,14 @@ from crfx.estimators.sharded_input import check_in_memory
 from crfx.features.tree_rows import window_names
 from crfx.model import Model
 from crfx.objectives import curvature as curvatures
+from crfx.objectives.base import Objective
 from crfx.objectives.pseudo_likelihood import PseudoLikelihood
 from crfx.objectives.truth import Truth
 from crfx.potentials.context_trees import ContextTrees
 from crfx.potentials.tree_shap import SHARE_OF_GAIN
 from crfx.structures import Chain, Forest
 from crfx.trainers.blocks import Block
-from crfx.trainers.boosting import Boosting
-from crfx.trainers.communicator import count
+from crfx.trainers.communicator import count, current
 
 ImportanceKind = Literal["total_gain", "gain", "weight", "cover", "total_cover"]
 
@@ -254,14 +254,12 @@ class TreeCRF(BoostedEstimator):
     def _make_blocks(self, model: Model, truth: Truth, followed: list[Batch]) -> list[Block]:
         return make_context_blocks(self, model, truth, followed)
 
-    def _boost(self, trainer: Boosting, truth: Truth, n_rounds: int) -> int:
-        """First the pseudo-likelihood, then the objective."""
-        objective, easy = trainer.objective, min(self.pseudo_likelihood_rounds, n_rounds)
+    def _easier_objective(
+        self, truth: Truth, first_round: int, n_rounds: int
+    ) -> tuple[Objective, int] | None:
+        """Return the pseudo-likelihood, unless no instance has one."""
+        last = min(self.pseudo_likelihood_rounds, n_rounds)
         pseudo = PseudoLikelihood(truth)
-        if trainer.first_round < easy and count(trainer.communicator, not pseudo.is_empty):
-            trainer.objective = pseudo
-            trainer.first_round = trainer.run(easy)
-            trainer.objective = objective
-            if trainer.first_round < easy or trainer.is_stopped:
-                return trainer.first_round
-        return trainer.run(n_rounds)
+        if first_round < last and count(current(), not pseudo.is_empty):
+            return pseudo, last
+        return None

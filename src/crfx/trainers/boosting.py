@@ -6,7 +6,6 @@ that the next step needs anyway: had the objective risen, the step is halved unt
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -19,8 +18,8 @@ from crfx.objectives.base import Evaluation, Objective, PartName
 from crfx.objectives.curvature import Curvature
 from crfx.scores import FloatArray, Scores, Sharing
 from crfx.structures import Chain, Forest
+from crfx.trainers.base import Record, Rounds
 from crfx.trainers.blocks import Adder, Block, Changes, Proposal
-from crfx.trainers.callbacks import Callback, History, Progress, any_stops
 from crfx.trainers.communicator import Communicator, count, current
 from crfx.trainers.shared_evaluation import notes_of_all, of_all
 
@@ -100,8 +99,9 @@ class _Pending:
 class Boosting:
     """Moves ``blocks`` in turn to lower ``objective`` plus the blocks' penalties.
 
-    ``metric`` (scores of the followed batches) -> the number recorded as ``eval_metric``.  Workers
-    that train together have scores of their own each, and one objective.
+    Rounds are numbered from ``first_round`` to ``n_rounds``, those of an earlier run included.  The
+    rounds before ``easier[1]`` lower ``easier[0]`` in place of the objective.  Workers that train
+    together have scores of their own each, and one objective.
     """
 
     objective: Objective
@@ -109,41 +109,53 @@ class Boosting:
     blocks: Sequence[Block]
     scores: WorkingScores
     learning_rate: float
-    followed: Sequence[WorkingScores] = ()
-    metric: Callable[[], float] | None = None
-    callbacks: Sequence[Callback] = ()
-    save: Callable[[str | os.PathLike[str]], None] | None = None
+    n_rounds: int
     first_round: int = 0
-    history: History = field(default_factory=dict)
+    followed: Sequence[WorkingScores] = ()
+    easier: tuple[Objective, int] | None = None
     communicator: Communicator = field(default_factory=current)
+    _n_done: int = 0
     _pending: _Pending | None = None
     _halvings: int = 0
     _gamma: float | None = None
-    is_stopped: bool = False
 
     def __post_init__(self) -> None:
         # Now: a cached property is locked while it waits for others, who may be threads beside.
         self._n_rows = count(self.communicator, self.scores.batch.n_rows)
+        self._n_done = self.first_round
 
-    def run(self, n_rounds: int) -> int:
-        """Train up to ``n_rounds`` rounds, first ones included; return how many there are."""
-        begin, number = time.perf_counter(), self.first_round
-        while number < n_rounds:
+    def rounds(self) -> Rounds:
+        """Yield the record of every round, once the evaluation of the next has settled it."""
+        if self.easier is not None:
+            easier, last = self.easier
+            yield from self._rounds_of(easier, min(last, self.n_rounds))
+        yield from self._rounds_of(self.objective, self.n_rounds)
+
+    def mark(self) -> None:
+        """Let the blocks remember the last settled round as the best."""
+        for block in self.blocks:
+            block.mark(self._n_done)
+
+    def keep_best(self, n_done: int) -> None:
+        """Drop the rounds after the first ``n_done``."""
+        for block in self.blocks:
+            block.keep(n_done)
+
+    def _rounds_of(self, objective: Objective, n_rounds: int) -> Rounds:
+        """Yield the records of the rounds up to ``n_rounds`` that lower one objective."""
+        begin, first = time.perf_counter(), self._n_done
+        for number in range(first, n_rounds):
             for index, block in enumerate(self.blocks):
-                evaluation = self._settled(block.parts)
-                if index == 0 and number > self.first_round:
-                    stop = self._finish(number, evaluation.value, begin)
-                    if stop:
-                        return number
+                evaluation = self._settled(objective, block.parts)
+                if index == 0 and number > first:
+                    yield self._record(objective, evaluation.value, begin)
                     begin = time.perf_counter()
                 if evaluation.mean_gamma is not None:
                     self._gamma = evaluation.mean_gamma
                 self._take(block, evaluation, number)
                 del evaluation  # its arrays are the largest there are; free before the next
-            number += 1
-        if number > self.first_round:
-            self._finish(number, self._settled(()).value, begin)
-        return number
+        if n_rounds > first:
+            yield self._record(objective, self._settled(objective, ()).value, begin)
 
     def _take(self, block: Block, evaluation: Evaluation, number: int) -> None:
         before = evaluation.value + self._penalties()
@@ -151,9 +163,9 @@ class Boosting:
         self.scores.add(proposal.changes, self.learning_rate)
         self._pending = _Pending(block, proposal, self.learning_rate, before)
 
-    def _settled(self, parts: Sequence[PartName]) -> Evaluation:
+    def _settled(self, objective: Objective, parts: Sequence[PartName]) -> Evaluation:
         """Evaluate for the next step; if the last one raised the objective, halve it first."""
-        evaluation = self._evaluate(parts)
+        evaluation = self._evaluate(objective, parts)
         pending = self._pending
         if pending is None:
             return evaluation
@@ -163,7 +175,7 @@ class Boosting:
             del evaluation  # its arrays are large, and the scores may have to be built anew
             # Twice no more than rounding: there is nothing left to gain.
             self._halve(pending, give_up=small_rises == 2)
-            evaluation = self._evaluate(parts)
+            evaluation = self._evaluate(objective, parts)
             if pending.step == 0.0:
                 break
         for scores, changes in zip(self.followed, pending.proposal.followed, strict=True):
@@ -175,8 +187,8 @@ class Boosting:
         self._pending = None
         return evaluation
 
-    def _evaluate(self, parts: Sequence[PartName]) -> Evaluation:
-        own = self.objective.evaluate(self.scores.problem(), parts, self.curvature)
+    def _evaluate(self, objective: Objective, parts: Sequence[PartName]) -> Evaluation:
+        own = objective.evaluate(self.scores.problem(), parts, self.curvature)
         return of_all(self.communicator, own, parts, self.scores.batch.n_rows)
 
     def _halve(self, pending: _Pending, *, give_up: bool) -> None:
@@ -192,23 +204,15 @@ class Boosting:
         rest = self._penalties(skip=pending.block)
         return evaluation.value + rest + pending.proposal.penalty(pending.step)
 
-    def _finish(self, n_rounds: int, value: float, begin: float) -> bool:
-        """Record a round that is settled; whether to stop."""
+    def _record(self, objective: Objective, value: float, begin: float) -> Record:
+        """Return the record of a round that is settled."""
         record = {
             "objective": value + self._penalties(),
             "halvings": self._halvings,
             "seconds": time.perf_counter() - begin,
         }
         self._halvings = 0
+        self._n_done += 1
         if self._gamma is not None:
             record["gamma"] = self._gamma
-        record |= notes_of_all(self.communicator, self.objective)
-        if self.metric is not None:
-            record["eval_metric"] = self.metric()
-        for name in {**self.history, **record}:  # one entry per round, NaN where there is none
-            entries = self.history.setdefault(name, [])
-            entries += [np.nan] * (n_rounds - 1 - len(entries))
-            entries.append(record.get(name, np.nan))
-        progress = Progress(n_rounds, self.history, self.save)
-        self.is_stopped = any_stops(self.callbacks, progress)
-        return self.is_stopped
+        return record | notes_of_all(self.communicator, objective)

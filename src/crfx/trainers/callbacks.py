@@ -11,7 +11,8 @@ from typing import Protocol
 
 import numpy as np
 
-from crfx.trainers.communicator import Communicator
+from crfx.messages import shown
+from crfx.trainers.communicator import Communicator, current
 
 History = dict[str, list[float]]
 
@@ -108,3 +109,23 @@ class OnFirstWorker:
         """Whether one of them asks to stop."""
         stops = self.workers.rank == 0 and any_stops(self.callbacks, progress)
         return bool(self.workers.gather(stops)[0])
+
+
+def listed_callbacks(callbacks: Sequence[Callback] | None) -> list[Callback]:
+    """Read the argument ``callbacks``; with several workers the first calls them for all."""
+    found, workers = checked_callbacks(callbacks), current()
+    if workers.size == 1:
+        return found
+    return [OnFirstWorker(found, workers)] if workers.gather(bool(found))[0] else []
+
+
+def checked_callbacks(callbacks: Sequence[Callback] | None) -> list[Callback]:
+    """Return the argument ``callbacks`` as a list; raise ValueError unless all are callable."""
+    if callable(callbacks):
+        raise ValueError("callbacks is one function: pass a list, [callback]")
+    if callbacks is not None and not isinstance(callbacks, list | tuple):
+        raise ValueError(f"callbacks is {shown(callbacks)}: pass a list of functions, or None")
+    for each in callbacks or ():
+        if not callable(each) or isinstance(each, type):
+            raise ValueError(f"callbacks holds {shown(each)}, which is no function of the progress")
+    return list(callbacks or ())

@@ -7,7 +7,7 @@ L-BFGS directions of the smooth part within one orthant at a time.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -20,8 +20,8 @@ from crfx.messages import warn
 Array64 = npt.NDArray[np.float64]
 Function = Callable[[Array64], tuple[float, Array64]]
 """Parameters in, value and gradient out."""
-Watch = Callable[[Array64, float], bool]
-"""Called after every iteration with parameters and value; True stops."""
+Iterations = Generator[tuple[Array64, float], None, Array64]
+"""Yields parameters and value after every iteration; returns the last parameters."""
 
 Memory = deque[tuple[Array64, Array64, float]]
 """Of the last steps: the change of parameters, that of the gradient, and their product."""
@@ -95,13 +95,12 @@ class Course:
 
 
 class End(Enum):
-    """Why a descent ended: by ``tol``; since nothing lower can be told from rounding; by who
-    watches; by ``max_iter``.
+    """Why a descent ended: by ``tol``; since nothing lower can be told from rounding; by
+    ``max_iter``.
     """
 
     CONVERGED = auto()
     ROUNDING = auto()
-    STOPPED = auto()
     CUT_SHORT = auto()
 
 
@@ -118,10 +117,9 @@ class Rounded:
     resolution: float = 0.0
 
 
-def minimise(
+def descend(
     rounded: Rounded,
     start: Array64,
-    watch: Watch,
     *,
     max_iter: int,
     tol: float,
@@ -130,8 +128,8 @@ def minimise(
     course: Course | None = None,
     is_fresh: bool | None = None,
     is_last: bool = True,
-) -> Array64:
-    """Lower a function plus l1 |w|_1 from ``start``; return where it ended.
+) -> Iterations:
+    """Lower a function plus l1 |w|_1 from ``start``, an iteration at a time.
 
     Moves are not halved below what promises a share ``resolution`` of the value: what they bring
     could not be told from the rounding of the function.  ``finer`` is the same function with less
@@ -149,16 +147,16 @@ def minimise(
         return start
     fresh = not start.any() if is_fresh is None else is_fresh
     n_left = max_iter if course.left is None else course.left
-    descent = _Descent(watch, course, l1, fresh, n_left)
+    descent = _Descent(course, l1, fresh, n_left)
     if finer is None or not refines:
-        found, end = descent.run(rounded, start, tol)
+        found, end = yield from descent.run(rounded, start, tol)
     else:
         found, end = start, End.CONVERGED
         if not course.is_fine:
-            found, end = descent.run(rounded, start, rounded.resolution, is_last=False)
+            found, end = yield from descent.run(rounded, start, rounded.resolution, is_last=False)
         if end in (End.CONVERGED, End.ROUNDING):
             course.refine()
-            found, end = descent.run(finer, found, tol)
+            found, end = yield from descent.run(finer, found, tol)
     if is_last and end is End.CUT_SHORT:
         warn(NOT_CONVERGED.format(max_iter), ConvergenceWarning)
     return found
@@ -182,7 +180,6 @@ class _Point:
 class _Descent:
     """Steps on a course; ``n_left`` may still be taken."""
 
-    watch: Watch
     course: Course
     l1: float
     is_fresh: bool
@@ -190,8 +187,11 @@ class _Descent:
 
     def run(
         self, rounded: Rounded, start: Array64, tol: float, *, is_last: bool = True
-    ) -> tuple[Array64, End]:
-        """Where it ended, and why.  ``is_last``: no finer function takes over."""
+    ) -> Generator[tuple[Array64, float], None, tuple[Array64, End]]:
+        """Yield every iteration; return where it ended, and why.
+
+        ``is_last``: no finer function takes over.
+        """
         course = self.course
         here = self._evaluated(rounded, start.copy())
         course.go_on_from(here.value)
@@ -210,10 +210,9 @@ class _Descent:
             here = found
             self.n_left -= 1
             has_converged = is_flat(course.values, tol)
-            if has_converged:  # known to who looks on, and may save it
+            if has_converged:  # before the yield: a callback may save it
                 course.end(is_last=is_last)
-            if self.watch(here.at, here.value):
-                return here.at, End.STOPPED
+            yield here.at, here.value
             if has_converged:
                 return here.at, End.CONVERGED
         return here.at, End.CUT_SHORT

@@ -8,9 +8,8 @@ rounding interferes, a step that raised it is halved.
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,7 +17,7 @@ import numpy.typing as npt
 
 from crfx.objectives.ranking import LARGEST_SCORE
 from crfx.potentials.additive import Addition, AdditiveFunction
-from crfx.trainers.callbacks import Callback, History, Progress, any_stops
+from crfx.trainers.base import Rounds
 from crfx.trainers.communicator import Communicator, count, current, place, total
 from crfx.trainers.ranking_task import Before, RankingTask
 from crfx.trainers.subsets import Drawn
@@ -34,8 +33,9 @@ MOST_HALVINGS = 12
 class RankingBoosting:
     """Adds trees to ``scores`` (documents,) of a function that is bound to the same rows.
 
-    ``metric`` () -> the number recorded as ``eval_metric``, of the ``followed`` scores.  Workers
-    that train together have queries of their own each, ``n_queries`` in all, and one objective.
+    Rounds are numbered from ``first_round`` to ``n_rounds``, those of an earlier run included.
+    Workers that train together have queries of their own each, ``n_queries`` in all, and one
+    objective.
     """
 
     task: RankingTask
@@ -43,31 +43,29 @@ class RankingBoosting:
     scores: Array32
     learning_rate: float
     seed: int
+    n_rounds: int
+    first_round: int = 0
     subsample: float = 1.0
     followed: Sequence[Array32] = ()
-    metric: Callable[[], float] | None = None
-    callbacks: Sequence[Callback] = ()
-    save: Callable[[str | os.PathLike[str]], None] | None = None
-    first_round: int = 0
-    history: History = field(default_factory=dict)
     communicator: Communicator = field(default_factory=current)
     n_queries: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.n_queries = count(self.communicator, len(self.task.queries))
 
-    def run(self, n_rounds: int) -> int:
-        """Train up to ``n_rounds`` rounds, first ones included; return how many there are."""
-        for number in range(self.first_round, n_rounds):
+    def rounds(self) -> Rounds:
+        """Yield the record of every round."""
+        for number in range(self.first_round, self.n_rounds):
             begin = time.perf_counter()
             record = self._round(number)
-            if self.metric is not None:
-                record["eval_metric"] = self.metric()
-            record["seconds"] = time.perf_counter() - begin
-            note(self.history, number + 1, record)
-            if any_stops(self.callbacks, Progress(number + 1, self.history, self.save)):
-                return number + 1
-        return max(n_rounds, self.first_round)
+            yield record | {"seconds": time.perf_counter() - begin}
+
+    def mark(self) -> None:
+        """Do nothing: all rounds are kept."""
+
+    def keep_best(self, n_done: int) -> None:
+        """Drop the rounds after the first ``n_done``."""
+        self.function.keep(n_done)
 
     def _round(self, number: int) -> dict[str, float]:
         drawn = self._drawn(number)
@@ -121,11 +119,3 @@ class RankingBoosting:
             scores += np.float32(step) * np.asarray(change, np.float32)[:, 0]
         addition.accept(step)
         return (value if step else before), halvings
-
-
-def note(history: History, n_rounds: int, record: dict[str, float]) -> None:
-    """One entry per round and name, NaN where there is none."""
-    for name in {**history, **record}:
-        entries = history.setdefault(name, [])
-        entries += [np.nan] * (n_rounds - 1 - len(entries))
-        entries.append(record.get(name, np.nan))

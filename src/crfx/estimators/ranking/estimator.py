@@ -15,7 +15,6 @@ from crfx.estimators.counting import rounds_argument
 from crfx.estimators.device import check_device
 from crfx.estimators.explained_trees import named_importance
 from crfx.estimators.explaining import checked_positions
-from crfx.estimators.fitting import as_before_unless, listed_callbacks
 from crfx.estimators.importance import Importance, function_importance
 from crfx.estimators.placement import placed
 from crfx.estimators.ranking.agreement import agreed_eval_set, agreed_queries
@@ -36,6 +35,7 @@ from crfx.estimators.ranking.training import (
     train_linear,
     train_trees,
 )
+from crfx.estimators.session import as_before_unless
 from crfx.explanation import Explanation
 from crfx.features.columns import Columns
 from crfx.features.sharded_matrix import ShardedMatrix
@@ -45,7 +45,7 @@ from crfx.objectives.ranking import RankingObjectiveName
 from crfx.potentials.linear import LinearFunction
 from crfx.potentials.trees import BoostedTrees
 from crfx.structures.ranking import best_orders
-from crfx.trainers.callbacks import Callback, History
+from crfx.trainers.callbacks import Callback, History, listed_callbacks
 from crfx.trainers.communicator import current
 
 Array64 = npt.NDArray[np.float64]

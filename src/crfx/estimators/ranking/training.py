@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -13,10 +14,16 @@ from sklearn.utils import check_random_state
 
 from crfx.batch import Batch
 from crfx.estimators.agreement import attempt
+from crfx.estimators.evaluation import comparable
 from crfx.estimators.ranking.inputs import Queries
 from crfx.estimators.ranking.model import RankingModel, linear_function
-from crfx.estimators.ranking.parameters import objective_of, usual_child_weight, value_of
-from crfx.estimators.ranking.watch import Watch, metric_of_scores
+from crfx.estimators.ranking.parameters import (
+    metric_of,
+    objective_of,
+    usual_child_weight,
+    value_of,
+)
+from crfx.estimators.session import run_rounds
 from crfx.features import matrices
 from crfx.features.quantile_cuts import Workers
 from crfx.features.sharded_matrix import ShardedMatrix
@@ -24,9 +31,11 @@ from crfx.inference.native import thread_count
 from crfx.messages import warn
 from crfx.potentials.trees import BoostedTrees
 from crfx.potentials.xgboost_learner import XGBoostLearner
-from crfx.trainers.callbacks import Callback, Progress
+from crfx.trainers.base import Rounds
+from crfx.trainers.callbacks import Callback
 from crfx.trainers.communicator import Communicator, count, current
-from crfx.trainers.ranking_boosting import RankingBoosting, note
+from crfx.trainers.monitor import Metric
+from crfx.trainers.ranking_boosting import RankingBoosting
 from crfx.trainers.ranking_sgd import QueryBatches, RankingDescent
 from crfx.trainers.ranking_task import Before, RankingTask
 from crfx.trainers.sgd import AveragedParameters
@@ -113,7 +122,7 @@ def train_linear(
     model, X = crf.model_, queries.batch.X
     batch_size = value_of(crf, "batch_size")
     batches = QueryBatches(task_of(crf, queries), X, model.base_scores(X), seed_of(crf), batch_size)
-    state, first = crf._state, crf.n_rounds_
+    state = crf._state
     step = crf.step
     if step is None and state is not None:
         step = state.numbers["step"]
@@ -127,45 +136,52 @@ def train_linear(
     )
     if state is not None:
         descent.parameters = state.restored()
-    n_sweeps = first + crf._rounds_here
     metric = None
     if watched is not None:
         X_watched = watched.batch.X
         metric = metric_of_scores(crf, watched, lambda: crf.model_.scores(X_watched))
-    watch = Watch(crf, metric, callbacks, n_sweeps)
-    watch.go_on()
-    if watch.stopping is not None and (crf._best is None or watch.best_round == first):
-        crf._best = crf._state
-    try:
-        for number in range(first, first if watch.is_over else n_sweeps):
-            if _sweep(crf, descent, watch, number):
-                break
-    finally:
-        watch.close()
-    crf.n_rounds_ = watch.best_round
-    if crf._best is not None:
-        crf._state, crf._best = crf._best, None
-        model.function = linear_function(crf._state.restored().average())
+    can_restore = crf._best is not None
+    crf.n_rounds_ = run_rounds(
+        crf, RankingEpochs(crf, descent), metric, callbacks, can_restore=can_restore
+    )
+    crf._best = None
 
 
-def _sweep(crf: RankingCRF, descent: RankingDescent, watch: Watch, number: int) -> bool:
-    begin = time.perf_counter()
-    weights = descent.sweep(number)
-    found = descent.batches.value(weights).of_all(descent.communicator)
-    penalty = descent.l2 * float(weights @ weights)
-    record = {"objective": (found.value + penalty) / descent.weight} | found.notes()
-    before = crf.model_.function
-    crf.model_.function = linear_function(weights)
-    try:
-        if watch.metric is not None:
-            record["eval_metric"] = watch.metric()
-    except BaseException:
-        crf.model_.function = before  # a sweep that was cut short leaves nothing behind
-        raise
-    crf._state = SweepState.of(descent.parameters, descent.descent.step)
-    record["seconds"] = time.perf_counter() - begin
-    note(crf.history_, number + 1, record)
-    return watch(Progress(number + 1, crf.history_, crf.save))
+@dataclass(frozen=True, eq=False)
+class RankingEpochs:
+    """Epochs of a linear scorer; leaves where they stand in the estimator."""
+
+    crf: RankingCRF
+    descent: RankingDescent
+
+    def rounds(self) -> Rounds:
+        """Yield the record of every epoch; the model then has the averaged weights."""
+        crf, first = self.crf, self.crf.n_rounds_
+        for number in range(first, first + crf._rounds_here):
+            begin = time.perf_counter()
+            descent = self.descent
+            weights = descent.sweep(number)
+            found = descent.batches.value(weights).of_all(descent.communicator)
+            penalty = descent.l2 * float(weights @ weights)
+            record = {"objective": (found.value + penalty) / descent.weight} | found.notes()
+            before, crf.model_.function = crf.model_.function, linear_function(weights)
+            state = SweepState.of(descent.parameters, descent.descent.step)
+            stood, crf._state = crf._state, state
+            try:
+                yield record | {"seconds": time.perf_counter() - begin}
+            finally:
+                if crf.n_rounds_ == number:  # cut short: it leaves nothing behind
+                    crf.model_.function, crf._state = before, stood
+
+    def mark(self) -> None:
+        """Remember where the epochs stand."""
+        self.crf._best = self.crf._state
+
+    def keep_best(self, n_done: int) -> None:
+        """Return to the best weights, and to where the epochs stood then."""
+        if self.crf._best is not None:
+            self.crf._state = self.crf._best
+            self.crf.model_.function = linear_function(self.crf._state.restored().average())
 
 
 def new_trees(crf: RankingCRF, raw: bytes | None = None) -> BoostedTrees:
@@ -202,40 +218,60 @@ def train_trees(
     metric = None if watched is None else metric_of_scores(crf, watched, lambda: followed[0])
     first = crf.n_rounds_
     n_rounds = first + crf._rounds_here
-    watch = Watch(crf, metric, callbacks, n_rounds)
-    watch.go_on()
     trainer = RankingBoosting(
         task=task_of(crf, queries),
         function=function,
         scores=_scores32(model, X),
         learning_rate=value_of(crf, "learning_rate"),
         seed=seed_of(crf),
+        n_rounds=n_rounds,
+        first_round=first,
         subsample=value_of(crf, "subsample"),
         followed=followed,
-        metric=metric,
-        callbacks=[watch],
-        save=crf.save,
-        first_round=first,
-        history=crf.history_,
     )
     if crf.min_child_weight is None:  # of few queries no leaf would be heavy enough
         function.learner.params["min_child_weight"] = usual_child_weight(crf, trainer.n_queries)
     try:
-        trainer.run(first if watch.is_over else n_rounds)
+        best = run_rounds(crf, trainer, metric, callbacks)
     except BaseException:
         function.keep(crf.n_rounds_)  # a round that was cut short leaves nothing behind
         raise
     finally:
         function.release()
-        watch.close()
     if n_rounds > first and all_equal(trainer.communicator, trainer.scores):
         warn(
             "no tree found a split, so all documents have the same score: there are "
             f"{trainer.n_queries} queries to learn from; try a smaller min_child_weight",
             RuntimeWarning,
         )
-    crf.n_rounds_ = watch.best_round
-    function.keep(crf.n_rounds_)
+    crf.n_rounds_ = best
+
+
+def metric_of_scores(
+    crf: RankingCRF, watched: Queries, scores: Callable[[], npt.NDArray[Any]]
+) -> Metric:
+    """Return ``eval_metric`` of the scores as they are, on the documents of all workers.
+
+    The first worker measures it and sends it to the others.  Scores travel once a round.
+    """
+    workers, metric = current(), metric_of(crf)
+    relevance = joined_by(workers, watched.relevance)
+    lengths = joined_by(workers, watched.batch.lengths)
+
+    def value() -> float:
+        all_scores = joined_by(workers, scores())
+        own = np.nan
+        if workers.rank == 0:
+            own = comparable(metric(relevance, all_scores, lengths))
+        first: float = workers.gather(own)[0]
+        return first
+
+    return Metric(value, larger_is_better=True)
+
+
+def joined_by(workers: Communicator, own: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the arrays of all workers, one after the other."""
+    return own if workers.size == 1 else np.concatenate(workers.gather(own))
 
 
 def all_equal(communicator: Communicator, scores: npt.NDArray[np.float32]) -> bool:
