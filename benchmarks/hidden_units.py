@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -304,7 +305,8 @@ def check_same(losses: dict[str, float], most: float) -> None:
 
 # Two threads against one.
 
-THREADS_BATCH, THREADS_SWEEPS, THREADS_ITERATIONS = 32, 5, 50
+THREADS_BATCH, THREADS_SWEEPS, THREADS_ITERATIONS = 32, 25, 200
+PRODUCTS, PRODUCT_SIZE = 200, 512
 
 
 def threads(n_jobs: str) -> dict[str, Any]:
@@ -323,12 +325,19 @@ def threads(n_jobs: str) -> dict[str, Any]:
         ),
         "linear_lbfgs": LinearCRF(max_iter=THREADS_ITERATIONS, tol=0.0, n_jobs=int(n_jobs)),
     }
-    found = {}
+    found = {"products": {"seconds": min(timed(partial(products, int(n_jobs))) for _ in range(3))}}
     for name, crf in made.items():
         seconds = timed(partial(crf.fit, X, words.y))
         bits = b"".join(part.tobytes() for part in parameter_arrays(crf.model_))
         found[name] = {"seconds": seconds, "digest": hashlib.sha256(bits).hexdigest()}
     return found
+
+
+def products(n_jobs: int) -> None:
+    """Multiply matrices, independently of each other: what so many cores give at the best."""
+    matrix = np.random.default_rng(SEED).random((PRODUCT_SIZE, PRODUCT_SIZE), dtype=np.float32)
+    with one_blas_thread(), ThreadPoolExecutor(n_jobs) as pool:
+        list(pool.map(lambda _: matrix @ matrix, range(PRODUCTS)))
 
 
 def threads_figure(key: str, own: dict[str, Any], peers: dict[str, Any]) -> float:
