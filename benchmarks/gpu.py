@@ -32,8 +32,8 @@ from measuring import RESULTS, ROOT, machine, verdict, write_json, write_whole
 
 from crfx import GBCRF
 from crfx.datasets import load_ocr
-from crfx.inference.native import thread_count
 from crfx.potentials.xgboost_learner import XGBoostLearner
+from crfx.threads import thread_count
 from crfx.trainers.boosting import Boosting, WorkingScores
 
 MOST_RATIO = 2.0

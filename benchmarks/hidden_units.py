@@ -67,9 +67,9 @@ from crfx.estimators.model_parameters import (
 )
 from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.truth import Truth
-from crfx.potentials.blas import one_blas_thread
 from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
 from crfx.structures import Chain
+from crfx.threads import one_blas_thread
 from crfx.trainers.sgd import Steps
 
 TARGET = RESULTS / "hidden_units.json"

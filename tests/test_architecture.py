@@ -31,6 +31,8 @@ FLOORS = (
         "metrics",
         "ndcg",
         "features",
+        "workers",
+        "threads",
         "messages",
         "explanation",
         "terms",

@@ -4,8 +4,8 @@ import numpy as np
 
 from crfx.distributed.together import together
 from crfx.trainers.averaging import Sweepers, averaged
-from crfx.trainers.communicator import ALONE
 from crfx.trainers.sgd import AveragedParameters, Descent
+from crfx.workers import ALONE
 
 EXACT = {"rtol": 1e-12}
 

@@ -12,10 +12,10 @@ from crfx.distributed.together import together
 from crfx.estimators.ranking.training import seed_of
 from crfx.objectives.ranking import RankingObjective
 from crfx.potentials.additive import Addition
-from crfx.trainers.communicator import ALONE, current
 from crfx.trainers.ranking_boosting import RankingBoosting
 from crfx.trainers.ranking_task import Before, RankingTask
 from crfx.trainers.subsets import Subsets
+from crfx.workers import ALONE, current
 
 SAME_SCORES = {"rtol": 1e-5, "atol": 1e-5}
 """Of trees: sums of gradients and of the objective are taken in another order."""

@@ -7,11 +7,10 @@ from sklearn.tree import DecisionTreeRegressor
 
 from crfx import GBCRF
 from crfx.distributed.together import together
-from crfx.features.quantile_cuts import ONE_WORKER, Workers
 from crfx.features.sharded_matrix import ShardedMatrix
 from crfx.potentials.xgboost_learner import XGBoostLearner
 from crfx.testing import make_task
-from crfx.trainers.communicator import ALONE, count, place, sums, total
+from crfx.workers import ALONE, count, place, sums, total
 
 SAME_OBJECTIVE = 1e-6
 """Sums are taken in another order, and curvatures of tables travel in single precision."""
@@ -98,15 +97,14 @@ def test_rows_on_disk_and_no_rows_at_all_give_the_same_trees(borders):
     X, gradient = (random.normal(size=(300, n)).astype(np.float32) for n in (4, 3))
     learner = XGBoostLearner({"max_depth": 3}, max_bin=16)
 
-    def grown(rows, own, workers=ONE_WORKER):
+    def grown(rows, own, workers=ALONE):
         matrix = learner.training_matrix(rows, workers)
         return learner.grow(matrix, gradient[own], np.ones_like(gradient[own]), 0).raw()
 
     def work(them):
         own = slice(*borders[them.rank : them.rank + 2])
         on_disk = ShardedMatrix([own.stop - own.start], X[:0], lambda number: X[own])
-        workers = Workers(them.rank, them.gather)
-        return [grown(rows, own, workers) for rows in (on_disk, X[own])]
+        return [grown(rows, own, them) for rows in (on_disk, X[own])]
 
     expected = grown(X, slice(None))
     for found in together(len(borders) - 1, work):

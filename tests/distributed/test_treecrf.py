@@ -11,7 +11,7 @@ from crfx import TreeCRF
 from crfx.distributed.together import together
 from crfx.potentials.tree_arrays import NAMES
 from crfx.testing import make_task
-from crfx.trainers.communicator import WorkerLost, joined
+from crfx.workers import WorkerLost, joined
 
 SAME_OBJECTIVE = 1e-6
 """Sums over rows are taken in another order from the second round on."""

@@ -27,9 +27,9 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 
 from crfx import GBCRF, HiddenUnitCRF, LinearCRF, RankingCRF, TreeCRF, scorers
 from crfx.features import PerPosition
-from crfx.inference.native import thread_count
 from crfx.objectives import KL
 from crfx.testing import make_task
+from crfx.threads import thread_count
 
 X, Y = make_task(n_instances=18)
 STACKED, FLAT, LENGTHS = np.concatenate(X), np.concatenate(Y), [len(x) for x in X]

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from crfx.distributed.together import together
 from crfx.features import quantile_cuts
-from crfx.features.quantile_cuts import Workers, quantile_points
+from crfx.features.quantile_cuts import quantile_points
 from crfx.features.sharded_matrix import ShardedMatrix
 
 MAX_BIN = 16
@@ -204,7 +204,7 @@ def test_workers_share_their_bins(kind, shares, looked_at):
 
     def work(them):
         own = taken(X, ends[them.rank], ends[them.rank + 1])
-        return quantile_points(own, MAX_BIN, Workers(them.rank, them.gather))
+        return quantile_points(own, MAX_BIN, them)
 
     expected = columns_of(quantile_points(X, MAX_BIN))
     assert [columns_of(found) for found in together(len(shares), work)] == [expected] * len(shares)

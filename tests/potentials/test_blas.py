@@ -3,7 +3,7 @@
 import pytest
 from threadpoolctl import ThreadpoolController
 
-from crfx.potentials.blas import OneBlasThread
+from crfx.threads import OneBlasThread
 
 POOLS = ThreadpoolController().select(user_api="blas")
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.potentials.xgboost_learner import plain_errors
-from crfx.trainers.communicator import joined
+from crfx.workers import joined
 
 SECONDS_TO_WAIT = 7 * 24 * 3600
 """For other workers, who may read files, or judge by a slow metric.  Of the dead Dask tells."""

@@ -15,7 +15,7 @@ from crfx.distributed.attempt import SECONDS_BETWEEN_LOOKS
 from crfx.distributed.dask_collections import Collections, is_collection, length, partitions
 from crfx.distributed.losses import LOSSES, SchedulerLost, scheduler_answers, workers_there
 from crfx.distributed.shares import ARGUMENTS, Instances, Share
-from crfx.estimators.agreement import renumbered
+from crfx.workers import renumbered
 
 PARTS_PER_WORKER = 4
 """So that a slow worker delays the others little."""

@@ -8,12 +8,12 @@ from contextvars import copy_context
 from typing import Any, TypeVar
 
 from crfx.distributed.collective import member, tracker
-from crfx.trainers.communicator import Communicator, WorkerLost
+from crfx.workers import WorkerLost, Workers
 
 Result = TypeVar("Result")
 
 
-def together(n_workers: int, work: Callable[[Communicator], Result]) -> list[Result]:
+def together(n_workers: int, work: Callable[[Workers], Result]) -> list[Result]:
     """What ``work`` gives in each of so many threads that train together.
 
     Where one fails, its error is raised; the others have lost a worker then.

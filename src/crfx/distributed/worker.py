@@ -20,7 +20,7 @@ from crfx.estimators.loading import load
 from crfx.estimators.resuming import resumed
 from crfx.messages import collected_warnings
 from crfx.trainers.callbacks import Progress
-from crfx.trainers.communicator import WorkerLost
+from crfx.workers import WorkerLost
 
 SECONDS_BETWEEN_LOOKS = 1.0
 """Between two looks whether training is still wanted."""

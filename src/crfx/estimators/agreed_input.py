@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from crfx.estimators.agreement import attempt
 from crfx.estimators.inputs import Input, as_input
 from crfx.estimators.rows import Rows, read_rows
 from crfx.features.columns import Columns, united
@@ -16,7 +15,7 @@ from crfx.features.matrices import is_frame, take_rows
 from crfx.features.sharded_matrix import ShardedMatrix
 from crfx.features.words import EncodesItself, Numbering
 from crfx.io.shards import ShardFeatures
-from crfx.trainers.communicator import Communicator
+from crfx.workers import Workers, agreed
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +40,7 @@ class _Told:
 
 
 def agreed_rows(
-    workers: Communicator,
+    workers: Workers,
     X: Any,
     lengths: Any,
     columns: Columns | None,
@@ -63,8 +62,7 @@ def agreed_rows(
         return read().frequent(min_count, columns)
     if not hasattr(X, "__len__") and not isinstance(X, EncodesItself | ShardFeatures):
         X = list(X)
-    own, answers = attempt(
-        workers,
+    own, answers = agreed(
         lambda: None if lengths is None and _says_nothing(X) else read(),
         lambda rows: (len(X), None) if rows is None else (np.size(rows.lengths), _Told.of(rows)),
     )
@@ -73,9 +71,9 @@ def agreed_rows(
         return read()  # the same error for all
     _check_kinds(told)
     stays = columns is not None and (columns.vocabulary is None or not grows)
-    agreed = columns if columns is not None and stays else _united(told)
+    common = columns if columns is not None and stays else _united(told)
     sample = next(iter(told.values())).no_rows
-    found, _ = attempt(workers, lambda: _with_columns(own, X, agreed, sample), lambda _: (0, None))
+    found, _ = agreed(lambda: _with_columns(own, X, common, sample), lambda _: (0, None))
     return found.frequent(min_count, columns, workers.sum)
 
 
@@ -123,9 +121,9 @@ def _with_columns(rows: Rows | None, X: Any, columns: Columns, no_rows: Any) -> 
     return replace(rows, matrix=matrix, columns=columns)
 
 
-def agreed_input(workers: Communicator, rows: Rows, parents: Any, edge_types: Any) -> Input:
+def agreed_input(workers: Workers, rows: Rows, parents: Any, edge_types: Any) -> Input:
     """The batch of this worker, of forests where those of all are; see `as_input`."""
-    data, told = attempt(workers, lambda: as_input(rows, parents, edge_types), _structure)
+    data, told = agreed(lambda: as_input(rows, parents, edge_types), _structure)
     if workers.size == 1:
         return data
     parents, edge_types = (_given_to_all(name, told) for name in ("parents", "edge_types"))

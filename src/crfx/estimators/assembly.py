@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from crfx import workers
 from crfx.batch import Batch
-from crfx.estimators.agreement import attempt
 from crfx.estimators.objective_choice import is_first_order
 from crfx.estimators.seeds import drawn_seed
 from crfx.features.matrices import is_categorical, is_frame
-from crfx.features.quantile_cuts import Workers
-from crfx.inference.native import thread_count
 from crfx.model import Model
 from crfx.potentials.additive import AdditiveFunction
 from crfx.potentials.newton import linear_features
@@ -24,7 +22,7 @@ from crfx.potentials.trees import BoostedTrees
 from crfx.potentials.xgboost_learner import XGBoostLearner
 from crfx.scores import FloatArray, Scores
 from crfx.structures import Chain, Forest
-from crfx.trainers import communicator
+from crfx.threads import thread_count
 from crfx.trainers.blocks import (
     Block,
     EdgeFunctionBlock,
@@ -36,6 +34,7 @@ from crfx.trainers.blocks import (
     TableBlock,
 )
 from crfx.trainers.boosting import WorkingScores
+from crfx.workers import agreed
 
 if TYPE_CHECKING:
     from crfx.estimators.gbcrf import GBCRF
@@ -94,8 +93,7 @@ def count_types(batch: Batch, structure: Chain | Forest) -> int | None:
     """How many edge types all workers have; None where edges have none."""
     if batch.edge_types is None:
         return None
-    _, counts = attempt(
-        communicator.current(),
+    _, counts = agreed(
         lambda: _count_types(batch, structure),
         lambda n_types: (batch.n_instances, n_types),
     )
@@ -140,7 +138,7 @@ def make_blocks(crf: GBCRF, model: Model, batch: Batch, followed: list[Batch]) -
     """What boosting moves in turn; ``followed`` batches have their scores kept up to date."""
     node = model.growing[0]
     _check_categories(batch.X)
-    node.bind(batch.X, [other.X for other in followed], _workers())
+    node.bind(batch.X, [other.X for other in followed], workers.current())
     sample = _row_sampler(crf, batch)
     nodes = NodeBlock(node, sample)
     if model.edge_family is None:
@@ -172,28 +170,22 @@ def _edge_function_block(
     ]
     if linear:
         assert model.edge is not None
-        return LinearEdgeBlock(model.edge, rows[0], rows[1:], communicator.current().sum)
+        return LinearEdgeBlock(model.edge, rows[0], rows[1:], workers.current().sum)
     functions = model.growing[1:]
     for kind, function in enumerate(functions):
         own, *others = (each.features[kind] for each in rows)
         _check_categories(own)
-        function.bind(own, others, _workers())
+        function.bind(own, others, workers.current())
     return EdgeFunctionBlock(functions, rows[0], rows[1:], sample)
-
-
-def _workers() -> Workers:
-    """Whose rows count too where bins are found."""
-    own = communicator.current()
-    return Workers(own.rank, own.gather)
 
 
 def _check_categories(X: Any) -> None:
     """Raise ValueError where workers with rows, and without, have categories: XGBoost refuses."""
-    workers = communicator.current()
-    if workers.size == 1 or not is_frame(X):
+    team = workers.current()
+    if team.size == 1 or not is_frame(X):
         return
     names = [name for name in X.columns if is_categorical(X[name])]
-    empty = [rank for rank, n_rows in enumerate(workers.gather(len(X))) if not n_rows]
+    empty = [rank for rank, n_rows in enumerate(team.gather(len(X))) if not n_rows]
     if names and empty:
         raise ValueError(
             f"column {str(names[0])!r} of X has categories, and worker {empty[0]} has no rows to "
@@ -206,7 +198,7 @@ def _row_sampler(crf: GBCRF, batch: Batch) -> Sampler:
         return lambda number: None
     seed = drawn_seed(crf.random_state)
     lengths = batch.lengths
-    n_all, begin = communicator.place(communicator.current(), len(lengths))
+    n_all, begin = workers.place(workers.current(), len(lengths))
 
     def rows(number: int) -> npt.NDArray[np.bool_]:
         random = np.random.default_rng([seed, number])

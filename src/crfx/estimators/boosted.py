@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from crfx.batch import Batch
-from crfx.estimators.agreement import agreed_objective
 from crfx.estimators.assembly import working_scores
 from crfx.estimators.base import fitted
 from crfx.estimators.class_weight import ClassWeight
@@ -26,16 +25,17 @@ from crfx.estimators.objective_choice import bound_objective, curvature_of
 from crfx.estimators.placement import placed
 from crfx.estimators.session import as_before_unless, run_rounds
 from crfx.features.words import Numbering
-from crfx.inference.native import thread_count
 from crfx.model import Model
 from crfx.objectives import curvature as curvatures
 from crfx.objectives.base import Objective
 from crfx.objectives.truth import Truth
 from crfx.structures import Chain, Forest
+from crfx.threads import thread_count
 from crfx.trainers.blocks import Block
 from crfx.trainers.boosting import Boosting
 from crfx.trainers.callbacks import Callback, listed_callbacks
 from crfx.trainers.monitor import Metric
+from crfx.trainers.shared_evaluation import agreed_objective
 
 
 class BoostedEstimator(LabellingEstimator):

@@ -11,12 +11,12 @@ import numpy.typing as npt
 from crfx.estimators.decoding import DecodingEstimator
 from crfx.estimators.placement import placed
 from crfx.inference.max_product import best_lists, checked_k
-from crfx.inference.native import thread_count
 from crfx.inference.problem import Problem
 from crfx.inference.results import SumProduct
 from crfx.inference.spans import Span, SpanTags, probable_spans
 from crfx.objectives.counts import labelling_scores
 from crfx.scores import IntArray
+from crfx.threads import thread_count
 
 
 class Confidence(NamedTuple):

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from crfx import workers
 from crfx.batch import Batch
 from crfx.estimators.assembly import check_table_size
 from crfx.estimators.continuing import copied_tables
@@ -20,7 +21,6 @@ from crfx.objectives.truth import Truth
 from crfx.potentials.context_trees import ContextLearner, ContextShape, ContextTrees
 from crfx.potentials.transitions import Tables
 from crfx.structures import Chain, Forest
-from crfx.trainers import communicator
 from crfx.trainers.blocks import Block, JointBlock, Sampler, TableBlock
 from crfx.trainers.context_block import ContextBlock
 
@@ -141,8 +141,8 @@ def make_context_blocks(
     """What boosting moves; ``followed`` batches have their scores kept up to date."""
     node = model.node
     assert isinstance(node, ContextTrees)
-    workers = communicator.current()
-    node.bind(truth.batch, truth.structure, followed, workers if workers.size > 1 else None)
+    team = workers.current()
+    node.bind(truth.batch, truth.structure, followed, team if team.size > 1 else None)
     sampler, first_order = _row_sampler(crf, truth.batch), is_first_order(crf)
     trees = ContextBlock(node, truth, sampler, first_order=first_order)
     if model.ends is None:
@@ -154,7 +154,7 @@ def _row_sampler(crf: TreeCRF, batch: Batch) -> Sampler:
     if crf.subsample == 1.0:
         return lambda number: None
     seed = drawn_seed(crf.random_state)
-    _, begin = communicator.place(communicator.current(), batch.n_rows)
+    _, begin = workers.place(workers.current(), batch.n_rows)
 
     def rows(number: int) -> npt.NDArray[np.bool_]:
         # One draw per row: those of workers before are skipped, not drawn.

@@ -15,12 +15,12 @@ from crfx.estimators.scheme_labels import with_allowed
 from crfx.features.sharded_matrix import ShardedMatrix
 from crfx.inference.feasibility import check_possible
 from crfx.inference.max_product import best_labels
-from crfx.inference.native import thread_count
 from crfx.inference.posterior_decoding import most_together
 from crfx.inference.problem import Problem
 from crfx.inference.results import SumProduct
 from crfx.inference.sum_product import summed
 from crfx.model import Model
+from crfx.threads import thread_count
 
 MOST_SCORES = 2**26
 """Scores of edges that prediction holds at a time, unless one instance has more: 256 MiB."""

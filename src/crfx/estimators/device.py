@@ -8,7 +8,7 @@ from typing import Any
 from crfx.estimators.sharded_input import check_in_memory
 from crfx.messages import shown
 from crfx.potentials.cuda import check_cuda
-from crfx.trainers.communicator import current
+from crfx.workers import current
 
 CPU = "cpu"
 _DEVICE = re.compile(r"cpu|cuda(:[0-9]+)?")

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.estimators.agreed_input import hung_together
-from crfx.estimators.agreement import agreed_objective, attempt
 from crfx.estimators.inputs import Input, flat_labels, read_input
 from crfx.estimators.objective_choice import bound_objective
 from crfx.estimators.scheme_labels import scheme_labels, with_allowed
@@ -24,7 +23,8 @@ from crfx.objectives.base import Objective
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.scores import IntArray
 from crfx.structures import Mask, Structure
-from crfx.trainers.communicator import count, current, total
+from crfx.trainers.shared_evaluation import agreed_objective
+from crfx.workers import agreed, count, current, total
 
 if TYPE_CHECKING:
     from crfx.estimators.fitting import Training
@@ -126,7 +126,7 @@ def read_eval_set(
 
     None is a worker's part where others have it all.  What is in it is judged over all workers.
     """
-    workers, batch = current(), given.data.batch
+    batch = given.data.batch
     is_typed = batch.edge_types is not None
 
     def read() -> Watched:
@@ -146,7 +146,7 @@ def read_eval_set(
         strange = unknown_counts(found.labels, found.is_strange)
         return found.data.batch.n_instances, (strange, found.has_known, None in found.labels)
 
-    found, told = attempt(workers, read, tell)
+    found, told = agreed(read, tell)
     strange = sum((own for own, _, _ in told), Counter[Any]())
     if not any(is_known for _, is_known, _ in told):
         raise ValueError(_nothing_known(strange))
@@ -218,7 +218,7 @@ def make_evaluator(
         def judge() -> float:  # by the first, should it not give the same twice
             return comparable(scorer(true, predicted)) if workers.rank == 0 else 0.0
 
-        return attempt(workers, judge, lambda found: (0, found))[1][0]
+        return agreed(judge, lambda found: (0, found))[1][0]
 
     return Evaluator(watched.data, value, True)
 

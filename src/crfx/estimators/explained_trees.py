@@ -10,8 +10,8 @@ import numpy.typing as npt
 from crfx.estimators.inputs import read_input
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.features.columns import Columns
-from crfx.inference.native import thread_count
 from crfx.potentials.trees import BoostedTrees
+from crfx.threads import thread_count
 
 IMPORTANCE_KINDS = ("total_gain", "gain", "weight", "cover", "total_cover")
 

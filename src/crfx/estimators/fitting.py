@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.estimators.agreed_input import agreed_input, agreed_rows
-from crfx.estimators.agreement import attempt
 from crfx.estimators.class_weight import ClassWeight, class_weights
 from crfx.estimators.evaluation import Watched, read_eval_set
 from crfx.estimators.inputs import Input, encode, find_classes, flat_labels, weights_of
@@ -25,7 +24,7 @@ from crfx.model import Model
 from crfx.objectives.truth import Truth
 from crfx.structures import Chain, Forest, Mask
 from crfx.structures.constraints import mask_of
-from crfx.trainers.communicator import count, current
+from crfx.workers import agreed, count, current
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +74,7 @@ def read_training(
             "sequence of labels before it; use order=1"
         )
     n_instances = data.batch.n_instances
-    labels, told = attempt(
-        workers,
+    labels, told = agreed(
         lambda: scheme_labels(constraints, flat_labels(y, data), data, strict=True),
         lambda labels: (n_instances, (set(labels), found_padding(matrices.unwrapped(X), labels))),
     )
@@ -108,7 +106,7 @@ def read_training(
         check_allowed(own.batch, truth.structure, truth.labels, mask, distinct)
         return own, truth
 
-    (data, truth), _ = attempt(workers, read_truth, lambda _: (n_instances, None))
+    (data, truth), _ = agreed(read_truth, lambda _: (n_instances, None))
     if truth.weights is not None and not truth.weights.all():
         data, truth = _without_weightless(data, truth)
     if not count(workers, data.batch.n_rows):
@@ -156,7 +154,7 @@ def read_watched(estimator: Any, eval_set: Any, given: Training, model: Model) -
             raise ValueError(f"eval_set: {error}") from None
         return found
 
-    found, told = attempt(workers, check, lambda found: (batch.n_instances, found.has_known))
+    found, told = agreed(check, lambda found: (batch.n_instances, found.has_known))
     if not any(told):
         label = next(label for label in workers.gather(own.first_strange) if label is not None)
         raise ValueError(

@@ -23,7 +23,6 @@ from crfx.estimators.sharded_sweeps import Base, leading_shards, loaded, mini_ba
 from crfx.estimators.training_state import TrainingState, sweeps_state
 from crfx.features.matrices import is_sparse, take_rows
 from crfx.features.sharded_matrix import ShardedMatrix
-from crfx.inference.native import thread_count
 from crfx.model import Model
 from crfx.objectives.base import Objective
 from crfx.objectives.class_weights import WeightedPerceptronLoss
@@ -32,9 +31,10 @@ from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.potentials.hidden_unit import HiddenUnitFunction
 from crfx.potentials.numbers import as_numbers
 from crfx.scores import IntArray
+from crfx.threads import thread_count
 from crfx.trainers.averaging import Sweepers
-from crfx.trainers.communicator import current
 from crfx.trainers.sgd import AveragedParameters, Descent, best_step, warn_of_small_features
+from crfx.workers import current
 
 if TYPE_CHECKING:
     from crfx.estimators.fitting import Training

@@ -19,8 +19,8 @@ from crfx.objectives.class_weights import likelihood_of
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.potentials.hidden_unit import HiddenUnitFunction
 from crfx.potentials.numbers import as_numbers
-from crfx.trainers.communicator import total
 from crfx.trainers.pretraining import contrastive_divergence
+from crfx.workers import total
 
 if TYPE_CHECKING:
     from crfx.estimators.fitting import Training

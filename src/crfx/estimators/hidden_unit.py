@@ -23,11 +23,11 @@ from crfx.estimators.parametric import ParametricEstimator
 from crfx.estimators.seeds import drawn_seed
 from crfx.estimators.sharded_input import check_in_memory
 from crfx.estimators.training_state import TrainingState
-from crfx.inference.native import thread_count
 from crfx.inference.problem import Problem
 from crfx.model import Model
 from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
 from crfx.scores import IntArray
+from crfx.threads import thread_count
 
 FIRST_WEIGHTS = 0.01
 """Standard deviation of the weights at the start, as in the paper."""

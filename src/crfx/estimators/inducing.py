@@ -22,9 +22,9 @@ from crfx.potentials.linear import LinearFunction
 from crfx.potentials.numbers import as_numbers
 from crfx.potentials.weight_pattern import WeightPattern
 from crfx.trainers import lbfgs
-from crfx.trainers.communicator import current
 from crfx.trainers.induction import FeatureInduction, Positions, choose
 from crfx.trainers.parametric import ParametricObjective
+from crfx.workers import current
 
 if TYPE_CHECKING:
     from crfx.estimators.linear import LinearCRF

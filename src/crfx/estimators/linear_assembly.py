@@ -16,7 +16,7 @@ from crfx.potentials.linear import LinearFunction
 from crfx.potentials.numbers import with_conjunctions
 from crfx.potentials.weight_pattern import WeightPattern
 from crfx.scores import table_index
-from crfx.trainers.communicator import current, sums
+from crfx.workers import current, sums
 
 if TYPE_CHECKING:
     from crfx.estimators.linear import LinearCRF

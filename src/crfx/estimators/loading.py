@@ -29,12 +29,12 @@ from crfx.estimators.training_state import pack_state, unpack_state
 from crfx.estimators.treecrf import TreeCRF
 from crfx.features import HashedVocabulary, Vocabulary
 from crfx.features.columns import Columns
-from crfx.inference.native import thread_count
 from crfx.io.model_file import Contents, read, write
 from crfx.io.reading import Reading
 from crfx.objectives import options, task_loss
 from crfx.structures import constraints
 from crfx.structures.marked_spans import scheme_of_labels
+from crfx.threads import thread_count
 from crfx.trainers.induction import FeatureInduction
 
 CLASSES: dict[str, Callable[..., Any]] = {

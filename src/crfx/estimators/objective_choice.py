@@ -12,7 +12,7 @@ from crfx.objectives import curvature as curvatures
 from crfx.objectives import options, task_loss
 from crfx.objectives.base import Objective
 from crfx.objectives.truth import Truth
-from crfx.trainers.communicator import current
+from crfx.workers import current
 
 SEED_STRIDE = 0x9E3779B97F4A7C15
 """Between the seeds of workers: far apart, as others count theirs up by one."""

@@ -13,8 +13,8 @@ from crfx.estimators.model_parameters import get_weights, set_weights
 from crfx.model import Model
 from crfx.objectives.base import Objective
 from crfx.trainers.base import Rounds
-from crfx.trainers.communicator import current
 from crfx.trainers.shared_evaluation import notes_of_all
+from crfx.workers import current
 
 Steps: TypeAlias = Generator[tuple[npt.NDArray[Any], float], None, npt.NDArray[Any]]
 """Yields parameters and objective after each iteration or epoch; returns the last parameters."""

@@ -12,12 +12,12 @@ from crfx.estimators.device import CPU, check_device_name
 from crfx.estimators.evaluation import check_metric
 from crfx.estimators.objective_choice import check_objective
 from crfx.estimators.seeds import generator_of
-from crfx.inference.native import thread_count
 from crfx.messages import shown
 from crfx.objectives import curvature as curvatures
 from crfx.objectives.options import parse as parse_objective
 from crfx.structures.chain import MOST_ORDER
 from crfx.structures.constraints import parse as parse_constraints
+from crfx.threads import thread_count
 from crfx.trainers.induction import FeatureInduction, settings_of
 
 if TYPE_CHECKING:

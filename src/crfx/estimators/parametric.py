@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.estimators import class_weight
-from crfx.estimators.agreement import agreed_objective
 from crfx.estimators.base import fitted
 from crfx.estimators.class_weight import ClassWeight
 from crfx.estimators.evaluation import EvalMetric, Evaluator, make_evaluator
@@ -29,19 +28,19 @@ from crfx.estimators.placement import placed
 from crfx.estimators.session import as_before_unless, run_rounds
 from crfx.estimators.training_state import TrainingState, course_of, lbfgs_state
 from crfx.features.words import Numbering
-from crfx.inference.native import thread_count
 from crfx.model import Model
 from crfx.objectives import options, task_loss
 from crfx.objectives.base import Objective
 from crfx.objectives.class_weights import perceptron_loss_of
 from crfx.objectives.truth import Truth
-from crfx.potentials.blas import one_blas_thread
 from crfx.structures.constraints import to_plain
+from crfx.threads import one_blas_thread, thread_count
 from crfx.trainers import lbfgs
 from crfx.trainers.callbacks import Callback, History, listed_callbacks
-from crfx.trainers.communicator import current
 from crfx.trainers.monitor import Metric
 from crfx.trainers.parametric import ParametricObjective
+from crfx.trainers.shared_evaluation import agreed_objective
+from crfx.workers import current
 
 
 class ParametricEstimator(LabellingEstimator):

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from crfx.messages import shown
-from crfx.trainers.communicator import current
+from crfx.workers import current
 
 
 def generator_of(random_state: Any) -> np.random.RandomState:

@@ -10,9 +10,9 @@ from crfx.estimators.base import Estimator
 from crfx.estimators.counting import counter_of, rounds_done
 from crfx.trainers.base import Trainer
 from crfx.trainers.callbacks import Callback
-from crfx.trainers.communicator import current
 from crfx.trainers.monitor import Metric, Monitor
 from crfx.trainers.progress import ProgressBar
+from crfx.workers import current
 
 
 @contextmanager

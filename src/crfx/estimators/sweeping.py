@@ -15,8 +15,8 @@ from crfx.estimators.model_parameters import get_weights, set_weights
 from crfx.estimators.parameter_rounds import ParameterRounds, Steps
 from crfx.estimators.seeds import drawn_seed
 from crfx.estimators.training_state import TrainingState, sweeps_state
-from crfx.inference.native import thread_count
 from crfx.potentials.numbers import as_numbers
+from crfx.threads import thread_count
 from crfx.trainers.averaging import Sweepers
 from crfx.trainers.lbfgs import warn_nothing_learned
 from crfx.trainers.parametric import ParametricObjective

@@ -30,7 +30,7 @@ from crfx.potentials.context_trees import ContextTrees
 from crfx.potentials.tree_shap import SHARE_OF_GAIN
 from crfx.structures import Chain, Forest
 from crfx.trainers.blocks import Block
-from crfx.trainers.communicator import count, current
+from crfx.workers import count, current
 
 ImportanceKind = Literal["total_gain", "gain", "weight", "cover", "total_cover"]
 

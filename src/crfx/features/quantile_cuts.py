@@ -7,8 +7,8 @@ same trees.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from scipy import sparse
 from crfx.features.matrices import is_categorical, is_frame, is_sparse, single_entries
 from crfx.features.sharded_matrix import ShardedMatrix
 from crfx.features.tree_rows import as_numbers
+from crfx.workers import ALONE, Workers, place
 
 Array32 = npt.NDArray[np.float32]
 Array64 = npt.NDArray[np.int64]
@@ -35,24 +36,7 @@ _VALUES_AT_ONCE = 2**22
 _ROWS_AT_ONCE = 2**16
 
 
-class Workers(NamedTuple):
-    """Those whose rows count too, one part after the other: the number of this one, and a function
-    that brings a value from each.
-    """
-
-    rank: int = 0
-    gather: Callable[[Any], list[Any]] = lambda value: [value]
-
-    def counted(self, own: Any) -> tuple[Any, Any]:
-        """How many things all have, and how many those before this one; numbers or arrays."""
-        counts = self.gather(own)
-        return sum(counts), sum(counts[: self.rank])
-
-
-ONE_WORKER = Workers()
-
-
-def quantile_points(X: Any, max_bin: int, workers: Workers = ONE_WORKER) -> Any:
+def quantile_points(X: Any, max_bin: int, workers: Workers = ALONE) -> Any:
     """(up to ``max_bin``, features) CSR: where the bins of a column begin, from top to bottom.
 
     These are all values of the column where there are at most ``max_bin``; else values at equal
@@ -142,7 +126,7 @@ def _some_rows(X: Any, workers: Workers) -> Array32:
     """(some, features) every so many-th row of all.  Unless these are all, the first worker adds
     what is smallest and largest in each column: a rare value must not be lost.
     """
-    n_rows, before = workers.counted(X.shape[0])
+    n_rows, before = place(workers, X.shape[0])
     most = min(MOST_ROWS, max(FEWEST_ROWS, MOST_VALUES // X.shape[1]))
     stride = -(-n_rows // most) or 1
     first = -before % stride
@@ -226,12 +210,12 @@ def _entry_strides(X: Any, workers: Workers) -> tuple[Array64, Array64]:
     """
     own = np.zeros(X.shape[1], np.int64)
     most = X.shape[0] * X.shape[1] if isinstance(X, ShardedMatrix) else X.nnz
-    n_rows, n_entries = workers.counted(np.array([X.shape[0], most]))[0]
+    n_rows, n_entries = place(workers, np.array([X.shape[0], most]))[0]
     if n_rows <= (MOST_ROWS if n_entries <= MOST_ENTRIES else min(MOST_ROWS, FEWEST_ROWS)):
         return own + 1, own  # no column has more entries than are looked at in any case
     for chunk in _chunks(X):
         own += np.bincount(single_entries(chunk).indices, minlength=X.shape[1])
-    counts, before = workers.counted(own)
+    counts, before = place(workers, own)
     return np.maximum(-(-counts // _most_of_each(counts)), 1), before
 
 

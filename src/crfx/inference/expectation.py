@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx import _core
-from crfx.inference.native import EdgeOutput, native_problem, thread_count
+from crfx.inference.native import EdgeOutput, native_problem
 from crfx.inference.problem import Problem, checked_cost, prepare
 from crfx.inference.results import Expectation
 from crfx.inference.short_chains import pieces
 from crfx.scores import FloatArray
+from crfx.threads import thread_count
 
 
 def expectation(

@@ -6,11 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx import _core
-from crfx.inference.native import native_problem, thread_count
+from crfx.inference.native import native_problem
 from crfx.inference.problem import Problem, prepare
 from crfx.inference.results import KBest, MaxProduct
 from crfx.inference.short_chains import pieces
 from crfx.scores import IntArray
+from crfx.threads import thread_count
 
 
 def max_product(

@@ -16,8 +16,6 @@ from crfx.scores import FloatArray
 # on together with arrays of its own dtype.
 NativeProblem: TypeAlias = Any
 
-MOST_THREADS = 4096
-
 
 def native_problem(problem: Problem) -> NativeProblem:
     """Hand the arrays to the core, which views and does not copy them.
@@ -43,17 +41,6 @@ def native_problem(problem: Problem) -> NativeProblem:
         order,
         sharing,
     )
-
-
-def thread_count(n_jobs: int | None) -> int:
-    """Return the number of threads: None and -1 mean all cores, -2 all but one, as in joblib."""
-    if n_jobs is None:
-        return _core.available_threads()
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
-        raise ValueError(f"n_jobs is {n_jobs!r}: pass a number of threads, or None for all cores")
-    if n_jobs > MOST_THREADS:
-        raise ValueError(f"n_jobs is {n_jobs}: pass at most {MOST_THREADS} threads")
-    return int(n_jobs) if n_jobs > 0 else max(1, _core.available_threads() + 1 + int(n_jobs))
 
 
 class EdgeOutput:

@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx import _core
-from crfx.inference.native import native_problem, thread_count
+from crfx.inference.native import native_problem
 from crfx.inference.problem import Problem, prepare
 from crfx.inference.short_chains import pieces
+from crfx.threads import thread_count
 
 SEED_RANGE = 2**64
 MOST_DRAWN = 2**32

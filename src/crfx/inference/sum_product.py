@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx import _core
-from crfx.inference.native import EdgeOutput, check_option, native_problem, thread_count
+from crfx.inference.native import EdgeOutput, check_option, native_problem
 from crfx.inference.problem import Problem, prepare
 from crfx.inference.results import SumProduct
 from crfx.inference.short_chains import Piece, pieces
 from crfx.scores import LARGEST_SCORE, FloatArray
+from crfx.threads import thread_count
 
 CURVATURES = ("mixing", "dobrushin", "exact", "length", None)
 ALONE_GAMMA = 2.0

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx import _core
-from crfx.inference.native import thread_count
 from crfx.objectives.task_loss import PositionLoss, TaskLoss, WholeLoss
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.scores import FloatArray, IntArray
+from crfx.threads import thread_count
 
 Array64 = npt.NDArray[np.float64]
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from crfx import _core
 from crfx.inference.clamping import clamped
-from crfx.inference.native import thread_count
 from crfx.inference.problem import Problem
 from crfx.inference.results import SumProduct
 from crfx.inference.sum_product import summed
@@ -19,6 +18,7 @@ from crfx.objectives.curvature import Curvature
 from crfx.objectives.first_order import END_NAMES, unit_curvature
 from crfx.objectives.truth import UNKNOWN, ScoreName, Target, Truth
 from crfx.scores import FloatArray, IntArray, Sharing, weighted_sum
+from crfx.threads import thread_count
 
 SCORE_NAMES: tuple[ScoreName, ...] = ("node", "edge", "start", "end")
 LEAST_CURVATURE = 1e-16

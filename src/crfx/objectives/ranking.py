@@ -25,8 +25,8 @@ import numpy.typing as npt
 
 from crfx import _core
 from crfx.batch import Batch
-from crfx.inference.native import thread_count
 from crfx.scores import IntArray
+from crfx.threads import thread_count
 
 Array64 = npt.NDArray[np.float64]
 RankingObjectiveName = Literal["kl", "likelihood", "loss_augmented", "loss_scaled", "expected_loss"]

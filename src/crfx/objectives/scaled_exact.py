@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from crfx import _core
-from crfx.inference.native import EdgeOutput, native_problem, thread_count
+from crfx.inference.native import EdgeOutput, native_problem
 from crfx.inference.problem import Problem
 from crfx.inference.short_chains import Piece, pieces
 from crfx.objectives.base import Evaluation, PartName
@@ -19,6 +19,7 @@ from crfx.objectives.curvature import Curvature
 from crfx.objectives.first_order import END_NAMES, unit_curvature
 from crfx.objectives.likelihood import LEAST_CURVATURE
 from crfx.scores import FloatArray, weighted_sum
+from crfx.threads import thread_count
 
 
 class ExactLossScaled:

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx import _core
-from crfx.inference.native import thread_count
 from crfx.objectives.truth import ScoreName, Truth
 from crfx.scores import FloatArray, IntArray, Sharing, table_index
+from crfx.threads import thread_count
 
 Array64 = npt.NDArray[np.float64]
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from crfx.features.quantile_cuts import ONE_WORKER, Workers
 from crfx.scores import FloatArray
 from crfx.terms import Names, Terms
+from crfx.workers import ALONE, Workers
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class AdditiveFunction(Function, Protocol):
         """How many rounds there are."""
         ...
 
-    def bind(self, X: Any, followed: list[Any], workers: Workers = ONE_WORKER) -> None:
+    def bind(self, X: Any, followed: list[Any], workers: Workers = ALONE) -> None:
         """Take the rows to learn from, beside those of other ``workers``, and rows to follow."""
         ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from crfx.potentials.tree_shap import SHAP
 from crfx.scores import FloatArray, IntArray
 from crfx.structures import Chain, Forest
 from crfx.terms import Names, Terms
+from crfx.workers import Workers
 
 Array32 = npt.NDArray[np.float32]
 MOST_LEAVES = 2**31 - 1
@@ -44,17 +45,6 @@ class ContextLearner:
     trimming: float = 0.0
     column_share: float = 1.0
     seed: int = 0
-
-
-class Workers(Protocol):
-    """Workers that grow the same trees on rows of their own; rows are in the order of ranks."""
-
-    rank: int
-    size: int
-
-    def sum(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Add up an array of float64 over all, to the same bits for each."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx import _core
-from crfx.potentials.blas import one_blas_thread
 from crfx.potentials.numbers import compressed
 from crfx.potentials.sharded_features import ShardedFeatures
 from crfx.potentials.weight_pattern import WeightPattern
 from crfx.scores import FloatArray
+from crfx.threads import one_blas_thread
 
 Array32 = npt.NDArray[np.float32]
 Array64 = npt.NDArray[np.float64]

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from crfx.features.quantile_cuts import ONE_WORKER, Workers
 from crfx.potentials.additive import Addition
 from crfx.potentials.sampled_shapley import SAMPLED, sampled_terms
 from crfx.terms import Names, Terms
+from crfx.workers import ALONE, Workers
 
 Array32 = npt.NDArray[np.float32]
 
@@ -33,7 +33,7 @@ class BoostedRegressors:
         self._X: Any = None
         self._followed: list[Any] = []
 
-    def bind(self, X: Any, followed: list[Any], workers: Workers = ONE_WORKER) -> None:
+    def bind(self, X: Any, followed: list[Any], workers: Workers = ALONE) -> None:
         """Take the rows to learn from, and rows to follow; there must be no other ``workers``."""
         if len(workers.gather(None)) > 1:
             raise ValueError(

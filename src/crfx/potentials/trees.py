@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.features.matrices import inputs_at, take_rows
-from crfx.features.quantile_cuts import ONE_WORKER, Workers
 from crfx.features.sharded_matrix import ShardedMatrix
 from crfx.potentials import tree_format
 from crfx.potentials.additive import Addition
@@ -19,6 +18,7 @@ from crfx.potentials.tree_scorer import TreeScorer
 from crfx.potentials.tree_shap import SHAP, SHARE_OF_GAIN
 from crfx.potentials.xgboost_learner import GrownTrees, TreeEnsemble, XGBoostLearner, check_rows
 from crfx.terms import Names, Terms
+from crfx.workers import ALONE, Workers
 
 Array32 = npt.NDArray[np.float32]
 
@@ -57,7 +57,7 @@ class BoostedTrees:
         self._matrix: Any = None
         self._followed: list[Any] = []
 
-    def bind(self, X: Any, followed: list[Any], workers: Workers = ONE_WORKER) -> None:
+    def bind(self, X: Any, followed: list[Any], workers: Workers = ALONE) -> None:
         """Quantise the training rows, and prepare the rows whose scores are kept up to date.
 
         Bins are those of the rows of all ``workers``; trees grow of them all where XGBoost's

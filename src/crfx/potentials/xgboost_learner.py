@@ -14,10 +14,11 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx.features.matrices import is_categorical, is_frame, single_entries
-from crfx.features.quantile_cuts import ONE_WORKER, Workers, category_counts, quantile_points
+from crfx.features.quantile_cuts import category_counts, quantile_points
 from crfx.features.sharded_matrix import ShardedMatrix
 from crfx.potentials.cuda_arrays import on_device
 from crfx.potentials.external_matrix import external_matrix
+from crfx.workers import ALONE, WorkerLost, Workers
 
 if TYPE_CHECKING:
     import xgboost
@@ -37,10 +38,6 @@ _REFUSED = set("[]<")
 _POOL = "use_cuda_async_pool"
 """Setting of XGBoost: reuse GPU memory, which every booster would allocate anew."""
 _NEEDED = {"booster": "gbtree", "multi_strategy": "one_output_per_tree", "process_type": "default"}
-
-
-class WorkerLost(ConnectionError):
-    """Another worker does not answer: it has ended, or what it did has failed."""
 
 
 @contextmanager
@@ -74,7 +71,7 @@ class XGBoostLearner:
     n_jobs: int = 1
     device: str = "cpu"
 
-    def training_matrix(self, X: Any, workers: Workers = ONE_WORKER) -> xgboost.DMatrix:
+    def training_matrix(self, X: Any, workers: Workers = ALONE) -> xgboost.DMatrix:
         """Quantise the features, once for all rounds.  Absent CSR entries and NaN are missing.
 
         Bins are those of the rows of all ``workers``, who must all come here.  Those of features

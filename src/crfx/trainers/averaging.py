@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from crfx.trainers.communicator import ALONE, Communicator, current
 from crfx.trainers.sgd import Descent
+from crfx.workers import ALONE, Workers, current
 
 MEETINGS = 10
 """Of workers, in a sweep: with fewer they learn worse than one alone, with more hardly better."""
@@ -30,7 +30,7 @@ class Averageable(Protocol):
         ...
 
 
-def averaged(parameters: Averageable, weight: float, communicator: Communicator) -> None:
+def averaged(parameters: Averageable, weight: float, communicator: Workers) -> None:
     """Give all workers the mean of their parameters, and of what these were on average.
 
     A worker counts by its ``weight``, the number of its instances; one without any has weight 0.
@@ -72,7 +72,7 @@ class Sweepers:
     """
 
     counts: Sequence[int]
-    communicator: Communicator = ALONE
+    communicator: Workers = ALONE
     velocity: npt.NDArray[Any] | None = None
 
     @classmethod

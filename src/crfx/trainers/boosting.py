@@ -20,8 +20,8 @@ from crfx.scores import FloatArray, Scores, Sharing
 from crfx.structures import Chain, Forest
 from crfx.trainers.base import Record, Rounds
 from crfx.trainers.blocks import Adder, Block, Changes, Proposal
-from crfx.trainers.communicator import Communicator, count, current
 from crfx.trainers.shared_evaluation import notes_of_all, of_all
+from crfx.workers import Workers, count, current
 
 MOST_HALVINGS = 12
 """Then a step is given up: by now it is 1/4096 of what the curvature suggested."""
@@ -113,7 +113,7 @@ class Boosting:
     first_round: int = 0
     followed: Sequence[WorkingScores] = ()
     easier: tuple[Objective, int] | None = None
-    communicator: Communicator = field(default_factory=current)
+    communicator: Workers = field(default_factory=current)
     _n_done: int = 0
     _pending: _Pending | None = None
     _halvings: int = 0

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from crfx.messages import shown
-from crfx.trainers.communicator import Communicator, current
+from crfx.workers import Workers, current
 
 History = dict[str, list[float]]
 
@@ -103,7 +103,7 @@ class OnFirstWorker:
     """Callbacks that the first of several workers calls for all."""
 
     callbacks: Sequence[Callback]
-    workers: Communicator
+    workers: Workers
 
     def __call__(self, progress: Progress) -> bool:
         """Whether one of them asks to stop."""

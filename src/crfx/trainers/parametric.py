@@ -15,8 +15,8 @@ from crfx.objectives.base import Objective, PartName
 from crfx.scores import FloatArray, Scores, Sharing
 from crfx.structures import Chain, Forest
 from crfx.trainers.blocks import EdgeRows
-from crfx.trainers.communicator import ALONE, Communicator, total
 from crfx.trainers.lbfgs import Rounded
+from crfx.workers import ALONE, Workers, total
 
 Array64 = npt.NDArray[np.float64]
 ScoreArrays = dict[str, FloatArray]
@@ -140,7 +140,7 @@ class ParametricObjective:
         sharing: Sharing,
         l2: float = 0.0,
         base: ScoreArrays | None = None,
-        communicator: Communicator = ALONE,
+        communicator: Workers = ALONE,
     ) -> None:
         self.communicator = communicator
         self.objective, self.blocks = objective, blocks

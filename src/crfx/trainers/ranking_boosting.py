@@ -18,9 +18,9 @@ import numpy.typing as npt
 from crfx.objectives.ranking import LARGEST_SCORE
 from crfx.potentials.additive import Addition, AdditiveFunction
 from crfx.trainers.base import Rounds
-from crfx.trainers.communicator import Communicator, count, current, place, total
 from crfx.trainers.ranking_task import Before, RankingTask
 from crfx.trainers.subsets import Drawn
+from crfx.workers import Workers, count, current, place, total
 
 Array32 = npt.NDArray[np.float32]
 Array64 = npt.NDArray[np.float64]
@@ -47,7 +47,7 @@ class RankingBoosting:
     first_round: int = 0
     subsample: float = 1.0
     followed: Sequence[Array32] = ()
-    communicator: Communicator = field(default_factory=current)
+    communicator: Workers = field(default_factory=current)
     n_queries: int = field(init=False)
 
     def __post_init__(self) -> None:

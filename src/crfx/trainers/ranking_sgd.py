@@ -19,10 +19,10 @@ from crfx.potentials.numbers import as_numbers
 from crfx.potentials.weight_pattern import WeightPattern
 from crfx.scores import IntArray
 from crfx.trainers.averaging import averaged
-from crfx.trainers.communicator import Communicator, current, total
 from crfx.trainers.ranking_task import OfSubsets, RankingTask
 from crfx.trainers.sgd import SCALE, AveragedParameters, Descent, Positions, with_good_step
 from crfx.trainers.subsets import Drawn
+from crfx.workers import Workers, current, total
 
 Array64 = npt.NDArray[np.float64]
 
@@ -109,7 +109,7 @@ class RankingDescent:
     parameters: AveragedParameters
     l2: float
     weight: float
-    communicator: Communicator
+    communicator: Workers
 
     @classmethod
     def make(

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from crfx.batch import Batch
 from crfx.objectives.ranking import RankingObjective
 from crfx.scores import IntArray
-from crfx.trainers.communicator import Communicator
 from crfx.trainers.subsets import Drawn, Subsets
+from crfx.workers import Workers
 
 Array64 = npt.NDArray[np.float64]
 
@@ -32,7 +32,7 @@ class OfSubsets(NamedTuple):
     effective: float
     n_sampled: float
 
-    def of_all(self, communicator: Communicator) -> OfSubsets:
+    def of_all(self, communicator: Workers) -> OfSubsets:
         """With the numbers of all workers; documents keep their own slopes.  32 bytes."""
         own = np.array([self.value, self.weight, self.effective, self.n_sampled])
         value, weight, effective, n_sampled = map(float, communicator.sum(own))
@@ -50,7 +50,7 @@ class Before(NamedTuple):
     documents: int = 0
 
     @classmethod
-    def of(cls, communicator: Communicator, batch: Batch) -> Before:
+    def of(cls, communicator: Workers, batch: Batch) -> Before:
         """Before those of a batch, of which every worker has one."""
         counts = communicator.gather((batch.n_instances, batch.n_rows))
         return cls.those_of(counts[: communicator.rank])

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from crfx.batch import Batch
 from crfx.objectives.base import Evaluation, Objective, PartName
-from crfx.trainers.communicator import Communicator, sums
+from crfx.workers import Workers, agreed, sums
 
 SHARED_BY_PART: dict[str, tuple[str, ...]] = {"edge": ("edge",), "ends": ("start", "end")}
 """Names of scores that all instances share; those of other parts belong to rows."""
 COUNTED = "sampled_instances"
 
 
+def agreed_objective(bind: Callable[[], Objective], batch: Batch) -> Objective:
+    """Bind the objective to the data of this worker; all workers raise the error of one."""
+    return agreed(bind, lambda _: (batch.n_instances, None))[0]
+
+
 def of_all(
-    communicator: Communicator, own: Evaluation, parts: Sequence[PartName], n_rows: int
+    communicator: Workers, own: Evaluation, parts: Sequence[PartName], n_rows: int
 ) -> Evaluation:
     """Sum what workers share of their evaluations: the value, and slopes of shared tables.
 
@@ -50,7 +56,7 @@ def of_all(
     )
 
 
-def notes_of_all(communicator: Communicator, objective: Objective | None) -> dict[str, float]:
+def notes_of_all(communicator: Workers, objective: Objective | None) -> dict[str, float]:
     """What an objective notes beside its value, over the instances of all workers.
 
     Counts (``sampled_instances``) are summed; other notes are means over what is counted, or over

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from crfx.estimators.agreement import attempt
 from crfx.estimators.ranking.inputs import (
     Documents,
     Queries,
@@ -18,8 +17,8 @@ from crfx.estimators.ranking.inputs import (
 from crfx.features.columns import Columns, united
 from crfx.features.matrices import is_frame, is_sparse, take_rows
 from crfx.features.sharded_matrix import ShardedMatrix
-from crfx.trainers.communicator import Communicator
 from crfx.trainers.ranking_task import Before
+from crfx.workers import Workers, agreed
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +43,7 @@ class _Told:
 
 
 def agreed_queries(
-    workers: Communicator,
+    workers: Workers,
     X: Any,
     relevance: Any,
     group: Any,
@@ -57,10 +56,9 @@ def agreed_queries(
 
     What is wrong with those of one is an error for all, in which queries are counted over all.
     """
-    documents, agreed = _agreed_documents(workers, X, columns, training)
-    queries, counts = attempt(
-        workers,
-        lambda: as_queries(documents, relevance, group, sample_weight, agreed),
+    documents, common = _agreed_documents(workers, X, columns, training)
+    queries, counts = agreed(
+        lambda: as_queries(documents, relevance, group, sample_weight, common),
         lambda found: (found.batch.n_instances, (found.batch.n_instances, found.batch.n_rows)),
     )
     if not sum(n_documents for _, n_documents in counts):
@@ -68,9 +66,9 @@ def agreed_queries(
     return replace(queries, before=Before.those_of(counts[: workers.rank]))
 
 
-def agreed_eval_set(workers: Communicator, eval_set: Any, columns: Columns) -> Queries:
+def agreed_eval_set(workers: Workers, eval_set: Any, columns: Columns) -> Queries:
     """The part of the argument ``eval_set`` that this worker has, which may be nothing."""
-    given, _ = attempt(workers, lambda: named_eval_set(eval_set), lambda _: (0, None))
+    given, _ = agreed(lambda: named_eval_set(eval_set), lambda _: (0, None))
     try:
         return agreed_queries(workers, **given, columns=columns)
     except ValueError as error:
@@ -78,7 +76,7 @@ def agreed_eval_set(workers: Communicator, eval_set: Any, columns: Columns) -> Q
 
 
 def _agreed_documents(
-    workers: Communicator, X: Any, columns: Columns | None, training: bool
+    workers: Workers, X: Any, columns: Columns | None, training: bool
 ) -> tuple[Documents, Columns]:
     def read() -> Documents:
         return documents_of(X, columns, training=training)
@@ -87,8 +85,7 @@ def _agreed_documents(
         alone = read()
         return alone, _Told.of(alone).columns if columns is None else columns
     is_nothing = isinstance(X, list | tuple) and not X  # where nothing was left for a worker
-    own, answers = attempt(
-        workers,
+    own, answers = agreed(
         lambda: None if is_nothing else read(),
         lambda found: (0, None) if found is None else (len(found.sizes or ()), _Told.of(found)),
     )

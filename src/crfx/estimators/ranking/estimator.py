@@ -39,14 +39,14 @@ from crfx.estimators.session import as_before_unless
 from crfx.explanation import Explanation
 from crfx.features.columns import Columns
 from crfx.features.sharded_matrix import ShardedMatrix
-from crfx.inference.native import thread_count
 from crfx.ndcg import Gain, mean_ndcg, ndcg_by_query
 from crfx.objectives.ranking import RankingObjectiveName
 from crfx.potentials.linear import LinearFunction
 from crfx.potentials.trees import BoostedTrees
 from crfx.structures.ranking import best_orders
+from crfx.threads import thread_count
 from crfx.trainers.callbacks import Callback, History, listed_callbacks
-from crfx.trainers.communicator import current
+from crfx.workers import current
 
 Array64 = npt.NDArray[np.float64]
 

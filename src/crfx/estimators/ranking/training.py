@@ -13,7 +13,6 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from crfx.batch import Batch
-from crfx.estimators.agreement import attempt
 from crfx.estimators.evaluation import comparable
 from crfx.estimators.ranking.inputs import Queries
 from crfx.estimators.ranking.model import RankingModel, linear_function
@@ -25,21 +24,20 @@ from crfx.estimators.ranking.parameters import (
 )
 from crfx.estimators.session import run_rounds
 from crfx.features import matrices
-from crfx.features.quantile_cuts import Workers
 from crfx.features.sharded_matrix import ShardedMatrix
-from crfx.inference.native import thread_count
 from crfx.messages import warn
 from crfx.potentials.trees import BoostedTrees
 from crfx.potentials.xgboost_learner import XGBoostLearner
+from crfx.threads import thread_count
 from crfx.trainers.base import Rounds
 from crfx.trainers.callbacks import Callback
-from crfx.trainers.communicator import Communicator, count, current
 from crfx.trainers.monitor import Metric
 from crfx.trainers.ranking_boosting import RankingBoosting
 from crfx.trainers.ranking_sgd import QueryBatches, RankingDescent
 from crfx.trainers.ranking_task import Before, RankingTask
 from crfx.trainers.sgd import AveragedParameters
 from crfx.trainers.subsets import Subsets
+from crfx.workers import Workers, agreed, count, current
 
 if TYPE_CHECKING:
     from crfx.estimators.ranking.estimator import RankingCRF
@@ -77,8 +75,7 @@ def seed_of(crf: RankingCRF) -> int:
 def learnable_rows(queries: Queries, size: int) -> tuple[Queries, int]:
     """Queries that an order can be learned from, and how many others all workers have."""
     batch, workers = queries.batch, current()
-    subsets, _ = attempt(
-        workers,
+    subsets, _ = agreed(
         lambda: Subsets(batch, queries.relevance, size),
         lambda _: (batch.n_instances, None),
     )
@@ -212,8 +209,7 @@ def train_trees(
     model, X = crf.model_, queries.batch.X
     function = model.function
     assert isinstance(function, BoostedTrees)
-    workers = Workers(current().rank, current().gather)
-    function.bind(X, [] if watched is None else [watched.batch.X], workers)
+    function.bind(X, [] if watched is None else [watched.batch.X], current())
     followed = [] if watched is None else [_scores32(model, watched.batch.X)]
     metric = None if watched is None else metric_of_scores(crf, watched, lambda: followed[0])
     first = crf.n_rounds_
@@ -269,12 +265,12 @@ def metric_of_scores(
     return Metric(value, larger_is_better=True)
 
 
-def joined_by(workers: Communicator, own: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def joined_by(workers: Workers, own: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return the arrays of all workers, one after the other."""
     return own if workers.size == 1 else np.concatenate(workers.gather(own))
 
 
-def all_equal(communicator: Communicator, scores: npt.NDArray[np.float32]) -> bool:
+def all_equal(communicator: Workers, scores: npt.NDArray[np.float32]) -> bool:
     """Whether all documents of all workers have the same score."""
     extremes = [scores.min(), scores.max()] if len(scores) else []
     return len(set(chain.from_iterable(communicator.gather(extremes)))) == 1

@@ -1,4 +1,7 @@
-"""BLAS on one thread while we multiply: its idle ones spin in the way of ours."""
+"""Threads: how many to use, and BLAS on one thread while ours compute.
+
+Idle threads of BLAS spin, which slows the threads of the core (decision 0008).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,23 @@ from functools import cache
 from threading import Lock
 from typing import Any, Self
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
+
+from crfx import _core
+
+MOST_THREADS = 4096
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """Return the number of threads: None and -1 mean all cores, -2 all but one, as in joblib."""
+    if n_jobs is None:
+        return _core.available_threads()
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
+        raise ValueError(f"n_jobs is {n_jobs!r}: pass a number of threads, or None for all cores")
+    if n_jobs > MOST_THREADS:
+        raise ValueError(f"n_jobs is {n_jobs}: pass at most {MOST_THREADS} threads")
+    return int(n_jobs) if n_jobs > 0 else max(1, _core.available_threads() + 1 + int(n_jobs))
 
 
 class OneBlasThread:
