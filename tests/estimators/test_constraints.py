@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from crfx import GBCRF, Constraints, HiddenUnitCRF, LinearCRF, TreeCRF
 from crfx.metrics import spans
-from crfx.model import Model
+from crfx.model.model import Model
 
 FLOAT32 = 2e-5
 """What probabilities of float32 scores may be off by."""

@@ -13,7 +13,7 @@ from crfx.batch import Batch
 from crfx.estimators.objective_choice import is_first_order
 from crfx.estimators.seeds import drawn_seed
 from crfx.features.matrices import is_categorical, is_frame
-from crfx.model import Model
+from crfx.model.model import Model
 from crfx.potentials.additive import AdditiveFunction
 from crfx.potentials.newton import linear_features
 from crfx.potentials.regressors import BoostedRegressors

@@ -25,7 +25,7 @@ from crfx.estimators.objective_choice import bound_objective, curvature_of
 from crfx.estimators.placement import placed
 from crfx.estimators.session import as_before_unless, run_rounds
 from crfx.features.words import Numbering
-from crfx.model import Model
+from crfx.model.model import Model
 from crfx.objectives import curvature as curvatures
 from crfx.objectives.base import Objective
 from crfx.objectives.truth import Truth

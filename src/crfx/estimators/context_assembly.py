@@ -16,7 +16,7 @@ from crfx.estimators.continuing import copied_tables
 from crfx.estimators.objective_choice import is_first_order
 from crfx.estimators.seeds import drawn_seed
 from crfx.messages import shown
-from crfx.model import Model
+from crfx.model.model import Model
 from crfx.objectives.truth import Truth
 from crfx.potentials.context_trees import ContextLearner, ContextShape, ContextTrees
 from crfx.potentials.transitions import Tables

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from crfx.estimators.assembly import new_function, table_l2
-from crfx.model import Model
+from crfx.model.model import Model
 from crfx.potentials.additive import AdditiveFunction
 from crfx.potentials.regressors import BoostedRegressors
 from crfx.potentials.transitions import Tables

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx import _core
-from crfx.model import Model
+from crfx.model.model import Model
 from crfx.objectives.base import Objective
 from crfx.objectives.by_parts import ByParts
 from crfx.objectives.class_weights import WeightedLikelihood, WeightedPerceptronLoss

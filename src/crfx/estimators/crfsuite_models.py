@@ -12,7 +12,7 @@ from crfx.estimators.linear import LinearCRF
 from crfx.features import Vocabulary
 from crfx.features.columns import Columns
 from crfx.io import crfsuite_model
-from crfx.model import Model
+from crfx.model.model import Model
 from crfx.potentials.linear import LinearFunction
 from crfx.potentials.transitions import Tables
 from crfx.potentials.weight_pattern import WeightPattern

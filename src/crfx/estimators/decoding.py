@@ -19,7 +19,7 @@ from crfx.inference.posterior_decoding import most_together
 from crfx.inference.problem import Problem
 from crfx.inference.results import SumProduct
 from crfx.inference.sum_product import summed
-from crfx.model import Model
+from crfx.model.model import Model
 from crfx.threads import thread_count
 
 MOST_SCORES = 2**26

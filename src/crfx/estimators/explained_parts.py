@@ -11,7 +11,7 @@ from scipy import sparse
 
 from crfx.batch import Batch
 from crfx.features.matrices import take_rows
-from crfx.model import Model
+from crfx.model.model import Model
 from crfx.potentials.context_trees import ContextTrees
 from crfx.potentials.linear_terms import WEIGHT_TIMES_VALUE, weighted_terms
 from crfx.potentials.newton import linear_features

@@ -20,7 +20,7 @@ from crfx.features import matrices
 from crfx.features.columns import Columns
 from crfx.features.words import Numbering
 from crfx.inference.feasibility import check_allowed, check_possible
-from crfx.model import Model
+from crfx.model.model import Model
 from crfx.objectives.truth import Truth
 from crfx.structures import Chain, Forest, Mask
 from crfx.structures.constraints import mask_of

@@ -15,7 +15,7 @@ from crfx.estimators.evaluation import EvalMetric
 from crfx.estimators.explained_trees import ExplainedTrees
 from crfx.estimators.parameters import check_parameters
 from crfx.estimators.sharded_input import check_in_memory
-from crfx.model import EdgeFamily, Model
+from crfx.model.model import EdgeFamily, Model
 from crfx.objectives import curvature as curvatures
 from crfx.objectives.truth import Truth
 from crfx.structures import Chain, Forest

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from crfx.batch import Batch
 from crfx.estimators.model_parameters import copied, get_weights, set_weights
 from crfx.inference.problem import Problem
-from crfx.model import Model
+from crfx.model.model import Model
 from crfx.scores import IntArray
 
 

@@ -11,7 +11,7 @@ from crfx.estimators.herding import Votes
 from crfx.estimators.model_parameters import parameter_arrays
 from crfx.estimators.more_labels import widened
 from crfx.io.model_file import Contents
-from crfx.model import Model
+from crfx.model.model import Model
 from crfx.potentials.hidden_unit import HiddenUnitFunction
 from crfx.scores import IntArray
 

@@ -23,7 +23,7 @@ from crfx.estimators.sharded_sweeps import Base, leading_shards, loaded, mini_ba
 from crfx.estimators.training_state import TrainingState, sweeps_state
 from crfx.features.matrices import is_sparse, take_rows
 from crfx.features.sharded_matrix import ShardedMatrix
-from crfx.model import Model
+from crfx.model.model import Model
 from crfx.objectives.base import Objective
 from crfx.objectives.class_weights import WeightedPerceptronLoss
 from crfx.objectives.perceptron import PerceptronLoss

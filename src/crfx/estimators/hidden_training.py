@@ -13,7 +13,7 @@ from crfx.estimators.hidden_steps import PARAMETERS_AT_ONCE
 from crfx.estimators.hidden_sweeps import Sweeps, block_rates
 from crfx.estimators.model_parameters import get_weights, set_weights
 from crfx.estimators.parameter_rounds import ParameterRounds, Steps
-from crfx.model import Model
+from crfx.model.model import Model
 from crfx.objectives.base import Objective
 from crfx.objectives.class_weights import likelihood_of
 from crfx.objectives.truth import UNKNOWN, Truth

@@ -24,7 +24,7 @@ from crfx.estimators.seeds import drawn_seed
 from crfx.estimators.sharded_input import check_in_memory
 from crfx.estimators.training_state import TrainingState
 from crfx.inference.problem import Problem
-from crfx.model import Model
+from crfx.model.model import Model
 from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
 from crfx.scores import IntArray
 from crfx.threads import thread_count

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crfx.model import Model
+from crfx.model.model import Model
 from crfx.potentials.context_trees import ContextTrees
 from crfx.potentials.linear_terms import SPREAD, spread
 from crfx.potentials.tree_shap import SHARE_OF_GAIN

@@ -17,7 +17,7 @@ from crfx.estimators.training_state import TrainingState, course_of, lbfgs_state
 from crfx.features.conjunctions import Conjunctions, canonical
 from crfx.features.matrices import take_rows
 from crfx.inference.sum_product import summed
-from crfx.model import Model
+from crfx.model.model import Model
 from crfx.potentials.linear import LinearFunction
 from crfx.potentials.numbers import as_numbers
 from crfx.potentials.weight_pattern import WeightPattern

@@ -19,7 +19,7 @@ from crfx.inference.feasibility import impossible_rows
 from crfx.inference.problem import Problem
 from crfx.inference.sampling import checked_draws, drawn
 from crfx.metrics import token_accuracy
-from crfx.model import Model
+from crfx.model.model import Model
 from crfx.objectives.truth import UNKNOWN
 from crfx.scores import IntArray
 

@@ -33,7 +33,7 @@ from crfx.estimators.sharded_input import check_in_memory
 from crfx.estimators.sharded_sweeps import Base, mini_batches_of
 from crfx.estimators.sweeping import SoFar, sweep_once, sweep_to_the_end
 from crfx.features.conjunctions import readable
-from crfx.model import Model
+from crfx.model.model import Model
 from crfx.objectives.truth import Truth
 from crfx.scores import IntArray
 from crfx.threads import thread_count

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from crfx.estimators.model_parameters import parameter_blocks
 from crfx.features.matrices import take_rows
-from crfx.model import Model
+from crfx.model.model import Model
 from crfx.objectives.base import Objective
 from crfx.objectives.truth import Truth
 from crfx.potentials.numbers import as_numbers

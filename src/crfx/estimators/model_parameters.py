@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from crfx.batch import Batch
 from crfx.estimators.assembly import check_table_size, count_types
-from crfx.model import Model
+from crfx.model.model import Model
 from crfx.objectives.truth import Truth
 from crfx.potentials.hidden_unit import HiddenUnitFunction
 from crfx.potentials.linear import LinearFunction

@@ -14,7 +14,7 @@ from crfx.estimators.inputs import find_classes, is_label, plain_labels
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.scheme_labels import scheme_classes
 from crfx.messages import shown
-from crfx.model import Model
+from crfx.model.model import Model
 from crfx.potentials.context_trees import ContextTrees
 from crfx.potentials.transitions import Tables
 from crfx.scores import IntArray

@@ -13,7 +13,7 @@ from crfx.estimators.file_values import number, texts, truth, whole
 from crfx.features.columns import Columns
 from crfx.features.conjunctions import Conjunctions
 from crfx.io.model_file import Contents
-from crfx.model import Model
+from crfx.model.model import Model
 from crfx.potentials import tree_format
 from crfx.potentials.additive import Function
 from crfx.potentials.context_trees import ContextShape, ContextTrees

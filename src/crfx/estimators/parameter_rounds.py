@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy.typing as npt
 
 from crfx.estimators.model_parameters import get_weights, set_weights
-from crfx.model import Model
+from crfx.model.model import Model
 from crfx.objectives.base import Objective
 from crfx.trainers.base import Rounds
 from crfx.trainers.shared_evaluation import notes_of_all

@@ -28,7 +28,7 @@ from crfx.estimators.placement import placed
 from crfx.estimators.session import as_before_unless, run_rounds
 from crfx.estimators.training_state import TrainingState, course_of, lbfgs_state
 from crfx.features.words import Numbering
-from crfx.model import Model
+from crfx.model.model import Model
 from crfx.objectives import options, task_loss
 from crfx.objectives.base import Objective
 from crfx.objectives.class_weights import perceptron_loss_of

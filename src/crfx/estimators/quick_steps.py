@@ -15,7 +15,7 @@ from scipy import sparse
 
 from crfx import _core
 from crfx.estimators.core_steps import Base, can_take_steps, core_chains, core_steps
-from crfx.model import Model
+from crfx.model.model import Model
 from crfx.objectives.base import Objective
 from crfx.objectives.truth import Truth
 from crfx.potentials.linear import LinearFunction

@@ -11,7 +11,7 @@ import numpy as np
 from crfx.estimators.mini_batches import MiniBatches, base_of
 from crfx.features.matrices import joined
 from crfx.features.sharded_matrix import ShardedMatrix
-from crfx.model import Model
+from crfx.model.model import Model
 from crfx.objectives.truth import Truth
 from crfx.scores import FloatArray, IntArray
 from crfx.trainers.sgd import Steps

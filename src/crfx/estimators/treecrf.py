@@ -21,7 +21,7 @@ from crfx.estimators.importance import Importance, shares
 from crfx.estimators.parameters import check_treecrf_parameters
 from crfx.estimators.sharded_input import check_in_memory
 from crfx.features.tree_rows import window_names
-from crfx.model import Model
+from crfx.model.model import Model
 from crfx.objectives import curvature as curvatures
 from crfx.objectives.base import Objective
 from crfx.objectives.pseudo_likelihood import PseudoLikelihood
