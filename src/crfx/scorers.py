@@ -28,7 +28,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from crfx import metrics
-from crfx.estimators.base import Estimator
+from crfx.estimators.base import Estimator, called
 from crfx.estimators.inputs import instance_weights
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.ranking import RankingCRF
@@ -72,7 +72,7 @@ class Scorer:
         if not isinstance(inner, self._kind):
             raise ValueError(
                 f"the scorer {self.name} is for a crfx estimator "
-                f"({self._kind._is_called}), not for {shown(inner)}"
+                f"({called(self._kind)}), not for {shown(inner)}"
             )
         return float(self._judge(inner, X, y, **given))
 

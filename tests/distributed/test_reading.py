@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from crfx import GBCRF, LinearCRF
 from crfx.distributed.together import together
-from crfx.estimators.seeds import drawn_seed
+from crfx.estimators.base import drawn_seed
 from crfx.testing import make_task
 
 UNTRAINED = LinearCRF(max_iter=0, n_jobs=1)

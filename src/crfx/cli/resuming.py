@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crfx.estimators.counting import counted_in, rounds_done
+from crfx.estimators.base import counted_in, rounds_done
 
 SECONDS_BETWEEN_CHECKPOINTS = 30.0
 

@@ -24,7 +24,7 @@ from crfx.cli.options import (
 from crfx.cli.resuming import Run, check_same_settings, checkpoint_path
 from crfx.cli.schemes import Scheme, choose_scheme, log_scheme
 from crfx.cli.sources import TEXT_OPTIONS, add_text_options
-from crfx.estimators.counting import counted_in, rounds_done
+from crfx.estimators.base import counted_in, rounds_done
 
 if TYPE_CHECKING:
     from crfx.cli.sources import Labelled

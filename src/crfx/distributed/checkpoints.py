@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crfx.estimators.counting import rounds_done
+from crfx.estimators.base import rounds_done
 from crfx.estimators.loading import load
 from crfx.estimators.resuming import check_same_settings
 from crfx.io.whole_file import whole_file

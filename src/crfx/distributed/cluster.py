@@ -15,6 +15,7 @@ from crfx.distributed.prediction import lazily_predicted, predicted
 from crfx.distributed.shard_files import Files, is_sharded
 from crfx.distributed.shares import ARGUMENTS, InMemory, Instances
 from crfx.distributed.training import ClusterOptions, Record, Run, target_of
+from crfx.estimators.base import check_fitted
 from crfx.estimators.placement import at
 from crfx.messages import shown
 
@@ -124,7 +125,7 @@ class Cluster:
                 "partial_fit sweeps over a few instances where it is called: use fit on a cluster, "
                 "or leave the block"
             )
-        estimator._check_fitted()
+        check_fitted(estimator)
         if is_collection(arguments["X"]):
             return lazily_predicted(estimator, method, arguments)
         own, common = _parted(arguments)

@@ -20,7 +20,7 @@ from crfx.distributed.checkpoints import Kept
 from crfx.distributed.losses import LOSSES, SchedulerLost, scheduler_answers, workers_there
 from crfx.distributed.shares import Instances, Share
 from crfx.distributed.worker import Job, Outcome
-from crfx.estimators.counting import rounds_argument, rounds_done
+from crfx.estimators.base import rounds_argument, rounds_done
 from crfx.messages import warn
 from crfx.trainers.callbacks import Progress
 from crfx.trainers.progress import ProgressBar

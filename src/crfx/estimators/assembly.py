@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from crfx import workers
 from crfx.batch import Batch
+from crfx.estimators.base import drawn_seed
 from crfx.estimators.objective_choice import is_first_order
-from crfx.estimators.seeds import drawn_seed
 from crfx.features.matrices import is_categorical, is_frame
 from crfx.model.model import Model
 from crfx.potentials.additive import AdditiveFunction

@@ -1,20 +1,22 @@
-"""What all estimators share, those that label and those that rank: columns, files, being fitted."""
+"""The common base of all estimators: arguments, columns, files, counts of rounds, random seeds."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
 
-from crfx.estimators.counting import rounds_argument
-from crfx.estimators.nested_settings import nested_settings, with_nested
 from crfx.features.columns import Columns
 from crfx.io.reading import Reading
+from crfx.messages import shown
 from crfx.trainers.callbacks import History
+from crfx.workers import current
 
 Kind = TypeVar("Kind", bound="Estimator")
 
@@ -40,13 +42,13 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     @property
     def n_features_in_(self) -> int:
         """How many features the model was fitted on."""
-        self._check_fitted()
+        check_fitted(self)
         return self.columns_.n
 
     @property
     def feature_names_in_(self) -> npt.NDArray[Any]:
         """Names of the columns, where the model was fitted on data frames, dicts or texts."""
-        self._check_fitted()
+        check_fitted(self)
         if self.columns_.vocabulary is not None:
             return np.array(self.columns_.vocabulary.names(), dtype=object)
         if self.columns_.names is None:
@@ -64,15 +66,15 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         return tags
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The arguments; ``deep``: with the settings of their own that they have, such as
+        """Return the arguments; ``deep``: with the settings that they have themselves, such as
         ``objective__temperature`` where ``objective`` is a ``KL``.
         """
-        found: dict[str, Any] = super().get_params(deep=deep)
-        return found | nested_settings(found) if deep else found
+        params: dict[str, Any] = super().get_params(deep=deep)
+        return params | _nested_settings(params) if deep else params
 
     def set_params(self, **params: Any) -> Self:
-        """Change arguments, or settings of their own: a changed copy takes their place."""
-        super().set_params(**with_nested(self.get_params(deep=False), params))
+        """Change arguments, or settings of arguments: a changed copy takes their place."""
+        super().set_params(**_with_nested(self.get_params(deep=False), params))
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -96,21 +98,124 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         if self._to_go is not None:
             self._to_go -= 1
 
-    def _check_fitted(self) -> None:
-        if not self.__sklearn_is_fitted__():
-            raise NotFittedError(f"this {type(self).__name__} is not fitted: call fit first")
+
+def check_fitted(estimator: Estimator) -> None:
+    """Raise NotFittedError unless the estimator is fitted."""
+    if not estimator.__sklearn_is_fitted__():
+        raise NotFittedError(f"this {type(estimator).__name__} is not fitted: call fit first")
+
+
+def called(kind: type[Estimator]) -> str:
+    """Return what messages call an estimator of this kind."""
+    return kind._is_called
 
 
 def fitted(init_model: Any, kind: type[Kind]) -> Kind:
-    """The argument ``init_model``: an estimator of a kind, or the path of its model file."""
+    """Return the argument ``init_model``: an estimator of a kind, or the path of its file."""
     if isinstance(init_model, str | os.PathLike):
         from crfx.estimators.loading import load
 
         init_model = load(init_model)
     if not isinstance(init_model, kind):
         raise ValueError(
-            f"init_model is a {type(init_model).__name__}: pass a fitted {kind._is_called}, or "
+            f"init_model is a {type(init_model).__name__}: pass a fitted {called(kind)}, or "
             "the path of its model file"
         )
-    init_model._check_fitted()
+    check_fitted(init_model)
     return init_model
+
+
+# What training is counted in.
+
+_COUNTED = {"n_estimators": "rounds", "max_iter": "iterations", "sweeps": "sweeps"}
+
+
+def counted_in(estimator: Any) -> str:
+    """Return what the training is counted in: "rounds", "iterations" or "sweeps"."""
+    return _COUNTED[rounds_argument(estimator)]
+
+
+def rounds_argument(estimator: Any) -> str:
+    """Return the name of the argument that limits the training."""
+    if getattr(estimator, "scorer", None) == "linear":
+        return "sweeps"
+    if hasattr(estimator, "n_estimators"):
+        return "n_estimators"
+    return "max_iter" if estimator.trainer == "lbfgs" else "sweeps"
+
+
+def counter_of(estimator: Any) -> str:
+    """Return the name of the fitted attribute that counts rounds, iterations or sweeps."""
+    return "n_rounds_" if hasattr(estimator, "n_rounds_") else "n_iter_"
+
+
+def rounds_done(estimator: Any) -> int:
+    """Return how many rounds, iterations or sweeps a model has had."""
+    return int(getattr(estimator, counter_of(estimator)))
+
+
+# Settings of an argument, such as ``objective__temperature``, reached as in scikit-learn.
+# Objectives and task losses are frozen records: a changed copy takes the place of the old one,
+# so that other estimators which hold the old one keep it as it is.
+
+
+def _nested_settings(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of arguments that are records, by names like ``objective__cut``."""
+    return {
+        f"{name}__{setting.name}": getattr(value, setting.name)
+        for name, value in arguments.items()
+        if _is_record(value)
+        for setting in fields(value)
+        if setting.init
+    }
+
+
+def _with_nested(arguments: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
+    """Return ``params`` with every ``argument__setting`` put into its argument, which is one of
+    ``arguments`` or of ``params`` itself.
+    """
+    plain = {name: value for name, value in params.items() if "__" not in name}
+    for name, value in params.items():
+        argument, separator, setting = name.partition("__")
+        record: Any = plain.get(argument, arguments.get(argument))
+        if not separator:
+            continue
+        if argument in arguments and not _is_record(record) and not hasattr(record, "set_params"):
+            raise ValueError(
+                f"{name} is given, but {argument} is {shown(record)}, which has no settings: pass "
+                f"an object that has, such as objective=KL()"
+            )
+        if not _is_record(record):
+            plain[name] = value  # scikit-learn sets it, or raises for an unknown argument
+        elif setting not in {field.name for field in fields(record) if field.init}:
+            raise ValueError(f"{name} is given, but {shown(record)} has no setting {setting!r}")
+        else:
+            plain[argument] = replace(record, **{setting: value})
+    return plain
+
+
+def _is_record(value: Any) -> bool:
+    return is_dataclass(value) and not isinstance(value, type)
+
+
+# Random seeds.
+
+
+def generator_of(random_state: Any) -> np.random.RandomState:
+    """Return scikit-learn's generator; raise ValueError, naming the argument, if it is no seed."""
+    try:
+        if not isinstance(random_state, bool | np.bool_):
+            generator: np.random.RandomState = check_random_state(random_state)
+            return generator
+    except (ValueError, TypeError):
+        pass
+    raise ValueError(
+        f"random_state is {shown(random_state)}: pass a whole number from 0 to 2**32 - 1, a "
+        "RandomState, or None"
+    )
+
+
+def drawn_seed(random_state: Any) -> int:
+    """Draw a seed for a training; workers that train together use that of the first."""
+    own = int(check_random_state(random_state).randint(2**31 - 1))
+    return int(current().gather(own)[0])

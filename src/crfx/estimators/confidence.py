@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from crfx.estimators.base import check_fitted
 from crfx.estimators.decoding import DecodingEstimator
 from crfx.estimators.placement import placed
 from crfx.inference.max_product import best_lists, checked_k
@@ -111,7 +112,7 @@ class ConfidentEstimator(DecodingEstimator):
         labellings that have it.  With ``min_probability``, above 0, instead all spans that are as
         probable, which may overlap.  Labels are in BIO, IOB1 or BIOES, read as conlleval does.
         """
-        self._check_fitted()
+        check_fitted(self)
         tags = SpanTags.of(self.classes_)
         check_probability(min_probability, above=0.0)
         data = self._input(X, lengths, parents, edge_types, n_rounds, allowed)

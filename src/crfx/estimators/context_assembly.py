@@ -12,9 +12,9 @@ from scipy import sparse
 from crfx import workers
 from crfx.batch import Batch
 from crfx.estimators.assembly import check_table_size
+from crfx.estimators.base import drawn_seed
 from crfx.estimators.continuing import copied_tables
 from crfx.estimators.objective_choice import is_first_order
-from crfx.estimators.seeds import drawn_seed
 from crfx.messages import shown
 from crfx.model.model import Model
 from crfx.objectives.truth import Truth

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
-from crfx.estimators.base import Estimator
+from crfx.estimators.base import Estimator, check_fitted
 from crfx.estimators.inputs import Input, read_input
 from crfx.estimators.scheme_labels import with_allowed
 from crfx.features.sharded_matrix import ShardedMatrix
@@ -37,7 +37,7 @@ class DecodingEstimator(Estimator):
     @property
     def _decoding_model(self) -> Model:
         """The model whose scores ``predict`` decodes."""
-        self._check_fitted()
+        check_fitted(self)
         return self.model_
 
     @property
@@ -74,7 +74,7 @@ class DecodingEstimator(Estimator):
     @property
     def _marginal_model(self) -> Model:
         """The model of whose scores `predict_marginals` tells."""
-        self._check_fitted()
+        check_fitted(self)
         return self.model_
 
     def _marginals(self, problem: Problem) -> npt.NDArray[Any]:
@@ -95,7 +95,7 @@ class DecodingEstimator(Estimator):
         """What X is, and its scores by ``model_``, for probabilities: in one problem, or in one
         for every chunk of features that stay on disk.
         """
-        self._check_fitted()
+        check_fitted(self)
         self._check_probable()
         data = self._input(X, lengths, parents, edge_types, n_rounds, allowed)
         self.model_.use_threads(thread_count(self.n_jobs))
@@ -117,7 +117,7 @@ class DecodingEstimator(Estimator):
         n_rounds: int | None,
         allowed: Any = None,
     ) -> Input:
-        self._check_fitted()
+        check_fitted(self)
         data = read_input(X, lengths, parents, edge_types, columns=self.columns_)
         self.model_.check_structure(data.batch)
         self._check_rounds(n_rounds)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crfx.estimators.base import check_fitted
 from crfx.estimators.inputs import read_input
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.features.columns import Columns
@@ -38,7 +39,7 @@ class ExplainedTrees(LabellingEstimator):
     @property
     def feature_importances_(self) -> npt.NDArray[np.float64]:
         """(features,) total gain in the node trees, as shares that add up to 1."""
-        self._check_fitted()
+        check_fitted(self)
         try:
             found: npt.NDArray[np.float64] = self._node_ensemble().gains()
         except ValueError as error:  # so that hasattr says no, and does not raise
@@ -69,7 +70,7 @@ class ExplainedTrees(LabellingEstimator):
         return data.split(found[0] if len(found) == 1 else np.concatenate(found))
 
     def _node_ensemble(self) -> Any:
-        self._check_fitted()
+        check_fitted(self)
         node = self.model_.node
         if not isinstance(node, BoostedTrees):
             raise ValueError("only XGBoost's trees tell this: the model has a base_learner")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crfx.estimators.base import check_fitted
 from crfx.estimators.confidence import ConfidentEstimator
 from crfx.estimators.explained_parts import ExplainedParts
 from crfx.estimators.importance import Importance, labelling_importance
@@ -50,7 +51,7 @@ class ExplainingEstimator(ConfidentEstimator):
         >>> found.positions[0].strongest(n=1)[0].feature
         'hot'
         """
-        self._check_fitted()
+        check_fitted(self)
         one = (
             one_instance(X_i, "explain"),
             None,
@@ -83,7 +84,7 @@ class ExplainingEstimator(ConfidentEstimator):
         >>> list(found.node), list(found.edge)
         (['cold', 'hot'], ['sun -> rain'])
         """
-        self._check_fitted()
+        check_fitted(self)
         return labelling_importance(self.model_, self.columns_.name_of(), self.classes_.tolist())
 
     def _explained(self, parts: ExplainedParts, problem: Problem) -> list[ExplainedPosition]:

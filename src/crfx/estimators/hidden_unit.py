@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from crfx.estimators.base import check_fitted, drawn_seed
 from crfx.estimators.class_weight import ClassWeight
 from crfx.estimators.evaluation import EvalMetric
 from crfx.estimators.fitting import Training
@@ -20,7 +21,6 @@ from crfx.estimators.model_parameters import copied, new_model
 from crfx.estimators.parameter_rounds import ParameterRounds, Steps
 from crfx.estimators.parameters import check_hidden_parameters
 from crfx.estimators.parametric import ParametricEstimator
-from crfx.estimators.seeds import drawn_seed
 from crfx.estimators.sharded_input import check_in_memory
 from crfx.estimators.training_state import TrainingState
 from crfx.inference.problem import Problem
@@ -301,7 +301,7 @@ class HiddenUnitCRF(ParametricEstimator):
 
     @property
     def _decoding_model(self) -> Model:
-        self._check_fitted()
+        check_fitted(self)
         return maximised(self.model_) if self._decoder == "joint" else self.model_
 
     def _base_model(self) -> Model:
@@ -331,7 +331,7 @@ class HiddenUnitCRF(ParametricEstimator):
 
     @property
     def _marginal_model(self) -> Model:
-        self._check_fitted()
+        check_fitted(self)
         return self.model_ if self._votes is None else self._decoding_model
 
     def _marginals(self, problem: Problem) -> npt.NDArray[Any]:

@@ -7,12 +7,12 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from crfx.estimators.base import check_fitted, generator_of
 from crfx.estimators.confidence import check_probability
 from crfx.estimators.explaining import ExplainingEstimator
 from crfx.estimators.inputs import Input, flat_labels, weights_of
 from crfx.estimators.placement import placed
 from crfx.estimators.scheme_labels import scheme_labels
-from crfx.estimators.seeds import generator_of
 from crfx.estimators.unknown_labels import known_codes, unknown_counts, warn_of_unknown
 from crfx.inference.clamping import clamped
 from crfx.inference.feasibility import impossible_rows
@@ -240,6 +240,6 @@ class LabellingEstimator(ExplainingEstimator):
 
         ``transitions_[a, b]``: label a is followed by label b.  None where edges are no tables.
         """
-        self._check_fitted()
+        check_fitted(self)
         tables = self.model_.edge if self.model_.edge_family == "table" else None
         return None if tables is None else tables.tables["edge"]

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from crfx.estimators.base import check_fitted
 from crfx.estimators.class_weight import BALANCED, ClassWeight
 from crfx.estimators.evaluation import EvalMetric
 from crfx.estimators.fitting import Training
@@ -254,7 +255,7 @@ class LinearCRF(ParametricEstimator):
         Rows are in the order of ``classes_``, columns in that of ``feature_names_in_``,
         those of ``induced_features_`` after them.
         """
-        self._check_fitted()
+        check_fitted(self)
         node: Any = self.model_.node
         weights = sparse.csr_matrix(node.pattern.matrix(node.weights).T)
         return weights.toarray() if node.pattern.outputs is None else weights
@@ -262,7 +263,7 @@ class LinearCRF(ParametricEstimator):
     @property
     def induced_features_(self) -> list[tuple[Any, ...]]:
         """The features of every conjunction that ``feature_induction`` has added."""
-        self._check_fitted()
+        check_fitted(self)
         found = linear_functions(self.model_)[0].conjunctions
         return [] if found is None else readable(found.sets(), self.columns_.known_names())
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from crfx.estimators.base import check_fitted
 from crfx.features import HashedVocabulary
 from crfx.io.whole_file import whole_file
 from crfx.potentials.linear import LinearFunction
@@ -30,7 +31,7 @@ def write_json(crf: LinearCRF, path: str | os.PathLike[str]) -> None:
 
 def as_plain(crf: LinearCRF) -> dict[str, Any]:
     """The model as dicts, lists, texts and numbers.  Weights that are 0 are left out."""
-    crf._check_fitted()
+    check_fitted(crf)
     if crf.model_.base is not None:
         raise ValueError("the model stands on another: such a one has no JSON, save it instead")
     model, columns = crf.model_, crf.columns_

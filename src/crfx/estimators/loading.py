@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from crfx.estimators import class_weight, file_values
+from crfx.estimators.base import check_fitted
 from crfx.estimators.device import with_device
 from crfx.estimators.gbcrf import GBCRF
 from crfx.estimators.hidden_state import pack_votes, unpack_votes
@@ -65,7 +66,7 @@ MOST_FEATURES = 2**31 - 1
 
 def save(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write a fitted estimator to one file, whole or not at all."""
-    estimator._check_fitted()
+    check_fitted(estimator)
     if type(estimator) not in CLASSES.values():
         raise ValueError(f"a {type(estimator).__name__} cannot be saved: load would not know it")
     columns = estimator.columns_

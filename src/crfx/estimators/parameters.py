@@ -8,10 +8,10 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
+from crfx.estimators.base import generator_of
 from crfx.estimators.device import CPU, check_device_name
 from crfx.estimators.evaluation import check_metric
 from crfx.estimators.objective_choice import check_objective
-from crfx.estimators.seeds import generator_of
 from crfx.messages import shown
 from crfx.objectives import curvature as curvatures
 from crfx.objectives.options import parse as parse_objective

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
-from crfx.estimators.base import Estimator
-from crfx.estimators.counting import counter_of, rounds_done
+from crfx.estimators.base import Estimator, counter_of, rounds_done
 from crfx.trainers.base import Trainer
 from crfx.trainers.callbacks import Callback
 from crfx.trainers.monitor import Metric, Monitor

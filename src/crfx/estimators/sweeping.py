@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from crfx.estimators.base import drawn_seed
 from crfx.estimators.mini_batches import MiniBatches
 from crfx.estimators.model_parameters import get_weights, set_weights
 from crfx.estimators.parameter_rounds import ParameterRounds, Steps
-from crfx.estimators.seeds import drawn_seed
 from crfx.estimators.training_state import TrainingState, sweeps_state
 from crfx.potentials.numbers import as_numbers
 from crfx.threads import thread_count

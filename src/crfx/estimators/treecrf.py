@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from crfx.batch import Batch
+from crfx.estimators.base import check_fitted
 from crfx.estimators.boosted import BoostedEstimator
 from crfx.estimators.class_weight import ClassWeight
 from crfx.estimators.context_assembly import (
@@ -191,7 +192,7 @@ class TreeCRF(BoostedEstimator):
         neighbour.  Kinds as in XGBoost: "total_gain", "gain", "weight", "cover" or "total_cover";
         what is never used is left out, and what has the same name is one.
         """
-        self._check_fitted()
+        check_fitted(self)
         kinds = ("total_gain", "gain", "weight", "cover", "total_cover")
         if kind not in kinds:
             raise ValueError(f"kind is {kind!r}: choose one of {', '.join(map(repr, kinds))}")

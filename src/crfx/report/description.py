@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from crfx.estimators.counting import counted_in
+from crfx.estimators.base import counted_in
 from crfx.report.naming import called
 from crfx.report.transition_table import learned_edges
 from crfx.terms import Names

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from crfx.estimators.counting import counted_in
+from crfx.estimators.base import counted_in
 from crfx.report.curves import history_curves
 from crfx.report.drawing import INK, draw_line, dress, finished, new_figure, plain
 from crfx.report.heat_maps import cell_size, draw_labels, short, write_cells

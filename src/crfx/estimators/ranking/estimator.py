@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.metadata_routing import UNUSED
 
-from crfx.estimators.base import Estimator, fitted
-from crfx.estimators.counting import rounds_argument
+from crfx.estimators.base import Estimator, check_fitted, fitted, rounds_argument
 from crfx.estimators.device import check_device
 from crfx.estimators.explained_trees import named_importance
 from crfx.estimators.explaining import checked_positions
@@ -319,7 +318,7 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
         return documents.split(self._scores_of(documents.matrix))
 
     def _documents(self, X: Any) -> Documents:
-        self._check_fitted()
+        check_fitted(self)
         return read_documents(X, self.columns_)
 
     def _scores_of(self, matrix: Any) -> Array64:
@@ -346,7 +345,7 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
 
         ``sample_weight`` (queries,) are weights in the mean.
         """
-        self._check_fitted()
+        check_fitted(self)
         given = read_queries(X, relevance, group, sample_weight, columns=self.columns_)
         scores, lengths = self._scores_of(given.batch.X), given.batch.lengths
         found = ndcg_by_query(given.relevance, scores, lengths, cuts=(cut,), gain=self.gain)
@@ -370,12 +369,12 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
 
     def importance(self) -> Importance:
         """How much every feature matters over all, as `GBCRF.importance`; there are no edges."""
-        self._check_fitted()
+        check_fitted(self)
         return function_importance(self.model_.function, self.columns_.name_of())
 
     def feature_importance(self, kind: str = "total_gain") -> dict[str, float]:
         """Of the trees, as `GBCRF.feature_importance`; a linear scorer has ``coef_``."""
-        self._check_fitted()
+        check_fitted(self)
         function = self.model_.function
         if not isinstance(function, BoostedTrees):
             raise AttributeError('feature_importance is of scorer="trees"; this model has coef_')
@@ -385,7 +384,7 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
     @property
     def coef_(self) -> Array64:
         """(features,) weights of a linear scorer."""
-        self._check_fitted()
+        check_fitted(self)
         function = self.model_.function
         if isinstance(function, BoostedTrees):
             raise AttributeError('coef_ is of scorer="linear"; this model has trees')

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from crfx.estimators.counting import counted_in
+from crfx.estimators.base import counted_in
 from crfx.report.confusion import Confusion, confusion
 from crfx.report.curves import history_curves
 from crfx.report.description import describe, told_time
