@@ -9,8 +9,8 @@ from crfx import GBCRF, Constraints, HiddenUnitCRF, LinearCRF
 from crfx.distributed.together import together
 from crfx.estimators.inputs import encode, read_input
 from crfx.estimators.model_parameters import get_weights
-from crfx.estimators.objective_choice import bound_objective
 from crfx.objectives import KL, LossScaled
+from crfx.objectives.registry import ObjectiveSettings
 from crfx.objectives.truth import Truth
 from crfx.structures import Chain
 from crfx.testing import make_task
@@ -124,8 +124,8 @@ def test_every_worker_draws_samples_of_its_own():
     data = read_input(X)
     codes = encode([label for own in Y for label in own], CLASSES, data, "y")
     truth = Truth(data.batch, Chain(1), codes, None, CLASSES)
-    seeds = together(3, lambda _: bound_objective(crf, truth).seed)
-    assert seeds[0] == bound_objective(crf, truth).seed
+    seeds = together(3, lambda _: ObjectiveSettings.of(vars(crf)).bind(truth).seed)
+    assert seeds[0] == ObjectiveSettings.of(vars(crf)).bind(truth).seed
     assert len(set(seeds)) == 3
 
 

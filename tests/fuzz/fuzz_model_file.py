@@ -22,7 +22,7 @@ MODULES = [
     "crfx.estimators.ranking.parameters",
     "crfx.io.model_file",
     "crfx.io.npy",
-    "crfx.objectives.options",
+    "crfx.objectives.registry",
     "crfx.objectives.task_loss",
     "crfx.potentials.tree_arrays",
     "crfx.potentials.tree_format",

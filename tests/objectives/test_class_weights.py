@@ -11,8 +11,8 @@ from crfx.inference.problem import Problem, prepare
 from crfx.objectives.class_weights import levels_of, likelihood_of, perceptron_loss_of
 from crfx.objectives.curvature import parse
 from crfx.objectives.likelihood import Likelihood
-from crfx.objectives.options import OPTIONS
 from crfx.objectives.perceptron import PerceptronLoss
+from crfx.objectives.registry import OBJECTIVES
 from crfx.objectives.task_loss import Hamming, SpanF1
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.scores import Scores
@@ -23,7 +23,7 @@ EXACT = {"rtol": 1e-9, "atol": 1e-9}
 DIFFERENCES = {"rtol": 1e-5, "atol": 1e-7}
 WEIGHTS = np.array([0.5, 3.0, 1.0])
 CLASSES = np.array(["A", "B", "C"])
-WEIGHING = [name for name, kind in OPTIONS.items() if getattr(kind, "weighs_classes", False)]
+WEIGHING = [name for name, kind in OBJECTIVES.items() if getattr(kind, "weighs_classes", False)]
 PAIR = ("node", "edge")
 PARTS = {"node": ("node",), "edge": ("edge",), "ends": ("start", "end")}
 STRUCTURES = [
@@ -55,7 +55,7 @@ def bound(name, truth, **settings):
     """An objective of crfx.objectives, or a perceptron."""
     if name in ("perceptron", "large_margin"):
         return perceptron_loss_of(truth, 1.5 if name == "large_margin" else 0.0)
-    return OPTIONS[name](**settings).bind(truth, Hamming(), None)
+    return OBJECTIVES[name](**settings).bind(truth, Hamming(), None)
 
 
 def enumerated_value(raw, truth):
@@ -279,7 +279,7 @@ def test_first_order_curvature_is_the_weight_of_a_part(objective):
 def test_objectives_that_cannot_weigh_labels_refuse(name):
     _, _, truth = case({"lengths": (4, 3)})
     with pytest.raises(ValueError, match=f'objective "{name}" has no weights of labels'):
-        OPTIONS[name]().bind(truth, Hamming(), None)
+        OBJECTIVES[name]().bind(truth, Hamming(), None)
     for whole in ("kl", "expected_loss"):
         with pytest.raises(ValueError, match="has no weights of labels: leave out class_weight"):
-            OPTIONS[whole]().bind(truth, SpanF1(), None)
+            OBJECTIVES[whole]().bind(truth, SpanF1(), None)

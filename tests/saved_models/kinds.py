@@ -12,7 +12,7 @@ from crfx import GBCRF, FeatureInduction, HiddenUnitCRF, LinearCRF, RankingCRF, 
 from crfx.features import Template
 from crfx.io.conll import Conll
 from crfx.io.reading import Reading
-from crfx.objectives import options
+from crfx.objectives import LossAugmented
 from crfx.testing import make_task
 
 ONE = {"random_state": 0, "n_jobs": 1}
@@ -179,7 +179,7 @@ KINDS: dict[str, Kind] = {
     "gbcrf-typed-trees": _gbcrf(typed, edges="trees"),
     "gbcrf-forest": _gbcrf(forest, decode="marginal"),
     "gbcrf-categories": _gbcrf(frames),
-    "gbcrf-words": _gbcrf(words, objective=options.LossAugmented()),
+    "gbcrf-words": _gbcrf(words, objective=LossAugmented()),
     "gbcrf-on-linear": _gbcrf(base=lambda: LinearCRF(max_iter=3, **ONE)),
     "gbcrf-constraints": _gbcrf(entities, constraints="bioes", class_weight="balanced"),
     "treecrf": _treecrf(),

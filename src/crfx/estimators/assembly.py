@@ -11,9 +11,9 @@ import numpy.typing as npt
 from crfx import workers
 from crfx.batch import Batch
 from crfx.estimators.base import drawn_seed
-from crfx.estimators.objective_choice import is_first_order
 from crfx.features.matrices import is_categorical, is_frame
 from crfx.model.model import Model
+from crfx.objectives.registry import ObjectiveSettings
 from crfx.potentials.additive import AdditiveFunction
 from crfx.potentials.newton import linear_features
 from crfx.potentials.regressors import BoostedRegressors
@@ -113,7 +113,7 @@ def _count_types(batch: Batch, structure: Chain | Forest) -> int:
 def table_l2(crf: GBCRF) -> float:
     """The penalty on tables and linear weights."""
     # First order: curvature 1, nothing regularised, as in the paper's comparison.
-    return 0.0 if is_first_order(crf) else crf.edge_l2
+    return 0.0 if ObjectiveSettings.of(vars(crf)).is_first_order else crf.edge_l2
 
 
 def new_function(crf: GBCRF, n_outputs: int) -> AdditiveFunction:
@@ -125,7 +125,7 @@ def new_function(crf: GBCRF, n_outputs: int) -> AdditiveFunction:
         "max_depth": crf.max_depth,
         "max_leaves": crf.max_leaves,
         "grow_policy": crf.grow_policy,
-        "reg_lambda": 0.0 if is_first_order(crf) else crf.reg_lambda,
+        "reg_lambda": 0.0 if ObjectiveSettings.of(vars(crf)).is_first_order else crf.reg_lambda,
         "min_child_weight": crf.min_child_weight,
         "colsample_bynode": crf.colsample_bynode,
         **(crf.tree_params or {}),

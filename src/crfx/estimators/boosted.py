@@ -21,13 +21,13 @@ from crfx.estimators.fitting import (
 )
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.more_labels import named_classes, with_classes
-from crfx.estimators.objective_choice import bound_objective, curvature_of
 from crfx.estimators.placement import placed
 from crfx.estimators.session import as_before_unless, run_rounds
 from crfx.features.words import Numbering
 from crfx.model.model import Model
 from crfx.objectives import curvature as curvatures
 from crfx.objectives.base import Objective
+from crfx.objectives.registry import ObjectiveSettings
 from crfx.objectives.truth import Truth
 from crfx.structures import Chain, Forest
 from crfx.threads import thread_count
@@ -199,9 +199,10 @@ class BoostedEstimator(LabellingEstimator):
         model.use_threads(thread_count(self.n_jobs))
         shown = [working_scores(model, other) for other in followed]
         n_rounds = plan.first_round + self._rounds_here
+        settings = ObjectiveSettings.of(vars(self))
         return Boosting(
-            objective=agreed_objective(lambda: bound_objective(self, truth), batch),
-            curvature=curvature_of(self),
+            objective=agreed_objective(lambda: settings.bind(truth), batch),
+            curvature=settings.curvature_of_steps(),
             blocks=self._make_blocks(model, truth, followed),
             scores=working_scores(model, batch),
             learning_rate=self.learning_rate,

@@ -14,9 +14,9 @@ from crfx.batch import Batch
 from crfx.estimators.assembly import check_table_size
 from crfx.estimators.base import drawn_seed
 from crfx.estimators.continuing import copied_tables
-from crfx.estimators.objective_choice import is_first_order
 from crfx.messages import shown
 from crfx.model.model import Model
+from crfx.objectives.registry import ObjectiveSettings
 from crfx.objectives.truth import Truth
 from crfx.potentials.context_trees import ContextLearner, ContextShape, ContextTrees
 from crfx.potentials.transitions import Tables
@@ -91,7 +91,7 @@ def new_context_model(
 def _learner(crf: TreeCRF) -> ContextLearner:
     return ContextLearner(
         max_leaves=int(crf.max_leaves),
-        reg_lambda=0.0 if is_first_order(crf) else float(crf.reg_lambda),
+        reg_lambda=0.0 if ObjectiveSettings.of(vars(crf)).is_first_order else float(crf.reg_lambda),
         min_child_weight=float(crf.min_child_weight),
         trimming=float(crf.influence_trimming),
         column_share=float(crf.colsample_bynode),
@@ -103,7 +103,7 @@ def check_memory(crf: TreeCRF, n_rows: int, n_followed: int, n_labels: int) -> N
     """Raise ValueError where training cannot fit into the memory of this machine."""
     if not hasattr(os, "sysconf"):  # Windows: the allocation itself will tell
         return
-    copies = COPIES if is_first_order(crf) else CURVED_COPIES
+    copies = COPIES if ObjectiveSettings.of(vars(crf)).is_first_order else CURVED_COPIES
     needed = 4.0 * (copies * n_rows + n_followed) * float(n_labels) ** (int(crf.order) + 1)
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > there:
@@ -143,7 +143,8 @@ def make_context_blocks(
     assert isinstance(node, ContextTrees)
     team = workers.current()
     node.bind(truth.batch, truth.structure, followed, team if team.size > 1 else None)
-    sampler, first_order = _row_sampler(crf, truth.batch), is_first_order(crf)
+    sampler = _row_sampler(crf, truth.batch)
+    first_order = ObjectiveSettings.of(vars(crf)).is_first_order
     trees = ContextBlock(node, truth, sampler, first_order=first_order)
     if model.ends is None:
         return [trees]

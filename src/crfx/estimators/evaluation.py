@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from crfx.estimators.agreed_input import hung_together
 from crfx.estimators.inputs import Input, flat_labels, read_input
-from crfx.estimators.objective_choice import bound_objective
 from crfx.estimators.scheme_labels import scheme_labels, with_allowed
 from crfx.estimators.unknown_labels import known_codes, unknown_counts, warn_of_unknown
 from crfx.inference.feasibility import impossible_rows
@@ -20,6 +19,7 @@ from crfx.inference.problem import Problem
 from crfx.messages import shown
 from crfx.metrics import span_f1, token_accuracy
 from crfx.objectives.base import Objective
+from crfx.objectives.registry import ObjectiveSettings
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.scores import IntArray
 from crfx.structures import Mask, Structure
@@ -233,7 +233,7 @@ def _loss(
     def bind() -> Objective:
         # Perceptrons have "likelihood" here: their own loss grows with the scale of scores.
         try:
-            return bound_objective(estimator, truth)
+            return ObjectiveSettings.of(vars(estimator)).bind(truth)
         except ValueError as error:
             raise ValueError(f"eval_set: {error}") from None
 

@@ -32,7 +32,8 @@ from crfx.features import HashedVocabulary, Vocabulary
 from crfx.features.columns import Columns
 from crfx.io.model_file import Contents, read, write
 from crfx.io.reading import Reading
-from crfx.objectives import options, task_loss
+from crfx.objectives import registry as objectives
+from crfx.objectives import task_loss
 from crfx.structures import constraints
 from crfx.structures.marked_spans import scheme_of_labels
 from crfx.threads import thread_count
@@ -128,7 +129,7 @@ def _unpack(contents: Contents) -> Any:
     if isinstance(arguments.get("feature_induction"), dict):
         arguments["feature_induction"] = FeatureInduction(**arguments["feature_induction"])
     for name, read_plain in (
-        ("objective", options.from_plain),
+        ("objective", objectives.from_plain),
         ("task_loss", task_loss.from_plain),
         ("class_weight", class_weight.from_plain),
         ("constraints", constraints.from_plain),
@@ -190,7 +191,7 @@ def _plain_arguments(estimator: Any) -> dict[str, Any]:
     if isinstance(arguments.get("feature_induction"), FeatureInduction):
         arguments["feature_induction"] = asdict(arguments["feature_induction"])
     for name, plain in (
-        ("objective", options.to_plain),
+        ("objective", objectives.to_plain),
         ("task_loss", task_loss.to_plain),
         ("class_weight", class_weight.to_plain),
         ("constraints", constraints.to_plain),

@@ -9,12 +9,13 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
 from crfx.estimators.base import generator_of
+from crfx.estimators.class_weight import check_class_weight
 from crfx.estimators.device import CPU, check_device_name
 from crfx.estimators.evaluation import check_metric
-from crfx.estimators.objective_choice import check_objective
 from crfx.messages import shown
 from crfx.objectives import curvature as curvatures
-from crfx.objectives.options import parse as parse_objective
+from crfx.objectives.registry import ObjectiveSettings
+from crfx.objectives.registry import parse as parse_objective
 from crfx.structures.chain import MOST_ORDER
 from crfx.structures.constraints import parse as parse_constraints
 from crfx.threads import thread_count
@@ -252,7 +253,8 @@ def _check_common(crf: Any, decoders: tuple[Any, ...] = ("viterbi", "marginal"))
         raise ValueError(f"order is {crf.order}: it must be at most {MOST_ORDER}")
     _check_bool("start_end", crf.start_end)
     _check_choice("decode", crf.decode, decoders)
-    check_objective(crf)
+    check_class_weight(crf.class_weight)
+    ObjectiveSettings.of(vars(crf)).check()
     parse_constraints(crf.constraints)
     check_metric(crf.eval_metric)
     check_running(crf)

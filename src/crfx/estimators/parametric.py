@@ -22,16 +22,15 @@ from crfx.estimators.fitting import (
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.model_parameters import base_scores, parameter_blocks
 from crfx.estimators.more_labels import named_classes, with_classes
-from crfx.estimators.objective_choice import PERCEPTRONS, bound_objective
 from crfx.estimators.parameter_rounds import ParameterRounds, Steps
 from crfx.estimators.placement import placed
 from crfx.estimators.session import as_before_unless, run_rounds
 from crfx.estimators.training_state import TrainingState, course_of, lbfgs_state
 from crfx.features.words import Numbering
 from crfx.model.model import Model
-from crfx.objectives import options, task_loss
+from crfx.objectives import registry, task_loss
 from crfx.objectives.base import Objective
-from crfx.objectives.class_weights import perceptron_loss_of
+from crfx.objectives.registry import ObjectiveSettings
 from crfx.objectives.truth import Truth
 from crfx.structures.constraints import to_plain
 from crfx.threads import one_blas_thread, thread_count
@@ -161,7 +160,7 @@ class ParametricEstimator(LabellingEstimator):
         loss = task_loss.to_plain(self.task_loss)
         weights = class_weight.to_plain(self.class_weight)
         constraints = to_plain(self.constraints)
-        return options.to_plain(self.objective), loss, self._penalty, weights, constraints
+        return registry.to_plain(self.objective), loss, self._penalty, weights, constraints
 
     def _left(self) -> dict[str, Any]:
         """What a training leaves to the one that goes on."""
@@ -292,7 +291,4 @@ class ParametricEstimator(LabellingEstimator):
         return None
 
     def _loss(self, truth: Truth) -> Objective:
-        if self.trainer in PERCEPTRONS:
-            margin = self.margin if self.trainer == "large_margin" else 0.0
-            return perceptron_loss_of(truth, margin, self.n_jobs)
-        return bound_objective(self, truth)
+        return ObjectiveSettings.of(vars(self)).bind_for_trainer(truth)

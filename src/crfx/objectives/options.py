@@ -5,7 +5,7 @@ They are settings, kept as they are; `bind` makes the objective for the truth of
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -214,49 +214,6 @@ class KL:
         return ListedDivergence(
             found, self.temperature, source, self.n_candidates, self.seed, n_jobs
         )
-
-
-OPTIONS: dict[str, Any] = {
-    kind.name: kind
-    for kind in (Likely, Pseudo, Labelwise, LossAugmented, LossScaled, ExpectedLoss, KL)
-}
-
-
-def parse(objective: Any) -> ObjectiveOption:
-    """Read the estimators' argument ``objective``."""
-    if isinstance(objective, str) and objective in OPTIONS:
-        found: ObjectiveOption = OPTIONS[objective]()
-        return found
-    needed = ("bind", "name", "uses_loss")
-    if not isinstance(objective, str | type) and all(hasattr(objective, each) for each in needed):
-        return objective  # type: ignore[no-any-return]
-    choices = ", ".join(map(repr, OPTIONS))
-    if isinstance(objective, TaskLoss):
-        raise ValueError(f"objective is {objective!r}, a task_loss: choose one of {choices}")
-    if isinstance(objective, type) and objective in OPTIONS.values():
-        name = objective.__name__
-        raise ValueError(f"objective is the class {name}: pass one of its kind, {name}()")
-    raise ValueError(
-        f"objective is {objective!r}: choose one of {choices}, or one of crfx.objectives with "
-        "settings of its own, such as KL(temperature=0.1)"
-    )
-
-
-def to_plain(objective: Any) -> Any:
-    """As JSON has it: a name, or a dict of settings; a user's own is needed in training only."""
-    if isinstance(objective, str):
-        return objective
-    if type(objective) in OPTIONS.values():
-        return {"objective": objective.name, **asdict(objective)}
-    return Likely.name
-
-
-def from_plain(value: Any) -> Any:
-    """What `to_plain` wrote."""
-    if not isinstance(value, dict):
-        return value
-    settings = dict(value)
-    return OPTIONS[settings.pop("objective")](**settings)
 
 
 def _either(option: Any, truth: Truth, loss: TaskLoss) -> PositionCosts | WholeLosses:

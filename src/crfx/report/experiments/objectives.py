@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from crfx.datasets.folds import held_out
 from crfx.metrics import spans
-from crfx.objectives import options as objective_options
+from crfx.objectives import registry
 from crfx.report.experiments import conll2003
 from crfx.report.experiments.hidden_units import FOLDED, N_FOLDS, describe
 from crfx.report.experiments.task import Outcome, Task
@@ -109,7 +109,7 @@ def _fitted(task: Task, options: Options, train: Part) -> Any:
 def _with(task: Task, settings: dict[str, Any]) -> Task:
     """The task with other settings; an objective is a table of its name and settings."""
     merged = {**task.settings, **settings}
-    merged["objective"] = objective_options.from_plain(merged.get("objective", "likelihood"))
+    merged["objective"] = registry.from_plain(merged.get("objective", "likelihood"))
     return replace(task, settings=merged)
 
 

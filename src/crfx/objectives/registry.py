@@ -1,0 +1,164 @@
+"""Objectives by name, and the choice that ``objective``, ``task_loss`` and ``curvature`` make.
+
+To add an objective: write its class in a file of its own and list it in `OBJECTIVES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Self
+
+from crfx.inference.sampling import SEED_RANGE
+from crfx.inference.sum_product import ALONE_GAMMA
+from crfx.objectives import curvature as curvatures
+from crfx.objectives import task_loss as task_losses
+from crfx.objectives.base import Objective
+from crfx.objectives.class_weights import perceptron_loss_of
+from crfx.objectives.options import (
+    KL,
+    ExpectedLoss,
+    Labelwise,
+    Likely,
+    LossAugmented,
+    LossScaled,
+    ObjectiveOption,
+    Pseudo,
+)
+from crfx.objectives.task_loss import TaskLoss, WholeLoss
+from crfx.objectives.truth import Truth
+from crfx.workers import current
+
+OBJECTIVES: dict[str, Any] = {
+    kind.name: kind
+    for kind in (Likely, Pseudo, Labelwise, LossAugmented, LossScaled, ExpectedLoss, KL)
+}
+"""Classes by the names that estimators know them by."""
+PERCEPTRONS = ("perceptron", "large_margin")
+"""Trainers that have a loss of their own."""
+SEED_STRIDE = 0x9E3779B97F4A7C15
+"""Between the seeds of workers: far apart, as others count theirs up by one."""
+
+
+def parse(objective: Any) -> ObjectiveOption:
+    """Read the estimators' argument ``objective``."""
+    if isinstance(objective, str) and objective in OBJECTIVES:
+        named: ObjectiveOption = OBJECTIVES[objective]()
+        return named
+    needed = ("bind", "name", "uses_loss")
+    if not isinstance(objective, str | type) and all(hasattr(objective, each) for each in needed):
+        return objective  # type: ignore[no-any-return]
+    choices = ", ".join(map(repr, OBJECTIVES))
+    if isinstance(objective, TaskLoss):
+        raise ValueError(f"objective is {objective!r}, a task_loss: choose one of {choices}")
+    if isinstance(objective, type) and objective in OBJECTIVES.values():
+        name = objective.__name__
+        raise ValueError(f"objective is the class {name}: pass one of its kind, {name}()")
+    raise ValueError(
+        f"objective is {objective!r}: choose one of {choices}, or one of crfx.objectives with "
+        "settings of its own, such as KL(temperature=0.1)"
+    )
+
+
+def to_plain(objective: Any) -> Any:
+    """Return a name or a dict of settings, for JSON; a user's own is needed in training only."""
+    if isinstance(objective, str):
+        return objective
+    if type(objective) in OBJECTIVES.values():
+        return {"objective": objective.name, **asdict(objective)}
+    return "likelihood"
+
+
+def from_plain(value: Any) -> Any:
+    """Return what `to_plain` wrote."""
+    if not isinstance(value, dict):
+        return value
+    settings = dict(value)
+    return OBJECTIVES[settings.pop("objective")](**settings)
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectiveSettings:
+    """The arguments of an estimator that say what it lowers, and by which curvature."""
+
+    objective: Any = "likelihood"
+    task_loss: Any = None
+    curvature: curvatures.CurvatureOption = "auto"
+    trainer: str | None = None
+    margin: float = 0.0
+    class_weight: Any = None
+    constraints: Any = None
+    n_jobs: int | None = None
+
+    @classmethod
+    def of(cls, arguments: Mapping[str, Any]) -> Self:
+        """Pick the settings among all arguments of an estimator, by name."""
+        names = [field.name for field in fields(cls) if field.name in arguments]
+        return cls(**{name: arguments[name] for name in names})
+
+    def check(self) -> None:
+        """Raise ValueError at settings that are invalid, or do not go together."""
+        objective, loss = parse(self.objective), task_losses.parse(self.task_loss)
+        if self.task_loss is not None and not objective.uses_loss:
+            raise ValueError(
+                f"task_loss is {self.task_loss!r}, but objective {objective.name!r} knows no task "
+                'loss: choose "loss_augmented", "loss_scaled", "expected_loss" or "kl"'
+            )
+        if self.trainer in PERCEPTRONS and objective.name != "likelihood":
+            raise ValueError(
+                f"objective is {self.objective!r}, but trainer {self.trainer!r} has a loss of its "
+                'own: use "lbfgs" or "sgd"'
+            )
+        is_whole = objective.uses_loss and isinstance(loss, WholeLoss)
+        weighs_classes = not is_whole and getattr(objective, "weighs_classes", False)
+        if self.class_weight is not None and not weighs_classes:
+            name = repr(objective.name) + (f" with task_loss {self.task_loss!r}" * is_whole)
+            raise ValueError(
+                f"class_weight is given, but objective {name} is no sum that labels could be "
+                "weighed in: leave it out, take another objective, or say with "
+                "task_loss=Hamming(weights={label: cost}) what mistakes cost"
+            )
+        self.curvature_of_steps()
+
+    def curvature_of_steps(self) -> curvatures.Curvature:
+        """Return what scales the steps of boosting.
+
+        Constraints tie neighbours so firmly that mixing rates, which look at the worst state
+        before, say little: "auto" then is the curvature of labels on their own, and trainers halve
+        what would raise the objective.
+        """
+        objective, chosen = parse(self.objective), curvatures.parse(self.curvature)
+        allowed = getattr(objective, "curvatures", None)
+        if allowed is not None and self.curvature not in allowed:
+            raise ValueError(
+                f'curvature is {self.curvature!r}, but objective "{objective.name}" has one of its '
+                'own: use "auto", or None for first order'
+            )
+        if self.curvature == "auto" and self.constraints is not None:
+            return curvatures.Curvature(None, ALONE_GAMMA)
+        return chosen
+
+    @property
+    def is_first_order(self) -> bool:
+        """Whether boosting takes first-order steps: curvature 1, nothing regularised."""
+        return self.curvature_of_steps().first_order
+
+    def bind(self, truth: Truth) -> Objective:
+        """Return the objective for the truth of a batch.
+
+        One that draws samples draws others on every worker, by its rank: rows count from 0 on each
+        of them.  So samples depend on how instances are shared out.
+        """
+        objective = parse(self.objective)
+        rank = current().rank
+        if rank and type(objective) in OBJECTIVES.values() and hasattr(objective, "seed"):
+            seed = (objective.seed + rank * SEED_STRIDE) % SEED_RANGE
+            objective = replace(objective, seed=seed)  # type: ignore[type-var]
+        return objective.bind(truth, task_losses.parse(self.task_loss), self.n_jobs)
+
+    def bind_for_trainer(self, truth: Truth) -> Objective:
+        """Return what the trainer lowers: the objective, but perceptrons have their own loss."""
+        if self.trainer in PERCEPTRONS:
+            margin = self.margin if self.trainer == "large_margin" else 0.0
+            return perceptron_loss_of(truth, margin, self.n_jobs)
+        return self.bind(truth)
