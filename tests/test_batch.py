@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crfx.batch import Batch
-from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.features.matrix import Matrix
 
 
 def test_counts_and_places():
@@ -118,7 +118,7 @@ def chunked(lengths, chunks):
     """A batch whose X, the numbers of its rows, comes in chunks of so many rows."""
     X = np.arange(sum(lengths), dtype=np.float32)[:, None]
     borders = np.cumsum([0, *chunks])
-    matrix = ShardedMatrix(chunks, X[:0], lambda k: X[borders[k] : borders[k + 1]])
+    matrix = Matrix(chunks, X[:0], lambda k: X[borders[k] : borders[k + 1]])
     rows = np.arange(sum(lengths))
     return Batch.from_lengths(lengths, edge_types=rows, X=matrix)
 

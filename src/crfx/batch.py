@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.features.matrix import Matrix
 from crfx.scores import IntArray
 
 
@@ -31,7 +31,7 @@ class Batch:
         The type of the edge that ends at the row; ignored where none does.
     X : object
         Whatever potentials read; carried, never looked at.  Features that stay on disk (a
-        `ShardedMatrix`) are read by `loaded`.
+        `Matrix`) are read by `loaded`.
     allowed : None or (rows, K) bool
         The labels that a row may have; None: all.
 
@@ -100,14 +100,14 @@ class Batch:
 
         Chunks hold whole instances; an empty one between two chunks belongs to the second.
         """
-        assert isinstance(self.X, ShardedMatrix)
+        assert isinstance(self.X, Matrix)
         found = np.searchsorted(self.offsets, self.X.borders)
         found[0], found[-1] = 0, self.n_instances
         return found
 
     def loaded(self) -> Iterator[Batch]:
         """Batches whose X is in memory: this one, or its chunks, each read when it is asked for."""
-        if not isinstance(self.X, ShardedMatrix):
+        if not isinstance(self.X, Matrix):
             yield self
             return
         ends = self.chunk_ends()
@@ -171,7 +171,7 @@ class Batch:
 
     def file_of(self, row: int) -> str:
         """The file that a row lies in, "train/2.npz: ", before what is told of it; "" in memory."""
-        name = self.X.name_of(row) if isinstance(self.X, ShardedMatrix) else None
+        name = self.X.name_of(row) if isinstance(self.X, Matrix) else None
         return "" if name is None else f"{name}: "
 
     def check_labels(self, labels: npt.ArrayLike, n_labels: int) -> IntArray:

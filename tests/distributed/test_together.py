@@ -7,7 +7,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from crfx import GBCRF
 from crfx.distributed.together import together
-from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.features.matrix import Matrix
 from crfx.potentials.xgboost_learner import XGBoostLearner
 from crfx.testing import make_task
 from crfx.workers import ALONE, count, place, sums, total
@@ -103,7 +103,7 @@ def test_rows_on_disk_and_no_rows_at_all_give_the_same_trees(borders):
 
     def work(them):
         own = slice(*borders[them.rank : them.rank + 2])
-        on_disk = ShardedMatrix([own.stop - own.start], X[:0], lambda number: X[own])
+        on_disk = Matrix([own.stop - own.start], X[:0], lambda number: X[own])
         return [grown(rows, own, them) for rows in (on_disk, X[own])]
 
     expected = grown(X, slice(None))

@@ -6,8 +6,8 @@ from scipy import sparse
 
 from crfx.distributed.together import together
 from crfx.features import quantile_cuts
+from crfx.features.matrix import Matrix
 from crfx.features.quantile_cuts import quantile_points
-from crfx.features.sharded_matrix import ShardedMatrix
 
 MAX_BIN = 16
 
@@ -171,7 +171,7 @@ def test_many_small_shards_are_not_merged_one_by_one(monkeypatch):
         return merged(parts)
 
     monkeypatch.setattr(quantile_cuts, "_merged", counting)
-    shards = ShardedMatrix([4] * 64, X[:0], lambda k: X[4 * k : 4 * k + 4])
+    shards = Matrix([4] * 64, X[:0], lambda k: X[4 * k : 4 * k + 4])
     assert columns_of(quantile_points(shards, 256)) == expected
     assert max(sizes) == X.nnz
     assert sum(sizes) < 5 * X.nnz
@@ -185,7 +185,7 @@ def taken(X, begin, end):
 def test_rows_on_disk_have_the_same_bins(kind, looked_at):
     X = KINDS[kind]()
     ends = np.array([0, 0, 7, 130, 130, 399, 400])
-    shards = ShardedMatrix(
+    shards = Matrix(
         np.diff(ends).tolist(), taken(X, 0, 0), lambda k: taken(X, ends[k], ends[k + 1])
     )
     expected = quantile_points(X, MAX_BIN)

@@ -141,7 +141,7 @@ def test_categories_of_all_shards_are_numbered_alike(tmp_path):
     for number, frame in enumerate(frames):
         frame.astype({"colour": "category"}).to_parquet(tmp_path / f"{number}.parquet")
     shards = crfx.Shards(tmp_path)
-    assert list(shards.matrix().like["colour"].cat.categories) == list("abcd")
+    assert list(shards.matrix().no_rows["colour"].cat.categories) == list("abcd")
     codes = [chunk["colour"].cat.codes.tolist() for _, chunk in shards.matrix().chunks()]
     assert codes == [[0, 1], [2, 1], [3]]
     assert shards.load()["X"]["colour"].tolist() == list("abcbd")
@@ -218,7 +218,7 @@ def test_what_is_missing_in_one_shard_changes_no_kind(tmp_path):
             False,
         ]
     )
-    assert found["flag"].dtype == shards.matrix().like["flag"].dtype
+    assert found["flag"].dtype == shards.matrix().no_rows["flag"].dtype
     assert found.dropna().eq([True, 3]).all(axis=None)
 
 

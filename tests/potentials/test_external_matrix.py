@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.features.matrix import Matrix
 from crfx.potentials.xgboost_learner import XGBoostLearner
 
 
@@ -34,7 +34,7 @@ def thin(n_features, share):
 def bins_of(X, n_chunks, max_bin=256):
     """Of equal chunks."""
     n = X.shape[0] // n_chunks
-    shards = ShardedMatrix([n] * n_chunks, X[:0], lambda k: X[k * n : (k + 1) * n])
+    shards = Matrix([n] * n_chunks, X[:0], lambda k: X[k * n : (k + 1) * n])
     return XGBoostLearner(max_bin=max_bin).training_matrix(shards)
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from crfx.features import matrices
+from crfx.features.matrix import unwrapped
 
 SIZES = ("lengths", "group")
 """Names of the argument that says how many rows each instance has, where they are stacked."""
@@ -118,7 +118,7 @@ class InMemory:
         ]
 
     def _shares_of_lists(self, given: dict[str, Any], n_workers: int) -> list[Share]:
-        X = matrices.unwrapped(given["X"])
+        X = unwrapped(given["X"])
         if isinstance(X, str) or not hasattr(X, "__iter__"):
             return [Share(dict, [self.arguments])]
         if len(getattr(X, "shape", ())) == 2:  # rows without lengths

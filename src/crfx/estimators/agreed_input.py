@@ -11,8 +11,7 @@ from scipy import sparse
 from crfx.estimators.inputs import Input, as_input
 from crfx.estimators.rows import Rows, read_rows
 from crfx.features.columns import Columns, united
-from crfx.features.matrices import is_frame, take_rows
-from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.features.matrix import is_frame, mapped, no_rows
 from crfx.features.words import EncodesItself, Numbering
 from crfx.io.shards import ShardFeatures
 from crfx.workers import Workers, agreed
@@ -28,7 +27,7 @@ class _Told:
 
     @classmethod
     def of(cls, rows: Rows) -> _Told:
-        X = rows.matrix.like if isinstance(rows.matrix, ShardedMatrix) else rows.matrix
+        X = no_rows(rows.matrix)
         kind = "dense arrays"
         if rows.columns.vocabulary is not None:
             kind = "dicts or texts"
@@ -36,7 +35,7 @@ class _Told:
             kind = "data frames"
         elif sparse.issparse(X):
             kind = "sparse matrices"
-        return cls(kind, rows.columns, take_rows(X, np.zeros(0, np.int64)))
+        return cls(kind, rows.columns, X)
 
 
 def agreed_rows(
@@ -110,10 +109,8 @@ def _with_columns(rows: Rows | None, X: Any, columns: Columns, no_rows: Any) -> 
         if columns.vocabulary is not None or any(len(own) for own in X):
             return read_rows(X, None, columns)
         return Rows(columns.matched(no_rows), [0] * len(X), columns, as_list=True)
-    if isinstance(rows.matrix, ShardedMatrix):
-        return replace(rows, matrix=rows.matrix.mapped(columns.matched), columns=columns)
     if rows.columns.vocabulary is None:
-        return replace(rows, matrix=columns.matched(rows.matrix), columns=columns)
+        return replace(rows, matrix=mapped(rows.matrix, columns.matched), columns=columns)
     assert columns.vocabulary is not None
     matrix = rows.matrix
     if rows.columns is not columns:

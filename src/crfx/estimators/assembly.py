@@ -11,7 +11,7 @@ import numpy.typing as npt
 from crfx import workers
 from crfx.batch import Batch
 from crfx.estimators.base import drawn_seed
-from crfx.features.matrices import is_categorical, is_frame
+from crfx.features.matrix import is_categorical, is_frame
 from crfx.model.model import Model
 from crfx.objectives.registry import ObjectiveSettings
 from crfx.potentials.additive import AdditiveFunction

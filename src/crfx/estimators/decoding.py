@@ -12,7 +12,6 @@ from crfx.batch import Batch
 from crfx.estimators.base import Estimator, check_fitted
 from crfx.estimators.inputs import Input, read_input
 from crfx.estimators.scheme_labels import with_allowed
-from crfx.features.sharded_matrix import ShardedMatrix
 from crfx.inference.feasibility import check_possible
 from crfx.inference.max_product import best_labels
 from crfx.inference.posterior_decoding import most_together
@@ -103,9 +102,7 @@ class DecodingEstimator(Estimator):
 
     def _problem(self, *asked: Any) -> tuple[Input, Problem]:
         """As `_problems`, in one: the scores of all rows are in memory."""
-        data, problems = self._problems(*asked)
-        if not isinstance(data.batch.X, ShardedMatrix):
-            return data, next(problems)
+        data, _ = self._problems(*asked)
         return data, self.model_.problem(data.batch, asked[4])
 
     def _input(

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx.batch import Batch
-from crfx.features.matrices import take_rows
+from crfx.features.matrix import take_rows
 from crfx.model.model import Model
 from crfx.potentials.context_trees import ContextTrees
 from crfx.potentials.linear_terms import WEIGHT_TIMES_VALUE, weighted_terms

@@ -16,8 +16,8 @@ from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.more_labels import read_classes
 from crfx.estimators.padding import found_padding, warn_of_padding
 from crfx.estimators.scheme_labels import scheme_classes, scheme_labels, with_allowed
-from crfx.features import matrices
 from crfx.features.columns import Columns
+from crfx.features.matrix import take_rows, unwrapped
 from crfx.features.words import Numbering
 from crfx.inference.feasibility import check_allowed, check_possible
 from crfx.model.model import Model
@@ -76,7 +76,7 @@ def read_training(
     n_instances = data.batch.n_instances
     labels, told = agreed(
         lambda: scheme_labels(constraints, flat_labels(y, data), data, strict=True),
-        lambda labels: (n_instances, (set(labels), found_padding(matrices.unwrapped(X), labels))),
+        lambda labels: (n_instances, (set(labels), found_padding(unwrapped(X), labels))),
     )
     warn_of_padding([padding for _, padding in told if padding is not None])
     known = list(set().union(*(own for own, _ in told)))
@@ -124,7 +124,7 @@ def _without_weightless(data: Input, truth: Truth) -> tuple[Input, Truth]:
     assert truth.weights is not None
     kept = np.flatnonzero(truth.weights > 0)
     part, rows = truth.take(kept)
-    batch = replace(part.batch, X=matrices.take_rows(data.batch.X, rows))
+    batch = replace(part.batch, X=take_rows(data.batch.X, rows))
     return replace(data, batch=batch), replace(part, batch=batch)
 
 

@@ -21,8 +21,7 @@ from crfx.estimators.model_parameters import (
 )
 from crfx.estimators.sharded_sweeps import Base, leading_shards, loaded, mini_batches_of
 from crfx.estimators.training_state import TrainingState, sweeps_state
-from crfx.features.matrices import is_sparse, take_rows
-from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.features.matrix import chunks, is_on_disk, is_sparse, no_rows, take_rows
 from crfx.model.model import Model
 from crfx.objectives.base import Objective
 from crfx.objectives.class_weights import WeightedPerceptronLoss
@@ -133,7 +132,7 @@ class Sweeps:
         return self.workers.told(self._found_step)
 
     def _found_step(self) -> float:
-        if isinstance(self.truth.batch.X, ShardedMatrix):
+        if is_on_disk(self.truth.batch.X):
             return self._leading()._found_step()
         warn_of_small_features(as_numbers(self.truth.batch.X))
         learned, judged = self._trial_instances()
@@ -219,11 +218,8 @@ class Sweeps:
 
     def _without_rows(self) -> Truth:
         """No instance: parameters know the shapes of features, not the features."""
-        none = np.zeros(0, np.int64)
-        truth, _ = self.truth.take(none)
-        X: Any = self.truth.batch.X
-        like = X.like if isinstance(X, ShardedMatrix) else take_rows(X, none)
-        return replace(truth, batch=replace(truth.batch, X=like))
+        truth, _ = self.truth.take(np.zeros(0, np.int64))
+        return replace(truth, batch=replace(truth.batch, X=no_rows(self.truth.batch.X)))
 
 
 def _dropout(crf: HiddenUnitCRF, truth: Truth) -> float:
@@ -258,9 +254,7 @@ def block_rates(kind: str, model: Model, given: Training) -> Array64:
 
 def _entries(X: Any) -> int:
     """How many entries of a sparse matrix are not 0."""
-    if isinstance(X, ShardedMatrix):
-        return sum(int(chunk.count_nonzero()) for _, chunk in X.chunks())
-    return int(X.count_nonzero())
+    return sum(int(chunk.count_nonzero()) for _, chunk in chunks(X))
 
 
 def spread_rates(model: Model, rates: Array64) -> Array64 | None:

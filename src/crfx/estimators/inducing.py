@@ -15,7 +15,7 @@ from crfx.estimators.model_parameters import get_weights, set_weights
 from crfx.estimators.parameter_rounds import ParameterRounds, Steps
 from crfx.estimators.training_state import TrainingState, course_of, lbfgs_state
 from crfx.features.conjunctions import Conjunctions, canonical
-from crfx.features.matrices import take_rows
+from crfx.features.matrix import take_rows
 from crfx.inference.sum_product import summed
 from crfx.model.model import Model
 from crfx.potentials.linear import LinearFunction

@@ -19,8 +19,8 @@ from crfx.estimators.sharded_input import (
     check_in_memory,
     infinite_feature,
 )
-from crfx.features import matrices
 from crfx.features.columns import Columns
+from crfx.features.matrix import first_infinite, unwrapped
 from crfx.io.shards import ShardLabels
 from crfx.messages import shown
 from crfx.objectives.truth import UNKNOWN
@@ -86,7 +86,7 @@ def as_input(rows: Rows, parents: Any, edge_types: Any) -> Input:
             edge_types=_stacked_rows("edge_types", edge_types, batch),
             X=matrix,
         )
-    infinite = matrices.first_infinite(matrix)
+    infinite = first_infinite(matrix)
     if infinite is not None:
         instance, position = batch.locate(infinite[0])
         raise ValueError(
@@ -147,7 +147,7 @@ def flat_labels(y: Any, data: Input) -> list[Any]:
             "single labels that are unknown"
         )
     check_handles(y, "y")
-    y = y.shards.labels() if isinstance(y, ShardLabels) else matrices.unwrapped(y)
+    y = y.shards.labels() if isinstance(y, ShardLabels) else unwrapped(y)
     if not hasattr(y, "__len__") and hasattr(y, "__iter__"):
         y = list(y)
     if not data.as_list:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from crfx.estimators.model_parameters import edge_rows, new_model
 from crfx.features.conjunctions import Conjunctions
-from crfx.features.matrices import is_sparse
+from crfx.features.matrix import is_sparse
 from crfx.model.model import Model
 from crfx.objectives.truth import Truth
 from crfx.potentials.linear import LinearFunction

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx.estimators.model_parameters import parameter_blocks
-from crfx.features.matrices import take_rows
+from crfx.features.matrix import take_rows
 from crfx.model.model import Model
 from crfx.objectives.base import Objective
 from crfx.objectives.truth import Truth

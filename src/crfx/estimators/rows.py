@@ -12,8 +12,8 @@ import numpy.typing as npt
 from crfx.batch import Batch
 from crfx.estimators.shape_hints import beside_lengths, without_lengths, wrong_shape
 from crfx.estimators.sharded_input import check_handles, sharded_batch
-from crfx.features import matrices
 from crfx.features.columns import Columns
+from crfx.features.matrix import is_frame, stack, stacked, unwrapped
 from crfx.features.words import Numbering, Total, peek
 from crfx.io.shards import ShardFeatures
 
@@ -69,7 +69,7 @@ def read_rows(
             numbering.check(columns.vocabulary)
         weights = X.shards.numbers("sample_weight")
         return Rows(batch.X, batch.lengths, columns, False, batch, weights)
-    X = matrices.unwrapped(X)
+    X = unwrapped(X)
     instances = _instances(X)
     if instances is None:
         if len(getattr(X, "shape", ())) != 2:
@@ -78,7 +78,7 @@ def read_rows(
             raise ValueError(without_lengths(X))
         if columns is not None:
             columns.check_numbers()
-        matrix, counts = matrices.stacked(X), lengths
+        matrix, counts = stacked(X), lengths
     elif lengths is not None:
         raise ValueError(beside_lengths(X))
     else:
@@ -109,7 +109,7 @@ def _stacked(
     if listed:
         if columns is not None:
             columns.check_numbers()
-        return *matrices.stack(listed), columns
+        return *stack(listed), columns
     if columns is None:
         raise ValueError("X has no instances")
     return np.zeros((0, columns.n), np.float32), [], columns
@@ -146,7 +146,7 @@ def _instances(X: Any) -> Iterable[Any] | None:
         return list(X)
     if hasattr(X, "shape") and len(X.shape) != 1:
         return None
-    is_series = hasattr(X, "iloc") and not matrices.is_frame(X)
+    is_series = hasattr(X, "iloc") and not is_frame(X)
     if is_series or (hasattr(X, "__iter__") and not hasattr(X, "shape")):
         found: Iterable[Any] = X
         return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from crfx.features import matrices
+from crfx.features.matrix import is_frame
 from crfx.messages import shown
 
 NOT_SPLIT = (
@@ -16,8 +16,8 @@ NOT_SPLIT = (
 
 def without_lengths(X: Any) -> str:
     """Of X that is one stacked matrix, or data frame, with no ``lengths``."""
-    kind = "data frame" if matrices.is_frame(X) else "matrix"
-    cut = ("X.iloc[:5]", "X.iloc[5:]") if matrices.is_frame(X) else ("X[:5]", "X[5:]")
+    kind = "data frame" if is_frame(X) else "matrix"
+    cut = ("X.iloc[:5]", "X.iloc[5:]") if is_frame(X) else ("X[:5]", "X[5:]")
     return (
         f"X is one {kind} of shape {X.shape}, which does not tell where instances end: pass "
         "lengths=, the number of rows of each, as in fit(X, y, lengths=[5, 3]), or a list with one "

@@ -14,7 +14,7 @@ from scipy import sparse
 from crfx.batch import Batch
 from crfx.estimators.inputs import Input, flat_labels, instance_weights, read_input
 from crfx.estimators.sharded_input import check_in_memory
-from crfx.features.matrices import is_frame
+from crfx.features.matrix import is_frame
 from crfx.io import npz_shard, parquet_shard
 from crfx.io.npz_shard import CSR
 from crfx.io.shards import SUFFIXES, Shards

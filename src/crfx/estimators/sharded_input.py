@@ -7,9 +7,8 @@ from functools import partial
 from typing import Any
 
 from crfx.batch import Batch
-from crfx.features import matrices
 from crfx.features.columns import Columns
-from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.features.matrix import Matrix, first_infinite, is_on_disk, stacked
 from crfx.io.shards import ShardFeatures, ShardLabels, Shards
 
 
@@ -22,9 +21,9 @@ def sharded_batch(
     """
     shards = X.shards
     check_beside(beside)
-    matrix = shards.matrix().mapped(matrices.stacked)
+    matrix = shards.matrix().mapped(stacked)
     if columns is None:
-        columns = Columns.of(matrix.like)
+        columns = Columns.of(matrix.no_rows)
     else:
         columns.check_numbers()
         matrix = matrix.mapped(partial(columns.matched, training=training))
@@ -44,19 +43,14 @@ def check_beside(arguments: dict[str, Any]) -> None:
             raise ValueError(f"{name} is given beside shards, which have their own: leave it out")
 
 
-def _finite(matrix: ShardedMatrix, batch: Batch) -> ShardedMatrix:
-    """The same; every chunk is looked at when it is read first: no number may be infinite."""
-    seen: set[int] = set()
+def _finite(matrix: Matrix, batch: Batch) -> Matrix:
+    """Return the matrix with a check, when a chunk is read first, that no number is infinite."""
 
-    def load(number: int) -> Any:
-        found = matrix.chunk(number)
-        if number not in seen and (at := matrices.first_infinite(found)) is not None:
-            row = matrix.rows(number).start + at[0]
-            raise ValueError(f"{batch.place(row)}: {infinite_feature(at[1])}")
-        seen.add(number)
-        return found
+    def check(rows: slice, chunk: Any) -> None:
+        if (at := first_infinite(chunk)) is not None:
+            raise ValueError(f"{batch.place(rows.start + at[0])}: {infinite_feature(at[1])}")
 
-    return ShardedMatrix(matrix.lengths, matrix.like, load, matrix.names)
+    return matrix.checked(check)
 
 
 def infinite_feature(column: int) -> str:
@@ -73,5 +67,5 @@ def check_handles(value: Any, name: str) -> None:
 
 def check_in_memory(X: Any, why: str) -> None:
     """Raise ValueError where features stay on disk, for what needs them all at once."""
-    if isinstance(X, ShardedMatrix | ShardFeatures):
+    if is_on_disk(X) or isinstance(X, ShardFeatures):
         raise ValueError(f"{why} in memory, and these are shards: pass what shards.load() gives")

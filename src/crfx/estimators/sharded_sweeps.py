@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from crfx.estimators.mini_batches import MiniBatches, base_of
-from crfx.features.matrices import joined
-from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.features.matrix import is_on_disk
 from crfx.model.model import Model
 from crfx.objectives.truth import Truth
 from crfx.scores import FloatArray, IntArray
@@ -23,7 +22,7 @@ Make = Callable[[Truth, Base], MiniBatches]
 
 def mini_batches_of(truth: Truth, base: Base, model: Model, make: Make) -> Any:
     """What ``make`` gives, shard by shard where features stay on disk."""
-    if isinstance(truth.batch.X, ShardedMatrix):
+    if is_on_disk(truth.batch.X):
         return ShardedMiniBatches(truth, base, model, make)
     return make(truth, base)
 
@@ -67,9 +66,7 @@ def leading_shards(sizes: Sequence[int] | IntArray, least: int) -> range:
 def loaded(truth: Truth, numbers: Sequence[int]) -> tuple[Truth, IntArray]:
     """The instances of some shards that follow each other, their features read; their rows."""
     X = truth.batch.X
-    assert isinstance(X, ShardedMatrix)
+    assert is_on_disk(X)
     ends = truth.batch.chunk_ends()
     part, rows = truth.take(np.arange(ends[numbers[0]], ends[numbers[-1] + 1]))
-    chunks = [X.chunk(number) for number in numbers]
-    matrix = chunks[0] if len(chunks) == 1 else joined(chunks)
-    return replace(part, batch=replace(part.batch, X=matrix)), rows
+    return replace(part, batch=replace(part.batch, X=X.joined(numbers))), rows

@@ -1,6 +1,6 @@
 """Takes what users have, gives one stacked matrix; comes after `datasets`, before `batch`.
 
-Rows are positions.  `matrices` stacks arrays, CSR matrices and data frames; `words` reads dicts and
+Rows are positions.  `matrix` stacks arrays, CSR matrices and data frames; `words` reads dicts and
 texts, `templates` makes such texts of columns, `windows` puts neighbours side by side; `columns`
 says whether features are those a model was fitted on; `conjunctions` multiplies columns;
 `per_position` has scikit-learn's transformers work on lists of instances.

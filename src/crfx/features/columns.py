@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from crfx.features.matrices import is_categorical, is_frame
+from crfx.features.matrix import is_categorical, is_frame
 from crfx.features.words import HashedVocabulary, Vocabulary
 
 

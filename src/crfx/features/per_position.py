@@ -11,7 +11,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
 
-from crfx.features.matrices import stack, take_rows
+from crfx.features.matrix import stack, take_rows
 from crfx.features.words import peek
 
 

@@ -14,8 +14,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from crfx.features.matrices import is_categorical, is_frame, is_sparse, single_entries
-from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.features.matrix import (
+    chunks,
+    is_categorical,
+    is_frame,
+    is_on_disk,
+    is_sparse,
+    no_rows,
+    single_entries,
+)
 from crfx.features.tree_rows import as_numbers
 from crfx.workers import ALONE, Workers, place
 
@@ -60,10 +67,10 @@ def quantile_points(X: Any, max_bin: int, workers: Workers = ALONE) -> Any:
 
 def category_counts(X: Any) -> list[int]:
     """How many categories a column has, by column; 0 where it holds numbers."""
-    like = X.like if isinstance(X, ShardedMatrix) else X
-    if not is_frame(like):
-        return [0] * like.shape[1]
-    columns = (like[name] for name in like.columns)
+    empty = no_rows(X)
+    if not is_frame(empty):
+        return [0] * X.shape[1]
+    columns = (empty[name] for name in empty.columns)
     return [len(own.cat.categories) if is_categorical(own) else 0 for own in columns]
 
 
@@ -94,13 +101,6 @@ def _starts(rising: npt.NDArray[Any]) -> Array64:
     is_first = np.ones(len(rising), bool)
     np.not_equal(rising[1:], rising[:-1], out=is_first[1:])
     return np.flatnonzero(is_first)
-
-
-def _chunks(X: Any) -> Iterator[Any]:
-    """The features, a chunk at a time where they lie on disk."""
-    if isinstance(X, ShardedMatrix):
-        return (chunk for _, chunk in X.chunks())
-    return iter([X])
 
 
 # Dense features: some of the rows, the same ones however they are shared out.
@@ -147,7 +147,7 @@ def _some_rows(X: Any, workers: Workers) -> Array32:
 
 def _blocks(X: Any) -> Iterator[Array32]:
     """(some, features) rows as numbers, categories by their codes."""
-    for chunk in _chunks(X):
+    for _, chunk in chunks(X):
         for begin in range(0, chunk.shape[0], _ROWS_AT_ONCE):
             rows = slice(begin, begin + _ROWS_AT_ONCE)
             yield as_numbers(chunk.iloc[rows] if is_frame(chunk) else chunk[rows])[0]
@@ -179,7 +179,7 @@ def _counted_keys(X: Any, workers: Workers) -> tuple[Array64, Array64]:
     """The different entries of all workers, by keys that rise, and how often they occur."""
     strides, before = _entry_strides(X, workers)
     parts = [_merged([])]
-    for chunk in _chunks(X):
+    for _, chunk in chunks(X):
         entries = single_entries(chunk).tocsc()
         keys = np.sort(_keys(entries, strides, before), kind="stable")  # indicators are sorted
         starts = _starts(keys)
@@ -209,11 +209,11 @@ def _entry_strides(X: Any, workers: Workers) -> tuple[Array64, Array64]:
     the workers before have.
     """
     own = np.zeros(X.shape[1], np.int64)
-    most = X.shape[0] * X.shape[1] if isinstance(X, ShardedMatrix) else X.nnz
+    most = X.shape[0] * X.shape[1] if is_on_disk(X) else X.nnz
     n_rows, n_entries = place(workers, np.array([X.shape[0], most]))[0]
     if n_rows <= (MOST_ROWS if n_entries <= MOST_ENTRIES else min(MOST_ROWS, FEWEST_ROWS)):
         return own + 1, own  # no column has more entries than are looked at in any case
-    for chunk in _chunks(X):
+    for _, chunk in chunks(X):
         own += np.bincount(single_entries(chunk).indices, minlength=X.shape[1])
     counts, before = place(workers, own)
     return np.maximum(-(-counts // _most_of_each(counts)), 1), before

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx import _core
-from crfx.features.matrices import is_categorical, is_frame, single_entries
+from crfx.features.matrix import is_categorical, is_frame, single_entries
 
 IntArray = npt.NDArray[np.integer[Any]]
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crfx.features.matrices import is_categorical, is_frame
+from crfx.features.matrix import is_categorical, is_frame
 from crfx.io.arrays import check_parents
 from crfx.io.parquet_columns import CATEGORIES, ColumnNames, feature_kinds, label_kind
 from crfx.io.shard_layout import Layout, Shard, told_of

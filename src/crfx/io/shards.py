@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crfx.features.matrices import joined
-from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.features.matrix import Matrix, joined
 from crfx.io.npz_shard import NpzShard
 from crfx.io.parquet_columns import ColumnNames
 from crfx.io.parquet_shard import ParquetShard, with_all_categories
@@ -158,10 +157,10 @@ class Shards:
         found["lengths"] = self.lengths
         return found | {name: self.numbers(name) for name in OPTIONAL[1:] if name in self.has}
 
-    def matrix(self) -> ShardedMatrix:
+    def matrix(self) -> Matrix:
         """The features as they lie in the files, one file after the other."""
         lengths = [int(shard.lengths.sum()) for shard in self._shards]
-        return ShardedMatrix(
+        return Matrix(
             lengths,
             self._shards[0].like,
             lambda number: self._shards[number].features(),

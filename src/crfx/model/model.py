@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
-from crfx.features.matrices import take_rows
-from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.features.matrix import take_rows
 from crfx.inference.problem import Problem
 from crfx.potentials.additive import AdditiveFunction, Function
 from crfx.potentials.context_trees import ContextTrees
@@ -111,9 +110,12 @@ class Model:
 
         Of features that stay on disk one chunk is in memory at a time.
         """
-        if isinstance(batch.X, ShardedMatrix):
-            parts = [self.scores(part, structure, n_rounds) for part in batch.loaded()]
-            return joined(parts, self.sharing)
+        parts = [self._loaded_scores(part, structure, n_rounds) for part in batch.loaded()]
+        return joined(parts, self.sharing)
+
+    def _loaded_scores(
+        self, batch: Batch, structure: Chain | Forest, n_rounds: int | None
+    ) -> Scores:
         found = self._own_scores(batch, structure, n_rounds)
         if self.base is not None:
             under = self.base.scores(replace(batch, allowed=None), structure)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from scipy import sparse
 
-from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.features.matrix import Matrix
 from crfx.potentials.bins_folder import new_bins_folder
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ cache; these last are there once for every chunk."""
 
 
 def external_matrix(
-    X: ShardedMatrix, accepted: Callable[[Any], Any], bins: xgboost.QuantileDMatrix, n_jobs: int
+    X: Matrix, accepted: Callable[[Any], Any], bins: xgboost.QuantileDMatrix, n_jobs: int
 ) -> xgboost.ExtMemQuantileDMatrix:
     """The bins of all rows, in a file.
 

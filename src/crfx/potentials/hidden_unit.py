@@ -20,7 +20,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx import _core
-from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.features.matrix import is_on_disk
 from crfx.potentials.hidden_terms import INTEGRATED, hidden_terms
 from crfx.potentials.linear import LinearFunction
 from crfx.potentials.linear_features import PreparedFeatures
@@ -141,7 +141,7 @@ class HiddenUnitFunction:
 
     def prepare(self, X: Any) -> HiddenFeatures | ShardedFeatures:
         """Features in the form that training needs again and again."""
-        if isinstance(X, ShardedMatrix):
+        if is_on_disk(X):
             return ShardedFeatures(X, self.prepare, self.n_outputs, looks_back=True)
         return HiddenFeatures(self.checked(X), self.shape, self.n_jobs)
 

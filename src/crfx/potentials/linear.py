@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx.features.conjunctions import Conjunctions
-from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.features.matrix import is_on_disk
 from crfx.potentials.linear_features import DenseFeatures, PreparedFeatures, SparseFeatures
 from crfx.potentials.linear_terms import (
     SIZE_OF_WEIGHT,
@@ -62,7 +62,7 @@ class LinearFunction:
 
     def prepare(self, X: Any) -> PreparedFeatures:
         """Features in the form that training needs again and again."""
-        if isinstance(X, ShardedMatrix):
+        if is_on_disk(X):
             return ShardedFeatures(X, self.prepare, self.n_outputs, looks_back=False)
         X = with_conjunctions(X, self.conjunctions)
         if not sparse.issparse(X) and self.pattern.outputs is None:

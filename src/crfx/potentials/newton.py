@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from crfx.features.matrices import is_categorical, is_frame
-from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.features.matrix import is_categorical, is_frame, mapped
 
 Array32 = npt.NDArray[np.float32]
 Array64 = npt.NDArray[np.float64]
@@ -24,8 +23,10 @@ def linear_features(X: Any) -> Any:
 
     What stays on disk is changed when it is read.
     """
-    if isinstance(X, ShardedMatrix):
-        return X.mapped(linear_features)
+    return mapped(X, _with_constant)
+
+
+def _with_constant(X: Any) -> Any:
     if sparse.issparse(X):
         matrix = sparse.csr_matrix(X, dtype=np.float32, copy=True)
         matrix.data = np.nan_to_num(matrix.data, copy=False)

@@ -9,8 +9,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx.features.conjunctions import Conjunctions
-from crfx.features.matrices import is_frame
-from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.features.matrix import is_frame, mapped
 
 Array32 = npt.NDArray[np.float32]
 
@@ -23,17 +22,15 @@ def compressed(X: Any) -> tuple[Any, Any, Any]:
 
 def with_conjunctions(X: Any, conjunctions: Conjunctions | None) -> Any:
     """As `as_numbers`; CSR where there are conjunctions, which come last."""
-    if isinstance(X, ShardedMatrix):
-        return X.mapped(lambda chunk: with_conjunctions(chunk, conjunctions))
     X = as_numbers(X)
-    return X if conjunctions is None else conjunctions.widened(sparse.csr_matrix(X))
+    if conjunctions is None:
+        return X
+    return mapped(X, lambda chunk: conjunctions.widened(sparse.csr_matrix(chunk)))
 
 
 def as_numbers(X: Any) -> Any:
     """CSR or dense, of float32; missing counts as 0.  What stays on disk is changed when read."""
-    if isinstance(X, ShardedMatrix):
-        return X.mapped(as_numbers)
-    return _sparse(X) if sparse.issparse(X) else _dense(X)
+    return mapped(X, lambda chunk: _sparse(chunk) if sparse.issparse(chunk) else _dense(chunk))
 
 
 def _sparse(X: Any) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from crfx.features.matrices import inputs_at, is_categorical, is_frame, single_entries
+from crfx.features.matrix import inputs_at, is_categorical, is_frame, single_entries
 from crfx.terms import Names, Terms
 
 ORDERS = 16

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.features.matrix import Matrix
 from crfx.scores import FloatArray
 
 Array64 = npt.NDArray[np.float64]
@@ -36,7 +36,7 @@ class ShardedFeatures:
 
     def __init__(
         self,
-        X: ShardedMatrix,
+        X: Matrix,
         prepare: Callable[[Any], Prepared],
         n_outputs: int,
         *,

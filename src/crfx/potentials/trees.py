@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crfx.features.matrices import inputs_at, take_rows
-from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.features.matrix import inputs_at, is_on_disk, take_rows
 from crfx.potentials import tree_format
 from crfx.potentials.additive import Addition
 from crfx.potentials.tree_scorer import TreeScorer
@@ -67,8 +66,7 @@ class BoostedTrees:
             check_rows(rows, workers)
         self._matrix = self.learner.training_matrix(X, workers)
         self._followed = [
-            other if isinstance(other, ShardedMatrix) else self.learner.matrix(other)
-            for other in followed
+            other if is_on_disk(other) else self.learner.matrix(other) for other in followed
         ]
 
     def release(self) -> None:
@@ -87,7 +85,7 @@ class BoostedTrees:
 
     def _scored(self, grown: GrownTrees, rows: Any) -> Array32:
         """(rows, outputs) of one round on rows that are followed; those on disk chunk by chunk."""
-        if not isinstance(rows, ShardedMatrix):
+        if not is_on_disk(rows):
             return grown.scores(rows)
         found = np.zeros((len(rows), self.n_outputs), dtype=np.float32)
         for place, chunk in rows.chunks():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx import _core
-from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.features.matrix import chunks
 from crfx.potentials.numbers import compressed
 from crfx.scores import IntArray
 
@@ -108,14 +110,9 @@ class WeightPattern:
         the pairs of all who have rows.
         """
         shape = X.shape[1], n_outputs
-        if isinstance(X, ShardedMatrix):
-            chunks = X.chunks()
-            own = _united((_observed_pairs(chunk, codes[rows]) for rows, chunk in chunks), shape)
-        else:
-            own = _observed_pairs(X, codes)
-        parts = gather(own)
-        pairs = own if len(parts) == 1 else _united(parts, shape)
-        return cls._filled(pairs[0], pairs[1], n_outputs)[0]
+        pairs = _united((_observed_pairs(part, codes[rows]) for rows, part in chunks(X)), shape)
+        starts, outputs = _united(gather(pairs), shape)
+        return cls._filled(starts, outputs, n_outputs)[0]
 
     @classmethod
     def _filled(
@@ -140,11 +137,15 @@ class WeightPattern:
 
 def _united(parts: Iterable[Pairs], shape: tuple[int, int]) -> Pairs:
     """The pairs that occur in one of the parts."""
-    met = sparse.csr_matrix(shape, dtype=bool)
-    for starts, outputs in parts:
-        met = met + sparse.csr_matrix((np.ones(len(outputs), bool), outputs, starts), shape=shape)
-    met.sort_indices()
-    return met.indptr, met.indices
+    total = reduce(
+        add,
+        (
+            sparse.csr_matrix((np.ones(len(outputs), bool), outputs, starts), shape=shape)
+            for starts, outputs in parts
+        ),
+    )
+    total.sort_indices()
+    return total.indptr, total.indices
 
 
 def _observed_pairs(X: Any, codes: IntArray) -> tuple[IntArray, IntArray]:

@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from crfx.features.matrices import is_categorical, is_frame, single_entries
+from crfx.features.matrix import is_categorical, is_frame, is_on_disk, single_entries
 from crfx.features.quantile_cuts import category_counts, quantile_points
-from crfx.features.sharded_matrix import ShardedMatrix
 from crfx.potentials.cuda_arrays import on_device
 from crfx.potentials.external_matrix import external_matrix
 from crfx.workers import ALONE, WorkerLost, Workers
@@ -87,10 +86,10 @@ class XGBoostLearner:
         with plain_errors():
             # A table of nothing but these points has them as bins, which others then take over.
             bins = xgboost.QuantileDMatrix(points, feature_types=kinds, nthread=1, **how)
-            if isinstance(X, ShardedMatrix):
+            if is_on_disk(X):
                 if X.shape[0]:
                     return external_matrix(X, _accepted, bins, self.n_jobs)
-                X = X.like
+                X = X.no_rows
             return xgboost.QuantileDMatrix(_accepted(X), ref=bins, nthread=self.n_jobs, **how)
 
     def matrix(self, X: Any) -> xgboost.DMatrix:

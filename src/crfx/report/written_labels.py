@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from crfx.batch import Batch
 from crfx.estimators.inputs import flat_labels, read_input
-from crfx.features.matrices import stacked, unwrapped
+from crfx.features.matrix import stacked, unwrapped
 from crfx.structures.constraints import scheme_of
 from crfx.structures.scheme_conversion import converted
 

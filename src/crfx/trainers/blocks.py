@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
-from crfx.features.matrices import take_rows
+from crfx.features.matrix import take_rows
 from crfx.objectives.base import Evaluation, PartName
 from crfx.potentials.additive import AdditiveFunction
 from crfx.potentials.newton import newton_step

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from crfx.estimators.ranking.inputs import (
     Documents,
     Queries,
@@ -15,8 +13,7 @@ from crfx.estimators.ranking.inputs import (
     named_eval_set,
 )
 from crfx.features.columns import Columns, united
-from crfx.features.matrices import is_frame, is_sparse, take_rows
-from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.features.matrix import is_frame, is_sparse, mapped, no_rows
 from crfx.trainers.ranking_task import Before
 from crfx.workers import Workers, agreed
 
@@ -30,10 +27,8 @@ class _Told:
 
     @classmethod
     def of(cls, documents: Documents) -> _Told:
-        matrix = documents.matrix
-        is_on_disk = isinstance(matrix, ShardedMatrix)
-        no_rows = matrix.like if is_on_disk else take_rows(matrix, np.zeros(0, np.int64))
-        return cls(Columns.of(no_rows), no_rows)
+        empty = no_rows(documents.matrix)
+        return cls(Columns.of(empty), empty)
 
     @property
     def kind(self) -> str:
@@ -104,8 +99,4 @@ def _agreed_documents(
 
 def _matched(matrix: Any, columns: Columns) -> Any:
     """With categories numbered as all workers number them."""
-    if not columns.categories:
-        return matrix
-    if isinstance(matrix, ShardedMatrix):
-        return matrix.mapped(columns.matched)
-    return columns.matched(matrix)
+    return mapped(matrix, columns.matched) if columns.categories else matrix

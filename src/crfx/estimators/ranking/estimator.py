@@ -37,7 +37,7 @@ from crfx.estimators.ranking.training import (
 from crfx.estimators.session import as_before_unless
 from crfx.explanation import Explanation
 from crfx.features.columns import Columns
-from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.features.matrix import is_on_disk, whole
 from crfx.ndcg import Gain, mean_ndcg, ndcg_by_query
 from crfx.objectives.ranking import RankingObjectiveName
 from crfx.potentials.linear import LinearFunction
@@ -254,7 +254,7 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
         given = agreed_queries(
             current(), X, relevance, group, sample_weight, columns=columns, training=True
         )
-        if self.scorer == "linear" and isinstance(given.batch.X, ShardedMatrix):
+        if self.scorer == "linear" and is_on_disk(given.batch.X):
             raise ValueError(
                 'scorer="linear" learns from features in memory, and shards stay on disk: load '
                 'them, own = shards.load(), fit(own["X"], own["y"], group=own["lengths"])'
@@ -358,9 +358,8 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
         documents to explain, from 0 on (None: all).
         """
         documents = self._documents(X_q)
-        matrix, sizes = documents.matrix, documents.sizes
-        if isinstance(matrix, ShardedMatrix):
-            raise ValueError("X_q is shards: explain one query at a time, in memory")
+        matrix = whole(documents.matrix, "X_q is shards: explain one query at a time, in memory")
+        sizes = documents.sizes
         if sizes is not None and len(sizes) > 1:
             raise ValueError(f"X_q is a list of {len(sizes)} queries: explain one at a time, X[i]")
         rows = checked_positions(positions, matrix.shape[0])

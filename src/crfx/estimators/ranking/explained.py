@@ -8,7 +8,7 @@ import numpy as np
 
 from crfx.estimators.ranking.model import RankingModel
 from crfx.explanation import ExplainedPosition, Explanation
-from crfx.features.matrices import take_rows
+from crfx.features.matrix import take_rows
 from crfx.scores import IntArray
 from crfx.structures.ranking import best_orders
 from crfx.terms import Names

@@ -10,9 +10,8 @@ import numpy.typing as npt
 
 from crfx.batch import Batch
 from crfx.estimators.sharded_input import infinite_feature, sharded_batch
-from crfx.features import matrices
 from crfx.features.columns import Columns
-from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.features.matrix import first_infinite, is_on_disk, stack, stacked, unwrapped
 from crfx.io.shards import ShardFeatures, ShardLabels
 from crfx.ndcg import Gain, gain_of
 from crfx.trainers.ranking_task import Before
@@ -69,16 +68,16 @@ def documents_of(X: Any, columns: Columns | None, *, training: bool = False) -> 
     """As `read_documents`; whether numbers are finite is not looked at."""
     if isinstance(X, ShardFeatures):
         return _of_shards(X, columns, training)
-    X, sizes = matrices.unwrapped(X), None
+    X, sizes = unwrapped(X), None
     if isinstance(X, list | tuple) and X and len(getattr(X[0], "shape", ())) == 2:
-        matrix, sizes = matrices.stack(X)
+        matrix, sizes = stack(X)
     elif _is_nested(X):
         raise ValueError(
             "X is a list of queries written as plain lists: pass a list of arrays, "
             "[np.array(query) for query in X]"
         )
     else:
-        matrix = matrices.stacked(X)
+        matrix = stacked(X)
     if columns is not None:
         matrix = columns.matched(matrix, training=training)
     return Documents(matrix, sizes, sizes is not None)
@@ -94,7 +93,7 @@ def _of_shards(X: ShardFeatures, columns: Columns | None, training: bool) -> Doc
 
 def _first_infinite(matrix: Any) -> tuple[int, int] | None:
     """Of what is in memory; the rest is looked at when it is read."""
-    return None if isinstance(matrix, ShardedMatrix) else matrices.first_infinite(matrix)
+    return None if is_on_disk(matrix) else first_infinite(matrix)
 
 
 def _is_nested(X: Any) -> bool:
@@ -221,7 +220,7 @@ def _relevance(relevance: Any, batch: Batch) -> Array64:
         raise ValueError(
             "relevance is missing: crfx requires y to be passed, but the target y is None"
         )
-    relevance = matrices.unwrapped(relevance)
+    relevance = unwrapped(relevance)
     try:
         found = np.array(relevance, np.float64)
     except (TypeError, ValueError):

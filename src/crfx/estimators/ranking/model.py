@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.features.matrix import by_chunk
 from crfx.potentials.linear import LinearFunction
 from crfx.potentials.trees import BoostedTrees
 from crfx.potentials.weight_pattern import WeightPattern
@@ -32,8 +32,9 @@ class RankingModel:
 
     def scores(self, X: Any) -> Array64:
         """(documents,).  Of features that stay on disk one chunk is in memory at a time."""
-        if isinstance(X, ShardedMatrix):
-            return np.concatenate([self.scores(chunk) for _, chunk in X.chunks()])
+        return by_chunk(X, self._loaded_scores)
+
+    def _loaded_scores(self, X: Any) -> Array64:
         own = self.function.scores(X, X.shape[0])[:, 0].astype(np.float64)
         return own + self.base_scores(X)
 

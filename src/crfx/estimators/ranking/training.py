@@ -23,8 +23,7 @@ from crfx.estimators.ranking.parameters import (
     value_of,
 )
 from crfx.estimators.session import run_rounds
-from crfx.features import matrices
-from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.features.matrix import by_chunk, take_rows
 from crfx.messages import warn
 from crfx.potentials.trees import BoostedTrees
 from crfx.potentials.xgboost_learner import XGBoostLearner
@@ -88,7 +87,7 @@ def learnable_rows(queries: Queries, size: int) -> tuple[Queries, int]:
     is_kept = np.zeros(batch.n_instances, bool)
     is_kept[kept] = True
     rows = np.flatnonzero(is_kept[batch.instance_of_row])
-    own = Batch.from_lengths(batch.lengths[kept], X=matrices.take_rows(batch.X, rows))
+    own = Batch.from_lengths(batch.lengths[kept], X=take_rows(batch.X, rows))
     found = Queries(
         own,
         queries.columns,
@@ -292,6 +291,4 @@ def _scores32(model: RankingModel, X: Any) -> npt.NDArray[np.float32]:
             found += own.scores(rows, rows.shape[0])[:, 0]
         return found
 
-    if isinstance(X, ShardedMatrix):
-        return np.concatenate([scored(chunk) for _, chunk in X.chunks()])
-    return scored(X)
+    return by_chunk(X, scored)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from crfx.features.matrices import is_sparse, take_rows
-from crfx.features.sharded_matrix import ShardedMatrix
+from crfx.features.matrix import Matrix, is_sparse, take_rows
 
 WHOLE = np.arange(24, dtype=np.float32).reshape(8, 3)
 LENGTHS = [3, 0, 4, 1]
@@ -19,7 +18,7 @@ def in_chunks(whole=WHOLE, read=None, names=()):
             read.append(number)
         return whole[borders[number] : borders[number + 1]]
 
-    return ShardedMatrix(LENGTHS, whole[:0], load, names)
+    return Matrix(LENGTHS, whole[:0], load, names)
 
 
 def joined(matrix):
@@ -75,7 +74,5 @@ def test_a_row_is_of_a_chunk_that_has_a_name():
     matrix = in_chunks(names="abcd")
     assert [matrix.name_of(row) for row in range(8)] == list("aaaccccd")
     assert matrix.mapped(np.negative).name_of(3) == "c"
-    assert [matrix.taken(np.array([1, 6, 7]), take_rows).name_of(row) for row in range(3)] == list(
-        "acd"
-    )
+    assert [matrix.take(np.array([1, 6, 7])).name_of(row) for row in range(3)] == list("acd")
     assert in_chunks().name_of(3) is None

@@ -1,23 +1,147 @@
-"""Feature matrices of every kind: one stacked array, CSR matrix or data frame.
+"""Feature matrices of every kind: one stacked array, CSR matrix or data frame; or chunks on disk.
 
 Rows are positions.  For trees absent CSR entries and NaN are missing; for linear functions they
-count as 0.  A zero in a dense array is a value.
+count as 0.  A zero in a dense array is a value.  A matrix in memory is never wrapped; `Matrix` is
+one that stays on disk, and the functions here that say so take both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from crfx.features.sharded_matrix import ShardedMatrix
-
 IntArray = npt.NDArray[np.integer[Any]]
 
 _LARGEST = np.finfo(np.float32).max
+
+
+class Matrix:
+    """(rows, features) on disk, in chunks that follow each other; ``load(k)`` reads chunk k.
+
+    It has a shape but no entries: read one chunk after the other, and release each before the next.
+    ``no_rows`` is a plain matrix of the same kind and columns without rows; ``names`` are those of
+    the chunks, for messages.
+    """
+
+    ndim = 2
+
+    def __init__(
+        self,
+        lengths: Sequence[int],
+        no_rows: Any,
+        load: Callable[[int], Any],
+        names: Sequence[str] = (),
+    ) -> None:
+        self.lengths = list(lengths)
+        self.borders = np.concatenate([[0], np.cumsum(self.lengths, dtype=np.int64)])
+        self.shape = int(self.borders[-1]), int(no_rows.shape[1])
+        self.no_rows = no_rows
+        self.names = list(names)
+        self._load = load
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def n_chunks(self) -> int:
+        """The number of chunks."""
+        return len(self.lengths)
+
+    def rows(self, number: int) -> slice:
+        """Return the rows of a chunk."""
+        return slice(int(self.borders[number]), int(self.borders[number + 1]))
+
+    def name_of(self, row: int) -> str | None:
+        """Return the name of the chunk of a row; None if chunks have no names."""
+        if not self.names:
+            return None
+        return self.names[int(np.searchsorted(self.borders, row, side="right")) - 1]
+
+    def chunk(self, number: int) -> Any:
+        """Read a chunk: (its rows, features), an array, a CSR matrix or a data frame."""
+        return self._load(number)
+
+    def chunks(self) -> Iterator[tuple[slice, Any]]:
+        """Yield the rows of each chunk and the chunk, in order."""
+        for number in range(self.n_chunks):
+            yield self.rows(number), self.chunk(number)
+
+    def joined(self, numbers: Sequence[int]) -> Any:
+        """Read some chunks that follow each other as one plain matrix."""
+        parts = [self.chunk(number) for number in numbers]
+        return parts[0] if len(parts) == 1 else joined(parts)
+
+    def mapped(self, change: Callable[[Any], Any]) -> Matrix:
+        """Return the matrix with ``change`` made to each chunk as it is read: not to its rows."""
+        return Matrix(
+            self.lengths, change(self.no_rows), lambda k: change(self._load(k)), self.names
+        )
+
+    def checked(self, check: Callable[[slice, Any], None]) -> Matrix:
+        """Return the matrix with ``check`` called on each chunk when it is read first."""
+        seen: set[int] = set()
+
+        def load(number: int) -> Any:
+            chunk = self._load(number)
+            if number not in seen:
+                check(self.rows(number), chunk)
+            seen.add(number)
+            return chunk
+
+        return Matrix(self.lengths, self.no_rows, load, self.names)
+
+    def take(self, rows: IntArray) -> Matrix:
+        """Return some rows, which must rise; each chunk is cut when it is read."""
+        if (np.diff(rows) <= 0).any():
+            raise ValueError("rows of a matrix that stays on disk are taken in their order")
+        cuts = np.searchsorted(rows, self.borders)
+        kept = [rows[cuts[k] : cuts[k + 1]] - self.borders[k] for k in range(self.n_chunks)]
+
+        def load(number: int) -> Any:
+            if not len(kept[number]):
+                return self.no_rows
+            chunk = self._load(number)
+            return chunk if len(kept[number]) == chunk.shape[0] else take_rows(chunk, kept[number])
+
+        return Matrix([len(part) for part in kept], self.no_rows, load, self.names)
+
+
+def is_on_disk(X: Any) -> TypeGuard[Matrix]:
+    """Return whether X stays on disk, and so is read a chunk at a time."""
+    return isinstance(X, Matrix)
+
+
+def chunks(X: Any) -> Iterator[tuple[slice, Any]]:
+    """Yield rows and plain matrices: X itself, or its chunks, each read when asked for."""
+    return X.chunks() if isinstance(X, Matrix) else iter([(slice(0, X.shape[0]), X)])
+
+
+def by_chunk(X: Any, work: Callable[[Any], npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Return (rows, ...) that ``work`` computes of plain matrices: of X, or of its chunks."""
+    if isinstance(X, Matrix):
+        return np.concatenate([work(chunk) for _, chunk in X.chunks()])
+    return work(X)
+
+
+def mapped(X: Any, change: Callable[[Any], Any]) -> Any:
+    """Return X with a change that keeps its rows; a chunk on disk is changed when it is read."""
+    return X.mapped(change) if isinstance(X, Matrix) else change(X)
+
+
+def no_rows(X: Any) -> Any:
+    """Return a plain matrix of the kind and columns of X without rows."""
+    return X.no_rows if isinstance(X, Matrix) else take_rows(X, np.zeros(0, np.int64))
+
+
+def whole(X: Any, why: str) -> Any:
+    """Return X if it is in memory; raise ValueError with ``why`` if it stays on disk."""
+    if isinstance(X, Matrix):
+        raise ValueError(why)
+    return X
 
 
 def is_frame(X: Any) -> bool:
@@ -71,14 +195,14 @@ def stacked(X: Any) -> Any:
 
 
 def is_sparse(X: Any) -> bool:
-    """Whether absent entries are missing; also of features that stay on disk."""
-    return bool(sparse.issparse(X.like if isinstance(X, ShardedMatrix) else X))
+    """Return whether absent entries are missing, also of features that stay on disk."""
+    return bool(sparse.issparse(X.no_rows if isinstance(X, Matrix) else X))
 
 
 def take_rows(X: Any, rows: IntArray) -> Any:
     """Return some rows, in the order given; what stays on disk stays there."""
-    if isinstance(X, ShardedMatrix):
-        return X.taken(rows, take_rows)
+    if isinstance(X, Matrix):
+        return X.take(rows)
     return X.iloc[rows] if is_frame(X) else X[rows]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from crfx.features import matrices
+from crfx.features import matrix as matrices
 from crfx.features.columns import Columns
 
 LARGEST = np.finfo(np.float32).max
