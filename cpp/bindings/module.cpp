@@ -228,8 +228,9 @@ void linear_scores(Array<const int64_t> starts, Array<const int32_t> indices, Ma
   const auto X = sparse_of(starts, indices, values);
   const auto n_outputs = static_cast<int64_t>(scores.shape(1));
   nb::gil_scoped_release released;
-  crfx::linear_scores(X, {weight_starts.data(), outputs.data(), n_outputs}, span_of(weights),
-                      scores.data(), n_threads);
+  const auto n_features = static_cast<int64_t>(weight_starts.size()) - 1;
+  crfx::linear_scores(X, {weight_starts.data(), outputs.data(), n_outputs, n_features},
+                      span_of(weights), scores.data(), n_threads);
 }
 
 template <class S>

@@ -42,6 +42,7 @@ HOT_KERNELS = {
     "messages": [r"ScaledSum<float>::(up|down|least_down)\("],
     "hidden units": [r"(score|gradient)_tile<\w+<float>, float>\("],
     "linear scores": [r"scores_of_rows<float, \d>\("],
+    "linear scores by masks": [r"scores_by_masks<\d>\(", r"scores_of_rows<float, \d>\("],
     "linear gradients": [r"gradient_of_features<float, \d>\("],
     "dense products": [r"(multiply_columns<float, \d>|add_outer<float>)\("],
     "sums over permutations": [

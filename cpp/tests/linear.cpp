@@ -91,13 +91,15 @@ TEST(observed_pairs_are_those_that_occur) {
 }
 
 TEST(sparse_scores_of_any_width) {
-  for (const int K : {1, 15, 16, 17, 33, 64, 65}) {
+  for (const int K : {1, 3, 8, 15, 16, 17, 22, 31, 32, 33, 64, 65}) {
     const Random data(K);
     std::vector<int64_t> starts;
     for (int64_t f = 0; f <= kFeatures; ++f) starts.push_back(f * K);
     check_scores(data, {starts.data(), nullptr, K}, kFeatures * K);
-    check_scores(data, {data.pairs.starts.data(), data.pairs.outputs.data(), K},
-                 static_cast<int64_t>(data.pairs.outputs.size()));
+    const auto n_weights = static_cast<int64_t>(data.pairs.outputs.size());
+    for (const int64_t n_features : {int64_t(0), kFeatures})  // unknown, or packed in words
+      check_scores(data, {data.pairs.starts.data(), data.pairs.outputs.data(), K, n_features},
+                   n_weights);
   }
 }
 

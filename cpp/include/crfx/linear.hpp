@@ -21,12 +21,19 @@ struct Span {
   const S *begin, *end;
 };
 
+// The weights of a feature in one word: where they begin, and a bit for every output that has one.
+struct PackedFeature {
+  uint32_t first, outputs;
+};
+
 // Which outputs a feature has weights for: outputs[starts[f]] to outputs[starts[f + 1]], rising.
 // A feature with all of them is the quick case.
 struct WeightPattern {
   const int64_t* starts;  // features + 1
   const int32_t* outputs;
   int64_t n_outputs;
+  int64_t n_features = 0;                 // 0: unknown
+  const PackedFeature* packed = nullptr;  // of all features, where that is made (`linear_scores`)
 };
 
 // scores (rows x outputs) += X W.

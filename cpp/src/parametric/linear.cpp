@@ -33,11 +33,35 @@ void for_ranges(const int64_t* starts, int64_t n_rows, int n_threads, Body&& bod
              });
 }
 
+constexpr int64_t kEntriesPerFeature = 2;  // with fewer, features are not packed
+
+// Empty where the kernels would not use it: outputs do not fit into a word, every feature has all
+// of them, or X is too small to be worth a pass over all features.
+template <class S>
+std::vector<PackedFeature> packed(const Sparse<S>& X, const WeightPattern& pattern) {
+  const int64_t n_features = pattern.n_features, n_weights = pattern.starts[n_features];
+  if (sizeof(S) != 4 || n_features == 0 || pattern.n_outputs > 32 ||
+      n_weights >= int64_t(1) << 32 || n_weights == n_features * pattern.n_outputs ||
+      X.starts[X.n_rows] < kEntriesPerFeature * n_features)
+    return {};
+  std::vector<PackedFeature> features(static_cast<size_t>(n_features));
+  for (int64_t f = 0; f < n_features; ++f) {
+    uint32_t outputs = 0;
+    for (int64_t w = pattern.starts[f]; w < pattern.starts[f + 1]; ++w)
+      outputs |= uint32_t(1) << pattern.outputs[w];
+    features[static_cast<size_t>(f)] = {static_cast<uint32_t>(pattern.starts[f]), outputs};
+  }
+  return features;
+}
+
 }  // namespace
 
 template <class S>
-void linear_scores(const Sparse<S>& X, const WeightPattern& pattern, Span<S> weights, S* scores,
+void linear_scores(const Sparse<S>& X, const WeightPattern& given, Span<S> weights, S* scores,
                    int n_threads) {
+  const std::vector<PackedFeature> features = packed(X, given);
+  WeightPattern pattern = given;
+  if (!features.empty()) pattern.packed = features.data();
   for_ranges(X.starts, X.n_rows, n_threads, [&](int64_t begin, int64_t end, Workspace& work) {
     kernels<S>().linear_scores(X, pattern, weights, scores, begin, end, work);
   });

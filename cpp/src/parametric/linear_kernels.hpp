@@ -1,6 +1,8 @@
 // The inner loops of linear.hpp, for a range of rows or of features.
 #pragma once
 
+#include <cstring>
+
 #include "crfx/isa.hpp"
 #include "crfx/linear.hpp"
 #include "crfx/workspace.hpp"
@@ -10,6 +12,7 @@ namespace crfx::CRFX_ISA {
 
 constexpr int64_t kAhead = 8;  // what lies scattered is fetched so many entries before its use
 constexpr int64_t kRowsPerSum = 32;  // added in S, then in float64
+constexpr int64_t kFewEntries = 3;   // of a feature: fewer are summed one output at a time
 
 template <class S>
 CRFX_INLINE S value_at(const Sparse<S>& X, int64_t k) {
@@ -80,7 +83,50 @@ void scores_of_rows(const Sparse<S>& X, const WeightPattern& pattern, Span<S> we
   }
 }
 
-// The gradient of a feature that has weights for all outputs.
+// As `scores_of_rows`, by features in one word each (`PackedFeature`): no loop over outputs, whose
+// number differs from entry to entry and which no processor predicts.
+template <int packs>
+void scores_by_masks(const Sparse<float>& X, const WeightPattern& pattern, Span<float> weights,
+                     float* scores, int64_t begin, int64_t end) {
+  const PackedFeature* features = pattern.packed;
+  const int64_t n = pattern.n_outputs;
+  constexpr int count = Lanes<float>::count;
+  constexpr uint32_t lanes = count == 16 ? 0xffff : 0xff;
+  const int64_t last = X.starts[end];
+  for (int64_t row = begin; row < end; ++row) {
+    Pack<float> sum[packs] = {};
+    for (int64_t k = X.starts[row]; k < X.starts[row + 1]; ++k) {
+      if (k + 2 * kAhead < last) {
+        __builtin_prefetch(features + X.indices[k + 2 * kAhead]);
+        __builtin_prefetch(weights.begin + features[X.indices[k + kAhead]].first);
+      }
+      const PackedFeature feature = features[X.indices[k]];
+      const float value = value_at(X, k), *own = weights.begin + feature.first;
+      float room[packs * count];
+      if (own + packs * count > weights.end) {
+        std::memset(room, 0, sizeof(room));
+        std::memcpy(room, own, sizeof(float) * static_cast<size_t>(weights.end - own));
+        own = room;
+      }
+      for (int q = 0; q < packs; ++q) {
+        const uint32_t mask = feature.outputs >> (q * count) & lanes;
+        sum[q] += value * expanded(mask, own);
+        own += __builtin_popcount(mask);
+      }
+    }
+    for (int q = 0; q < packs; ++q) {
+      float* to = scores + row * n + q * count;
+      const int64_t width = n - q * count;
+      if (width >= count) {
+        store<float>(to, load(to) + sum[q]);
+      } else {
+        store_first<float>(to, load_first(to, width) + sum[q], width);
+      }
+    }
+  }
+}
+
+// The gradient of a feature in the weights of all outputs.
 template <class S, int packs>
 CRFX_INLINE void full_gradient(const Sparse<S>& columns, int64_t feature, Span<S> slope, int64_t n,
                                RowSum<S, packs>& sum, double* gradient) {
@@ -90,8 +136,11 @@ CRFX_INLINE void full_gradient(const Sparse<S>& columns, int64_t feature, Span<S
     const int64_t stop = last - k < kRowsPerSum ? last : k + kRowsPerSum;
     sum.clear();
     for (int64_t i = k; i < stop; ++i) {
-      if (i + kAhead < last)
-        __builtin_prefetch(slope.begin + int64_t(columns.indices[i + kAhead]) * n);
+      if (i + kAhead < last) {
+        const S* soon = slope.begin + int64_t(columns.indices[i + kAhead]) * n;
+        __builtin_prefetch(soon);
+        __builtin_prefetch(soon + n - 1);
+      }
       sum.add(value_at(columns, i), slope.begin + int64_t(columns.indices[i]) * n);
     }
     sum.add_to(gradient);
@@ -103,6 +152,7 @@ void gradient_of_features(const Sparse<S>& columns, const WeightPattern& pattern
                           double* gradient, int64_t begin, int64_t end, Workspace& work) {
   const int64_t n = pattern.n_outputs, last = columns.starts[end];
   RowSum<S, packs> sum(n, slope.end, work.take<S>(n));
+  double* all = work.take<double>(n);
   for (int64_t feature = begin; feature < end; ++feature) {
     const int64_t first = pattern.starts[feature];
     const int64_t size = pattern.starts[feature + 1] - first;
@@ -111,6 +161,12 @@ void gradient_of_features(const Sparse<S>& columns, const WeightPattern& pattern
       continue;
     }
     const int32_t* outputs = pattern.outputs + first;
+    // In registers sums over all outputs cost less than a choice among them, entry by entry.
+    if (packs > 0 && columns.starts[feature + 1] - columns.starts[feature] >= kFewEntries) {
+      full_gradient(columns, feature, slope, n, sum, all);
+      for (int64_t j = 0; j < size; ++j) gradient[first + j] = all[outputs[j]];
+      continue;
+    }
     for (int64_t j = 0; j < size; ++j) gradient[first + j] = 0;
     for (int64_t k = columns.starts[feature]; k < columns.starts[feature + 1]; ++k) {
       if (k + kAhead < last)
@@ -144,6 +200,8 @@ template <class S>
 void linear_scores(const Sparse<S>& X, const WeightPattern& pattern, Span<S> weights, S* scores,
                    int64_t begin, int64_t end, Workspace& work) {
   with_packs<S>(pattern.n_outputs, [&]<int packs>() {
+    if constexpr (kExpands && packs > 0 && sizeof(S) == 4)
+      if (pattern.packed) return scores_by_masks<packs>(X, pattern, weights, scores, begin, end);
     scores_of_rows<S, packs>(X, pattern, weights, scores, begin, end, work);
   });
 }

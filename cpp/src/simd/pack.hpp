@@ -122,6 +122,45 @@ CRFX_INLINE unsigned lanes_set(Bits<S> mask) {
 #endif
 }
 
+// Whether the set can spread numbers that lie side by side over the lanes of a mask quickly.
+#if defined(__AVX2__)
+constexpr bool kExpands = true;
+#else
+constexpr bool kExpands = false;
+#endif
+
+#if defined(__AVX2__) && !defined(__AVX512F__)
+// For every mask of 8 lanes: the number of the set lane below each lane, or one of a zero.
+struct ExpansionTable {
+  alignas(32) int32_t lanes[256][8];
+  constexpr ExpansionTable() : lanes() {
+    for (int mask = 0; mask < 256; ++mask)
+      for (int lane = 0, next = 0; lane < 8; ++lane)
+        lanes[mask][lane] = mask >> lane & 1 ? next++ : -1;
+  }
+};
+inline constexpr ExpansionTable kExpansion;
+#endif
+
+// The numbers at `from`, the first in the lowest lane that `mask` has, and so on; 0 in the others.
+// Reads a whole pack.
+CRFX_INLINE Pack<float> expanded(uint32_t mask, const float* from) {
+#if defined(__AVX512F__)
+  return (Pack<float>)_mm512_maskz_expand_ps(static_cast<__mmask16>(mask),
+                                             (__m512)load<float>(from));
+#elif defined(__AVX2__)
+  // Lanes of -1 take any number and then lose it: their sign selects the zero.
+  const __m256i lanes = _mm256_load_si256((const __m256i*)kExpansion.lanes[mask & 255]);
+  const __m256 spread = _mm256_permutevar8x32_ps((__m256)load<float>(from), lanes);
+  return (Pack<float>)_mm256_blendv_ps(spread, _mm256_setzero_ps(), (__m256)lanes);
+#else
+  Pack<float> x{};
+  for (int l = 0; l < Lanes<float>::count; ++l)
+    if (mask >> l & 1) x[l] = *from++;
+  return x;
+#endif
+}
+
 // Polynomial for exp(r), |r| <= ln2/2.
 CRFX_INLINE Pack<float> exp_reduced(Pack<float> r) {  // Cephes' expf, about 1 ulp
   Pack<float> p = splat(1.9875691500e-4f);
