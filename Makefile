@@ -25,7 +25,8 @@ TESTERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup build stubs lint format types test test-core sanitize docs torch bench gpu demo clean
+.PHONY: help setup build stubs lint format types test test-core sanitize docs torch bench gpu demo \
+        reproduce clean
 
 help: ## list these words
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -130,6 +131,9 @@ gpu: $(BUILD_DONE) ## test and measure training on an NVIDIA GPU
 
 demo: $(BUILD_DONE) ## read handwritten digit strings, without and with their structure
 	@$(BIN)/crfx demo
+
+reproduce: $(BUILD_DONE) ## run a published table, ours beside it: TABLE=ocr; without one, list them
+	$(PY) -m reproduce $(or $(TABLE),--list) $(REPRODUCE_ARGS)
 
 clean: ## remove the environment and everything built
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

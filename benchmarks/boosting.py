@@ -40,8 +40,8 @@ from measuring import RESULTS, ROOT, peak_memory, say, verdict
 from crfx import GBCRF
 from crfx.datasets import load_ocr
 from crfx.potentials.xgboost_learner import XGBoostLearner
-from crfx.report.experiments import conll2003
 from crfx.threads import thread_count
+from reproduce.experiments import conll2003
 
 LIMITS = {"avx512": 1.06, "avx2": 1.10}
 TARGETS = (

@@ -33,9 +33,9 @@ from measuring import (
 )
 
 from crfx import GBCRF, LinearCRF
-from crfx.datasets import load_cb513
 from crfx.features import windowed
 from crfx.objectives import Hamming
+from reproduce.datasets import load_cb513
 
 TARGET = RESULTS / "class-weights.json"
 PAGE = ROOT / "reports" / "class-weights.md"

@@ -56,11 +56,12 @@ from linear_tasks import (
 from measuring import RESULTS, command_line, held_memory, machine, peak_memory, say
 
 from crfx import LinearCRF
-from crfx.datasets import load_conll2000, load_conll2003
+from crfx.datasets import load_conll2003
 from crfx.features import Template, Vocabulary
 from crfx.metrics import span_f1
-from crfx.report import crfsuite
-from crfx.report.crfsuite import Trace
+from reproduce import crfsuite
+from reproduce.crfsuite import Trace
+from reproduce.datasets import load_conll2000
 
 TARGET = RESULTS / "linear.json"
 NEAR = 1e-4  # how close to the lower of both objectives counts as arrived

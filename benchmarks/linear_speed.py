@@ -25,9 +25,9 @@ from measuring import fastest, say
 from scipy import sparse
 
 from crfx import load
-from crfx.datasets import load_conll2000
 from crfx.features import Template, Vocabulary
-from crfx.report import crfsuite
+from reproduce import crfsuite
+from reproduce.datasets import load_conll2000
 
 PASSES, PEER_PASSES = 3, 2
 ITERATIONS = 50  # in which training is timed

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from crfx import LinearCRF
-from crfx.datasets import load_brown, load_conll2000, load_ocr
+from crfx.datasets import load_ocr
 from crfx.features import Template, Vocabulary
-from crfx.report.crfsuite import Trace
-from crfx.report.experiments.tagging import TEMPLATES
+from reproduce.crfsuite import Trace
+from reproduce.datasets import load_brown, load_conll2000
+from reproduce.experiments.tagging import TEMPLATES
 
 L2, MAX_ITER, TOL = 1.0, 1000, 1e-6
 

@@ -17,6 +17,8 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "reports" / "results"
+# Scripts get their own folder on the path; data sets and peers are in `reproduce/`, beside it.
+sys.path.append(str(ROOT))
 
 
 def fastest(tasks: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:

@@ -45,8 +45,8 @@ from crfx.features.templates import FUNCTIONS, Value
 from crfx.features.text_template import text_template
 from crfx.io.conll import Conll
 from crfx.io.reading import Reading
-from crfx.report import crfsuite
-from crfx.report.experiments.conll2003 import bio2
+from reproduce import crfsuite
+from reproduce.experiments.conll2003 import bio2
 
 TARGET = RESULTS / "tagging.json"
 PAGE = ROOT / "reports" / "tagging.md"

@@ -34,10 +34,11 @@ from measuring import (
 )
 
 from crfx import LinearCRF
-from crfx.datasets import load_conll2000, load_conll2003, load_ud_ewt
+from crfx.datasets import load_conll2003
 from crfx.features import Template
 from crfx.features.text_template import text_template
 from crfx.tag_report import TagReport
+from reproduce.datasets import load_conll2000, load_ud_ewt
 
 TARGET = RESULTS / "text-template.json"
 PAGE = ROOT / "reports" / "text-template.md"

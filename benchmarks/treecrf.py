@@ -11,7 +11,7 @@ XGBoost on rows copied for every label before them. Data come from $CRFX_DATA.
 
 Parts: windows, orders, measured in every instruction set of the processor; linear (the linear CRFs
 beside windows), memory, labels (needs 8 GB of memory), methods (McNemar's test between the rows of
-`crfx reproduce treecrf`; nothing is trained). All but the last run in processes of their own.
+`python -m reproduce treecrf`; nothing is trained). All but the last run in processes of their own.
 Writes reports/results/treecrf-scale.json and from it reports/treecrf-scale.md.
 """
 
@@ -31,9 +31,10 @@ from scipy.stats import binomtest
 from treecrf_page import ORDERS_TARGETS, PAGE, WINDOWS_TARGETS, page
 
 from crfx import LinearCRF, TreeCRF
-from crfx.datasets import load_brown, load_ocr, load_qian_sejnowski, load_ud_ewt
-from crfx.report.experiments.hidden_units import describe
-from crfx.report.experiments.treecrf import letter_frame
+from crfx.datasets import load_ocr, load_qian_sejnowski
+from reproduce.datasets import load_brown, load_ud_ewt
+from reproduce.experiments.hidden_units import describe
+from reproduce.experiments.treecrf import letter_frame
 
 TARGET = RESULTS / "treecrf-scale.json"
 WINDOWS = (1, 3, 5, 7, 11)

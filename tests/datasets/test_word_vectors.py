@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from crfx.datasets import load_conll2000, load_conll2003, load_sst, load_word_vectors
+from crfx.datasets import load_conll2003, load_sst, load_word_vectors
+from reproduce.datasets import load_conll2000
 
 COVERAGE_ATOL = 0.005  # percent; the table has two decimals
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from crfx.datasets import load_conll2000, load_conll2003, load_ud_ewt
+from crfx.datasets import load_conll2003
 from crfx.io.conll import Conll
 from crfx.io.conllu import Conllu
 from crfx.io.formats import guess
 from crfx.io.lines import open_lines
+from reproduce.datasets import load_conll2000, load_ud_ewt
 
 
 def entities():

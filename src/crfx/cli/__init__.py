@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
 
-from crfx.cli import convert, demo, evaluate, inspect, rank, report, reproduce, tag, train
+from crfx.cli import convert, demo, evaluate, inspect, rank, report, tag, train
 
 _COMMANDS: dict[str, Any] = {
     "demo": demo,
@@ -27,7 +27,6 @@ _COMMANDS: dict[str, Any] = {
     "report": report,
     "convert": convert,
     "rank": rank,
-    "reproduce": reproduce,
 }
 INTERRUPTED = 130
 """What shells give a program that Ctrl-C has ended."""

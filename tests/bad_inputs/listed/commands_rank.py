@@ -1,4 +1,4 @@
-"""`crfx`, `crfx demo`, `crfx rank` and `crfx reproduce` with words and files that make no sense."""
+"""`crfx`, `crfx demo` and `crfx rank` with words and files that make no sense."""
 
 from __future__ import annotations
 
@@ -180,17 +180,4 @@ CASES = [
     _ask("a cut of 0", "eval m.crfx good.txt --cuts 0", "--cuts"),
     _ask("cuts of text", "eval m.crfx good.txt --cuts a,b", "--cuts"),
     _ask("a definition that there is not", "eval m.crfx good.txt --definition new", "--definition"),
-    command("crfx reproduce", "no table", "reproduce", "name a table"),
-    command("crfx reproduce", "a table that there is not", "reproduce nothing", "nothing"),
-    command("crfx reproduce", "a file that is not there", "reproduce no.toml", "no.toml"),
-    command("crfx reproduce", "a file that is no TOML", "reproduce t.toml", "t.toml",
-            {"t.toml": "= = ="}),
-    command("crfx reproduce", "an empty file", "reproduce t.toml", "t.toml", {"t.toml": ""}),
-    command("crfx reproduce", "a file of other keys", "reproduce t.toml", "t.toml",
-            {"t.toml": "speed = 3\n"}),
-    command("crfx reproduce", "a folder", "reproduce there.toml", "there.toml",
-            {"there.toml": None}),
-    command("crfx reproduce", "0 jobs", "reproduce letor --jobs 0", "--jobs: 0 is not"),
-    command("crfx reproduce", "jobs of text", "reproduce letor --jobs x", "--jobs: x is not"),
-    command("crfx reproduce", "an option that there is not", "reproduce letor --fast", "--fast"),
 ]  # fmt: skip

@@ -93,19 +93,19 @@ class Page:
                 code = main(arguments)
             assert code == 0, f"{place}: {line!r} ended with {code}"
             return lines_of(out)
-        elif re.search(r"(^|[|=&] *|\w )crfx ", line):
+        elif re.search(r"(^|[|=&] *|\w )(crfx|python -m reproduce) ", line):
             return self.shell(place, line)
         else:
             raise AssertionError(f"{place}: {line!r} is executed by nothing")
         return []
 
     def shell(self, place: str, line: str) -> list[str]:
-        """Run a line that needs a shell, with the crfx of this interpreter."""
-        python = shlex.quote(sys.executable)
-        own = f'crfx() {{ {python} -m crfx "$@"; }}; less() {{ cat; }}; set -e -o pipefail; {line}'
+        """Run a line that needs a shell, with this interpreter, its crfx, and `reproduce`."""
+        python = f'python() {{ {shlex.quote(sys.executable)} "$@"; }}'
+        words = f'{python}; crfx() {{ python -m crfx "$@"; }}; less() {{ cat; }}'
         ended = subprocess.run(
-            ["bash", "-c", own],
-            env={**os.environ, **self.exported},
+            ["bash", "-c", f"{words}; set -e -o pipefail; {line}"],
+            env={**os.environ, "PYTHONPATH": str(ROOT), **self.exported},
             capture_output=True,
             text=True,
             check=False,

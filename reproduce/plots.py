@@ -1,0 +1,110 @@
+"""Which results of a table go into which picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from crfx.report.drawing import MissingPlotLibrary
+from crfx.report.pictures import Curve, bar_chart, counted, line_chart
+from reproduce.asked_pictures import Bars, Group, Line, Plot
+from reproduce.summary import RowSummary
+from reproduce.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The name of its file, what it shows, and how it is drawn into a file."""
+
+    file: str
+    title: str
+    draw: Callable[[Path], None]
+
+
+def pictures(table: Table, summaries: list[RowSummary]) -> list[Picture]:
+    """Those for which there is something to draw."""
+    found = []
+    for plot in table.plots:
+        if curves := _curves(plot, summaries):
+            drawn = partial(
+                line_chart,
+                curves=curves,
+                x_label=plot.x,
+                y_label=plot.y,
+                title=plot.title,
+                log_scale=plot.log,
+            )
+            found.append(Picture(_file(table, plot.name), plot.title, drawn))
+    for bars in table.bars:
+        if panels := _panels(bars, summaries):
+            (metric,) = (each for each in table.metrics if each.name == bars.metric)
+            drawn = partial(
+                bar_chart,
+                panels=panels,
+                y_label=bars.y or metric.title,
+                title=bars.title,
+                digits=metric.digits,
+                least=bars.least,
+            )
+            found.append(Picture(_file(table, bars.name), bars.title, drawn))
+    return found
+
+
+def draw(table: Table, summaries: list[RowSummary], folder: Path) -> list[Path]:
+    """Draw the pictures for which there is something to draw."""
+    paths = []
+    for picture in pictures(table, summaries):
+        paths.append(folder / picture.file)
+        try:
+            picture.draw(paths[-1])
+        except MissingPlotLibrary as error:
+            raise ValueError(
+                f"the figures are kept and the page is written, but {error}, then the same command "
+                "with --render"
+            ) from error
+    return paths
+
+
+def _file(table: Table, name: str) -> str:
+    return f"{table.folder}-{name}.png"
+
+
+def _curves(plot: Plot, summaries: list[RowSummary]) -> dict[str, Curve]:
+    curves = {line.label: _points(line, summaries) for line in plot.lines}
+    return {label: curve for label, curve in curves.items() if curve is not None}
+
+
+def _points(line: Line, summaries: list[RowSummary]) -> Curve | None:
+    """The curve in the unit asked for, or the first that has it; None where it is not done."""
+    for each in summaries:
+        if each.row.name != line.row:
+            continue
+        for name, unit in each.units.items():
+            if line.unit in ("", name) and line.curve in unit.curves:
+                values = unit.curves[line.curve]
+                return (unit.curves[line.over], values) if line.over else counted(values)
+    return None
+
+
+def _panels(
+    bars: Bars, summaries: list[RowSummary]
+) -> dict[str, dict[str, dict[str, float | None]]]:
+    """Panel, group, series; without groups and panels of which nothing is done."""
+    done = {each.row.name: each for each in summaries}
+
+    def values(group: Group) -> dict[str, float | None]:
+        found = [done[row].ours(group.metric) if row else None for row in group.rows]
+        means = [None if each is None else each.value for each in found]
+        return dict(zip(bars.series, means, strict=True))
+
+    panels = {
+        panel.title: {
+            label: found
+            for label, found in ((group.label, values(group)) for group in panel.groups)
+            if any(value is not None for value in found.values())
+        }
+        for panel in bars.panels
+    }
+    return {title: groups for title, groups in panels.items() if groups}

@@ -1,0 +1,128 @@
+"""`python -m reproduce` as a user meets it."""
+
+import json
+import sys
+
+import pytest
+
+from reproduce.__main__ import main
+from reproduce.experiments import EXPERIMENTS
+
+
+@pytest.fixture(autouse=True)
+def checkout(table_file, coins, monkeypatch):
+    """A folder with one table, whose experiment takes no time, and no pictures."""
+    monkeypatch.chdir(table_file.parents[2])
+    monkeypatch.setitem(EXPERIMENTS, "coins", coins)
+    text = table_file.read_text(encoding="utf-8")
+    table_file.write_text(text[: text.index("[[plots]]")], encoding="utf-8")
+    return table_file.parents[2]
+
+
+def test_it_runs_prints_and_writes(checkout, capsys):
+    assert main(["coins"]) == 0
+    out, err = capsys.readouterr()
+    assert "4.00 ± 1.00" in out
+    assert "3 of 3" in out
+    assert "coins, new, unit 2: error, % 5.00" in err
+    page = (checkout / "reports" / "coins.md").read_text(encoding="utf-8")
+    assert "| New way | 4.00 ± 1.00 | 4.00 | 3 of 3 |" in page
+    assert "[results/coins](results/coins)" in page
+    assert (checkout / "reports" / "results" / "coins" / "new" / "0.json").is_file()
+
+
+def test_it_begins_where_it_was_stopped(coins):
+    assert main(["coins", "--row", "new", "--unit", "0", "2"]) == 0
+    assert main(["coins"]) == 0
+    assert coins.asked == [("new", "0"), ("new", "2"), ("new", "1")]
+
+
+def test_quick_results_are_kept_apart(checkout, capsys):
+    assert main(["coins", "--quick"]) == 0
+    assert "quick version" in capsys.readouterr().out
+    reports = checkout / "reports"
+    assert (reports / "results" / "coins-quick" / "new" / "0.json").is_file()
+    assert (reports / "coins-quick.md").is_file()
+    assert not (reports / "results" / "coins").exists()
+    assert not (reports / "coins.md").exists()
+
+
+def test_render_runs_nothing(checkout, coins):
+    assert main(["coins", "--unit", "0"]) == 0
+    (checkout / "reports" / "coins.md").unlink()
+    assert main(["coins", "--render"]) == 0
+    assert "1 of 3" in (checkout / "reports" / "coins.md").read_text(encoding="utf-8")
+    assert len(coins.asked) == 1
+
+
+def test_results_may_go_elsewhere(checkout, tmp_path):
+    assert main(["coins", "--results", str(tmp_path / "mine")]) == 0
+    assert (tmp_path / "mine" / "coins" / "new" / "0.json").is_file()
+    assert (tmp_path / "mine" / "coins.md").is_file()
+    assert not (checkout / "reports" / "coins.md").exists()
+
+
+def test_json_stands_alone_on_standard_output(capsys):
+    assert main(["coins", "--json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["rows"][1]["figures"]["error"]["ours"]["value"] == 4.0
+
+
+def test_list_counts_what_is_done(capsys):
+    main(["coins", "--unit", "1"])
+    capsys.readouterr()
+    assert main(["--list"]) == 0
+    out = capsys.readouterr().out
+    assert "coins" in out
+    assert "1 of 3" in out
+
+
+def test_list_says_where_a_table_is_from_and_no_more(table_file, capsys):
+    long = "Somebody 1900, Table 1, whose coins are others'; its Figure 2 has no numbers"
+    text = table_file.read_text(encoding="utf-8").replace("Somebody 1900, Table 1", long)
+    table_file.write_text(text, encoding="utf-8")
+    assert main(["--list"]) == 0
+    out = capsys.readouterr().out
+    assert "Somebody 1900, Table 1 " in out
+    assert "whose" not in out
+    assert "Figure 2" not in out
+
+
+def test_without_matplotlib_the_figures_are_kept(table_file, checkout, monkeypatch, capsys):
+    plot = '[[plots]]\nname = "curve"\ntitle = "Down"\ny = "error"\n'
+    lines = 'lines = [{ row = "new", curve = "error", label = "new" }]\n'
+    text = table_file.read_text(encoding="utf-8")
+    table_file.write_text(text + plot + lines, encoding="utf-8")
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert main(["coins"]) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert "pip install 'crfx[plot]'" in last
+    assert "--render" in last
+    assert "3 of 3" in (checkout / "reports" / "coins.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "name a table"),
+        (["dice"], "there is no table 'dice': tables are coins"),
+        (["dice.toml"], "there is no file dice.toml"),
+        (["coins", "--row", "newer"], "no row 'newer'"),
+        (["coins", "--row", "old"], "nothing to run: open, comes later."),
+        (["coins", "--unit", "9"], "no unit '9'"),
+    ],
+)
+def test_an_error_is_one_line_and_exit_code_2(arguments, message, capsys):
+    assert main([*arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("python -m reproduce: error: ")
+    assert err.count("\n") == 1
+    assert message in err
+
+
+def test_jobs_must_be_a_number(capsys):
+    with pytest.raises(SystemExit) as exit:
+        main(["coins", "--jobs", "0"])
+    assert exit.value.code == 2
+    assert "0 is not a whole number of 1 or more" in capsys.readouterr().err
