@@ -18,6 +18,7 @@ FLOORS = (
     ("cli", "report"),
     ("distributed", "scorers", "estimators"),
     ("datasets",),
+    ("explain", "prediction"),
     ("trainers",),
     ("io",),
     ("model",),

@@ -6,9 +6,9 @@ The pipeline, from input to labels::
       ─▶ `scores` ─ `_core` ─▶ `inference` ─▶ log Z, marginals, best labelling
                                                                   (`testing`: oracles for all of it)
       ─▶ `objectives` ─ gradient, curvature ─▶ `potentials` ─▶ `model` ─▶ `io` ─▶ a file
-         moved by `trainers`, in the dress of `estimators`, by many workers at once where
-         `distributed` says so; `report` sets our figures beside published ones; `cli` puts it at
-         a terminal's reach
+         moved by `trainers`; `prediction` decodes it and `explain` says why; `estimators` offer all
+         of it in the manner of scikit-learn, by many workers at once where `distributed` says so;
+         `report` sets our figures beside published ones; `cli` is the command line
 
 `features` reads matrices, data frames and dicts, `batch` stacks instances without padding,
 `structures` says which parts an instance has, `scores` is the one currency, `inference` runs sums

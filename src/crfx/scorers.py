@@ -30,7 +30,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from crfx import metrics
 from crfx.estimators.base import Estimator, called
 from crfx.estimators.inputs import instance_weights
-from crfx.estimators.labelling import LabellingEstimator
+from crfx.estimators.labelling import LabellingEstimator, compared_labels, read_to_label
 from crfx.estimators.ranking import RankingCRF
 from crfx.messages import shown
 
@@ -160,10 +160,10 @@ def _judge_labels(
     edge_types: Any = None,
     sample_weight: Any = None,
 ) -> float:
-    data = crf._input(X, lengths, parents, edge_types, None, None)
+    data = read_to_label(crf, X, lengths=lengths, parents=parents, edge_types=edge_types)
     weights = instance_weights(sample_weight, data.batch.n_instances)
     given = {} if weights is None else {"sample_weight": weights}
-    return metric(*crf._true_and_found(data, y), **given)
+    return metric(*compared_labels(crf, data, y), **given)
 
 
 def _mean_log_likelihood(

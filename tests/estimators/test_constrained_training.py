@@ -342,7 +342,7 @@ def test_mistakes_in_prediction(bio_task):
 )
 def test_constraints_without_a_way_through(crf, name, monkeypatch):
     """The instance is named by its own number, not by that within a part."""
-    monkeypatch.setattr("crfx.estimators.decoding.MOST_SCORES", 1)
+    monkeypatch.setattr("crfx.prediction.predictor.MOST_SCORES", 1)
     X = [np.zeros((length, 1), np.float32) for length in (2, 1, 2, 3, 2)]
     crf = (
         clone(crf).set_params(constraints=[("a", "b")]).fit(X[:3], [["a", "b"], ["a"], ["a", "b"]])

@@ -165,7 +165,7 @@ def test_labels_that_are_not_allowed_keep_their_score():
 def test_edges_that_depend_on_features_are_explained(crf):
     X, y = make_task(0, n_instances=20)
     found = crf.fit(X, y).explain(X[0])
-    edges = crf._problem([X[0]], None, None, None, None, None)[1].scores.edge
+    edges = crf.model_.problem(crf._input(X[:1], None, None, None).batch).scores.edge
     codes = np.searchsorted(found.classes, found.predicted)
     for own in found.positions[: crf.order]:
         assert own.edge is None
@@ -186,7 +186,7 @@ def test_edges_of_two_models_are_told_together():
     base = LinearCRF(edges="linear", **ONE).fit(X, y)
     crf = GBCRF(2, max_depth=2, edges="trees", **ONE).fit(X, y, init_model=base)
     found = crf.explain(X[0])
-    edges = crf._problem([X[0]], None, None, None, None, None)[1].scores.edge
+    edges = crf.model_.problem(crf._input(X[:1], None, None, None).batch).scores.edge
     for own in found.positions[1:]:
         before = found.classes.tolist().index(own.edge.before[0])
         np.testing.assert_allclose(own.edge.score, edges[own.position, before], **SUMS)

@@ -9,11 +9,11 @@ from sklearn.exceptions import NotFittedError
 
 from crfx import GBCRF, LinearCRF, TreeCRF
 from crfx.batch import Batch
-from crfx.estimators import decoding
 from crfx.estimators.boosted import _Plan
 from crfx.estimators.context_assembly import _row_sampler
 from crfx.estimators.fitting import read_training
 from crfx.potentials.context_trees import ContextTrees
+from crfx.prediction import predictor
 from crfx.testing import enumerate_instances, make_task
 
 X, Y = make_task()
@@ -52,7 +52,7 @@ def slopes_at(crf, seed=0, **structure):
     parents = random_parents(X) if structure.get("forest") else None
     given = read_training(crf.order, X, y, None, parents, None, structure.get("weights"))
     model = crf._new_model(given.data.batch, given.truth.structure, 2)
-    trainer = crf._trainer(given.truth, _Plan(model, 0, {}), None, [])
+    trainer = crf._trainer(given.truth, _Plan(model, 0, {}), [])
     for array in trainer.scores.arrays.values():
         array[:] = random.normal(size=array.shape)
     (block,) = trainer.blocks
@@ -484,14 +484,14 @@ def test_prediction_takes_a_few_instances_at_a_time(kind, monkeypatch):
     monkeypatch.setattr(
         ContextTrees, "part_scores", lambda *a: seen.append(a[1].n_rows) or scored(*a)
     )
-    monkeypatch.setattr(decoding, "MOST_SCORES", 9 * 20)  # twenty positions
+    monkeypatch.setattr(predictor, "MOST_SCORES", 9 * 20)  # twenty positions
     assert same(crf.predict(inputs), whole[0])
     assert len(seen) > 2
     assert sum(seen) == sum(x.shape[0] for x in inputs)
     assert max(seen) <= max(20, *map(len, X))
     assert same(crf.predict_marginals(inputs), whole[1])
     assert crf.score([kind(x) for x in X], Y) == whole[2]
-    monkeypatch.setattr(decoding, "MOST_SCORES", 1)
+    monkeypatch.setattr(predictor, "MOST_SCORES", 1)
     assert same(crf.predict(inputs), whole[0])
     assert crf.predict([]) == []
 

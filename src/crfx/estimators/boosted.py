@@ -19,7 +19,7 @@ from crfx.estimators.fitting import (
     read_training,
     read_watched,
 )
-from crfx.estimators.labelling import LabellingEstimator
+from crfx.estimators.labelling import LabellingEstimator, base_model
 from crfx.estimators.more_labels import named_classes, with_classes
 from crfx.estimators.placement import placed
 from crfx.estimators.session import as_before_unless, run_rounds
@@ -159,7 +159,7 @@ class BoostedEstimator(LabellingEstimator):
             }
             return _Plan(found, n_rounds, kept)
         model = self._new_model(batch, structure, len(given.classes))
-        model.set_base(init_model._base_model())
+        model.set_base(base_model(init_model))
         return _Plan(model, 0, {})
 
     def _checked_callbacks(self, callbacks: Sequence[Callback] | None) -> list[Callback]:

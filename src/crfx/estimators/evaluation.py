@@ -210,7 +210,7 @@ def make_evaluator(
     smallest = np.min_scalar_type(len(estimator.classes_) - 1)
 
     def value(problem: Problem) -> float:
-        own = estimator._decode(problem)
+        own = estimator._predictor.decode(problem)
         if workers.size > 1:
             own = np.concatenate(workers.gather(own.astype(smallest)))
         predicted = np.split(estimator.classes_[own], borders)

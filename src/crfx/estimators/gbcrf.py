@@ -5,25 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import numpy as np
+import numpy.typing as npt
+
 from crfx.batch import Batch
 from crfx.estimators.assembly import make_blocks, new_model
+from crfx.estimators.base import check_fitted
 from crfx.estimators.boosted import BoostedEstimator
 from crfx.estimators.class_weight import ClassWeight
 from crfx.estimators.continuing import continued
 from crfx.estimators.device import check_device
 from crfx.estimators.evaluation import EvalMetric
-from crfx.estimators.explained_trees import ExplainedTrees
+from crfx.estimators.inputs import read_input
+from crfx.estimators.labelling import check_rounds
 from crfx.estimators.parameters import check_parameters
 from crfx.estimators.sharded_input import check_in_memory
+from crfx.explain.importance import tree_importance
 from crfx.model.model import EdgeFamily, Model
 from crfx.objectives import curvature as curvatures
 from crfx.objectives.truth import Truth
+from crfx.potentials.trees import BoostedTrees
 from crfx.structures import Chain, Forest
+from crfx.threads import thread_count
 from crfx.trainers.blocks import Block
 from crfx.trainers.callbacks import Callback, Checkpoint
 
 
-class GBCRF(ExplainedTrees, BoostedEstimator):
+class GBCRF(BoostedEstimator):
     """A conditional random field whose node scores are boosted trees.
 
     Each round adds one tree per label to the node scores and takes one step on the edge scores,
@@ -173,6 +181,56 @@ class GBCRF(ExplainedTrees, BoostedEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+
+    def feature_importance(self, kind: str = "total_gain") -> dict[str, float]:
+        """Importance of the features in the node trees: XGBoost's "total_gain", "gain", "weight",
+        "cover" or "total_cover", by column name or f0, f1, ...; features never used are left out.
+        A base model's trees are not counted.
+        """
+        return tree_importance(self._node_ensemble(), self.columns_, kind)
+
+    @property
+    def feature_importances_(self) -> npt.NDArray[np.float64]:
+        """(features,) total gain in the node trees, as shares that add up to 1."""
+        check_fitted(self)
+        try:
+            found: npt.NDArray[np.float64] = self._node_ensemble().gains()
+        except ValueError as error:  # so that hasattr says no, and does not raise
+            raise AttributeError(str(error)) from None
+        return np.divide(found, found.sum() or 1.0)
+
+    def predict_contributions(
+        self,
+        X: Any,
+        *,
+        lengths: Any = None,
+        parents: Any = None,
+        edge_types: Any = None,
+        n_rounds: int | None = None,
+    ) -> Any:
+        """(length, labels, features + 1) per instance: SHAP values of the node scores.
+
+        They add up to the scores that the trees give, a base model's aside; the last column is the
+        expected score.  Edges do not change them.
+        """
+        ensemble = self._node_ensemble()
+        check_rounds(self, n_rounds)
+        data = read_input(X, lengths, parents, edge_types, columns=self.columns_)
+        self.model_.use_threads(thread_count(self.n_jobs))
+        node: Any = self.model_.node
+        matrices = (node.learner.matrix(part.X) for part in data.batch.loaded())
+        found = [ensemble.contributions(matrix, n_rounds) for matrix in matrices]
+        return data.split(found[0] if len(found) == 1 else np.concatenate(found))
+
+    def _node_ensemble(self) -> Any:
+        check_fitted(self)
+        node = self.model_.node
+        if not isinstance(node, BoostedTrees):
+            raise ValueError("only XGBoost's trees tell this: the model has a base_learner")
+        ensemble = node.ensemble()
+        if ensemble is None:
+            raise ValueError("the model has no rounds")
+        return ensemble
 
     def _check_parameters(self) -> None:
         check_parameters(self)

@@ -204,7 +204,7 @@ class Sweeps:
         if not isinstance(loss, PerceptronLoss | WeightedPerceptronLoss):
             return float(loss.evaluate(problem, ()).value)
         known = truth.labels != UNKNOWN
-        wrong = self.crf._best(problem)[known] != truth.labels[known]
+        wrong = self.crf._scored.decode(problem)[known] != truth.labels[known]
         weights = truth.position_weights
         if weights is None or not weights[known].any():
             return float(np.mean(wrong))

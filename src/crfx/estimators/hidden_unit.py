@@ -6,28 +6,26 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from crfx.estimators.base import check_fitted, drawn_seed
 from crfx.estimators.class_weight import ClassWeight
 from crfx.estimators.evaluation import EvalMetric
 from crfx.estimators.fitting import Training
 from crfx.estimators.growing import has_parts
-from crfx.estimators.herding import Votes
+from crfx.estimators.herding import Voted, Votes
 from crfx.estimators.hidden_state import places_in
 from crfx.estimators.hidden_training import HiddenTraining
-from crfx.estimators.labelling import LabellingEstimator
+from crfx.estimators.labelling import LabellingEstimator, base_model
 from crfx.estimators.model_parameters import copied, new_model
 from crfx.estimators.parameter_rounds import ParameterRounds, Steps
 from crfx.estimators.parameters import check_hidden_parameters
 from crfx.estimators.parametric import ParametricEstimator
 from crfx.estimators.sharded_input import check_in_memory
 from crfx.estimators.training_state import TrainingState
-from crfx.inference.problem import Problem
 from crfx.model.model import Model
 from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
+from crfx.prediction.predictor import Predictor, Scored
 from crfx.scores import IntArray
-from crfx.threads import thread_count
 
 FIRST_WEIGHTS = 0.01
 """Standard deviation of the weights at the start, as in the paper."""
@@ -258,7 +256,7 @@ class HiddenUnitCRF(ParametricEstimator):
                 f"{shape.size:.3g} weights, and at most {MOST_WEIGHTS:.3g} fit"
             )
         node = HiddenUnitFunction.random(shape, FIRST_WEIGHTS, np.random.default_rng(self._seed))
-        base = None if before is None else before._base_model()
+        base = None if before is None else base_model(before)
         model = new_model(self, given.truth, node, None if base is None else base.n_types)
         if base is not None:
             model.set_base(base)
@@ -300,49 +298,20 @@ class HiddenUnitCRF(ParametricEstimator):
         return usual if self.decode is None else self.decode
 
     @property
-    def _decoding_model(self) -> Model:
+    def _scored(self) -> Scored:
+        """The predictor by the scores of the model, votes aside."""
         check_fitted(self)
-        return maximised(self.model_) if self._decoder == "joint" else self.model_
+        joint = maximised(self.model_) if self._decoder == "joint" else None
+        return Scored(self.model_, self._decoder, self.n_jobs, joint)
 
-    def _base_model(self) -> Model:
-        if self._votes is not None:
-            raise ValueError("init_model votes (herding): it has no scores to stand on")
-        return self._decoding_model
+    @property
+    def _predictor(self) -> Predictor:
+        return self._scored if self._votes is None else Voted(self._scored, self._votes.sweeps)
 
     @property
     def _training_model(self) -> Model:
         """Perceptrons learn with the decoder that they are used with."""
-        return self._decoding_model if self._is_perceptron else self.model_
-
-    def _decode(self, problem: Problem) -> npt.NDArray[Any]:
-        if self._votes is not None and self._votes.sweeps:
-            return self._most(self._vote_shares(problem), problem)
-        return self._best(problem)
-
-    def _best(self, problem: Problem) -> npt.NDArray[Any]:
-        """What the parameters of ``problem`` hold best, votes aside."""
-        return super()._decode(problem)
-
-    def _vote_shares(self, problem: Problem) -> npt.NDArray[np.float32]:
-        assert self._votes is not None
-        model = self._decoding_model
-        model.use_threads(thread_count(self.n_jobs))
-        return self._votes.shares(model, problem.batch, self._best)
-
-    @property
-    def _marginal_model(self) -> Model:
-        check_fitted(self)
-        return self.model_ if self._votes is None else self._decoding_model
-
-    def _marginals(self, problem: Problem) -> npt.NDArray[Any]:
-        return super()._marginals(problem) if self._votes is None else self._vote_shares(problem)
-
-    def _check_probable(self) -> None:
-        if self._votes is not None:
-            raise ValueError(
-                "with herding sweeps vote on labels, and there are no probabilities of labellings: "
-                "predict, predict_marginals and score are what it has"
-            )
+        return self._scored.base_model() if self._is_perceptron else self.model_
 
 
 def maximised(model: Model) -> Model:

@@ -1,32 +1,42 @@
-"""What all labelling estimators share: predictions of every kind from a fitted model."""
+"""The base of labelling estimators: every kind of prediction from a fitted model."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from crfx.estimators.base import check_fitted, generator_of
-from crfx.estimators.confidence import check_probability
-from crfx.estimators.explaining import ExplainingEstimator
-from crfx.estimators.inputs import Input, flat_labels, weights_of
+from crfx.estimators.base import Estimator, check_fitted, generator_of
+from crfx.estimators.inputs import Input, flat_labels, one_instance, read_input, weights_of
 from crfx.estimators.placement import placed
-from crfx.estimators.scheme_labels import scheme_labels
+from crfx.estimators.scheme_labels import scheme_labels, with_allowed
 from crfx.estimators.unknown_labels import known_codes, unknown_counts, warn_of_unknown
-from crfx.inference.clamping import clamped
-from crfx.inference.feasibility import impossible_rows
-from crfx.inference.problem import Problem
+from crfx.explain.attribution import explained_labelling
+from crfx.explain.importance import Importance, labelling_importance
+from crfx.explanation import Explanation
+from crfx.inference.feasibility import check_possible
+from crfx.inference.max_product import checked_k
 from crfx.inference.sampling import checked_draws, drawn
+from crfx.inference.spans import Span, SpanTags
 from crfx.metrics import token_accuracy
 from crfx.model.model import Model
-from crfx.objectives.truth import UNKNOWN
+from crfx.prediction.confidence import (
+    Confidence,
+    best_labellings,
+    check_probability,
+    confidences,
+    edge_marginals,
+    log_likelihoods,
+    spans_of,
+)
+from crfx.prediction.predictor import Predictor, Scored
 from crfx.scores import IntArray
 
 _STRUCTURE = {"lengths": True, "parents": True, "edge_types": True}
 
 
-class LabellingEstimator(ExplainingEstimator):
+class LabellingEstimator(Estimator):
     """Predictions from ``model_`` and ``classes_``.
 
     Methods take X as ``fit`` does: a list of (length, features) matrices, or one stacked matrix
@@ -37,19 +47,30 @@ class LabellingEstimator(ExplainingEstimator):
 
     _is_called = "estimator that labels"
     constraints: Any
+    decode: str | None
+    n_jobs: int | None
+    model_: Model
+    classes_: npt.NDArray[Any]
+    n_rounds_: int
 
-    # How rows hang together is a part of the input: where metadata is routed, they ask for it.
+    # The structure of instances belongs to the input: where metadata is routed, methods ask for it.
     __metadata_request__fit = _STRUCTURE
     __metadata_request__partial_fit = _STRUCTURE
     __metadata_request__predict = _STRUCTURE
     __metadata_request__score = _STRUCTURE
 
     def __sklearn_tags__(self) -> Any:
-        """Of X as a list of instances: one matrix needs ``lengths`` beside it."""
+        """X is a list of instances; one matrix needs ``lengths`` beside it."""
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
         tags.input_tags.dict = tags.input_tags.string = True
         return tags
+
+    @property
+    def _predictor(self) -> Predictor:
+        """The predictor of the fitted model."""
+        check_fitted(self)
+        return Scored(self.model_, self.decode, self.n_jobs)
 
     @placed
     def predict(
@@ -66,31 +87,19 @@ class LabellingEstimator(ExplainingEstimator):
         """Label every position: the best labelling, or with ``decode="marginal"`` the best label
         of each position.
 
-        With ``min_probability`` it is None (in arrays of objects) where the label that is found is
-        less probable, by `predict_marginals`.
+        With ``min_probability`` the label is None (in arrays of objects) where it is less
+        probable, by `predict_marginals`.
         """
-        model = self._decoding_model
+        predictor = self._predictor
         check_probability(min_probability)
         data = self._input(X, lengths, parents, edge_types, n_rounds, allowed)
-        codes = self._by_parts(data, model, n_rounds, self._decode)
+        codes = predictor.labels(data.batch, n_rounds)
         if min_probability is None:
             return data.split(self.classes_[codes])
-        p = self._by_parts(data, self._marginal_model, n_rounds, self._marginals)
+        p = predictor.marginals(data.batch, n_rounds)
         labels = self.classes_.astype(object)[codes]
         labels[p[np.arange(len(codes)), codes] < min_probability] = None
         return data.split(labels)
-
-    def _base_model(self) -> Model:
-        """The model that stands underneath another estimator."""
-        return self.model_
-
-    def _left(self) -> Any:
-        """What a training leaves to the one that goes on, where that can."""
-
-    def _take_labels(self, start: LabellingEstimator, codes: IntArray) -> None:
-        """Where the model has got labels that ``start`` has not, bring the rest after it: label k
-        of ``start`` is ``codes[k]`` here.
-        """
 
     @placed
     def predict_marginals(
@@ -103,12 +112,12 @@ class LabellingEstimator(ExplainingEstimator):
         n_rounds: int | None = None,
         allowed: Any = None,
     ) -> Any:
-        """(length, labels) per instance: the probability of every label, as `predict_proba` gives
-        elsewhere; columns in the order of ``classes_``.
+        """Return (length, labels) per instance: the probability of every label, as `predict_proba`
+        gives elsewhere; columns in the order of ``classes_``.
         """
-        model = self._marginal_model
+        predictor = self._predictor
         data = self._input(X, lengths, parents, edge_types, n_rounds, allowed)
-        return data.split(self._by_parts(data, model, n_rounds, self._marginals))
+        return data.split(predictor.marginals(data.batch, n_rounds))
 
     @placed
     def predict_edge_marginals(
@@ -121,14 +130,74 @@ class LabellingEstimator(ExplainingEstimator):
         n_rounds: int | None = None,
         allowed: Any = None,
     ) -> Any:
-        """(length, labels, ..., labels) per instance: the probability of every label tuple of the
-        edge that ends at the position, zero where none does.
+        """Return (length, labels, ..., labels) per instance: the probability of every label tuple
+        of the edge that ends at the position, zero where none does.
         """
-        data, problems = self._problems(X, lengths, parents, edge_types, n_rounds, allowed)
-        if self.model_.sharing == "none":
-            raise ValueError("the model has no edges: it was fitted with edges=None")
-        found = [cast("npt.NDArray[Any]", self._sums(own, "each").edge) for own in problems]
-        return data.split(found[0] if len(found) == 1 else np.concatenate(found))
+        predictor = self._predictor.scored()
+        data = self._input(X, lengths, parents, edge_types, n_rounds, allowed)
+        return data.split(edge_marginals(predictor, data.batch, n_rounds))
+
+    @placed
+    def predict_kbest(
+        self,
+        X: Any,
+        k: int,
+        *,
+        lengths: Any = None,
+        parents: Any = None,
+        edge_types: Any = None,
+        n_rounds: int | None = None,
+        allowed: Any = None,
+    ) -> list[list[tuple[npt.NDArray[Any], float]]]:
+        """Return per instance up to ``k`` pairs (labels, probability), best first; fewer where
+        constraints leave fewer.
+        """
+        predictor = self._predictor.scored()
+        data = self._input(X, lengths, parents, edge_types, n_rounds, allowed)
+        return [
+            [(self.classes_[codes], p) for codes, p in best]
+            for best in best_labellings(predictor, data.batch, checked_k(k), n_rounds)
+        ]
+
+    @placed
+    def predict_confidence(
+        self,
+        X: Any,
+        *,
+        lengths: Any = None,
+        parents: Any = None,
+        edge_types: Any = None,
+        n_rounds: int | None = None,
+        allowed: Any = None,
+    ) -> list[Confidence]:
+        """Return per instance how probable the labelling of `predict` is: each label, and all."""
+        predictor = self._predictor.scored()
+        data = self._input(X, lengths, parents, edge_types, n_rounds, allowed)
+        return list(confidences(predictor, data.batch, n_rounds))
+
+    @placed
+    def predict_spans(
+        self,
+        X: Any,
+        *,
+        lengths: Any = None,
+        parents: Any = None,
+        edge_types: Any = None,
+        n_rounds: int | None = None,
+        allowed: Any = None,
+        min_probability: float | None = None,
+    ) -> list[list[Span]]:
+        """Return per instance the spans (start, stop, label, probability) of what `predict` says.
+
+        The probability is that of a span with exactly these ends and this type: a sum over all
+        labellings that have it.  With ``min_probability``, above 0, instead all spans that are as
+        probable, which may overlap.  Labels are in BIO, IOB1 or BIOES, read as conlleval does.
+        """
+        predictor = self._predictor.scored()
+        tags = SpanTags.of(self.classes_)
+        check_probability(min_probability, above=0.0)
+        data = self._input(X, lengths, parents, edge_types, n_rounds, allowed)
+        return spans_of(predictor, data.batch, tags, min_probability, n_rounds)
 
     def sample(
         self,
@@ -142,13 +211,15 @@ class LabellingEstimator(ExplainingEstimator):
         random_state: Any = 0,
         allowed: Any = None,
     ) -> Any:
-        """(n, length) per instance: labellings drawn from the model."""
-        data, problem = self._problem(X, lengths, parents, edge_types, n_rounds, allowed)
+        """Return (n, length) per instance: labellings drawn from the model."""
+        predictor = self._predictor.scored()
+        data = self._input(X, lengths, parents, edge_types, n_rounds, allowed)
+        problem = predictor.problem(data.batch, n_rounds)
         seed = random_state
         if not isinstance(seed, int | np.integer):
             seed = generator_of(random_state).randint(2**31 - 1)
-        found = drawn(problem, *checked_draws(n, int(seed)), self.n_jobs)
-        return data.split(self.classes_[found], axis=1)
+        codes = drawn(problem, *checked_draws(n, int(seed)), self.n_jobs)
+        return data.split(self.classes_[codes], axis=1)
 
     @placed
     def log_likelihood(
@@ -162,43 +233,16 @@ class LabellingEstimator(ExplainingEstimator):
         n_rounds: int | None = None,
         allowed: Any = None,
     ) -> npt.NDArray[np.float64]:
-        """(instances,) log p(y | X); unknown labels (None) are summed over.
+        """Return (instances,) log p(y | X); unknown labels (None) are summed over.
 
         -inf where constraints, or ``allowed``, forbid y, or where y has a label that the model was
         not trained on, with a warning that names it.
         """
-        data, problems = self._problems(X, lengths, parents, edge_types, n_rounds, allowed)
-        labels = scheme_labels(self.constraints, flat_labels(y, data), data)
-        codes, is_strange = known_codes(labels, self.classes_)
+        predictor = self._predictor.scored()
+        data = self._input(X, lengths, parents, edge_types, n_rounds, allowed)
         effect = "the log-likelihood of their instances is -inf"
-        warn_of_unknown(unknown_counts(labels, is_strange), "y", effect)
-        found, row = [], 0
-        for problem in problems:
-            rows = slice(row, row := row + problem.batch.n_rows)
-            found.append(self._log_likelihood(problem, codes[rows], is_strange[rows]))
-        return np.concatenate(found)
-
-    def _log_likelihood(
-        self, problem: Problem, codes: IntArray, is_strange: npt.NDArray[np.bool_]
-    ) -> npt.NDArray[np.float64]:
-        """(instances,), of label codes, and where labels are none of the model's."""
-        never = self._never(problem, codes)
-        never[problem.batch.instance_of_row[is_strange]] = True
-        codes[np.repeat(never, problem.batch.lengths)] = UNKNOWN
-        known = np.flatnonzero(codes != UNKNOWN)
-        agreeing = clamped(problem, known, codes[known])
-        found = self._sums(agreeing).log_z - self._sums(problem).log_z
-        return np.asarray(np.where(never, -np.inf, found), dtype=np.float64)
-
-    def _never(self, problem: Problem, codes: IntArray) -> npt.NDArray[np.bool_]:
-        """(instances,) whether constraints forbid all labellings that agree with known labels."""
-        batch, never = problem.batch, np.zeros(problem.batch.n_instances, bool)
-        mask = self.model_.mask
-        if mask is not None or batch.allowed is not None:
-            n_labels = len(self.classes_)
-            bad = impossible_rows(batch, problem.structure, mask, codes, n_labels, self.n_jobs)
-            never[batch.instance_of_row[bad]] = True
-        return never
+        _, codes, is_strange = self._read_labels(y, data, effect)
+        return log_likelihoods(predictor, data.batch, codes, is_strange, n_rounds)
 
     def score(
         self,
@@ -211,28 +255,64 @@ class LabellingEstimator(ExplainingEstimator):
         sample_weight: Any = None,
         allowed: Any = None,
     ) -> float:
-        """Token accuracy over the positions whose label is given.
+        """Return the token accuracy over the positions whose label is given.
 
         Positions count with the weight of their instance, where ``sample_weight`` has one for each.
         A label that the model was not trained on is never right; a warning names it.
         """
         data = self._input(X, lengths, parents, edge_types, None, allowed)
         weights = weights_of(sample_weight, data)
-        return token_accuracy(*self._true_and_found(data, y), sample_weight=weights)
+        return token_accuracy(*compared_labels(self, data, y), sample_weight=weights)
 
-    def _true_and_found(
-        self, data: Input, y: Any
-    ) -> tuple[list[npt.NDArray[Any]], list[npt.NDArray[Any]]]:
-        """The labels of every instance as metrics take them: the true ones, in the scheme of the
-        constraints and None where unknown, and those that `predict` finds.
+    def explain(
+        self,
+        X_i: Any,
+        *,
+        parents: Any = None,
+        edge_types: Any = None,
+        allowed: Any = None,
+        positions: Any = None,
+    ) -> Explanation:
+        """Return why one instance is labelled as it is: a `crfx.explanation.Explanation`.
+
+        ``X_i``, ``parents``, ``edge_types`` and ``allowed`` are of one instance: what lists given
+        to ``predict`` hold once per instance.  ``positions`` are those to be explained, from 0 on;
+        None: all.  Scores and probabilities are those of `predict_marginals`.  O(length *
+        labels^(order+1)) for the messages, in NumPy; docs/explaining.md names the methods and what
+        they cost.
+
+        >>> from crfx import LinearCRF
+        >>> crf = LinearCRF().fit([[["hot"], ["cold"]], [["cold"]]], [["sun", "rain"], ["rain"]])
+        >>> found = crf.explain([["hot"], ["cold"]])
+        >>> found.method, found.predicted.tolist()
+        ('weight × value', ['sun', 'rain'])
+        >>> found.positions[0].strongest(n=1)[0].feature
+        'hot'
         """
-        found = self._by_parts(data, self._decoding_model, None, self._decode)
-        labels = scheme_labels(self.constraints, flat_labels(y, data), data)
-        _, is_strange = known_codes(labels, self.classes_)
-        warn_of_unknown(unknown_counts(labels, is_strange), "y", "they count as wrong")
-        true = np.empty(len(labels), dtype=object)
-        true[:] = labels
-        return data.by_instance(true), data.by_instance(self.classes_[found])
+        predictor = self._predictor.scored()
+        instance = one_instance(X_i, "explain")
+        parents, edge_types, allowed = (
+            None if value is None else [value] for value in (parents, edge_types, allowed)
+        )
+        data = self._input(instance, None, parents, edge_types, None, allowed)
+        names = self.columns_.name_of()
+        return explained_labelling(predictor, data.batch, positions, self.classes_, names)
+
+    def importance(self) -> Importance:
+        """Return how much every feature matters over all, to nodes and to edges.
+
+        Of trees the share of what their splits gained, of weights how far they part the labels,
+        of tables the size of every transition's score.  Of the model's own: what lies underneath
+        (``init_model``) is not counted.
+
+        >>> from crfx import LinearCRF
+        >>> crf = LinearCRF().fit([[["hot"], ["cold"]], [["cold"]]], [["sun", "rain"], ["rain"]])
+        >>> found = crf.importance()
+        >>> list(found.node), list(found.edge)
+        (['cold', 'hot'], ['sun -> rain'])
+        """
+        check_fitted(self)
+        return labelling_importance(self.model_, self.columns_.name_of(), self.classes_.tolist())
 
     @property
     def transitions_(self) -> npt.NDArray[np.float32] | None:
@@ -243,3 +323,81 @@ class LabellingEstimator(ExplainingEstimator):
         check_fitted(self)
         tables = self.model_.edge if self.model_.edge_family == "table" else None
         return None if tables is None else tables.tables["edge"]
+
+    def _input(
+        self,
+        X: Any,
+        lengths: Any,
+        parents: Any,
+        edge_types: Any,
+        n_rounds: int | None = None,
+        allowed: Any = None,
+    ) -> Input:
+        """Read what is to be labelled, and check that the model can label it."""
+        check_fitted(self)
+        data = read_input(X, lengths, parents, edge_types, columns=self.columns_)
+        self.model_.check_structure(data.batch)
+        check_rounds(self, n_rounds)
+        data = with_allowed(data, allowed, self.classes_)
+        # Checked here, since inference may see parts of the instances and count within these.
+        structure, n_labels = self.model_.structure(data.batch), len(self.classes_)
+        check_possible(data.batch, structure, self.model_.mask, None, n_labels, self.n_jobs)
+        return data
+
+    def _read_labels(
+        self, y: Any, data: Input, effect: str
+    ) -> tuple[list[Any], IntArray, npt.NDArray[np.bool_]]:
+        """Return (rows,) the true labels in the scheme of the constraints, their codes, and
+        whether the model was not trained on them; a warning names these and their ``effect``.
+        """
+        labels = scheme_labels(self.constraints, flat_labels(y, data), data)
+        codes, is_strange = known_codes(labels, self.classes_)
+        warn_of_unknown(unknown_counts(labels, is_strange), "y", effect)
+        return labels, codes, is_strange
+
+    # Warm starts.
+
+    def _left(self) -> Any:
+        """What a training leaves to the one that goes on, where that can."""
+
+    def _take_labels(self, start: LabellingEstimator, codes: IntArray) -> None:
+        """Where the model has got labels that ``start`` has not, bring the rest after it: label k
+        of ``start`` is ``codes[k]`` here.
+        """
+
+
+def read_to_label(crf: LabellingEstimator, X: Any, **structure: Any) -> Input:
+    """Read what a fitted estimator is to label; ``structure``: lengths, parents, edge_types."""
+    return crf._input(X, *(structure.get(name) for name in _STRUCTURE))
+
+
+def compared_labels(
+    crf: LabellingEstimator, data: Input, y: Any
+) -> tuple[list[npt.NDArray[Any]], list[npt.NDArray[Any]]]:
+    """Return the labels of every instance as metrics take them: the true ones, in the scheme of
+    the constraints and None where unknown, and those that the estimator predicts.
+    """
+    codes = crf._predictor.labels(data.batch)
+    labels, _, _ = crf._read_labels(y, data, "they count as wrong")
+    true = np.empty(len(labels), dtype=object)
+    true[:] = labels
+    return data.by_instance(true), data.by_instance(crf.classes_[codes])
+
+
+def base_model(crf: LabellingEstimator) -> Model:
+    """Return the model of a fitted estimator that can be the base of another one."""
+    return crf._predictor.base_model()
+
+
+def check_rounds(crf: LabellingEstimator, n_rounds: int | None) -> None:
+    """Raise ValueError unless the model has so many rounds."""
+    if n_rounds is None:
+        return
+    if not hasattr(crf, "n_rounds_"):
+        raise ValueError(f"n_rounds is given, but a {type(crf).__name__} is not built in rounds")
+    whole = isinstance(n_rounds, int | np.integer) and not isinstance(n_rounds, bool)
+    if not whole or not 0 <= n_rounds <= crf.n_rounds_:
+        raise ValueError(
+            f"n_rounds is {n_rounds!r}: the model has {crf.n_rounds_} rounds, so it must be a "
+            f"whole number from 0 to {crf.n_rounds_}"
+        )

@@ -15,7 +15,7 @@ from crfx.estimators.evaluation import EvalMetric
 from crfx.estimators.fitting import Training
 from crfx.estimators.growing import can_go_on, check_goes_on, grow, keeps_places
 from crfx.estimators.inducing import Inducer, check_inducible
-from crfx.estimators.labelling import LabellingEstimator
+from crfx.estimators.labelling import LabellingEstimator, base_model
 from crfx.estimators.linear_assembly import (
     free_entries,
     is_observed,
@@ -307,7 +307,7 @@ class LinearCRF(ParametricEstimator):
         if not goes_on:
             model, _ = self._grown(given, None)
             if given.init_model is not None:
-                model.set_base(given.init_model._base_model())
+                model.set_base(base_model(given.init_model))
             return model
         assert given.init_model is not None
         model, origin = self._grown(given, given.init_model)
@@ -319,7 +319,7 @@ class LinearCRF(ParametricEstimator):
     def _grown(self, given: Training, start: LabellingEstimator | None) -> tuple[Model, IntArray]:
         """A model for the data, with all that ``start`` has; where its weights come from."""
         if start is None:
-            base = None if given.init_model is None else given.init_model._base_model()
+            base = None if given.init_model is None else base_model(given.init_model)
             least_types = None if base is None else base.n_types
             model = new_linear_model(self, given.truth, len(given.classes), least_types)
             return model, np.full(len(get_weights(model)), -1)

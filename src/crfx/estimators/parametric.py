@@ -234,7 +234,7 @@ class ParametricEstimator(LabellingEstimator):
 
     def _metric(self, evaluator: Evaluator) -> Metric:
         def value() -> float:
-            model = self._decoding_model if evaluator.larger_is_better else self.model_
+            model = self._predictor.base_model() if evaluator.larger_is_better else self.model_
             return evaluator.value(model.problem(evaluator.data.batch))
 
         return Metric(value, evaluator.larger_is_better)

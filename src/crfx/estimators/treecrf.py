@@ -18,9 +18,9 @@ from crfx.estimators.context_assembly import (
     parse_window,
 )
 from crfx.estimators.evaluation import EvalMetric
-from crfx.estimators.importance import Importance, shares
 from crfx.estimators.parameters import check_treecrf_parameters
 from crfx.estimators.sharded_input import check_in_memory
+from crfx.explain.importance import Importance, shares
 from crfx.features.tree_rows import window_names
 from crfx.model.model import Model
 from crfx.objectives import curvature as curvatures

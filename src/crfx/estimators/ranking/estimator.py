@@ -12,9 +12,6 @@ from sklearn.utils.metadata_routing import UNUSED
 
 from crfx.estimators.base import Estimator, check_fitted, fitted, rounds_argument
 from crfx.estimators.device import check_device
-from crfx.estimators.explained_trees import named_importance
-from crfx.estimators.explaining import checked_positions
-from crfx.estimators.importance import Importance, function_importance
 from crfx.estimators.placement import placed
 from crfx.estimators.ranking.agreement import agreed_eval_set, agreed_queries
 from crfx.estimators.ranking.explained import explained_query
@@ -35,6 +32,8 @@ from crfx.estimators.ranking.training import (
     train_trees,
 )
 from crfx.estimators.session import as_before_unless
+from crfx.explain.attribution import checked_positions
+from crfx.explain.importance import Importance, function_importance, tree_importance
 from crfx.explanation import Explanation
 from crfx.features.columns import Columns
 from crfx.features.matrix import is_on_disk, whole
@@ -378,7 +377,7 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
         if not isinstance(function, BoostedTrees):
             raise AttributeError('feature_importance is of scorer="trees"; this model has coef_')
         ensemble = function.ensemble()
-        return {} if ensemble is None else named_importance(ensemble, self.columns_, kind)
+        return {} if ensemble is None else tree_importance(ensemble, self.columns_, kind)
 
     @property
     def coef_(self) -> Array64:

@@ -1,4 +1,4 @@
-"""How much features and transitions matter to a model over all."""
+"""Importance: how much features and transitions matter to a model over all."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from crfx.features.columns import Columns
 from crfx.model.model import Model
 from crfx.potentials.context_trees import ContextTrees
 from crfx.potentials.linear_terms import SPREAD, spread
@@ -19,6 +20,7 @@ NO_EDGES = "no edges"
 SIZE = "size of the transition's score"
 CONSTANT = "(constant)"
 """Of linear edges: what the transition scores whatever the features."""
+IMPORTANCE_KINDS = ("total_gain", "gain", "weight", "cover", "total_cover")
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,15 @@ def shares(found: dict[str, float]) -> dict[str, float]:
     """The same, adding up to 1."""
     total = sum(found.values()) or 1.0
     return {name: value / total for name, value in found.items()}
+
+
+def tree_importance(ensemble: Any, columns: Columns, kind: str) -> dict[str, float]:
+    """Return XGBoost's importance of every feature that trees use, by its name."""
+    if kind not in IMPORTANCE_KINDS:
+        choices = ", ".join(map(repr, IMPORTANCE_KINDS))
+        raise ValueError(f"kind is {kind!r}: choose one of {choices}")
+    name_of = columns.name_of()
+    return {name_of(column): value for column, value in ensemble.importance(kind).items()}
 
 
 def function_importance(function: Any, names: Names) -> Importance:

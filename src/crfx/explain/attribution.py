@@ -1,8 +1,9 @@
-"""The scores of a model's parts as sums over features, those of a base model included."""
+"""Attribution: the scores of one instance as sums over features, with and without neighbours."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,121 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx.batch import Batch
+from crfx.explanation import ExplainedEdge, ExplainedPosition, Explanation
 from crfx.features.matrix import take_rows
+from crfx.inference.neighbours import side_messages
+from crfx.inference.problem import Problem
+from crfx.messages import shown
 from crfx.model.model import Model
 from crfx.potentials.context_trees import ContextTrees
 from crfx.potentials.linear_terms import WEIGHT_TIMES_VALUE, weighted_terms
 from crfx.potentials.newton import linear_features
+from crfx.prediction.predictor import Scored
 from crfx.scores import FloatArray, IntArray
 from crfx.structures import Chain, Forest
 from crfx.terms import Names, Terms
+
+Array64 = npt.NDArray[np.float64]
+
+
+def explained_labelling(
+    predictor: Scored, batch: Batch, positions: Any, classes: npt.NDArray[Any], names: Names
+) -> Explanation:
+    """Return why some ``positions`` (None: all) of one instance are labelled as they are."""
+    problem = predictor.problem(batch)
+    rows = checked_positions(positions, batch.n_rows)
+    codes = predictor.labels_of(problem)
+    parts = ExplainedParts(predictor.model, batch, rows, codes, classes)
+    from_before = parts.scores_by_labels_before()
+    scores = _node_scores(predictor.model, problem) + from_before
+    messages, marginals = _messages(problem, from_before), predictor.sums(problem).node
+    explained = []
+    for row, node, edge in zip(rows, parts.nodes(names), parts.edges(names), strict=True):
+        allowed = None if batch.allowed is None else batch.allowed[row]
+        explained.append(
+            ExplainedPosition(
+                **vars(node),
+                classes=classes,
+                score=scores[row].astype(np.float64),
+                position=int(row),
+                predicted=classes[codes[row]],
+                marginal=marginals[row].astype(np.float64),
+                alone=_softmax(scores[row], allowed),
+                alone_given=parts.alone_given(int(row)),
+                allowed=allowed,
+                messages={side: message[row] for side, message in messages.items()},
+                edge=None if edge is None else _explained_edge(parts, int(row), edge, classes),
+            )
+        )
+    return Explanation(
+        method=parts.method, classes=classes, predicted=classes[codes], positions=explained
+    )
+
+
+def _explained_edge(
+    parts: ExplainedParts, row: int, terms: Terms, classes: npt.NDArray[Any]
+) -> ExplainedEdge:
+    return ExplainedEdge(
+        **vars(terms),
+        classes=classes,
+        score=terms.base + terms.contributions.sum(axis=0),
+        before=classes[parts.before(row)].tolist(),
+    )
+
+
+def checked_positions(positions: Any, length: int) -> IntArray:
+    """The argument ``positions``, whole numbers from 0 to ``length`` - 1; None: all."""
+    if positions is None:
+        return np.arange(length)
+    if isinstance(positions, int | np.integer) and not isinstance(positions, bool):
+        positions = [positions]
+    try:
+        found = np.asarray(positions)
+    except ValueError:
+        found = np.zeros((0, 0))
+    if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
+        raise ValueError(
+            f"positions is {shown(positions)}: pass whole numbers, counted from 0, or None for all"
+        )
+    outside = found[(found < 0) | (found >= length)]
+    if outside.size:
+        raise ValueError(
+            f"position {outside[0]} is not there: the instance has {length}, counted from 0"
+        )
+    return found.astype(np.int64)
+
+
+def _node_scores(model: Any, problem: Problem) -> FloatArray:
+    """(rows, K) without what ``allowed`` forbids."""
+    batch = problem.batch
+    if batch.allowed is None:
+        return problem.scores.node
+    free = replace(batch, allowed=None)
+    found: FloatArray = model.scores(free, problem.structure).node
+    return found
+
+
+def _messages(problem: Problem, given: FloatArray) -> dict[str, Array64]:
+    """By side, (rows, K), centred; without what is ``given`` as scores of the position."""
+    sides = ("before", "after") if problem.batch.parents is None else ("parent", "children")
+    before, after = side_messages(problem)
+    return {sides[0]: _centred(before - given), sides[1]: _centred(after)}
+
+
+def _centred(messages: Array64) -> Array64:
+    """With a mean of 0 over what is finite of every row."""
+    finite = np.isfinite(messages)
+    counts = np.maximum(finite.sum(axis=1, keepdims=True), 1)
+    mean = np.where(finite, messages, 0.0).sum(axis=1, keepdims=True) / counts
+    return np.asarray(messages - mean)
+
+
+def _softmax(scores: FloatArray, allowed: npt.NDArray[np.bool_] | None) -> Array64:
+    wide = scores.astype(np.float64)
+    if allowed is not None:
+        wide = np.where(allowed, wide, -np.inf)
+    odds = np.exp(wide - wide.max())
+    return np.asarray(odds / odds.sum())
 
 
 class ExplainedParts:
@@ -55,7 +163,7 @@ class ExplainedParts:
         found: IntArray = self._before[row]
         return found if (found >= 0).all() else found[:0]
 
-    def given_before(self) -> FloatArray:
+    def scores_by_labels_before(self) -> FloatArray:
         """(all rows, K): what trees that see the labels before (TreeCRF's) say after these.
 
         Told as scores of the position; 0 where there are no such trees, or no labels before.
@@ -72,7 +180,7 @@ class ExplainedParts:
         return [self.labels[code] for code in self.before(row)] if takes else []
 
     def nodes(self, names: Names) -> list[Terms]:
-        """Of every row, by label, `given_before` included."""
+        """Of every row, by label, `scores_by_labels_before` included."""
         parts = [self._nodes_of(model, names) for model in self.model.layers]
         return [_sum(own) for own in zip(*parts, strict=True)]
 
