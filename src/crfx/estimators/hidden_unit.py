@@ -306,7 +306,8 @@ class HiddenUnitCRF(ParametricEstimator):
 
     @property
     def _predictor(self) -> Predictor:
-        return self._scored if self._votes is None else Voted(self._scored, self._votes.sweeps)
+        scored = self._scored
+        return scored if self._votes is None else Voted(scored, self._votes.sweeps)
 
     @property
     def _training_model(self) -> Model:
