@@ -19,6 +19,7 @@ FLOORS = (
     ("distributed", "scorers", "estimators"),
     ("datasets",),
     ("explain", "prediction"),
+    ("inputs",),
     ("trainers",),
     ("io",),
     ("model",),

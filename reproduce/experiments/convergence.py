@@ -68,9 +68,9 @@ def _train(task: Task) -> Part:
 
 def _mean_gammas(estimator: GBCRF, part: Part, n_rounds: int) -> dict[str, float]:
     """All kinds from the same scores, in double precision: exact ones divide by p (1 - p)."""
-    from crfx.estimators.inputs import read_input
+    from crfx.inputs.passed import Passed, read_input
 
-    problem = estimator.model_.problem(read_input(part.X).batch, n_rounds)
+    problem = estimator.model_.problem(read_input(Passed(part.X)).batch, n_rounds)
     scores = problem.scores
     arrays: dict[str, Any] = {
         name: None if (array := getattr(scores, name)) is None else array.astype(np.float64)

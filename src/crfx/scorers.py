@@ -29,9 +29,9 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from crfx import metrics
 from crfx.estimators.base import Estimator, called
-from crfx.estimators.inputs import instance_weights
 from crfx.estimators.labelling import LabellingEstimator, compared_labels, read_to_label
 from crfx.estimators.ranking import RankingCRF
+from crfx.inputs.weights import instance_weights
 from crfx.messages import shown
 
 __all__ = [

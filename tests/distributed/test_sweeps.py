@@ -8,6 +8,7 @@ from crfx.distributed.together import together
 from crfx.estimators.hidden_sweeps import block_rates
 from crfx.estimators.model_parameters import get_weights
 from crfx.estimators.resuming import resumed
+from crfx.inputs.passed import Passed
 from crfx.testing import make_task
 
 X, Y = make_task(n_instances=90)
@@ -123,10 +124,8 @@ def test_the_steps_of_kinds_of_parameters_do_not_depend_on_who_has_which_rows():
     def work(workers):
         crf = HiddenUnitCRF(**settings)
         chosen = shares(2)[workers.rank]
-        given = crf._read(
-            ([thin[k] for k in chosen], [Y[k] for k in chosen], *[None] * 4), None, False
-        )
-        return block_rates("size", crf._begin(given, goes_on=False), given).tolist()
+        given = crf._read(Passed([thin[k] for k in chosen], [Y[k] for k in chosen]), None, False)
+        return block_rates("size", crf._begin(given, None, goes_on=False), given).tolist()
 
     first, second = together(2, work)
     assert first == second

@@ -7,8 +7,9 @@ from scipy import sparse
 
 from crfx import GBCRF, Constraints, HiddenUnitCRF, LinearCRF
 from crfx.distributed.together import together
-from crfx.estimators.inputs import encode, read_input
 from crfx.estimators.model_parameters import get_weights
+from crfx.inputs.label_codes import encode
+from crfx.inputs.passed import Passed, read_input
 from crfx.objectives import KL, LossScaled
 from crfx.objectives.registry import ObjectiveSettings
 from crfx.objectives.truth import Truth
@@ -121,7 +122,7 @@ def test_linear_weights_of_every_kind(crf):
 def test_every_worker_draws_samples_of_its_own():
     crf = LinearCRF(objective="kl", task_loss="zero_one", max_iter=5, n_jobs=1)
     check_same(crf, DATA, 2, 10 * CLOSE_OBJECTIVE)
-    data = read_input(X)
+    data = read_input(Passed(X))
     codes = encode([label for own in Y for label in own], CLASSES, data, "y")
     truth = Truth(data.batch, Chain(1), codes, None, CLASSES)
     seeds = together(3, lambda _: ObjectiveSettings.of(vars(crf)).bind(truth).seed)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crfx.estimators.inputs import read_input
+from crfx.inputs.passed import Passed, read_input
 from crfx.testing import enumerate_instances
 
 
@@ -83,7 +83,7 @@ def _listed(crf, X, forbids, *, parents=None, edge_types=None, allowed=None):
     """All labellings of every instance with the scores of the model itself, those that ``forbids``
     (labels, parents) is true of, or that ``allowed`` has not, at -inf: nothing of the mask is used.
     """
-    data = read_input(X, None, parents, edge_types, columns=crf.columns_)
+    data = read_input(Passed(X, None, None, parents, edge_types), crf.columns_)
     free = replace(crf.model_, mask=None)
     problem = free.problem(data.batch)
     scores = problem.scores

@@ -10,6 +10,7 @@ from sklearn.model_selection import GridSearchCV
 from crfx import GBCRF, Constraints, HiddenUnitCRF, LinearCRF, TreeCRF, load
 from crfx.estimators import hidden_sweeps, linear
 from crfx.estimators.model_parameters import base_scores
+from crfx.inputs.passed import Passed
 from crfx.metrics import spans
 from crfx.structures.constraints import to_plain
 
@@ -148,8 +149,8 @@ def test_steps_of_the_core_are_those_of_python(
 
 
 def _given(crf, X, y):
-    given = crf._read((X, y, None, None, None, None), None, False)
-    base = base_scores(crf.model_, given.data.batch)
+    given = crf._read(Passed(X, y), None, False)
+    base = base_scores(crf.model_, given.batch)
     return given.truth, crf._loss(given.truth), None, base, 1
 
 

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from crfx import Checkpoint, LinearCRF, load
-from crfx.estimators.fitting import read_training
 from crfx.estimators.model_parameters import get_weights, set_weights
+from crfx.estimators.session import start_of
+from crfx.inputs.passed import Passed
+from crfx.inputs.training_set import InputSettings, read_training_set
 from crfx.testing import make_task
 
 X, Y = make_task()
@@ -129,12 +131,14 @@ def test_what_was_learned_moves_along(edges, order, features):
     crf = LinearCRF(edges=edges, order=order, features=features, max_iter=10)
     crf.fit(X, Y, edge_types=types)
     more = [np.arange(len(x)) % 3 for x in X]
-    given = read_training(
-        order, X, Y, None, None, more, None, start=crf, grows=True, classes=["A", "Z"]
+    given = read_training_set(
+        Passed(X, Y, edge_types=more),
+        InputSettings(order, grows=True, classes=["A", "Z"]),
+        start_of(crf),
     )
     model, origin = crf._grown(given, crf)
     set_weights(model, np.where(origin >= 0, get_weights(crf.model_)[origin], 0.0))
-    batch, structure = given.data.batch, given.truth.structure
+    batch, structure = given.batch, given.truth.structure
     after = model.scores(batch, structure)
     old_types = replace(batch, edge_types=np.concatenate(types))
     before = crf.model_.scores(old_types, structure)

@@ -10,9 +10,9 @@ from sklearn.base import clone
 
 import crfx
 from crfx.estimators import sweeping
-from crfx.estimators.inputs import read_input
 from crfx.estimators.mini_batches import MiniBatches
 from crfx.estimators.model_parameters import get_weights
+from crfx.inputs.passed import Passed, read_input
 from crfx.io.npz_shard import NpzShard
 
 SAME_PROBABILITY = 1e-6
@@ -178,7 +178,7 @@ def test_value_and_gradient_are_those_of_memory(kinds, crf):
     at = weights(crf)
     found = []
     for own in ((shards.X, shards.y, None), (given["X"], y, given["lengths"])):
-        read = crf._read((*own, None, None, None), None, False)
+        read = crf._read(Passed(*own), None, False)
         whole = crf._objective(crf.model_, read)
         found.append(whole(at + 0.1))
         found[-1] = whole(at)  # again, when chunks are kept that were read before
@@ -217,7 +217,7 @@ def test_steps_are_those_of_memory_in_the_same_order(kinds, monkeypatch, crf, un
     under = crfx.TreeCRF(n_estimators=2, random_state=0, n_jobs=1).fit(y=y, **given)
     more = {"init_model": under} if underneath else {}
     ours = clone(crf).fit(shards.X, y, **more)
-    monkeypatch.setattr(MiniBatches, "ends", read_input(shards.X).batch.chunk_ends())
+    monkeypatch.setattr(MiniBatches, "ends", read_input(Passed(shards.X)).batch.chunk_ends())
     theirs = clone(crf).fit(y=y, **given, **more)
     np.testing.assert_allclose(weights(ours), weights(theirs), rtol=0, atol=SAME_STEPS)
 

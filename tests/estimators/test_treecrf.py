@@ -11,7 +11,8 @@ from crfx import GBCRF, LinearCRF, TreeCRF
 from crfx.batch import Batch
 from crfx.estimators.boosted import _Plan
 from crfx.estimators.context_assembly import _row_sampler
-from crfx.estimators.fitting import read_training
+from crfx.inputs.passed import Passed
+from crfx.inputs.training_set import InputSettings, Start, read_training_set
 from crfx.potentials.context_trees import ContextTrees
 from crfx.prediction import predictor
 from crfx.testing import enumerate_instances, make_task
@@ -50,8 +51,12 @@ def slopes_at(crf, seed=0, **structure):
     y = [list(random.integers(2, size=n)) for n in lengths]
     y[0][0], y[0][1] = 0, 1
     parents = random_parents(X) if structure.get("forest") else None
-    given = read_training(crf.order, X, y, None, parents, None, structure.get("weights"))
-    model = crf._new_model(given.data.batch, given.truth.structure, 2)
+    given = read_training_set(
+        Passed(X, y, parents=parents, sample_weight=structure.get("weights")),
+        InputSettings(crf.order),
+        Start(),
+    )
+    model = crf._new_model(given.batch, given.truth.structure, 2)
     trainer = crf._trainer(given.truth, _Plan(model, 0, {}), [])
     for array in trainer.scores.arrays.values():
         array[:] = random.normal(size=array.shape)

@@ -14,7 +14,7 @@ from zips import mutator
 from crfx import LinearCRF, Shards
 
 MODULES = [
-    "crfx.estimators.sharded_input",
+    "crfx.inputs.rows",
     "crfx.io.arrays",
     "crfx.io.npy",
     "crfx.io.npz_shard",

@@ -7,6 +7,7 @@ from sklearn.base import clone
 
 from crfx import Constraints, HiddenUnitCRF, LinearCRF
 from crfx.estimators.model_parameters import get_weights
+from crfx.inputs.passed import Passed
 from crfx.objectives import ExpectedLoss
 from crfx.testing import make_task
 
@@ -62,7 +63,7 @@ def objective(crf, X=X, y=Y, parents=None, edge_types=None, sample_weight=None):
     structure = {"parents": parents, "edge_types": edge_types, "sample_weight": sample_weight}
     crf = clone(crf).set_params(n_jobs=1)
     crf.fit(X, y, **structure)
-    given = crf._read((X, y, None, parents, edge_types, sample_weight), None, False)
+    given = crf._read(Passed(X, y, None, parents, edge_types, sample_weight), None, False)
     return crf._objective(crf.model_, given), get_weights(crf.model_)
 
 

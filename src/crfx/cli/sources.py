@@ -62,7 +62,7 @@ def read_labelled_arrays(path: str) -> Labelled:
 
 def _plain(y: Any, path: str) -> list[Any]:
     """Labels of an array; NaN is one that is not known."""
-    from crfx.estimators.inputs import plain_labels
+    from crfx.inputs.label_codes import plain_labels
 
     if y.dtype.kind == "S":
         raise ValueError(f"{path}: y holds bytes: labels are text (dtype U) or numbers")
@@ -113,14 +113,14 @@ def labelled_parts(model: Any, path: str) -> Iterator[LabelledPart]:
     """The sequences of a file with labels, as a model reads it, a few hundred at a time."""
     from crfx.cli.models import reading_of
     from crfx.cli.streaming import MOST_AT_ONCE, as_they_come
-    from crfx.estimators.inputs import read_input
+    from crfx.inputs.passed import Passed, read_input
     from crfx.io.lines import open_lines
 
     if wants_arrays(path, None):
         given, y = array_instances(path)
         if y is None:
             raise ValueError(f"{path} has no array y: the labels")
-        read_input(**given, columns=model.columns_)  # here, where instances have their numbers
+        read_input(Passed(**given), model.columns_)  # here, where instances have their numbers
         for begin in range(0, len(y), MOST_AT_ONCE):
             rows = slice(begin, begin + MOST_AT_ONCE)
             part = {name: None if own is None else own[rows] for name, own in given.items()}

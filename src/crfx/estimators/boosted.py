@@ -12,18 +12,23 @@ from typing import Any, Self
 from crfx.batch import Batch
 from crfx.estimators.assembly import working_scores
 from crfx.estimators.base import fitted
-from crfx.estimators.class_weight import ClassWeight
-from crfx.estimators.evaluation import EvalMetric, Watched, make_evaluator
-from crfx.estimators.fitting import (
-    Training,
-    read_training,
-    read_watched,
-)
+from crfx.estimators.evaluation import make_evaluator
 from crfx.estimators.labelling import LabellingEstimator, base_model
-from crfx.estimators.more_labels import named_classes, with_classes
+from crfx.estimators.more_labels import with_classes
 from crfx.estimators.placement import placed
-from crfx.estimators.session import as_before_unless, run_rounds
+from crfx.estimators.session import as_before_unless, run_rounds, start_of
 from crfx.features.words import Numbering
+from crfx.inputs.label_codes import named_classes
+from crfx.inputs.passed import Passed
+from crfx.inputs.training_set import (
+    EvalMetric,
+    InputSettings,
+    TrainingSet,
+    Watched,
+    read_eval_set,
+    read_training_set,
+)
+from crfx.inputs.weights import ClassWeight
 from crfx.model.model import Model
 from crfx.objectives import curvature as curvatures
 from crfx.objectives.base import Objective
@@ -114,27 +119,21 @@ class BoostedEstimator(LabellingEstimator):
         start = None
         if init_model is not None:
             start = fitted(init_model, LabellingEstimator)
-            classes = named_classes(classes, start, self.constraints)
+            classes = named_classes(classes, start.classes_, self.constraints)
             start = with_classes(start, classes)
-        given = read_training(
+        settings = InputSettings(
             self.order,
-            X,
-            y,
-            lengths,
-            parents,
-            edge_types,
-            sample_weight,
-            start=start,
-            classes=classes,
-            # The features of a model that is gone on with stay.
+            self.constraints,
+            self.class_weight,
+            # The features of a model that is trained further stay.
             numbering=Numbering(self.min_count) if start is None else None,
-            class_weight=self.class_weight,
-            constraints=self.constraints,
-            allowed=allowed,
+            classes=classes,
         )
-        plan = self._plan(given)
+        passed = Passed(X, y, lengths, parents, edge_types, sample_weight, allowed)
+        given = read_training_set(passed, settings, start_of(start))
+        plan = self._plan(given, start)
         plan.model.mask = given.mask
-        watched = read_watched(self, eval_set, given, plan.model)
+        watched = read_eval_set(eval_set, given, plan.model, self._eval_settings)
         callbacks = self._checked_callbacks(callbacks)
         with as_before_unless(lambda: self.n_rounds_ > plan.first_round, self):
             self.classes_, self.columns_ = given.classes, given.columns
@@ -144,9 +143,9 @@ class BoostedEstimator(LabellingEstimator):
             self._to_go = None
         return self
 
-    def _plan(self, given: Training) -> _Plan:
+    def _plan(self, given: TrainingSet, init_model: LabellingEstimator | None) -> _Plan:
         """Make the model that is to be trained, new or continued."""
-        batch, structure, init_model = given.data.batch, given.truth.structure, given.init_model
+        batch, structure = given.batch, given.truth.structure
         if init_model is None:
             return _Plan(self._new_model(batch, structure, len(given.classes)), 0, {})
         if (found := self._continued(init_model)) is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from crfx.estimators.sharded_input import check_in_memory
+from crfx.inputs.rows import check_in_memory
 from crfx.messages import shown
 from crfx.potentials.cuda import check_cuda
 from crfx.workers import current

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crfx.estimators.inputs import label_array
+from crfx.inputs.label_codes import label_array
 
 _MOST = 2**62
 """Counts beyond it would not fit into the arrays they are compared with."""

@@ -12,15 +12,15 @@ from crfx.batch import Batch
 from crfx.estimators.assembly import make_blocks, new_model
 from crfx.estimators.base import check_fitted
 from crfx.estimators.boosted import BoostedEstimator
-from crfx.estimators.class_weight import ClassWeight
 from crfx.estimators.continuing import continued
 from crfx.estimators.device import check_device
-from crfx.estimators.evaluation import EvalMetric
-from crfx.estimators.inputs import read_input
 from crfx.estimators.labelling import check_rounds
 from crfx.estimators.parameters import check_parameters
-from crfx.estimators.sharded_input import check_in_memory
 from crfx.explain.importance import tree_importance
+from crfx.inputs.passed import Passed, read_input
+from crfx.inputs.rows import check_in_memory
+from crfx.inputs.training_set import EvalMetric
+from crfx.inputs.weights import ClassWeight
 from crfx.model.model import EdgeFamily, Model
 from crfx.objectives import curvature as curvatures
 from crfx.objectives.truth import Truth
@@ -215,7 +215,7 @@ class GBCRF(BoostedEstimator):
         """
         ensemble = self._node_ensemble()
         check_rounds(self, n_rounds)
-        data = read_input(X, lengths, parents, edge_types, columns=self.columns_)
+        data = read_input(Passed(X, None, lengths, parents, edge_types), self.columns_)
         self.model_.use_threads(thread_count(self.n_jobs))
         node: Any = self.model_.node
         matrices = (node.learner.matrix(part.X) for part in data.batch.loaded())

@@ -36,8 +36,8 @@ from crfx.trainers.sgd import AveragedParameters, Descent, best_step, warn_of_sm
 from crfx.workers import current
 
 if TYPE_CHECKING:
-    from crfx.estimators.fitting import Training
     from crfx.estimators.hidden_unit import HiddenUnitCRF
+    from crfx.inputs.training_set import TrainingSet
 
 Array64 = npt.NDArray[np.float64]
 
@@ -228,7 +228,7 @@ def _dropout(crf: HiddenUnitCRF, truth: Truth) -> float:
     return 0.0 if is_sparse(truth.batch.X) else USUAL_DROPOUT
 
 
-def block_rates(kind: str, model: Model, given: Training) -> Array64:
+def block_rates(kind: str, model: Model, given: TrainingSet) -> Array64:
     """Steps of the kinds of parameters, as multiples of that of the weights into units.
 
     In the order of `crfx::HiddenRates`.  "size": a step is the longer the fewer parameters there
@@ -240,7 +240,7 @@ def block_rates(kind: str, model: Model, given: Training) -> Array64:
         return rates
     node = model.node
     assert isinstance(node, HiddenUnitFunction)
-    X, shape = as_numbers(given.data.batch.X), node.shape
+    X, shape = as_numbers(given.batch.X), node.shape
     active = X.shape[1]
     if is_sparse(X):
         n_entries, n_rows = current().sum(np.array([_entries(X), X.shape[0]], np.int64)).tolist()

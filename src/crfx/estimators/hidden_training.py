@@ -23,8 +23,8 @@ from crfx.trainers.pretraining import contrastive_divergence
 from crfx.workers import total
 
 if TYPE_CHECKING:
-    from crfx.estimators.fitting import Training
     from crfx.estimators.hidden_unit import HiddenUnitCRF
+    from crfx.inputs.training_set import TrainingSet
 
 Array64 = npt.NDArray[np.float64]
 
@@ -32,7 +32,7 @@ Array64 = npt.NDArray[np.float64]
 class HiddenTraining:
     """One call of ``fit``."""
 
-    def __init__(self, crf: HiddenUnitCRF, given: Training, trainer: ParameterRounds) -> None:
+    def __init__(self, crf: HiddenUnitCRF, given: TrainingSet, trainer: ParameterRounds) -> None:
         self.crf, self.given, self.trainer = crf, given, trainer
         self.model = crf._training_model
 
@@ -73,7 +73,7 @@ class HiddenTraining:
                 crf._votes.sweeps.append(np.array(sweeps.parameters.values, np.float32))
             crf._live = lambda n=number + 1: sweeps.state(n).with_best(self.trainer.best)
             set_weights(self.model, weights)
-            own = loss.evaluate(self.model.problem(self.given.data.batch), ()).value
+            own = loss.evaluate(self.model.problem(self.given.batch), ()).value
             value = total(sweeps.workers.communicator, own)
             yield weights, value + penalty(crf._penalty, weights)
         return get_weights(self.model) if weights is None else weights
@@ -114,7 +114,7 @@ class HiddenTraining:
         set_weights(alone, sweeps.parameters.average())
 
     def _by_contrast(self, node: HiddenUnitFunction) -> None:
-        X = as_numbers(self.given.data.batch.X)
+        X = as_numbers(self.given.batch.X)
         if sparse.issparse(X):
             raise ValueError(
                 'pretrain="contrastive" draws all features anew in every step: X must be dense'

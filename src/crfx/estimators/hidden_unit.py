@@ -8,9 +8,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from crfx.estimators.base import check_fitted, drawn_seed
-from crfx.estimators.class_weight import ClassWeight
-from crfx.estimators.evaluation import EvalMetric
-from crfx.estimators.fitting import Training
 from crfx.estimators.growing import has_parts
 from crfx.estimators.herding import Voted, Votes
 from crfx.estimators.hidden_state import places_in
@@ -20,8 +17,10 @@ from crfx.estimators.model_parameters import copied, new_model
 from crfx.estimators.parameter_rounds import ParameterRounds, Steps
 from crfx.estimators.parameters import check_hidden_parameters
 from crfx.estimators.parametric import ParametricEstimator
-from crfx.estimators.sharded_input import check_in_memory
 from crfx.estimators.training_state import TrainingState
+from crfx.inputs.rows import check_in_memory
+from crfx.inputs.training_set import EvalMetric, TrainingSet
+from crfx.inputs.weights import ClassWeight
 from crfx.model.model import Model
 from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
 from crfx.prediction.predictor import Predictor, Scored
@@ -226,9 +225,9 @@ class HiddenUnitCRF(ParametricEstimator):
     def _check_parameters(self) -> None:
         check_hidden_parameters(self)
 
-    def _check_training(self, given: Training) -> None:
+    def _check_training(self, given: TrainingSet) -> None:
         if self.pretrain == "contrastive":
-            check_in_memory(given.data.batch.X, 'pretrain="contrastive" needs all features')
+            check_in_memory(given.batch.X, 'pretrain="contrastive" needs all features')
 
     def _can_go_on(self, start: LabellingEstimator) -> bool:
         if not isinstance(start, HiddenUnitCRF) or not has_parts(start.model_, self):
@@ -238,11 +237,10 @@ class HiddenUnitCRF(ParametricEstimator):
         had = node.shape.n_hidden, node.shape.activation, node.shape.skip
         return had == (self.n_hidden, self.activation, self.skip)
 
-    def _begin(self, given: Training, goes_on: bool) -> Model:
+    def _begin(self, given: TrainingSet, start: LabellingEstimator | None, goes_on: bool) -> Model:
         self._seed = drawn_seed(self.random_state)
-        before: Any = given.init_model
-        if goes_on:
-            return copied(before.model_)
+        if start is not None and goes_on:
+            return copied(start.model_)
         shape = HiddenShape(
             given.columns.n,
             int(self.n_hidden),
@@ -256,7 +254,7 @@ class HiddenUnitCRF(ParametricEstimator):
                 f"{shape.size:.3g} weights, and at most {MOST_WEIGHTS:.3g} fit"
             )
         node = HiddenUnitFunction.random(shape, FIRST_WEIGHTS, np.random.default_rng(self._seed))
-        base = None if before is None else base_model(before)
+        base = None if start is None else base_model(start)
         model = new_model(self, given.truth, node, None if base is None else base.n_types)
         if base is not None:
             model.set_base(base)
@@ -279,7 +277,7 @@ class HiddenUnitCRF(ParametricEstimator):
         self._state = None if state is None else state.grown(origin)
         self._votes = None if votes is None else votes.grown(origin)
 
-    def _steps(self, given: Training, trainer: ParameterRounds) -> Steps:
+    def _steps(self, given: TrainingSet, trainer: ParameterRounds) -> Steps:
         return HiddenTraining(self, given, trainer).steps()
 
     def _kept_state(self) -> TrainingState | None:

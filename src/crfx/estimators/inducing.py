@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from crfx.estimators.fitting import Training
 from crfx.estimators.linear_assembly import is_observed, linear_functions
 from crfx.estimators.model_parameters import get_weights, set_weights
 from crfx.estimators.parameter_rounds import ParameterRounds, Steps
@@ -17,6 +16,7 @@ from crfx.estimators.training_state import TrainingState, course_of, lbfgs_state
 from crfx.features.conjunctions import Conjunctions, canonical
 from crfx.features.matrix import take_rows
 from crfx.inference.sum_product import summed
+from crfx.inputs.training_set import TrainingSet
 from crfx.model.model import Model
 from crfx.potentials.linear import LinearFunction
 from crfx.potentials.numbers import as_numbers
@@ -50,13 +50,17 @@ class Inducer:
     """Trains the model of an estimator, and adds conjunctions to it in between."""
 
     def __init__(
-        self, crf: LinearCRF, given: Training, settings: FeatureInduction, trainer: ParameterRounds
+        self,
+        crf: LinearCRF,
+        given: TrainingSet,
+        settings: FeatureInduction,
+        trainer: ParameterRounds,
     ) -> None:
         self.crf, self.given, self.settings, self.trainer = crf, given, settings, trainer
         self._taken_up = crf._taken_up
         self._n_induced = 0 if self._taken_up is None else int(self._taken_up.numbers["induced"])
         self._rows = np.flatnonzero(given.truth.labels >= 0)
-        self._X = canonical(take_rows(as_numbers(given.data.batch.X), self._rows))
+        self._X = canonical(take_rows(as_numbers(given.batch.X), self._rows))
 
     def steps(self) -> Steps:
         """Yield the weights after every iteration; the model has their features."""

@@ -8,10 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.estimators.base import Estimator, check_fitted, generator_of
-from crfx.estimators.inputs import Input, flat_labels, one_instance, read_input, weights_of
 from crfx.estimators.placement import placed
-from crfx.estimators.scheme_labels import scheme_labels, with_allowed
-from crfx.estimators.unknown_labels import known_codes, unknown_counts, warn_of_unknown
 from crfx.explain.attribution import explained_labelling
 from crfx.explain.importance import Importance, labelling_importance
 from crfx.explanation import Explanation
@@ -19,6 +16,17 @@ from crfx.inference.feasibility import check_possible
 from crfx.inference.max_product import checked_k
 from crfx.inference.sampling import checked_draws, drawn
 from crfx.inference.spans import Span, SpanTags
+from crfx.inputs.label_codes import (
+    flat_labels,
+    known_codes,
+    scheme_labels,
+    unknown_counts,
+    warn_of_unknown,
+    with_allowed,
+)
+from crfx.inputs.passed import Input, Passed, one_instance, read_input
+from crfx.inputs.training_set import EvalMetric, EvalSettings
+from crfx.inputs.weights import weights_of
 from crfx.metrics import token_accuracy
 from crfx.model.model import Model
 from crfx.prediction.confidence import (
@@ -48,6 +56,7 @@ class LabellingEstimator(Estimator):
     _is_called = "estimator that labels"
     constraints: Any
     decode: str | None
+    eval_metric: EvalMetric
     n_jobs: int | None
     model_: Model
     classes_: npt.NDArray[Any]
@@ -100,6 +109,13 @@ class LabellingEstimator(Estimator):
         labels = self.classes_.astype(object)[codes]
         labels[p[np.arange(len(codes)), codes] < min_probability] = None
         return data.split(labels)
+
+    @property
+    def _eval_settings(self) -> EvalSettings:
+        """What the arguments ask of an evaluation set."""
+        return EvalSettings(
+            self.eval_metric, self.constraints, self.n_jobs, self.early_stopping_rounds
+        )
 
     @placed
     def predict_marginals(
@@ -335,7 +351,7 @@ class LabellingEstimator(Estimator):
     ) -> Input:
         """Read what is to be labelled, and check that the model can label it."""
         check_fitted(self)
-        data = read_input(X, lengths, parents, edge_types, columns=self.columns_)
+        data = read_input(Passed(X, None, lengths, parents, edge_types), self.columns_)
         self.model_.check_structure(data.batch)
         check_rounds(self, n_rounds)
         data = with_allowed(data, allowed, self.classes_)

@@ -10,9 +10,6 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx.estimators.base import check_fitted
-from crfx.estimators.class_weight import BALANCED, ClassWeight
-from crfx.estimators.evaluation import EvalMetric
-from crfx.estimators.fitting import Training
 from crfx.estimators.growing import can_go_on, check_goes_on, grow, keeps_places
 from crfx.estimators.inducing import Inducer, check_inducible
 from crfx.estimators.labelling import LabellingEstimator, base_model
@@ -30,10 +27,13 @@ from crfx.estimators.parameters import check_linear_parameters
 from crfx.estimators.parametric import ParametricEstimator
 from crfx.estimators.placement import placed
 from crfx.estimators.quick_steps import quick_steps
-from crfx.estimators.sharded_input import check_in_memory
 from crfx.estimators.sharded_sweeps import Base, mini_batches_of
 from crfx.estimators.sweeping import SoFar, sweep_once, sweep_to_the_end
 from crfx.features.conjunctions import readable
+from crfx.inputs.passed import Passed
+from crfx.inputs.rows import check_in_memory
+from crfx.inputs.training_set import EvalMetric, TrainingSet
+from crfx.inputs.weights import BALANCED, ClassWeight
 from crfx.model.model import Model
 from crfx.objectives.truth import Truth
 from crfx.scores import IntArray
@@ -243,8 +243,8 @@ class LinearCRF(ParametricEstimator):
         if start is not None:
             check_goes_on(start, self)
         grows = start is not None and start.model_.base is None
-        arguments = (X, y, lengths, parents, edge_types, sample_weight)
-        given = self._read(arguments, start, grows, classes, allowed)
+        passed = Passed(X, y, lengths, parents, edge_types, sample_weight, allowed)
+        given = self._read(passed, start, grows, classes)
         sweep_once(self, given, start)
         return self
 
@@ -278,10 +278,10 @@ class LinearCRF(ParametricEstimator):
     def _check_parameters(self) -> None:
         check_linear_parameters(self)
 
-    def _check_training(self, given: Training) -> None:
+    def _check_training(self, given: TrainingSet) -> None:
         if settings_of(self.feature_induction) is not None:
-            check_in_memory(given.data.batch.X, "feature_induction needs all features")
-            check_inducible(given.data.batch.X)
+            check_in_memory(given.batch.X, "feature_induction needs all features")
+            check_inducible(given.batch.X)
 
     def _can_go_on(self, start: LabellingEstimator) -> bool:
         return can_go_on(start, self)
@@ -302,25 +302,28 @@ class LinearCRF(ParametricEstimator):
     def _take_labels(self, start: LabellingEstimator, codes: IntArray) -> None:
         self._state = None
 
-    def _begin(self, given: Training, goes_on: bool) -> Model:
-        """The model to train; with the weights of ``init_model`` where that is trained on."""
-        if not goes_on:
-            model, _ = self._grown(given, None)
-            if given.init_model is not None:
-                model.set_base(base_model(given.init_model))
+    def _begin(self, given: TrainingSet, start: LabellingEstimator | None, goes_on: bool) -> Model:
+        """The model to train; with the weights of ``start`` where that is trained on."""
+        if start is None or not goes_on:
+            base = None if start is None else base_model(start)
+            model, _ = self._grown(given, None, None if base is None else base.n_types)
+            if base is not None:
+                model.set_base(base)
             return model
-        assert given.init_model is not None
-        model, origin = self._grown(given, given.init_model)
-        old = get_weights(given.init_model.model_)
+        model, origin = self._grown(given, start)
+        old = get_weights(start.model_)
         set_weights(model, np.where(origin >= 0, old[origin], 0.0))
         self._keeps_places = keeps_places(origin, old, model)
         return model
 
-    def _grown(self, given: Training, start: LabellingEstimator | None) -> tuple[Model, IntArray]:
-        """A model for the data, with all that ``start`` has; where its weights come from."""
+    def _grown(
+        self, given: TrainingSet, start: LabellingEstimator | None, least_types: int | None = None
+    ) -> tuple[Model, IntArray]:
+        """A model for the data, with all that ``start`` has; where its weights come from.
+
+        ``least_types`` of edges there are at least, those of a base model.
+        """
         if start is None:
-            base = None if given.init_model is None else base_model(given.init_model)
-            least_types = None if base is None else base.n_types
             model = new_linear_model(self, given.truth, len(given.classes), least_types)
             return model, np.full(len(get_weights(model)), -1)
         old = start.model_
@@ -340,7 +343,7 @@ class LinearCRF(ParametricEstimator):
             return super()._most_rounds
         return induction.rounds * min(induction.iterations, self.max_iter) + self.max_iter
 
-    def _steps(self, given: Training, trainer: ParameterRounds) -> Steps:
+    def _steps(self, given: TrainingSet, trainer: ParameterRounds) -> Steps:
         induction = settings_of(self.feature_induction)
         if induction is not None:
             return Inducer(self, given, induction, trainer).steps()
@@ -350,7 +353,7 @@ class LinearCRF(ParametricEstimator):
             return self._by_lbfgs(whole, get_weights(self.model_), trainer, l1=self.l1)
         return sweep_to_the_end(self, whole, self._mini_batches(self.model_, given), trainer)
 
-    def _mini_batches(self, model: Model, given: Training) -> Any:
+    def _mini_batches(self, model: Model, given: TrainingSet) -> Any:
         """Those of all instances, or of one shard after the other."""
         free = self._free(model, given)
 
@@ -359,10 +362,10 @@ class LinearCRF(ParametricEstimator):
             quick = quick_steps(model, truth, self._loss(truth), free, base, n_threads)
             return MiniBatches(model, truth, self._loss, free, base, quick)
 
-        return mini_batches_of(given.truth, base_scores(model, given.data.batch), model, make)
+        return mini_batches_of(given.truth, base_scores(model, given.batch), model, make)
 
-    def _free(self, model: Model, given: Training) -> dict[str, npt.NDArray[np.bool_]] | None:
+    def _free(self, model: Model, given: TrainingSet) -> dict[str, npt.NDArray[np.bool_]] | None:
         """The entries of tables that have weights; None: all."""
-        if not is_observed(self, given.data.batch.X):
+        if not is_observed(self, given.batch.X):
             return None
         return free_entries(model, given.truth)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from crfx.estimators import class_weight, file_values
+from crfx.estimators import file_values
 from crfx.estimators.base import check_fitted
 from crfx.estimators.device import with_device
 from crfx.estimators.gbcrf import GBCRF
@@ -30,6 +30,7 @@ from crfx.estimators.training_state import pack_state, unpack_state
 from crfx.estimators.treecrf import TreeCRF
 from crfx.features import HashedVocabulary, Vocabulary
 from crfx.features.columns import Columns
+from crfx.inputs import weights
 from crfx.io.model_file import Contents, read, write
 from crfx.io.reading import Reading
 from crfx.objectives import registry as objectives
@@ -131,7 +132,7 @@ def _unpack(contents: Contents) -> Any:
     for name, read_plain in (
         ("objective", objectives.from_plain),
         ("task_loss", task_loss.from_plain),
-        ("class_weight", class_weight.from_plain),
+        ("class_weight", weights.from_plain),
         ("constraints", constraints.from_plain),
     ):
         if name in arguments:  # files of the first days have none
@@ -193,7 +194,7 @@ def _plain_arguments(estimator: Any) -> dict[str, Any]:
     for name, plain in (
         ("objective", objectives.to_plain),
         ("task_loss", task_loss.to_plain),
-        ("class_weight", class_weight.to_plain),
+        ("class_weight", weights.to_plain),
         ("constraints", constraints.to_plain),
     ):
         if name in arguments:

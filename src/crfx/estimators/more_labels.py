@@ -10,38 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.estimators.assembly import check_table_size
-from crfx.estimators.inputs import find_classes, is_label, plain_labels
 from crfx.estimators.labelling import LabellingEstimator
-from crfx.estimators.scheme_labels import scheme_classes
-from crfx.messages import shown
+from crfx.inputs.label_codes import find_classes, read_classes
 from crfx.model.model import Model
 from crfx.potentials.context_trees import ContextTrees
 from crfx.potentials.transitions import Tables
 from crfx.scores import IntArray
-
-
-def read_classes(classes: Any) -> list[Any]:
-    """The argument ``classes``: labels."""
-    if isinstance(classes, str) or not hasattr(classes, "__iter__"):
-        raise ValueError(f"classes is {classes!r}: pass a list of labels")
-    labels = plain_labels(classes)
-    for label in labels:
-        if label is None:
-            raise ValueError("classes hold an unknown label (None or NaN)")
-        if not is_label(label):
-            raise ValueError(f"classes hold {shown(label)}, which is not a single value")
-    return labels
-
-
-def named_classes(classes: Any, start: LabellingEstimator, constraints: Any) -> list[Any] | None:
-    """The argument ``classes``, and labels that a scheme needs beside these and those of ``start``.
-
-    What a model is made wider by, and what training knows, is this one list.
-    """
-    if classes is None:
-        return None
-    known = start.classes_.tolist()
-    return scheme_classes(constraints, [*known, *read_classes(classes)])[len(known) :]
 
 
 def with_classes(start: LabellingEstimator, classes: Any) -> LabellingEstimator:

@@ -9,9 +9,9 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import has_fit_parameter
 
 from crfx.estimators.base import generator_of
-from crfx.estimators.class_weight import check_class_weight
 from crfx.estimators.device import CPU, check_device_name
 from crfx.estimators.evaluation import check_metric
+from crfx.inputs.weights import check_class_weight
 from crfx.messages import shown
 from crfx.objectives import curvature as curvatures
 from crfx.objectives.registry import ObjectiveSettings

@@ -10,23 +10,27 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from crfx.estimators import class_weight
 from crfx.estimators.base import fitted
-from crfx.estimators.class_weight import ClassWeight
-from crfx.estimators.evaluation import EvalMetric, Evaluator, make_evaluator
-from crfx.estimators.fitting import (
-    Training,
-    read_training,
-    read_watched,
-)
+from crfx.estimators.evaluation import Evaluator, make_evaluator
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.model_parameters import base_scores, parameter_blocks
-from crfx.estimators.more_labels import named_classes, with_classes
+from crfx.estimators.more_labels import with_classes
 from crfx.estimators.parameter_rounds import ParameterRounds, Steps
 from crfx.estimators.placement import placed
-from crfx.estimators.session import as_before_unless, run_rounds
+from crfx.estimators.session import as_before_unless, run_rounds, start_of
 from crfx.estimators.training_state import TrainingState, course_of, lbfgs_state
 from crfx.features.words import Numbering
+from crfx.inputs import weights
+from crfx.inputs.label_codes import named_classes
+from crfx.inputs.passed import Passed
+from crfx.inputs.training_set import (
+    EvalMetric,
+    InputSettings,
+    TrainingSet,
+    read_eval_set,
+    read_training_set,
+)
+from crfx.inputs.weights import ClassWeight
 from crfx.model.model import Model
 from crfx.objectives import registry, task_loss
 from crfx.objectives.base import Objective
@@ -96,18 +100,18 @@ class ParametricEstimator(LabellingEstimator):
         start = None
         if init_model is not None:
             start = fitted(init_model, LabellingEstimator)
-            classes = named_classes(classes, start, self.constraints)
+            classes = named_classes(classes, start.classes_, self.constraints)
             start = with_classes(start, classes)
         goes_on = start is not None and self._can_go_on(start)
         grows = goes_on and self._grows(start)
-        arguments = (X, y, lengths, parents, edge_types, sample_weight)
-        given = self._read(arguments, start, grows, classes, allowed)
+        passed = Passed(X, y, lengths, parents, edge_types, sample_weight, allowed)
+        given = self._read(passed, start, grows, classes)
         self._check_training(given)
         callbacks = listed_callbacks(callbacks)
-        model = self._begin(given, goes_on)
+        model = self._begin(given, start, goes_on)
         model.mask = given.mask
         left = start._left() if goes_on and start is not None else None
-        watched = read_watched(self, eval_set, given, model)
+        watched = read_eval_set(eval_set, given, model, self._eval_settings)
         n_before = 0
         with as_before_unless(lambda: len(self.history_["seconds"]) > n_before, self):
             self.classes_, self.columns_, self.model_ = given.classes, given.columns, model
@@ -118,8 +122,9 @@ class ParametricEstimator(LabellingEstimator):
             self._to_go = self._rounds_here
             evaluator = None
             if watched is not None:
-                weights = given.truth.class_weights
-                evaluator = make_evaluator(self.eval_metric, watched, self, weights)
+                evaluator = make_evaluator(
+                    self.eval_metric, watched, self, given.truth.class_weights
+                )
             with one_blas_thread():
                 self._train(given, evaluator, callbacks)
         return self
@@ -128,7 +133,7 @@ class ParametricEstimator(LabellingEstimator):
     def _check_parameters(self) -> None:
         """Raise ValueError at the first argument that makes no sense."""
 
-    def _check_training(self, given: Training) -> None:
+    def _check_training(self, given: TrainingSet) -> None:
         """Raise ValueError where the arguments do not suit the data."""
 
     @abstractmethod
@@ -140,7 +145,7 @@ class ParametricEstimator(LabellingEstimator):
         return False
 
     @abstractmethod
-    def _begin(self, given: Training, goes_on: bool) -> Model:
+    def _begin(self, given: TrainingSet, start: LabellingEstimator | None, goes_on: bool) -> Model:
         """The model to train; with the parameters of ``init_model`` where that is trained on."""
 
     def _goes_on_with(self, left: Any) -> None:
@@ -158,9 +163,9 @@ class ParametricEstimator(LabellingEstimator):
     def _lowers(self) -> tuple[Any, ...]:
         """What is lowered: steps towards something else are no guide."""
         loss = task_loss.to_plain(self.task_loss)
-        weights = class_weight.to_plain(self.class_weight)
+        class_weight = weights.to_plain(self.class_weight)
         constraints = to_plain(self.constraints)
-        return registry.to_plain(self.objective), loss, self._penalty, weights, constraints
+        return registry.to_plain(self.objective), loss, self._penalty, class_weight, constraints
 
     def _left(self) -> dict[str, Any]:
         """What a training leaves to the one that goes on."""
@@ -185,7 +190,7 @@ class ParametricEstimator(LabellingEstimator):
         return found
 
     @abstractmethod
-    def _steps(self, given: Training, trainer: ParameterRounds) -> Steps:
+    def _steps(self, given: TrainingSet, trainer: ParameterRounds) -> Steps:
         """Train the parameters of ``model_``, an iteration or epoch at a time."""
 
     @property
@@ -195,29 +200,21 @@ class ParametricEstimator(LabellingEstimator):
 
     def _read(
         self,
-        arguments: tuple[Any, ...],
+        passed: Passed,
         start: LabellingEstimator | None,
         grows: bool,
         classes: Any = None,
-        allowed: Any = None,
-    ) -> Training:
-        """The arguments of ``fit``, from X to sample_weight, read and checked."""
+    ) -> TrainingSet:
+        """Read and check the arguments of ``fit``."""
         keeps_names = start is not None and not grows and self._can_go_on(start)
         numbering = Numbering(1 if keeps_names else self.min_count, self.n_hashed)
-        return read_training(
-            self.order,
-            *arguments,
-            start=start,
-            grows=grows,
-            classes=classes,
-            numbering=numbering,
-            class_weight=self.class_weight,
-            constraints=self.constraints,
-            allowed=allowed,
+        settings = InputSettings(
+            self.order, self.constraints, self.class_weight, numbering, grows, classes
         )
+        return read_training_set(passed, settings, start_of(start))
 
     def _train(
-        self, given: Training, evaluator: Evaluator | None, callbacks: list[Callback]
+        self, given: TrainingSet, evaluator: Evaluator | None, callbacks: list[Callback]
     ) -> None:
         self.model_.use_threads(thread_count(self.n_jobs))
         best = None if self._taken_up is None else self._taken_up.best
@@ -273,8 +270,8 @@ class ParametricEstimator(LabellingEstimator):
             is_fresh=is_fresh,
         )
 
-    def _objective(self, model: Model, given: Training) -> ParametricObjective:
-        batch, truth = given.data.batch, given.truth
+    def _objective(self, model: Model, given: TrainingSet) -> ParametricObjective:
+        batch, truth = given.batch, given.truth
         return ParametricObjective(
             agreed_objective(lambda: self._loss(truth), batch),
             parameter_blocks(model, batch, self._free(model, given))[0],
@@ -286,7 +283,7 @@ class ParametricEstimator(LabellingEstimator):
             current(),
         )
 
-    def _free(self, model: Model, given: Training) -> dict[str, npt.NDArray[np.bool_]] | None:
+    def _free(self, model: Model, given: TrainingSet) -> dict[str, npt.NDArray[np.bool_]] | None:
         """The entries of tables that have weights; None: all."""
         return None
 

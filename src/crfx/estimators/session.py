@@ -7,6 +7,7 @@ from contextlib import closing, contextmanager
 from typing import Any
 
 from crfx.estimators.base import Estimator, counter_of, rounds_done
+from crfx.inputs.training_set import Start
 from crfx.trainers.base import Trainer
 from crfx.trainers.callbacks import Callback
 from crfx.trainers.monitor import Metric, Monitor
@@ -28,6 +29,13 @@ def as_before_unless(learned: Callable[[], bool], estimator: Any) -> Iterator[No
             for name, value in before.items():
                 setattr(estimator, name, value)
         raise
+
+
+def start_of(estimator: Any) -> Start:
+    """Return what is known of a fitted estimator that training starts from; None: nothing."""
+    if estimator is None:
+        return Start()
+    return Start(estimator.model_, estimator.classes_, estimator.columns_)
 
 
 def run_rounds(

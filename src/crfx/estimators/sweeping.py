@@ -29,9 +29,9 @@ from crfx.trainers.sgd import (
 )
 
 if TYPE_CHECKING:
-    from crfx.estimators.fitting import Training
     from crfx.estimators.labelling import LabellingEstimator
     from crfx.estimators.linear import LinearCRF
+    from crfx.inputs.training_set import TrainingSet
 
 Array64 = npt.NDArray[np.float64]
 
@@ -141,7 +141,7 @@ class SoFar:
         return found or cls(AveragedParameters(get_weights(crf.model_)))
 
 
-def sweep_once(crf: LinearCRF, given: Training, start: LabellingEstimator | None) -> None:
+def sweep_once(crf: LinearCRF, given: TrainingSet, start: LabellingEstimator | None) -> None:
     """One call of ``partial_fit``; ``start`` is the estimator itself where it is fitted."""
     begin = time.perf_counter()
     model, origin = crf._grown(given, start)
@@ -152,8 +152,8 @@ def sweep_once(crf: LinearCRF, given: Training, start: LabellingEstimator | None
     set_weights(model, parameters.values)
     parts = crf._mini_batches(model, given)
     n_done = 0 if start is None else crf.n_iter_
-    workers = Sweepers.who_have(given.data.batch.n_instances)
-    descent = descent_of(crf, given.data.batch.n_instances, workers.share)
+    workers = Sweepers.who_have(given.batch.n_instances)
+    descent = descent_of(crf, given.batch.n_instances, workers.share)
     descent = replace(descent, ends=parts.ends)
     found = before.found.get(crf.trainer)
     if seeks_step(crf):

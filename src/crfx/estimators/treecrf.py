@@ -9,7 +9,6 @@ import numpy as np
 from crfx.batch import Batch
 from crfx.estimators.base import check_fitted
 from crfx.estimators.boosted import BoostedEstimator
-from crfx.estimators.class_weight import ClassWeight
 from crfx.estimators.context_assembly import (
     check_memory,
     continued_context,
@@ -17,11 +16,12 @@ from crfx.estimators.context_assembly import (
     new_context_model,
     parse_window,
 )
-from crfx.estimators.evaluation import EvalMetric
 from crfx.estimators.parameters import check_treecrf_parameters
-from crfx.estimators.sharded_input import check_in_memory
 from crfx.explain.importance import Importance, shares
 from crfx.features.tree_rows import window_names
+from crfx.inputs.rows import check_in_memory
+from crfx.inputs.training_set import EvalMetric
+from crfx.inputs.weights import ClassWeight
 from crfx.model.model import Model
 from crfx.objectives import curvature as curvatures
 from crfx.objectives.base import Objective

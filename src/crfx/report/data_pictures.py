@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from crfx.calibration import Reliability
-from crfx.estimators.inputs import one_instance
+from crfx.inputs.passed import one_instance
 from crfx.report.confusion import confusion
 from crfx.report.drawing import INK, PALETTE, dress, finished, new_figure
 from crfx.report.heat_maps import cell_size, draw_labels, write_cells

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
-from crfx.estimators.inputs import flat_labels, read_input
 from crfx.features.matrix import stacked, unwrapped
+from crfx.inputs.label_codes import flat_labels
+from crfx.inputs.passed import Passed, read_input
 from crfx.structures.constraints import scheme_of
 from crfx.structures.scheme_conversion import converted
 
@@ -116,7 +117,7 @@ def as_instances(
     """What `fit` takes, stacked or not, as lists with an entry per instance, and the labels."""
     if isinstance(X, Iterator):  # read more than once below
         X = list(X)
-    data = read_input(X, lengths, parents, edge_types, columns=model.columns_)
+    data = read_input(Passed(X, None, lengths, parents, edge_types), model.columns_)
     labels, ends = flat_labels(y, data), data.batch.offsets.tolist()
 
     def parted(rows: Any) -> Any:

@@ -13,15 +13,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from crfx.estimators.base import Estimator, check_fitted, fitted, rounds_argument
 from crfx.estimators.device import check_device
 from crfx.estimators.placement import placed
-from crfx.estimators.ranking.agreement import agreed_eval_set, agreed_queries
 from crfx.estimators.ranking.explained import explained_query
-from crfx.estimators.ranking.inputs import (
-    Documents,
-    Queries,
-    read_documents,
-    read_group,
-    read_queries,
-)
 from crfx.estimators.ranking.model import RankingModel, linear_function
 from crfx.estimators.ranking.parameters import check_ranking_parameters, value_of
 from crfx.estimators.ranking.training import (
@@ -37,6 +29,15 @@ from crfx.explain.importance import Importance, function_importance, tree_import
 from crfx.explanation import Explanation
 from crfx.features.columns import Columns
 from crfx.features.matrix import is_on_disk, whole
+from crfx.inputs.queries import (
+    Documents,
+    Queries,
+    agreed_eval_set,
+    agreed_queries,
+    read_documents,
+    read_group,
+    read_queries,
+)
 from crfx.ndcg import Gain, mean_ndcg, ndcg_by_query
 from crfx.objectives.ranking import RankingObjectiveName
 from crfx.potentials.linear import LinearFunction
@@ -44,7 +45,6 @@ from crfx.potentials.trees import BoostedTrees
 from crfx.structures.ranking import best_orders
 from crfx.threads import thread_count
 from crfx.trainers.callbacks import Callback, History, listed_callbacks
-from crfx.workers import current
 
 Array64 = npt.NDArray[np.float64]
 
@@ -250,9 +250,7 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
             check_device(self.device, X)
         start = None if init_model is None else fitted(init_model, RankingCRF)
         columns = None if start is None else start.columns_
-        given = agreed_queries(
-            current(), X, relevance, group, sample_weight, columns=columns, training=True
-        )
+        given = agreed_queries(X, relevance, group, sample_weight, columns=columns, training=True)
         if self.scorer == "linear" and is_on_disk(given.batch.X):
             raise ValueError(
                 'scorer="linear" learns from features in memory, and shards stay on disk: load '
@@ -279,7 +277,7 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
 
     def _watched(self, eval_set: Any, given: Queries) -> Queries | None:
         if eval_set is not None:
-            return agreed_eval_set(current(), eval_set, given.columns)
+            return agreed_eval_set(eval_set, given.columns)
         if self.early_stopping_rounds is not None:
             raise ValueError("early_stopping_rounds needs an eval_set to watch")
         return None

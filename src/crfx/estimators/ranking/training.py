@@ -14,7 +14,6 @@ from sklearn.utils import check_random_state
 
 from crfx.batch import Batch
 from crfx.estimators.evaluation import comparable
-from crfx.estimators.ranking.inputs import Queries
 from crfx.estimators.ranking.model import RankingModel, linear_function
 from crfx.estimators.ranking.parameters import (
     metric_of,
@@ -24,6 +23,7 @@ from crfx.estimators.ranking.parameters import (
 )
 from crfx.estimators.session import run_rounds
 from crfx.features.matrix import by_chunk, take_rows
+from crfx.inputs.queries import Queries
 from crfx.messages import warn
 from crfx.potentials.trees import BoostedTrees
 from crfx.potentials.xgboost_learner import XGBoostLearner

@@ -12,9 +12,11 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx.batch import Batch
-from crfx.estimators.inputs import Input, flat_labels, instance_weights, read_input
-from crfx.estimators.sharded_input import check_in_memory
 from crfx.features.matrix import is_frame
+from crfx.inputs.label_codes import flat_labels
+from crfx.inputs.passed import Input, Passed, read_input
+from crfx.inputs.rows import check_in_memory
+from crfx.inputs.weights import instance_weights
 from crfx.io import npz_shard, parquet_shard
 from crfx.io.npz_shard import CSR
 from crfx.io.shards import SUFFIXES, Shards
@@ -59,7 +61,7 @@ def write_shards(
     whole = isinstance(positions, int | np.integer) and not isinstance(positions, bool)
     if not whole or positions < 1:
         raise ValueError(f"positions is {shown(positions)}: pass a whole number, 1 or more")
-    data = read_input(X, lengths, parents, edge_types)
+    data = read_input(Passed(X, None, lengths, parents, edge_types))
     if data.columns.vocabulary is not None:
         raise ValueError("X holds dicts or texts, which have no columns yet: shards hold matrices")
     labels = None if y is None else _label_array(flat_labels(y, data))

@@ -1,21 +1,57 @@
-"""The argument ``class_weight`` of labelling estimators."""
+"""Weights of instances and of labels: the arguments ``sample_weight`` and ``class_weight``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from crfx.estimators.inputs import MOST_WEIGHT
+from crfx.inputs.passed import Input
 from crfx.messages import shown
 from crfx.objectives.truth import UNKNOWN, Truth
+from crfx.workers import current
 
 Array64 = npt.NDArray[np.float64]
 ClassWeight: TypeAlias = Mapping[Any, float] | Literal["balanced"] | None
 
 BALANCED = "balanced"
+MOST_WEIGHT = 1e12
+"""The largest weight of an instance: its square is still a number of float32."""
+
+
+def weights_of(sample_weight: Any, data: Input) -> npt.NDArray[np.float64] | None:
+    """The argument ``sample_weight``, or what came with X; (instances,) float64, or None."""
+    if sample_weight is not None and data.weights is not None:
+        raise ValueError("sample_weight is given beside shards, which have their own: leave it out")
+    given = data.weights if sample_weight is None else sample_weight
+    return instance_weights(given, data.batch.n_instances)
+
+
+def instance_weights(sample_weight: Any, n_instances: int) -> npt.NDArray[np.float64] | None:
+    """(instances,) float64, or None."""
+    if sample_weight is None:
+        return None
+    try:
+        weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
+    except (ValueError, TypeError):
+        raise ValueError(
+            "sample_weight is not a list of numbers: pass one weight per instance"
+        ) from None
+    if weights.shape != (n_instances,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}: pass one weight per instance, {n_instances}"
+        )
+    bad = np.flatnonzero(~((weights >= 0) & np.isfinite(weights)))
+    if bad.size:
+        raise ValueError(f"instance {bad[0]}: its weight {weights[bad[0]]} is not 0 or more")
+    if weights.max(initial=0.0) > MOST_WEIGHT:
+        raise ValueError(
+            f"instance {weights.argmax()}: its weight {weights.max():g} is beyond {MOST_WEIGHT:g}: "
+            "divide all weights by the largest"
+        )
+    return weights
 
 
 def check_class_weight(option: Any) -> None:
@@ -39,20 +75,20 @@ def check_class_weight(option: Any) -> None:
 
 def class_weights(
     option: ClassWeight,
-    classes: npt.NDArray[Any],
     truth: Truth,
-    total: Callable[[npt.NDArray[Any]], npt.NDArray[Any]],
 ) -> Array64 | None:
-    """(K,) the weight of every label; None where all are 1.
+    """Return (K,) the weight of every label; None if all are 1.
 
     "balanced" is n / (labels that occur * count), over positions whose label is known, each with
     the weight of its instance; 1 for a label that does not occur.  A dict has 1 for labels that it
     does not name.  ``truth`` is without the instances of weight 0, whose labels do not count.
-    ``total`` adds up counts of labels over all who have some of the instances.
+    Counts are those of all workers.
     """
     if option is None:
         return None
     check_class_weight(option)
+    total, classes = current().sum, truth.classes
+    assert classes is not None
     rows = np.flatnonzero(truth.labels != UNKNOWN)
     counts = total(np.bincount(truth.labels[rows], minlength=len(classes)))
     if not counts.any():

@@ -1,20 +1,24 @@
-"""From what users pass to RankingCRF to a batch of queries with their relevance."""
+"""What users pass to a ranking model: queries of documents, with their relevance.
+
+`agreed_queries` reads them for workers that train together: all of them get the same columns.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
-from crfx.estimators.sharded_input import infinite_feature, sharded_batch
 from crfx.features.columns import Columns
-from crfx.features.matrix import first_infinite, is_on_disk, stack, stacked, unwrapped
+from crfx.features.matrix import first_infinite, is_on_disk, mapped, stack, stacked, unwrapped
+from crfx.inputs.rows import Sample, common_sample, infinite_feature, sharded_batch
 from crfx.io.shards import ShardFeatures, ShardLabels
 from crfx.ndcg import Gain, gain_of
 from crfx.trainers.ranking_task import Before
+from crfx.workers import agreed, current
 
 Array64 = npt.NDArray[np.float64]
 
@@ -257,3 +261,60 @@ def _weights(sample_weight: Any, batch: Batch) -> Array64:
             f"query {int(np.argmax(bad))}: its weight {found[bad][0]} is not 0 or more"
         )
     return found
+
+
+# Workers -----------------------------------------------------------------------------------------
+
+
+def agreed_queries(
+    X: Any,
+    relevance: Any,
+    group: Any,
+    sample_weight: Any = None,
+    *,
+    columns: Columns | None = None,
+    training: bool = False,
+) -> Queries:
+    """Read the queries of this worker, which may have none, with the columns of all workers.
+
+    An error of one worker is raised by all, with its query counted over all.
+    """
+    documents, common = _agreed_documents(X, columns, training)
+    queries, counts = agreed(
+        lambda: as_queries(documents, relevance, group, sample_weight, common),
+        lambda own: (own.batch.n_instances, (own.batch.n_instances, own.batch.n_rows)),
+    )
+    if not sum(n_documents for _, n_documents in counts):
+        raise ValueError("X has no documents")
+    return replace(queries, before=Before.those_of(counts[: current().rank]))
+
+
+def agreed_eval_set(eval_set: Any, columns: Columns) -> Queries:
+    """Read the part of the argument ``eval_set`` that this worker has, which may be nothing."""
+    passed, _ = agreed(lambda: named_eval_set(eval_set), lambda _: (0, None))
+    try:
+        return agreed_queries(**passed, columns=columns)
+    except ValueError as error:
+        raise ValueError(f"eval_set: {error}") from None
+
+
+def _agreed_documents(X: Any, columns: Columns | None, training: bool) -> tuple[Documents, Columns]:
+    def read() -> Documents:
+        return documents_of(X, columns, training=training)
+
+    if current().size == 1:
+        documents = read()
+        return documents, Sample.of(documents.matrix).columns if columns is None else columns
+    is_nothing = isinstance(X, list | tuple) and not X  # no instance was left for this worker
+
+    def tell(own: Documents | None) -> tuple[int, Sample | None]:
+        return (0, None) if own is None else (len(own.sizes or ()), Sample.of(own.matrix))
+
+    own, answers = agreed(lambda: None if is_nothing else read(), tell)
+    if all(answer is None for answer in answers):
+        raise ValueError("X has no documents")
+    sample = common_sample(answers, columns)
+    documents = Documents(sample.no_rows, [], is_list=True) if own is None else own
+    if sample.columns.categories:  # numbered as all workers number them
+        documents = replace(documents, matrix=mapped(documents.matrix, sample.columns.matched))
+    return documents, sample.columns

@@ -1,0 +1,325 @@
+"""Labels as codes: of positions, of classes, in a scheme, allowed at a position, or unknown."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from crfx.batch import Batch
+from crfx.features.matrix import unwrapped
+from crfx.inputs.hints import SWAPPED, has_entries, unequal
+from crfx.inputs.passed import Input
+from crfx.inputs.rows import check_handles
+from crfx.io.shards import ShardLabels
+from crfx.messages import shown, warn
+from crfx.objectives.truth import UNKNOWN
+from crfx.scores import IntArray
+from crfx.structures.constraints import scheme_of
+from crfx.structures.label_schemes import check_labels, completed
+from crfx.structures.scheme_conversion import converted
+
+MOST_NAMED = 5
+"""Unknown labels that a warning names."""
+
+
+def flat_labels(y: Any, data: Input) -> list[Any]:
+    """The labels of all rows, in order; None where unknown (None, NaN and pandas' NA)."""
+    batch = data.batch
+    if y is None:
+        raise ValueError(
+            "y is missing: crfx requires y to be passed, but the target y is None; None is for "
+            "single labels that are unknown"
+        )
+    check_handles(y, "y")
+    y = y.shards.labels() if isinstance(y, ShardLabels) else unwrapped(y)
+    if not hasattr(y, "__len__") and hasattr(y, "__iter__"):
+        y = list(y)
+    if not data.as_list:
+        labels = plain_labels(_checked_list(y, "y is"))
+        if len(labels) != batch.n_rows:
+            listed = labels and isinstance(labels[0], list | np.ndarray)
+            remedy = ": beside lengths y is one flat list, np.concatenate(y)" if listed else ""
+            raise ValueError(f"y has {len(labels)} labels but X has {batch.n_rows} rows{remedy}")
+        _check_labels(labels, batch)
+        return labels
+    _checked_list(y, "y is")
+    if len(y) != batch.n_instances:
+        raise ValueError(
+            f"y has {len(y)} instances but X has {batch.n_instances}: y holds one list of labels "
+            "for every instance"
+        )
+    labels = []
+    for instance, (own, length) in enumerate(zip(y, batch.lengths, strict=True)):
+        _checked_list(own, f"instance {instance}: y holds")
+        if len(own) != length:
+            raise ValueError(unequal(instance, y, batch.lengths.tolist()))
+        labels += plain_labels(own)
+    _check_labels(labels, batch)
+    return labels
+
+
+def _checked_list(labels: Any, begins: str) -> Any:
+    """Something that has labels in an order: no text, which is one label, and no set."""
+    unordered = isinstance(labels, str | bytes | bytearray | set | frozenset | dict)
+    if unordered or not has_entries(labels):
+        raise ValueError(f"{begins} {shown(labels)}, not a list of labels")
+    return labels
+
+
+def is_label(value: Any) -> bool:
+    """Whether it is one value, which a dict can have as key."""
+    return value.__hash__ is not None
+
+
+def _check_labels(labels: list[Any], batch: Batch) -> None:
+    for row, label in enumerate(labels):
+        if not is_label(label):
+            raise ValueError(
+                f"{batch.place(row)}: y holds {shown(label)}: a label is text, a number or another "
+                f"single value; {SWAPPED}"
+            )
+        if isinstance(label, float) and math.isinf(label):
+            raise ValueError(f"{batch.place(row)}: y holds {label}, which is no label")
+
+
+def plain_labels(y: Any) -> list[Any]:
+    """Labels as Python's own values; None where unknown."""
+    labels = y.tolist() if hasattr(y, "tolist") else list(y)
+    return [None if _is_missing(label) else _plain(label) for label in labels]
+
+
+def _plain(label: Any) -> Any:
+    """Numbers and text of NumPy are those of Python: 1 is one label, however it is written."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _is_missing(label: Any) -> bool:
+    """NaN and pandas' NA, which data frames make of None."""
+    return (isinstance(label, float) and label != label) or type(label).__name__ == "NAType"
+
+
+def find_classes(labels: Sequence[Any]) -> npt.NDArray[Any]:
+    """The distinct known labels, sorted."""
+    known = {label for label in labels if label is not None}
+    if not known:
+        raise ValueError("y has no known label")
+    try:
+        ordered = sorted(known)
+    except TypeError:
+        raise ValueError(
+            "y mixes labels that cannot be compared, such as text and numbers: use one kind"
+        ) from None
+    return label_array(ordered)
+
+
+def label_array(labels: Sequence[Any]) -> npt.NDArray[Any]:
+    """Labels in an array that gives each of them back as it was.
+
+    NumPy's own kinds where they do: its text loses zeros at the end, 2**63 and -1 become floats.
+    """
+    if len({type(label) for label in labels}) == 1 and isinstance(labels[0], str | int | float):
+        found: npt.NDArray[Any] = np.array(labels)
+        kind = "U" if isinstance(labels[0], str) else "f" if isinstance(labels[0], float) else "biu"
+        if found.dtype.kind in kind and found.tolist() == list(labels):
+            return found
+    found = np.empty(len(labels), dtype=object)
+    found[:] = labels
+    return found
+
+
+def encode(
+    labels: Sequence[Any],
+    classes: npt.NDArray[Any],
+    data: Input,
+    what: str,
+    seen_in: str = "training",
+) -> IntArray:
+    """Label codes (rows,), ``UNKNOWN`` for None; raise at the first label that is not a class."""
+    codes_of = {label: code for code, label in enumerate(classes.tolist())}
+    codes_of[None] = UNKNOWN
+    codes = np.empty(len(labels), dtype=np.int64)
+    for row, label in enumerate(labels):
+        try:
+            codes[row] = codes_of[label]
+        except KeyError:
+            raise ValueError(
+                f"{data.batch.place(row)}: {what} has the label {label!r}, which was not seen in "
+                f"{seen_in}"
+            ) from None
+    return codes
+
+
+# Classes ------------------------------------------------------------------------------------------
+
+
+def read_classes(classes: Any) -> list[Any]:
+    """The argument ``classes``: labels."""
+    if isinstance(classes, str) or not hasattr(classes, "__iter__"):
+        raise ValueError(f"classes is {classes!r}: pass a list of labels")
+    labels = plain_labels(classes)
+    for label in labels:
+        if label is None:
+            raise ValueError("classes hold an unknown label (None or NaN)")
+        if not is_label(label):
+            raise ValueError(f"classes hold {shown(label)}, which is not a single value")
+    return labels
+
+
+def named_classes(classes: Any, known: npt.NDArray[Any], constraints: Any) -> list[Any] | None:
+    """Read the argument ``classes`` beside the ``known`` labels of a fitted model.
+
+    Add the labels that a scheme needs for all of these to be reached.
+    """
+    if classes is None:
+        return None
+    return scheme_classes(constraints, [*known.tolist(), *read_classes(classes)])[len(known) :]
+
+
+# Schemes ------------------------------------------------------------------------------------------
+
+
+def scheme_labels(
+    constraints: Any, labels: Sequence[Any], data: Input, *, strict: bool = False
+) -> list[Any]:
+    """The labels of all rows in the scheme of the constraints, where they have one.
+
+    ``strict``: raise at a label that does not fit it.
+    """
+    scheme = scheme_of(constraints)
+    if scheme is None:
+        return list(labels)
+    if strict:
+        check_labels(scheme, labels, data.batch)
+    return converted(scheme, labels, data.batch)
+
+
+def scheme_classes(constraints: Any, labels: Sequence[Any]) -> list[Any]:
+    """The labels, and those without which they could not be reached."""
+    scheme = scheme_of(constraints)
+    return list(labels) if scheme is None else [*labels, *completed(scheme, labels)]
+
+
+# Allowed labels -----------------------------------------------------------------------------------
+
+
+def with_allowed(data: Input, allowed: Any, classes: npt.NDArray[Any]) -> Input:
+    """The input whose positions may have some labels only."""
+    found = read_allowed(allowed, data, classes)
+    return data if found is None else replace(data, batch=replace(data.batch, allowed=found))
+
+
+def read_allowed(
+    allowed: Any, data: Input, classes: npt.NDArray[Any]
+) -> npt.NDArray[np.bool_] | None:
+    """(rows, K) from a list per instance (stacked X: one list) with an entry per position.
+
+    An entry is None (any label), one label, or a list, tuple, set or array of labels.
+    """
+    if allowed is None:
+        return None
+    code_of = {label: code for code, label in enumerate(classes.tolist())}
+    found = np.ones((data.batch.n_rows, len(classes)), bool)
+    for row, entry in enumerate(_entries(allowed, data)):
+        if entry is None:
+            continue
+        labels = _labels(entry, code_of)
+        if not labels:
+            raise ValueError(f"{data.batch.place(row)}: allowed holds no label, so none is left")
+        for label in labels:
+            if not is_label(label) or label not in code_of:
+                raise ValueError(
+                    f"{data.batch.place(row)}: allowed has the label {label!r}, which the model "
+                    "does not know"
+                )
+        found[row] = False
+        found[row, [code_of[label] for label in labels]] = True
+    return found
+
+
+def _entries(allowed: Any, data: Input) -> list[Any]:
+    if not _has_order(allowed):
+        raise ValueError(f"allowed is {allowed!r}: pass a list with an entry per position")
+    batch = data.batch
+    if not data.as_list:
+        if len(allowed) != batch.n_rows:
+            raise ValueError(f"allowed has {len(allowed)} entries but X has {batch.n_rows} rows")
+        return list(allowed)
+    if len(allowed) != batch.n_instances:
+        raise ValueError(
+            f"allowed has {len(allowed)} instances but X has {batch.n_instances}: it holds one "
+            "list for every instance, with an entry per position"
+        )
+    entries: list[Any] = []
+    for instance, (own, length) in enumerate(zip(allowed, batch.lengths, strict=True)):
+        if own is None:  # nothing is said of the instance
+            entries += [None] * int(length)
+            continue
+        if not _has_order(own):
+            raise ValueError(f"instance {instance}: allowed holds {own!r}, not a list of entries")
+        if len(own) != length:
+            raise ValueError(
+                f"instance {instance}: allowed has {len(own)} entries, X has {length} rows"
+            )
+        entries += list(own)
+    return entries
+
+
+def _has_order(value: Any) -> bool:
+    """Whether entries have places: not those of a set or a dict, nor an array without axes."""
+    if isinstance(value, str | Set | Mapping) or not hasattr(value, "__len__"):
+        return False
+    return not (isinstance(value, np.ndarray) and value.ndim == 0)
+
+
+def _labels(entry: Any, code_of: dict[Any, int]) -> list[Any]:
+    """A collection is one of labels, unless it is a label itself (labels may be tuples)."""
+    if isinstance(entry, np.ndarray) and entry.ndim == 0:
+        return plain_labels([entry.item()])
+    if not isinstance(entry, list | tuple | set | frozenset | np.ndarray):
+        return plain_labels([entry])
+    if isinstance(entry, tuple | frozenset) and entry in code_of:
+        return [entry]
+    return plain_labels(entry)
+
+
+# Labels that a model does not know ----------------------------------------------------------------
+#
+# They are mistakes of the data or of the training set, so warnings name them. Figures keep their
+# meaning: a label that the model cannot predict is never right, and has probability 0.
+
+
+def known_codes(
+    labels: Sequence[Any], classes: npt.NDArray[Any]
+) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+    """Label codes (rows,), ``UNKNOWN`` for None and for labels that are no class; and (rows,)
+    whether they are the latter.
+    """
+    code_of = {label: code for code, label in enumerate(classes.tolist())}
+    codes = np.array([code_of.get(label, UNKNOWN) for label in labels], dtype=np.int64)
+    missing = np.array([label is None for label in labels], dtype=bool)
+    return codes, (codes == UNKNOWN) & ~missing
+
+
+def unknown_counts(labels: Sequence[Any], is_strange: npt.NDArray[np.bool_]) -> Counter[Any]:
+    """How often every label occurs that the model does not know."""
+    return Counter(labels[int(row)] for row in np.flatnonzero(is_strange))
+
+
+def warn_of_unknown(counts: Counter[Any], where: str, effect: str) -> None:
+    """Name the labels that the model does not know, where there are any, and what it means."""
+    if not counts:
+        return
+    told = [f"{label!r} ({count})" for label, count in counts.most_common(MOST_NAMED)]
+    if len(counts) > MOST_NAMED:
+        told.append(f"and {len(counts) - MOST_NAMED} more")
+    warn(
+        f"{where} has labels that the model was not trained on, so often: {', '.join(told)}; "
+        f"{effect}",
+        UserWarning,
+    )
