@@ -28,6 +28,7 @@ NAMES = {
     "messages": "ScaledSum<float>::least_down(float const*)",
     "hidden units": "void crfx::avx2::score_tile<crfx::avx2::Tanh<float>, float>(long)",
     "linear scores": "void crfx::avx2::scores_of_rows<float, 2>(long)",
+    "linear scores by masks": "void crfx::avx2::scores_by_masks<2>(long)",
     "linear gradients": "void crfx::avx2::gradient_of_features<float, 2>(long)",
     "dense products": "void crfx::avx2::add_outer<float>(long)",
     "sums over permutations": "permutation_moments(crfx::QueryBundle const&)",

@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from crfx import GBCRF, Constraints, HiddenUnitCRF, LinearCRF, TreeCRF
+from crfx.estimators.herding import Voted
 from crfx.metrics import spans
 from crfx.model.model import Model
 
@@ -279,10 +280,10 @@ def test_votes_obey_too(bio_task, monkeypatch):
     assert all(labels[0] == "B-Y" for labels in forced)
     most = (crf.classes_ == "I-X") + 0.5 * (crf.classes_ == "I-Y")
 
-    def same_everywhere(problem):
-        return np.tile(most, (problem.batch.n_rows, 1)).astype(np.float32)
+    def same_everywhere(_, batch):
+        return np.tile(most, (batch.n_rows, 1)).astype(np.float32)
 
-    monkeypatch.setattr(crf, "_vote_shares", same_everywhere)
+    monkeypatch.setattr(Voted, "_shares", same_everywhere)
     assert crf.predict(X)[4].tolist() == ["B-X", *["I-X"] * 4]
 
 

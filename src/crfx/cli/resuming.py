@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crfx.estimators.base import counted_in, rounds_done
-
 SECONDS_BETWEEN_CHECKPOINTS = 30.0
 
 
@@ -61,6 +59,7 @@ class Run:
 
     def _kept(self) -> str:
         """Keep what there is; how to go on from there."""
+        from crfx.estimators.base import counted_in, rounds_done
         from crfx.estimators.loading import load
 
         with suppress(ValueError):  # in pieces, by the interruption: then an older one stays

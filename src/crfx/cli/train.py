@@ -24,7 +24,6 @@ from crfx.cli.options import (
 from crfx.cli.resuming import Run, check_same_settings, checkpoint_path
 from crfx.cli.schemes import Scheme, choose_scheme, log_scheme
 from crfx.cli.sources import TEXT_OPTIONS, add_text_options
-from crfx.estimators.base import counted_in, rounds_done
 
 if TYPE_CHECKING:
     from crfx.cli.sources import Labelled
@@ -164,6 +163,7 @@ def _check_device(arguments: argparse.Namespace) -> None:
 
 def _start(arguments: argparse.Namespace, log: Log) -> Any:
     """The model to begin with, None for a new one."""
+    from crfx.estimators.base import counted_in, rounds_done
     from crfx.estimators.loading import load
 
     path = arguments.init_model
@@ -276,6 +276,8 @@ def _metric(labels: set[Any]) -> str:
 def _tell(
     arguments: argparse.Namespace, model: Any, train: Labelled, seconds: float, log: Log
 ) -> None:
+    from crfx.estimators.base import counted_in, rounds_done
+
     watched = model.history_.get("eval_metric", [])
     told = {
         "model": str(arguments.output),

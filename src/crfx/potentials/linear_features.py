@@ -109,11 +109,26 @@ class DenseFeatures:
         return total.reshape(-1)
 
     def _for_blocks(self, work: Callable[[slice], Any]) -> list[Any]:
+        """Return what ``work`` gives for each block, in order; threads take every other block."""
         with one_blas_thread():
             if self._n_jobs == 1 or len(self._blocks) < 2:
                 return [work(rows) for rows in self._blocks]
-            with ThreadPoolExecutor(self._n_jobs) as pool:
-                return list(pool.map(work, self._blocks))
+            results: list[Any] = [None] * len(self._blocks)
+
+            def work_from(first: int) -> None:
+                for number in range(first, len(self._blocks), self._n_jobs):
+                    results[number] = work(self._blocks[number])
+
+            others = [self._pool.submit(work_from, first) for first in range(1, self._n_jobs)]
+            work_from(0)
+            for other in others:
+                other.result()
+            return results
+
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        """The other threads, which stay: to start one costs as much as a small product."""
+        return ThreadPoolExecutor(self._n_jobs - 1)
 
 
 PreparedFeatures = SparseFeatures | DenseFeatures | ShardedFeatures
