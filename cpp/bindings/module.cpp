@@ -235,10 +235,10 @@ void linear_scores(Array<const int64_t> starts, Array<const int32_t> indices, Ma
 
 template <class S>
 void linear_gradient(Array<const int64_t> starts, Array<const int32_t> indices,
-                     Maybe<const S> values, Array<const int64_t> weight_starts,
-                     Array<const int32_t> outputs, Array<const S> slope, Array<double> gradient,
-                     int n_threads) {
-  const auto columns = sparse_of(starts, indices, values);
+                     Maybe<const S> values, Array<const int32_t> features,
+                     Array<const int64_t> weight_starts, Array<const int32_t> outputs,
+                     Array<const S> slope, Array<double> gradient, int n_threads) {
+  const crfx::Columns<S> columns{sparse_of(starts, indices, values), features.data()};
   const auto n_outputs = static_cast<int64_t>(slope.shape(1));
   nb::gil_scoped_release released;
   crfx::linear_gradient(columns, {weight_starts.data(), outputs.data(), n_outputs}, span_of(slope),
@@ -299,9 +299,9 @@ void bind(nb::module_& m, const char* problem_name) {
         "weights"_a.noconvert(), "scores"_a.noconvert(), "n_threads"_a,
         "Adds X W to scores, X by rows; values None: all 1.");
   m.def("linear_gradient", &linear_gradient<S>, "starts"_a.noconvert(), "indices"_a.noconvert(),
-        "values"_a.noconvert().none(), "weight_starts"_a.noconvert(), "outputs"_a.noconvert(),
-        "slope"_a.noconvert(), "gradient"_a.noconvert(), "n_threads"_a,
-        "Fills gradient, one per weight, with X^T slope; X by columns.");
+        "values"_a.noconvert().none(), "features"_a.noconvert(), "weight_starts"_a.noconvert(),
+        "outputs"_a.noconvert(), "slope"_a.noconvert(), "gradient"_a.noconvert(), "n_threads"_a,
+        "Adds X^T slope to gradient, one per weight; X by columns, each of one of `features`.");
   m.def("k_best", &k_best<S>, "problem"_a, "k"_a, "n_threads"_a,
         "(counts per instance, scores, labels), concatenated.");
 }

@@ -5,6 +5,7 @@ import pytest
 from scipy import sparse
 
 from crfx.features.conjunctions import Conjunctions
+from crfx.potentials import linear_features
 from crfx.potentials.linear import LinearFunction
 from crfx.potentials.linear_features import SparseFeatures
 from crfx.potentials.weight_pattern import WeightPattern
@@ -140,6 +141,21 @@ def test_conjunctions_are_its_last_features():
     rows = np.arange(20, 60)
     part, at = function.prepare_part(sparse.csr_matrix(np.nan_to_num(X.toarray()))[rows])
     np.testing.assert_allclose(part.scores(function.weights[at]), expected[rows], **SINGLE)
+
+
+def test_gradients_sum_over_every_block_of_rows(monkeypatch):
+    X = features().toarray()
+    X[40:45] = 0  # a block of rows without any feature
+    X = sparse.csr_matrix(X)
+    pattern, _ = observed(5, X)
+    slope = np.random.default_rng(3).normal(size=(N_ROWS, 5)).astype(np.float32)
+    whole = SparseFeatures(X, pattern, 1).gradient(slope)
+    monkeypatch.setattr(linear_features, "SLOPES_PER_BLOCK", 5 * 5)  # five rows
+    by_blocks = SparseFeatures(X, pattern, 2).gradient(slope)
+    np.testing.assert_allclose(by_blocks, whole, **SINGLE)
+    free = np.ones(pattern.n_weights) if pattern.free is None else pattern.free
+    expected = np.where(table(pattern, free) != 0, X.T @ slope, 0)
+    np.testing.assert_allclose(table(pattern, by_blocks), expected, **SINGLE)
 
 
 def test_long_sums_stay_exact_for_any_number_of_threads():

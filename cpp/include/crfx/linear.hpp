@@ -15,6 +15,14 @@ struct Sparse {
   int64_t n_rows;
 };
 
+// The columns of some rows of X, those that have entries: `entries` by columns (its indices are
+// rows), and the feature of each column, rising.
+template <class S>
+struct Columns {
+  Sparse<S> entries;
+  const int32_t* features;
+};
+
 // An array, which kernels may read in whole packs up to its end.
 template <class S>
 struct Span {
@@ -41,10 +49,10 @@ template <class S>
 void linear_scores(const Sparse<S>& X, const WeightPattern& pattern, Span<S> weights, S* scores,
                    int n_threads);
 
-// gradient (one per weight) = X^T slope at the pattern; `columns` is X by columns, slope is
-// rows x outputs. Sums are formed in float64, in an order that does not depend on the threads.
+// gradient (one per weight) += X^T slope at the pattern; slope is rows x outputs. Sums are formed
+// in float64, in an order that does not depend on the threads.
 template <class S>
-void linear_gradient(const Sparse<S>& columns, const WeightPattern& pattern, Span<S> slope,
+void linear_gradient(const Columns<S>& columns, const WeightPattern& pattern, Span<S> slope,
                      double* gradient, int n_threads);
 
 // The pairs (feature, output) that occur: X by rows, `codes` the output of each row, negative where

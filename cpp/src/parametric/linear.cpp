@@ -68,9 +68,9 @@ void linear_scores(const Sparse<S>& X, const WeightPattern& given, Span<S> weigh
 }
 
 template <class S>
-void linear_gradient(const Sparse<S>& columns, const WeightPattern& pattern, Span<S> slope,
+void linear_gradient(const Columns<S>& columns, const WeightPattern& pattern, Span<S> slope,
                      double* gradient, int n_threads) {
-  for_ranges(columns.starts, columns.n_rows, n_threads,
+  for_ranges(columns.entries.starts, columns.entries.n_rows, n_threads,
              [&](int64_t begin, int64_t end, Workspace& work) {
                kernels<S>().linear_gradient(columns, pattern, slope, gradient, begin, end, work);
              });
@@ -123,9 +123,9 @@ Pairs observed_pairs(const int64_t* starts, const int32_t* indices, int64_t n_ro
 template void linear_scores(const Sparse<float>&, const WeightPattern&, Span<float>, float*, int);
 template void linear_scores(const Sparse<double>&, const WeightPattern&, Span<double>, double*,
                             int);
-template void linear_gradient(const Sparse<float>&, const WeightPattern&, Span<float>, double*,
+template void linear_gradient(const Columns<float>&, const WeightPattern&, Span<float>, double*,
                               int);
-template void linear_gradient(const Sparse<double>&, const WeightPattern&, Span<double>, double*,
+template void linear_gradient(const Columns<double>&, const WeightPattern&, Span<double>, double*,
                               int);
 
 }  // namespace crfx

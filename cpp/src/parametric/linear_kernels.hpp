@@ -126,17 +126,18 @@ void scores_by_masks(const Sparse<float>& X, const WeightPattern& pattern, Span<
   }
 }
 
-// The gradient of a feature in the weights of all outputs.
+// gradient (one per output) = the slopes of the rows of a column, times its values. Fetches ahead
+// up to entry `end`, so that the next columns are there in time: most have few entries.
 template <class S, int packs>
-CRFX_INLINE void full_gradient(const Sparse<S>& columns, int64_t feature, Span<S> slope, int64_t n,
-                               RowSum<S, packs>& sum, double* gradient) {
+CRFX_INLINE void full_gradient(const Sparse<S>& columns, int64_t column, int64_t end, Span<S> slope,
+                               int64_t n, RowSum<S, packs>& sum, double* gradient) {
   for (int64_t o = 0; o < n; ++o) gradient[o] = 0;
-  const int64_t last = columns.starts[feature + 1];
-  for (int64_t k = columns.starts[feature]; k < last; k += kRowsPerSum) {
+  const int64_t last = columns.starts[column + 1];
+  for (int64_t k = columns.starts[column]; k < last; k += kRowsPerSum) {
     const int64_t stop = last - k < kRowsPerSum ? last : k + kRowsPerSum;
     sum.clear();
     for (int64_t i = k; i < stop; ++i) {
-      if (i + kAhead < last) {
+      if (i + kAhead < end) {
         const S* soon = slope.begin + int64_t(columns.indices[i + kAhead]) * n;
         __builtin_prefetch(soon);
         __builtin_prefetch(soon + n - 1);
@@ -148,27 +149,30 @@ CRFX_INLINE void full_gradient(const Sparse<S>& columns, int64_t feature, Span<S
 }
 
 template <class S, int packs>
-void gradient_of_features(const Sparse<S>& columns, const WeightPattern& pattern, Span<S> slope,
+void gradient_of_features(const Columns<S>& X, const WeightPattern& pattern, Span<S> slope,
                           double* gradient, int64_t begin, int64_t end, Workspace& work) {
+  const Sparse<S>& columns = X.entries;
   const int64_t n = pattern.n_outputs, last = columns.starts[end];
   RowSum<S, packs> sum(n, slope.end, work.take<S>(n));
   double* all = work.take<double>(n);
-  for (int64_t feature = begin; feature < end; ++feature) {
+  for (int64_t column = begin; column < end; ++column) {
+    const int32_t feature = X.features[column];
     const int64_t first = pattern.starts[feature];
     const int64_t size = pattern.starts[feature + 1] - first;
     if (size == n) {
-      full_gradient(columns, feature, slope, n, sum, gradient + first);
+      full_gradient(columns, column, last, slope, n, sum, all);
+      CRFX_SIMD
+      for (int64_t o = 0; o < n; ++o) gradient[first + o] += all[o];
       continue;
     }
     const int32_t* outputs = pattern.outputs + first;
     // In registers sums over all outputs cost less than a choice among them, entry by entry.
-    if (packs > 0 && columns.starts[feature + 1] - columns.starts[feature] >= kFewEntries) {
-      full_gradient(columns, feature, slope, n, sum, all);
-      for (int64_t j = 0; j < size; ++j) gradient[first + j] = all[outputs[j]];
+    if (packs > 0 && columns.starts[column + 1] - columns.starts[column] >= kFewEntries) {
+      full_gradient(columns, column, last, slope, n, sum, all);
+      for (int64_t j = 0; j < size; ++j) gradient[first + j] += all[outputs[j]];
       continue;
     }
-    for (int64_t j = 0; j < size; ++j) gradient[first + j] = 0;
-    for (int64_t k = columns.starts[feature]; k < columns.starts[feature + 1]; ++k) {
+    for (int64_t k = columns.starts[column]; k < columns.starts[column + 1]; ++k) {
       if (k + kAhead < last)
         __builtin_prefetch(slope.begin + int64_t(columns.indices[k + kAhead]) * n);
       const S* own = slope.begin + int64_t(columns.indices[k]) * n;
@@ -207,7 +211,7 @@ void linear_scores(const Sparse<S>& X, const WeightPattern& pattern, Span<S> wei
 }
 
 template <class S>
-void linear_gradient(const Sparse<S>& columns, const WeightPattern& pattern, Span<S> slope,
+void linear_gradient(const Columns<S>& columns, const WeightPattern& pattern, Span<S> slope,
                      double* gradient, int64_t begin, int64_t end, Workspace& work) {
   with_packs<S>(pattern.n_outputs, [&]<int packs>() {
     gradient_of_features<S, packs>(columns, pattern, slope, gradient, begin, end, work);

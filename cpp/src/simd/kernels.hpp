@@ -55,7 +55,7 @@ struct Kernels {
   // Those of linear.hpp for a range of rows, and of features.
   void (*linear_scores)(const Sparse<S>&, const WeightPattern&, Span<S> weights, S* scores,
                         int64_t begin, int64_t end, Workspace&);
-  void (*linear_gradient)(const Sparse<S>&, const WeightPattern&, Span<S> slope, double* gradient,
+  void (*linear_gradient)(const Columns<S>&, const WeightPattern&, Span<S> slope, double* gradient,
                           int64_t begin, int64_t end, Workspace&);
   // Those of hidden.hpp: tables first, then rows. `stride` numbers lie between rows of inputs.
   void (*hidden_tables)(const HiddenUnits<S>&, HiddenTables<S>&);

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -78,6 +79,8 @@ def is_label(value: Any) -> bool:
 
 
 def _check_labels(labels: list[Any], batch: Batch) -> None:
+    if _are_plain(labels):
+        return
     for row, label in enumerate(labels):
         if not is_label(label):
             raise ValueError(
@@ -91,7 +94,14 @@ def _check_labels(labels: list[Any], batch: Batch) -> None:
 def plain_labels(y: Any) -> list[Any]:
     """Labels as Python's own values; None where unknown."""
     labels = y.tolist() if hasattr(y, "tolist") else list(y)
+    if _are_plain(labels):
+        return labels
     return [None if _is_missing(label) else _plain(label) for label in labels]
+
+
+def _are_plain(labels: list[Any]) -> bool:
+    """Return whether all are text, whole numbers, booleans or None: each is a label as it is."""
+    return {str, int, bool, NoneType}.issuperset(map(type, labels))
 
 
 def _plain(label: Any) -> Any:
@@ -143,16 +153,14 @@ def encode(
     """Label codes (rows,), ``UNKNOWN`` for None; raise at the first label that is not a class."""
     codes_of = {label: code for code, label in enumerate(classes.tolist())}
     codes_of[None] = UNKNOWN
-    codes = np.empty(len(labels), dtype=np.int64)
-    for row, label in enumerate(labels):
-        try:
-            codes[row] = codes_of[label]
-        except KeyError:
-            raise ValueError(
-                f"{data.batch.place(row)}: {what} has the label {label!r}, which was not seen in "
-                f"{seen_in}"
-            ) from None
-    return codes
+    try:
+        return np.fromiter(map(codes_of.__getitem__, labels), np.int64, len(labels))
+    except KeyError:
+        row, label = next(each for each in enumerate(labels) if each[1] not in codes_of)
+        raise ValueError(
+            f"{data.batch.place(row)}: {what} has the label {label!r}, which was not seen in "
+            f"{seen_in}"
+        ) from None
 
 
 # Classes ------------------------------------------------------------------------------------------

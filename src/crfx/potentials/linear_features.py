@@ -23,6 +23,9 @@ Array64 = npt.NDArray[np.float64]
 ROWS_PER_SUM = 2048
 """Sums over so many rows are formed in float32, sums of those in float64."""
 
+SLOPES_PER_BLOCK = 2**20
+"""Slopes that are read again and again, in the order of columns: 4 MiB, which caches hold."""
+
 
 class SparseFeatures:
     """CSR features; their columns are kept too once a gradient is asked for.
@@ -56,22 +59,35 @@ class SparseFeatures:
 
     def gradient(self, slope: FloatArray) -> Array64:
         """(weights,): X^T slope, of (rows, outputs)."""
-        found = np.empty(self._pattern.n_weights)
-        _core.linear_gradient(
-            *_in_dtype(self._columns, slope.dtype),
-            self._pattern.starts,
-            self._outputs,
-            np.ascontiguousarray(slope),
-            found,
-            self._n_jobs,
-        )
+        gradient = np.zeros(self._pattern.n_weights)
+        slope = np.ascontiguousarray(slope)
+        for rows, columns, features in self._columns:
+            _core.linear_gradient(
+                *_in_dtype(columns, slope.dtype),
+                features,
+                self._pattern.starts,
+                self._outputs,
+                slope[rows],
+                gradient,
+                self._n_jobs,
+            )
         if self._pattern.free is not None:
-            found *= self._pattern.free
-        return found
+            gradient *= self._pattern.free
+        return gradient
 
     @cached_property
-    def _columns(self) -> tuple[Any, Any, Any]:
-        return compressed(self._X.tocsc())
+    def _columns(self) -> list[tuple[slice, tuple[Any, Any, Any], npt.NDArray[np.int32]]]:
+        """The columns of one block of rows after the other: rows, entries, features."""
+        columns = []
+        step = max(1, SLOPES_PER_BLOCK // self._pattern.n_outputs)
+        for begin in range(0, self._X.shape[0], step):
+            rows = slice(begin, begin + step)
+            block = self._X[rows].tocsc()
+            features = np.flatnonzero(np.diff(block.indptr))
+            starts, indices, values = compressed(block)
+            kept = np.append(starts[features], starts[-1:])
+            columns.append((rows, (kept, indices, values), features.astype(np.int32)))
+        return columns
 
 
 class DenseFeatures:
