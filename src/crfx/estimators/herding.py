@@ -15,11 +15,7 @@ from crfx.model.model import Model
 from crfx.prediction.predictor import Scored, scored_parts, stacked
 from crfx.scores import FloatArray, IntArray
 from crfx.threads import thread_count
-
-
-def grown(values: npt.NDArray[Any], origin: IntArray) -> npt.NDArray[Any]:
-    """Parameters in another order, ``origin`` being where they were; 0 where it is -1."""
-    return np.where(origin >= 0, values[origin], values.dtype.type(0))
+from crfx.trainers.parametric import grown
 
 
 @dataclass(eq=False)

@@ -20,7 +20,6 @@ from crfx.estimators.model_parameters import (
     set_weights,
 )
 from crfx.estimators.sharded_sweeps import Base, leading_shards, loaded, mini_batches_of
-from crfx.estimators.training_state import TrainingState, sweeps_state
 from crfx.features.matrix import chunks, is_on_disk, is_sparse, no_rows, take_rows
 from crfx.model.model import Model
 from crfx.objectives.base import Objective
@@ -32,7 +31,14 @@ from crfx.potentials.numbers import as_numbers
 from crfx.scores import IntArray
 from crfx.threads import thread_count
 from crfx.trainers.averaging import Sweepers
-from crfx.trainers.sgd import AveragedParameters, Descent, best_step, warn_of_small_features
+from crfx.trainers.base import TrainingState
+from crfx.trainers.sgd import (
+    AveragedParameters,
+    Descent,
+    best_step,
+    sweeps_state,
+    warn_of_small_features,
+)
 from crfx.workers import current
 
 if TYPE_CHECKING:

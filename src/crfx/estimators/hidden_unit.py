@@ -17,7 +17,6 @@ from crfx.estimators.model_parameters import copied, new_model
 from crfx.estimators.parameter_rounds import ParameterRounds, Steps
 from crfx.estimators.parameters import check_hidden_parameters
 from crfx.estimators.parametric import ParametricEstimator
-from crfx.estimators.training_state import TrainingState
 from crfx.inputs.rows import check_in_memory
 from crfx.inputs.training_set import EvalMetric, TrainingSet
 from crfx.inputs.weights import ClassWeight
@@ -25,6 +24,8 @@ from crfx.model.model import Model
 from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
 from crfx.prediction.predictor import Predictor, Scored
 from crfx.scores import IntArray
+from crfx.trainers.base import TrainingState
+from crfx.trainers.parametric import grown_state
 
 FIRST_WEIGHTS = 0.01
 """Standard deviation of the weights at the start, as in the paper."""
@@ -274,7 +275,7 @@ class HiddenUnitCRF(ParametricEstimator):
         origin = places_in(self.model_, start.model_, codes)
         state, votes = start._training_state(), start._votes
         self._live = None
-        self._state = None if state is None else state.grown(origin)
+        self._state = None if state is None else grown_state(state, origin)
         self._votes = None if votes is None else votes.grown(origin)
 
     def _steps(self, given: TrainingSet, trainer: ParameterRounds) -> Steps:

@@ -12,7 +12,6 @@ from scipy import sparse
 from crfx.estimators.linear_assembly import is_observed, linear_functions
 from crfx.estimators.model_parameters import get_weights, set_weights
 from crfx.estimators.parameter_rounds import ParameterRounds, Steps
-from crfx.estimators.training_state import TrainingState, course_of, lbfgs_state
 from crfx.features.conjunctions import Conjunctions, canonical
 from crfx.features.matrix import take_rows
 from crfx.inference.sum_product import summed
@@ -22,6 +21,7 @@ from crfx.potentials.linear import LinearFunction
 from crfx.potentials.numbers import as_numbers
 from crfx.potentials.weight_pattern import WeightPattern
 from crfx.trainers import lbfgs
+from crfx.trainers.base import TrainingState
 from crfx.trainers.induction import FeatureInduction, Positions, choose
 from crfx.trainers.parametric import ParametricObjective
 from crfx.workers import current
@@ -85,13 +85,13 @@ class Inducer:
     ) -> lbfgs.Iterations:
         crf, start = self.crf, get_weights(self.crf.model_)
         before, self._taken_up = self._taken_up, None
-        course, n_first = course_of(before), crf.n_iter_
+        course, n_first = lbfgs.course_of(before), crf.n_iter_
         if before is not None:
             course.left = max_iter - int(before.numbers["in_round"])
             n_first -= max_iter - course.left
 
         def live() -> TrainingState:
-            state = lbfgs_state(course, crf.n_iter_)
+            state = lbfgs.lbfgs_state(course, crf.n_iter_)
             counts = {"induced": self._n_induced, "in_round": crf.n_iter_ - n_first}
             numbers = state.numbers | {name: float(own) for name, own in counts.items()}
             return replace(state, numbers=numbers).with_best(self.trainer.best)

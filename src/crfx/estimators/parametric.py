@@ -18,7 +18,6 @@ from crfx.estimators.more_labels import with_classes
 from crfx.estimators.parameter_rounds import ParameterRounds, Steps
 from crfx.estimators.placement import placed
 from crfx.estimators.session import as_before_unless, run_rounds, start_of
-from crfx.estimators.training_state import TrainingState, course_of, lbfgs_state
 from crfx.features.words import Numbering
 from crfx.inputs import weights
 from crfx.inputs.label_codes import named_classes
@@ -39,6 +38,7 @@ from crfx.objectives.truth import Truth
 from crfx.structures.constraints import to_plain
 from crfx.threads import one_blas_thread, thread_count
 from crfx.trainers import lbfgs
+from crfx.trainers.base import TrainingState
 from crfx.trainers.callbacks import Callback, History, listed_callbacks
 from crfx.trainers.monitor import Metric
 from crfx.trainers.parametric import ParametricObjective
@@ -250,12 +250,12 @@ class ParametricEstimator(LabellingEstimator):
         is_fresh: bool | None = None,
     ) -> Steps:
         """L-BFGS, on the course that was taken up."""
-        course, before = course_of(self._taken_up), self.n_iter_
+        course, before = lbfgs.course_of(self._taken_up), self.n_iter_
         n_before = 0 if self._taken_up is None else self._taken_up.n_done
         course.left = self._limit
 
         def live() -> TrainingState:
-            state = lbfgs_state(course, n_before + self.n_iter_ - before)
+            state = lbfgs.lbfgs_state(course, n_before + self.n_iter_ - before)
             return state.with_best(trainer.best)
 
         self._live = live

@@ -14,16 +14,17 @@ from crfx.estimators.base import drawn_seed
 from crfx.estimators.mini_batches import MiniBatches
 from crfx.estimators.model_parameters import get_weights, set_weights
 from crfx.estimators.parameter_rounds import ParameterRounds, Steps
-from crfx.estimators.training_state import TrainingState, sweeps_state
 from crfx.potentials.numbers import as_numbers
 from crfx.threads import thread_count
 from crfx.trainers.averaging import Sweepers
+from crfx.trainers.base import TrainingState
 from crfx.trainers.lbfgs import warn_nothing_learned
 from crfx.trainers.parametric import ParametricObjective
 from crfx.trainers.sgd import (
     TRIAL_INSTANCES,
     AveragedParameters,
     Descent,
+    sweeps_state,
     warn_of_small_features,
     with_good_step,
 )

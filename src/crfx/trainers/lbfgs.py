@@ -10,12 +10,14 @@ from collections import deque
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
 from crfx.messages import warn
+from crfx.trainers.base import TrainingState
 
 Array64 = npt.NDArray[np.float64]
 Function = Callable[[Array64], tuple[float, Array64]]
@@ -92,6 +94,37 @@ class Course:
         if not self.is_fine:
             self.is_fine = True
             self.values.clear()
+
+
+def lbfgs_state(course: Course, n_done: int) -> TrainingState:
+    """Return the state of a training on its course, after ``n_done`` iterations."""
+    arrays: dict[str, npt.NDArray[Any]] = {"last_values": np.array(course.values)}
+    if course.at is not None:
+        arrays["at"] = course.at
+    for k, (change, turn, _) in enumerate(course.memory):
+        arrays[f"change{k}"], arrays[f"turn{k}"] = change, turn
+    numbers = {
+        "far": float(course.far),
+        "memory": float(len(course.memory)),
+        "converged": float(course.converged),
+    }
+    if course.is_fine:
+        numbers["fine"] = 1.0
+    return TrainingState("lbfgs", n_done, numbers, arrays)
+
+
+def course_of(state: TrainingState | None) -> Course:
+    """Return the course of a training to resume; a new one if there is no state."""
+    if state is None:
+        return Course()
+    course = Course(state.arrays.get("at"), far=bool(state.numbers["far"]))
+    for k in range(int(state.numbers["memory"])):
+        change, turn = state.arrays[f"change{k}"], state.arrays[f"turn{k}"]
+        course.memory.append((change, turn, float(change @ turn)))
+    course.values.extend(state.arrays["last_values"].tolist())
+    course.converged = bool(state.numbers.get("converged", 0.0))
+    course.is_fine = bool(state.numbers.get("fine", 0.0))
+    return course
 
 
 class End(Enum):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,10 +13,11 @@ import numpy.typing as npt
 from crfx.batch import Batch
 from crfx.inference.problem import Problem
 from crfx.objectives.base import Objective, PartName
-from crfx.scores import FloatArray, Scores, Sharing
+from crfx.scores import FloatArray, IntArray, Scores, Sharing
 from crfx.structures import Chain, Forest
+from crfx.trainers.base import TrainingState
 from crfx.trainers.blocks import EdgeRows
-from crfx.trainers.lbfgs import Rounded
+from crfx.trainers.lbfgs import Course, Rounded, lbfgs_state
 from crfx.workers import ALONE, Workers, total
 
 Array64 = npt.NDArray[np.float64]
@@ -197,3 +199,23 @@ class ParametricObjective:
     def penalty(self, values: Array64) -> float:
         """l2 |w|^2."""
         return self.l2 * float(values @ values) if self.l2 else 0.0
+
+
+def grown(values: npt.NDArray[Any], origin: IntArray) -> npt.NDArray[Any]:
+    """Return flat parameters in another order: ``origin`` is the old place of each, or -1 for new
+    ones, which are 0.
+    """
+    return np.where(origin >= 0, values[origin], values.dtype.type(0))
+
+
+def grown_state(state: TrainingState, origin: IntArray) -> TrainingState:
+    """Return the state of a training whose parameters are moved by `grown`.
+
+    The memory of L-BFGS and the averages over sweeps begin anew: they say nothing about new
+    parameters.
+    """
+    if state.trainer == "lbfgs":
+        return lbfgs_state(Course(), state.n_done)
+    numbers = state.numbers | {"product": 1.0, "steps": 0.0, "n_counted": 0.0}
+    values = grown(state.arrays["values"], origin)
+    return replace(state, numbers=numbers, arrays={"values": values, "sum": np.zeros(len(values))})

@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from crfx.messages import warn
 from crfx.scores import IntArray
+from crfx.trainers.base import VELOCITY, TrainingState
 
 Array64 = npt.NDArray[np.float64]
 Positions = IntArray | slice
@@ -122,6 +123,22 @@ class AveragedParameters:
         """The mean over the steps that count; what they are now if none does."""
         now = self.read(slice(None))
         return now.copy() if not self._n_counted else self._sum / self._n_counted
+
+
+def sweeps_state(
+    trainer: str,
+    n_done: int,
+    parameters: Any,
+    step: float,
+    velocity: npt.NDArray[Any] | None = None,
+) -> TrainingState:
+    """Return the state of a training by sweeps, from `AveragedParameters` or other parameters with
+    a method ``state``; ``velocity`` is that of several workers (`Sweepers`).
+    """
+    numbers, arrays = parameters.state()
+    if velocity is not None:
+        arrays = {**arrays, VELOCITY: velocity}
+    return TrainingState(trainer, n_done, {**numbers, "step": step}, arrays)
 
 
 @dataclass(frozen=True, eq=False)
