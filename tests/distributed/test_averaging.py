@@ -3,8 +3,7 @@
 import numpy as np
 
 from crfx.distributed.together import together
-from crfx.trainers.averaging import Sweepers, averaged
-from crfx.trainers.sgd import AveragedParameters, Descent
+from crfx.trainers.sgd import AveragedParameters, Descent, Sweepers, averaged
 from crfx.workers import ALONE
 
 EXACT = {"rtol": 1e-12}

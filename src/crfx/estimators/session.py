@@ -4,15 +4,76 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from crfx.estimators.base import Estimator, counter_of, rounds_done
-from crfx.inputs.training_set import Start
-from crfx.trainers.base import Trainer
-from crfx.trainers.callbacks import Callback
-from crfx.trainers.monitor import Metric, Monitor
+from crfx.estimators.base import Estimator, counter_of, fitted, rounds_done
+from crfx.estimators.evaluation import Evaluator, make_evaluator
+from crfx.estimators.labelling import LabellingEstimator
+from crfx.estimators.more_labels import with_classes
+from crfx.inputs import weights
+from crfx.inputs.label_codes import named_classes
+from crfx.inputs.training_set import Start, TrainingSet, Watched
+from crfx.model.model import Model
+from crfx.objectives import registry as objectives
+from crfx.objectives import task_loss
+from crfx.structures.constraints import to_plain as plain_constraints
+from crfx.threads import one_blas_thread, thread_count
+from crfx.trainers.base import Trainer, TrainingState
+from crfx.trainers.callbacks import Callback, History
+from crfx.trainers.monitor import METRIC, Metric, Monitor
+from crfx.trainers.parametric import ParameterTrainer
 from crfx.trainers.progress import ProgressBar
 from crfx.workers import current
+
+# Where training starts ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class WarmStart:
+    """The argument ``init_model`` with the labels of ``classes`` added; without it, no estimator.
+
+    ``classes`` are the labels that the argument names beside those of y and of the estimator.
+    """
+
+    estimator: Any = None
+    classes: Any = None
+
+    @property
+    def known(self) -> Start:
+        """What reading the training set needs to know of it."""
+        return start_of(self.estimator)
+
+    @property
+    def n_rounds(self) -> int:
+        """How many rounds it has had."""
+        return rounds_done(self.estimator)
+
+    def is_a(self, kind: type[Estimator]) -> bool:
+        """Return whether it is an estimator of a kind."""
+        return isinstance(self.estimator, kind)
+
+    def base_model(self) -> Model | None:
+        """Return its model as one that other scores are added to."""
+        return None if self.estimator is None else self.estimator._predictor.base_model()
+
+    def history(self, eval_metric: Any) -> History:
+        """Return its history up to its last round; without entries of another metric."""
+        same_metric = self.estimator.eval_metric == eval_metric
+        return {
+            name: list(entries[: self.n_rounds])
+            for name, entries in self.estimator.history_.items()
+            if same_metric or name != METRIC
+        }
+
+
+def read_warm_start(init_model: Any, classes: Any, constraints: Any) -> WarmStart:
+    """Read the arguments ``init_model`` and ``classes`` of a labelling estimator."""
+    if init_model is None:
+        return WarmStart(None, classes)
+    start = fitted(init_model, LabellingEstimator)
+    classes = named_classes(classes, start.classes_, constraints)
+    return WarmStart(with_classes(start, classes), classes)
 
 
 @contextmanager
@@ -83,3 +144,112 @@ def run_rounds(
         trainer.keep_best(best)
     estimator.best_iteration_ = max(best - 1, 0)
     return best
+
+
+# Parameters --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ParameterSession:
+    """The rounds of a call of ``fit`` that trains parameters; ``resumed`` is where it resumes."""
+
+    estimator: Any
+    data: TrainingSet
+    callbacks: Sequence[Callback]
+    resumed: TrainingState | None
+
+    def run(
+        self, trainer: ParameterTrainer, watched: Watched | None, *, keeps_state: bool = False
+    ) -> None:
+        """Run all rounds and return to the best one.
+
+        An interrupted training leaves its state to the estimator; with ``keeps_state`` one that has
+        ended does so too, for a longer one.
+        """
+        estimator, metric = self.estimator, None
+        if watched is not None:
+            class_weights = self.data.truth.class_weights
+            evaluator = make_evaluator(estimator.eval_metric, watched, estimator, class_weights)
+            metric = _metric(estimator, evaluator)
+        if self.resumed is not None:
+            trainer.restore(self.resumed)
+        estimator._training = trainer
+        try:
+            can_restore = trainer.best is not None
+            run_rounds(estimator, trainer, metric, self.callbacks, can_restore=can_restore)
+        except BaseException:  # also where the user interrupts: it may go on from there
+            estimator._training = trainer.state()
+            raise
+        state = trainer.state() if keeps_state else None
+        estimator._training = None if state is None else state.ended()
+        estimator._to_go = None
+
+
+@contextmanager
+def fitting_parameters(
+    estimator: Any,
+    data: TrainingSet,
+    model: Model,
+    resumed: Any,
+    callbacks: Sequence[Callback],
+) -> Iterator[ParameterSession]:
+    """Let an estimator have a model in training, and what it had before if nothing is learned.
+
+    ``resumed`` is the fitted estimator whose training resumes; None: a new one begins.
+    """
+    n_done, state = 0, state_of(resumed)
+    history: History = {"objective": [], "seconds": []}
+    if resumed is not None:
+        n_done = resumed.n_iter_
+        history = {name: list(entries) for name, entries in resumed.history_.items()}
+    n_before = len(history["seconds"])
+    with as_before_unless(lambda: len(estimator.history_["seconds"]) > n_before, estimator):
+        estimator.classes_, estimator.columns_, estimator.model_ = data.classes, data.columns, model
+        estimator.n_iter_, estimator.history_ = n_done, history
+        estimator.best_iteration_ = max(n_done - 1, 0)
+        estimator._training, estimator._to_go = None, estimator._rounds_here
+        model.use_threads(thread_count(estimator.n_jobs))
+        with one_blas_thread():
+            yield ParameterSession(estimator, data, callbacks, state)
+
+
+def _metric(estimator: Any, evaluator: Evaluator) -> Metric:
+    def value() -> float:
+        is_decoded = evaluator.larger_is_better
+        model = estimator._predictor.base_model() if is_decoded else estimator.model_
+        return evaluator.value(model.problem(evaluator.data.batch))
+
+    return Metric(value, evaluator.larger_is_better)
+
+
+def frozen(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Return the attributes of an estimator for a copy, which a running training leaves alone."""
+    training = attributes.get("_training")
+    return attributes if training is None else attributes | {"_training": training.frozen()}
+
+
+def state_of(estimator: Any) -> TrainingState | None:
+    """Return where the training of parameters stands or stood; None if that is not kept."""
+    training = None if estimator is None else estimator._training
+    return None if training is None else training.state()
+
+
+def resumes(estimator: Any, further: Any, arguments: Sequence[str] = ()) -> bool:
+    """Return whether the training of ``further`` can go on in another estimator: by the same
+    trainer, towards the same objective; ``arguments`` are more of those that make it.
+    """
+    state = state_of(further)
+    if state is None or state.trainer != estimator.trainer:
+        return False
+    return _lowered(further, arguments) == _lowered(estimator, arguments)
+
+
+def _lowered(estimator: Any, arguments: Sequence[str]) -> tuple[Any, ...]:
+    return (
+        objectives.to_plain(estimator.objective),
+        task_loss.to_plain(estimator.task_loss),
+        estimator._penalty,
+        weights.to_plain(estimator.class_weight),
+        plain_constraints(estimator.constraints),
+        *(getattr(estimator, name) for name in arguments),
+    )

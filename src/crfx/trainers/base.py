@@ -30,6 +30,18 @@ class Trainer(Protocol):
         ...
 
 
+class Training(Protocol):
+    """What an estimator knows of its training: the trainer while it lasts, then what is left."""
+
+    def state(self) -> TrainingState | None:
+        """Return where training stands, for an exact resume; None if the model says it all."""
+        ...
+
+    def frozen(self) -> Training | None:
+        """Return what copies of the estimator know: nothing in it is changed later."""
+        ...
+
+
 BEST, VELOCITY = "best", "velocity"
 """Names of arrays in a `TrainingState`: the parameters that early stopping would restore, and the
 last change of the mean of several workers."""
@@ -49,6 +61,14 @@ class TrainingState:
     n_done: int
     numbers: dict[str, float]
     arrays: dict[str, npt.NDArray[Any]]
+
+    def state(self) -> TrainingState:
+        """Return this: a training that has stopped stands where it stood."""
+        return self
+
+    def frozen(self) -> TrainingState:
+        """Return this: nothing changes it any more."""
+        return self
 
     def copied(self) -> TrainingState:
         """Return a copy; the trainer may change the arrays of this one in place."""
