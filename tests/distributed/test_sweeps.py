@@ -126,7 +126,7 @@ def test_the_steps_of_kinds_of_parameters_do_not_depend_on_who_has_which_rows():
         crf = HiddenUnitCRF(**settings)
         chosen = shares(2)[workers.rank]
         passed = Passed([thin[k] for k in chosen], [Y[k] for k in chosen])
-        given = read_training_set(passed, crf._input_settings(None, None), Start())
+        given = read_training_set(passed, crf._settings_of_input(None, None), Start())
         return block_rates("size", crf._new_model(given, 0), given.batch.X).tolist()
 
     first, second = together(2, work)

@@ -149,7 +149,7 @@ def test_steps_of_the_core_are_those_of_python(
 
 
 def _loss(crf, X, y):
-    truth = read_training_set(Passed(X, y), crf._input_settings(None, None), Start()).truth
+    truth = read_training_set(Passed(X, y), crf._settings_of_input(None, None), Start()).truth
     return crf._task(truth).bind(truth)
 
 

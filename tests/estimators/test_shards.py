@@ -179,7 +179,7 @@ def test_value_and_gradient_are_those_of_memory(kinds, crf):
     at = weights(crf)
     found = []
     for own in ((shards.X, shards.y, None), (given["X"], y, given["lengths"])):
-        read = read_training_set(Passed(*own), crf._input_settings(None, None), Start())
+        read = read_training_set(Passed(*own), crf._settings_of_input(None, None), Start())
         whole = crf._task(read.truth).objective(crf.model_)
         found.append(whole(at + 0.1))
         found[-1] = whole(at)  # again, when chunks are kept that were read before

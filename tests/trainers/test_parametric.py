@@ -66,7 +66,7 @@ def objective(crf, X=X, y=Y, parents=None, edge_types=None, sample_weight=None):
     crf.fit(X, y, **structure)
     given = read_training_set(
         Passed(X, y, None, parents, edge_types, sample_weight),
-        crf._input_settings(None, None),
+        crf._settings_of_input(None, None),
         Start(),
     )
     return crf._task(given.truth).objective(crf.model_), get_weights(crf.model_)

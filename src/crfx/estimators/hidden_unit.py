@@ -37,7 +37,6 @@ from crfx.model.building import Parts
 from crfx.model.flat_parameters import copied, moved, places_with_labels
 from crfx.model.model import Model
 from crfx.model.parametric_building import has_parts, new_hidden_model
-from crfx.objectives.registry import ObjectiveSettings
 from crfx.objectives.truth import Truth
 from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
 from crfx.prediction.predictor import Predictor, Scored, Voted
@@ -274,7 +273,7 @@ class HiddenUnitCRF(LabellingEstimator):
         start = read_warm_start(init_model, classes, self.constraints)
         further = start.estimator if self._can_train_further(start.estimator) else None
         passed = Passed(X, y, lengths, parents, edge_types, sample_weight, allowed)
-        settings = self._input_settings(further, start.classes)
+        settings = self._settings_of_input(further, start.classes)
         data = read_training_set(passed, settings, start.known)
         if self.pretrain == "contrastive":
             check_in_memory(data.batch.X, 'pretrain="contrastive" needs all features')
@@ -327,11 +326,9 @@ class HiddenUnitCRF(LabellingEstimator):
         had = node.shape.n_hidden, node.shape.activation, node.shape.skip
         return had == (self.n_hidden, self.activation, self.skip)
 
-    def _input_settings(self, further: Any, classes: Any) -> InputSettings:
-        numbering = Numbering(self.min_count if further is None else 1, self.n_hashed)
-        return InputSettings(
-            self.order, self.constraints, self.class_weight, numbering, classes=classes
-        )
+    def _settings_of_input(self, further: Any, classes: Any) -> InputSettings:
+        min_count = self.min_count if further is None else 1
+        return self._input_settings(Numbering(min_count, self.n_hashed), classes)
 
     def _new_model(self, data: TrainingSet, seed: int, base: Model | None = None) -> Model:
         n_hidden, skip = int(self.n_hidden), bool(self.skip)
@@ -340,7 +337,7 @@ class HiddenUnitCRF(LabellingEstimator):
         return new_hidden_model(self._parts, shape, data.truth, seed, base)
 
     def _task(self, truth: Truth) -> ParametricTask:
-        bind = ObjectiveSettings.of(vars(self)).bind_for_trainer
+        bind = self._objective_settings.bind_for_trainer
         return ParametricTask(truth, bind, self._penalty, n_jobs=self.n_jobs)
 
     def _trainer(self, truth: Truth, seed: int, *, is_new: bool) -> ParameterTrainer:

@@ -46,7 +46,6 @@ from crfx.model.parametric_building import (
     has_parts,
     new_linear_model,
 )
-from crfx.objectives.registry import ObjectiveSettings
 from crfx.objectives.truth import Truth
 from crfx.scores import IntArray
 from crfx.threads import thread_count
@@ -256,7 +255,7 @@ class LinearCRF(LabellingEstimator):
         start = read_warm_start(init_model, classes, self.constraints)
         further = start.estimator if self._can_train_further(start.estimator) else None
         passed = Passed(X, y, lengths, parents, edge_types, sample_weight, allowed)
-        settings = self._input_settings(further, start.classes)
+        settings = self._settings_of_input(further, start.classes)
         data = read_training_set(passed, settings, start.known)
         induction = settings_of(self.feature_induction)
         if induction is not None:
@@ -310,7 +309,7 @@ class LinearCRF(LabellingEstimator):
         if start is not None:
             check_parts(start.model_, self._parts)
         passed = Passed(X, y, lengths, parents, edge_types, sample_weight, allowed)
-        data = read_training_set(passed, self._input_settings(start, classes), start_of(start))
+        data = read_training_set(passed, self._settings_of_input(start, classes), start_of(start))
         begin = time.perf_counter()
         if start is None:
             before, n_done, self.history_ = PartialEpochs(), 0, {}
@@ -397,13 +396,10 @@ class LinearCRF(LabellingEstimator):
     def _can_train_further(self, start: Any) -> bool:
         return type(start) is type(self) and has_parts(start.model_, self._parts)
 
-    def _input_settings(self, further: Any, classes: Any) -> InputSettings:
+    def _settings_of_input(self, further: Any, classes: Any) -> InputSettings:
         grows = further is not None and further.model_.base is None
         min_count = self.min_count if further is None or grows else 1
-        numbering = Numbering(min_count, self.n_hashed)
-        return InputSettings(
-            self.order, self.constraints, self.class_weight, numbering, grows, classes
-        )
+        return self._input_settings(Numbering(min_count, self.n_hashed), classes, grows=grows)
 
     def _observed(self, truth: Truth) -> bool:
         """Whether weights exist for what occurs in training only."""
@@ -420,7 +416,7 @@ class LinearCRF(LabellingEstimator):
         )
 
     def _task(self, truth: Truth) -> ParametricTask:
-        bind, observed = ObjectiveSettings.of(vars(self)).bind_for_trainer, self._observed(truth)
+        bind, observed = self._objective_settings.bind_for_trainer, self._observed(truth)
         return ParametricTask(truth, bind, self._penalty, observed, self.n_jobs)
 
     def _trainer(self, model: Model, truth: Truth) -> ParameterTrainer:

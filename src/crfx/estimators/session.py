@@ -1,25 +1,29 @@
-"""A session: one call of ``fit``, from reading callbacks to the last round."""
+"""A session: one call of ``fit``, from the model it starts from to the last round."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
+
+import numpy as np
 
 from crfx.estimators.base import Estimator, counter_of, fitted, rounds_done
-from crfx.estimators.evaluation import Evaluator, make_evaluator
 from crfx.estimators.labelling import LabellingEstimator
-from crfx.estimators.more_labels import with_classes
+from crfx.inference.problem import Problem
 from crfx.inputs import weights
-from crfx.inputs.label_codes import named_classes
+from crfx.inputs.label_codes import find_classes, named_classes, read_classes
 from crfx.inputs.training_set import Start, TrainingSet, Watched
+from crfx.model.building import check_table_size
+from crfx.model.continuing import with_labels
 from crfx.model.model import Model
 from crfx.objectives import registry as objectives
 from crfx.objectives import task_loss
 from crfx.structures.constraints import to_plain as plain_constraints
 from crfx.threads import one_blas_thread, thread_count
-from crfx.trainers.base import Trainer, TrainingState
+from crfx.trainers.base import RowTrainer, Trainer, TrainingState
 from crfx.trainers.callbacks import Callback, History
 from crfx.trainers.monitor import METRIC, Metric, Monitor
 from crfx.trainers.parametric import ParameterTrainer
@@ -76,6 +80,74 @@ def read_warm_start(init_model: Any, classes: Any, constraints: Any) -> WarmStar
     return WarmStart(with_classes(start, classes), classes)
 
 
+def start_of(estimator: Any) -> Start:
+    """Return what is known of a fitted estimator that training starts from; None: nothing."""
+    if estimator is None:
+        return Start()
+    return Start(estimator.model_, estimator.classes_, estimator.columns_)
+
+
+def with_classes(start: LabellingEstimator, classes: Any) -> LabellingEstimator:
+    """Return a copy of a fitted estimator that knows these labels too, if it does not already."""
+    before = start.classes_.tolist()
+    if classes is None or not set(read_classes(classes)) - set(before):
+        return start
+    distinct, model = find_classes([*before, *read_classes(classes)]), start.model_
+    place_of = {label: code for code, label in enumerate(distinct.tolist())}
+    codes = np.array([place_of[label] for label in before])
+    has_tables = model.edge_family is not None or start.constraints is not None
+    check_table_size(model.order, len(distinct), model.n_types, has_tables=has_tables)
+    wider = copy(start)
+    wider.classes_, wider.model_ = distinct, with_labels(model, codes, len(distinct))
+    wider._take_labels(start, codes)
+    return wider
+
+
+# The rounds ---------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Session:
+    """The rounds of a call of ``fit``; the one place that writes fitted attributes in training."""
+
+    estimator: Any
+    callbacks: Sequence[Callback]
+
+    def run(self, trainer: RowTrainer, metric: Metric | None, *, can_restore: bool = True) -> None:
+        """Run all rounds and return to the best one; ``can_restore``: see `run_rounds`."""
+        estimator = self.estimator
+        try:
+            best = run_rounds(estimator, trainer, metric, self.callbacks, can_restore=can_restore)
+        except BaseException:
+            trainer.abandon(rounds_done(estimator))
+            raise
+        finally:
+            trainer.release()
+        setattr(estimator, counter_of(estimator), best)
+
+
+@contextmanager
+def fitting(
+    estimator: Any,
+    data: TrainingSet,
+    model: Model,
+    further: WarmStart | None,
+    callbacks: Sequence[Callback],
+) -> Iterator[Session]:
+    """Give an estimator a model to train; restore its attributes if nothing is learned.
+
+    ``further`` is the start whose rounds are continued; None: there are none yet.
+    """
+    first = 0 if further is None else further.n_rounds
+    with as_before_unless(lambda: rounds_done(estimator) > first, estimator):
+        estimator.classes_, estimator.columns_, estimator.model_ = data.classes, data.columns, model
+        estimator.n_rounds_ = first
+        estimator.history_ = {} if further is None else further.history(estimator.eval_metric)
+        estimator._to_go = estimator._rounds_here
+        yield Session(estimator, callbacks)
+        estimator._to_go = None
+
+
 @contextmanager
 def as_before_unless(learned: Callable[[], bool], estimator: Any) -> Iterator[None]:
     """Leave the estimator as if never called if fitting fails before anything is learned."""
@@ -90,13 +162,6 @@ def as_before_unless(learned: Callable[[], bool], estimator: Any) -> Iterator[No
             for name, value in before.items():
                 setattr(estimator, name, value)
         raise
-
-
-def start_of(estimator: Any) -> Start:
-    """Return what is known of a fitted estimator that training starts from; None: nothing."""
-    if estimator is None:
-        return Start()
-    return Start(estimator.model_, estimator.classes_, estimator.columns_)
 
 
 def run_rounds(
@@ -166,11 +231,15 @@ class ParameterSession:
         An interrupted training leaves its state to the estimator; with ``keeps_state`` one that has
         ended does so too, for a longer one.
         """
-        estimator, metric = self.estimator, None
-        if watched is not None:
-            class_weights = self.data.truth.class_weights
-            evaluator = make_evaluator(estimator.eval_metric, watched, estimator, class_weights)
-            metric = _metric(estimator, evaluator)
+        estimator = self.estimator
+
+        def problem() -> Problem:
+            assert watched is not None
+            is_loss = estimator.eval_metric == "loss"
+            model = estimator.model_ if is_loss else estimator._predictor.base_model()
+            return cast("Model", model).problem(watched.batch)
+
+        metric = estimator._metric(watched, self.data.truth, problem)
         if self.resumed is not None:
             trainer.restore(self.resumed)
         estimator._training = trainer
@@ -211,15 +280,6 @@ def fitting_parameters(
         model.use_threads(thread_count(estimator.n_jobs))
         with one_blas_thread():
             yield ParameterSession(estimator, data, callbacks, state)
-
-
-def _metric(estimator: Any, evaluator: Evaluator) -> Metric:
-    def value() -> float:
-        is_decoded = evaluator.larger_is_better
-        model = estimator._predictor.base_model() if is_decoded else estimator.model_
-        return evaluator.value(model.problem(evaluator.data.batch))
-
-    return Metric(value, evaluator.larger_is_better)
 
 
 def frozen(attributes: dict[str, Any]) -> dict[str, Any]:

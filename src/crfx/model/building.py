@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from crfx.batch import Batch
 from crfx.model.model import EdgeFamily, Model
 from crfx.objectives.truth import Truth
-from crfx.potentials.additive import Function
-from crfx.potentials.context_trees import ContextTrees
+from crfx.potentials.additive import AdditiveFunction, Function
+from crfx.potentials.context_trees import ContextLearner, ContextShape, ContextTrees
+from crfx.potentials.regressors import BoostedRegressors
 from crfx.potentials.transitions import Tables
+from crfx.potentials.trees import BoostedTrees
+from crfx.potentials.xgboost_learner import XGBoostLearner
 from crfx.structures import Chain, Forest
 from crfx.workers import agreed
 
@@ -28,6 +34,37 @@ class Parts:
     start_end: bool
     table_l2: float = 0.0
     has_constraints: bool = False
+
+
+@dataclass(frozen=True)
+class FunctionMaker:
+    """Makes the functions of a boosted model; each draws a seed of its own.
+
+    ``learner`` grows trees, or is a regressor that is fitted in their place.
+    """
+
+    learner: XGBoostLearner | Any
+    draw_seed: Callable[[], int]
+
+    @property
+    def kind(self) -> type[AdditiveFunction]:
+        """The class of the functions."""
+        return BoostedTrees if isinstance(self.learner, XGBoostLearner) else BoostedRegressors
+
+    def new(self, n_outputs: int) -> AdditiveFunction:
+        """Return a function without rounds."""
+        seed = self.draw_seed()
+        if isinstance(self.learner, XGBoostLearner):
+            return BoostedTrees(replace(self.learner, seed=seed), n_outputs)
+        return BoostedRegressors(self.learner, n_outputs, seed)
+
+    def continued(self, function: AdditiveFunction) -> AdditiveFunction:
+        """Return the rounds of a function, to be followed by rounds of this learner."""
+        seed = self.draw_seed()
+        if isinstance(function, BoostedRegressors):
+            return function.copy(self.learner, seed)
+        assert isinstance(function, BoostedTrees)
+        return BoostedTrees(replace(self.learner, seed=seed), function.n_outputs, function.raw)
 
 
 def new_model(
@@ -52,6 +89,50 @@ def new_model(
     if parts.start_end and parts.edges is not None:
         names = ("start",) if is_forest else ("start", "end")
         model.ends = Tables({name: np.zeros(n_labels) for name in names}, parts.table_l2)
+    return model
+
+
+def new_boosted_model(
+    parts: Parts, maker: FunctionMaker, truth: Truth, base: Model | None = None
+) -> Model:
+    """Return a model whose scores are sums over rounds, without any, on top of a base model."""
+    assert truth.classes is not None
+    model = new_model(parts, truth, maker.new(len(truth.classes)))
+    n_types, size = model.n_types or 1, int(np.prod(model.table))
+    if parts.edges == "linear":
+        n_features = truth.batch.X.shape[1] + 1  # type: ignore[attr-defined]
+        model.edge = Tables({"weights": np.zeros((n_types, n_features, size))}, parts.table_l2)
+    elif parts.edges == "trees":
+        model.edge_functions = [maker.new(size) for _ in range(n_types)]
+    if base is not None:
+        model.set_base(base)
+    return model
+
+
+def new_context_model(
+    parts: Parts,
+    window: tuple[int, int],
+    learner: ContextLearner,
+    truth: Truth,
+    base: Model | None = None,
+) -> Model:
+    """Return a model of trees over a window of features and the labels before, without rounds."""
+    assert truth.classes is not None
+    batch, n_labels = truth.batch, len(truth.classes)
+    if batch.edge_types is not None:
+        raise ValueError(
+            "edge_types are given, but TreeCRF has one function for all edges: make the type a "
+            "feature of the position at which the edge ends"
+        )
+    check_table_size(parts.order, n_labels)
+    shape = ContextShape(n_labels, parts.order, window, is_sparse=sparse.issparse(batch.X))
+    is_forest = batch.parents is not None
+    node = ContextTrees(shape, learner)
+    model = Model(parts.order, n_labels, node, "context", is_forest=is_forest)
+    if parts.start_end and not is_forest:
+        model.ends = Tables({"end": np.zeros(n_labels)}, 0.0)
+    if base is not None:
+        model.set_base(base)
     return model
 
 

@@ -30,6 +30,18 @@ class Trainer(Protocol):
         ...
 
 
+class RowTrainer(Trainer, Protocol):
+    """A trainer of functions that are bound to the rows of the training data."""
+
+    def abandon(self, n_done: int) -> None:
+        """Drop what a round that was interrupted has left after ``n_done`` rounds."""
+        ...
+
+    def release(self) -> None:
+        """Let go of the training data."""
+        ...
+
+
 class Training(Protocol):
     """What an estimator knows of its training: the trainer while it lasts, then what is left."""
 
