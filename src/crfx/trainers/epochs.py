@@ -46,7 +46,7 @@ from crfx.trainers.parametric import (
     base_scores,
     parameter_blocks,
 )
-from crfx.trainers.sgd import AveragedParameters, Descent, Steps, Sweepers, slices
+from crfx.trainers.sgd import AveragedParameters, AveragingWorkers, Descent, Steps, slices
 from crfx.trainers.shared_evaluation import agreed_objective
 from crfx.trainers.step_search import (
     TRIAL_INSTANCES,
@@ -92,25 +92,15 @@ class EpochSettings:
 
 
 class Epochs(ParameterTrainer):
-    """Trains the parameters of a model by epochs over mini-batches of instances.
-
-    ``workers`` train together; None: all that there are.
-    """
+    """Trains the parameters of a model by epochs over mini-batches of instances."""
 
     _by_epoch: ClassVar[bool]
     """Whether parameters are averaged over the ends of epochs, not over all steps."""
 
-    def __init__(
-        self,
-        model: Model,
-        task: ParametricTask,
-        settings: EpochSettings,
-        workers: Sweepers | None = None,
-    ) -> None:
+    def __init__(self, model: Model, task: ParametricTask, settings: EpochSettings) -> None:
         super().__init__(model)
-        truth = task.truth
         self.task, self.settings = task, settings
-        self.workers = workers or Sweepers.who_have(truth.batch.n_instances)
+        self.workers = AveragingWorkers.of_all(task.truth.batch.n_instances)
         self.votes: list[npt.NDArray[np.float32]] | None = None
         """Where given: collects the parameters at the end of every epoch from ``burn_in`` on."""
         self.parameters: AveragedParameters | None = None
@@ -118,15 +108,10 @@ class Epochs(ParameterTrainer):
         self._descent: Descent
         self._resumed: TrainingState | None = None
         self._n_first = 0
-        self._objective = self._bound(truth, is_alone=workers is not None)
+        self._objective = agreed_objective(lambda: task.bind(task.truth), task.truth.batch)
         # All workers or none: the precision of parameters is to be the same.
         can = can_take_steps(model, self._objective)
         self._in_core = all(self.workers.communicator.gather(can))
-
-    def _bound(self, truth: Truth, *, is_alone: bool) -> Objective:
-        if is_alone:
-            return self.task.bind(truth)
-        return agreed_objective(lambda: self.task.bind(truth), truth.batch)
 
     def _steps(self) -> Iterations:
         self.begin()
@@ -154,7 +139,7 @@ class Epochs(ParameterTrainer):
         if step is None and self._resumed is not None:
             step = self._resumed.numbers["step"]
         if step is None:
-            step = self.workers.told(self._good_step)
+            step = self.workers.of_first(self._good_step)
         self._descent = replace(self._descent, step=step)
         if self.parameters is None:
             self.parameters = self._new_parameters(get_weights(self.model))
@@ -263,15 +248,12 @@ class LinearEpochs(Epochs):
 
     def _good_step(self) -> float:
         """The one after whose epoch some instances, of shards the first, have the least loss."""
-        some: MiniBatches = self._parts.leading(TRIAL_INSTANCES)
-        batch, descent = some.truth.batch, self._descent
+        some: MiniBatches = self._parts.leading(n_instances=TRIAL_INSTANCES)
         if self.model.edge_family is not None:
-            warn_of_small_features(as_numbers(batch.X))
-        l2 = descent.l2 * (batch.n_instances / descent.n_instances)
-        trial = replace(descent, n_instances=batch.n_instances, l2=l2, ends=None)
+            warn_of_small_features(some.X)
         parameters = self.parameters
         start = get_weights(self.model) if parameters is None else parameters.values
-        return with_good_step(trial, some, start).step
+        return with_good_step(some.share_of(self._descent), some, start).step
 
     def _new_parameters(self, values: Array64) -> AveragedParameters:
         return AveragedParameters(values)
@@ -348,14 +330,11 @@ class HiddenEpochs(Epochs):
 
     def _good_step(self) -> float:
         """From the one that is best after a few epochs over some instances, of shards the first."""
-        truth = self.task.truth
-        if is_on_disk(truth.batch.X):
-            return self._leading()._good_step()
-        X = as_numbers(truth.batch.X)
-        warn_of_small_features(X)
-        learned, judged = self._trial_instances()
-        part, rows = truth.take(judged)
-        part = replace(part, batch=replace(part.batch, X=take_rows(X, rows)))
+        some: MiniBatches = self._parts.leading(n_positions=TRIAL_POSITIONS)
+        warn_of_small_features(some.X)
+        learned, judged = self._trial_instances(some.truth)
+        part, rows = some.truth.take(judged)
+        part = replace(part, batch=replace(part.batch, X=take_rows(some.X, rows)))
         start = get_weights(self.model)
 
         def judge(values: npt.NDArray[Any]) -> float:
@@ -363,32 +342,24 @@ class HiddenEpochs(Epochs):
             return self._judged(part)
 
         try:
-            begin = lambda: self._new_parameters(start)  # noqa: E731
-            return averaged_step(self._descent, self._parts, learned, begin, judge)
+            return averaged_step(
+                some.share_of(self._descent),
+                some,
+                learned,
+                lambda: self._new_parameters(start),
+                judge,
+            )
         finally:
             set_weights(self.model, start)
 
-    def _leading(self) -> HiddenEpochs:
-        """Over the first shards alone, read; their share of the penalty is theirs."""
-        truth = self.task.truth
-        X: Any = truth.batch.X
-        some, _ = loaded(truth, leading_shards(X.lengths, TRIAL_POSITIONS))
-        alone = Sweepers([some.batch.n_instances])
-        trainer = HiddenEpochs(self.model, replace(self.task, truth=some), self.settings, alone)
-        trainer._rates = self._rates
-        trainer._prepare()
-        l2 = self._descent.l2 * (some.batch.n_instances / truth.batch.n_instances)
-        trainer._descent = replace(trainer._descent, l2=l2)
-        return trainer
-
-    def _trial_instances(self) -> tuple[IntArray, IntArray]:
+    def _trial_instances(self, truth: Truth) -> tuple[IntArray, IntArray]:
         """Some to learn from, some to judge by; all for both where there is but one.
 
         Of those that have a known label and a weight: by others no step could be judged.
         """
-        batch = self.task.truth.batch
+        batch = truth.batch
         order = np.random.default_rng([self.settings.seed, 0]).permutation(batch.n_instances)
-        telling = _telling(self.task.truth)[order]
+        telling = _telling(truth)[order]
         order = order[telling] if telling.any() else order
         sizes = np.cumsum(np.diff(batch.offsets)[order])
         most = len(order) if self._in_core else SLOW_TRIAL_INSTANCES
@@ -522,15 +493,21 @@ class MiniBatches:
     dropout: Dropout | None = None
 
     def __post_init__(self) -> None:
-        self._X = as_numbers(self.truth.batch.X)
+        self.X = as_numbers(self.truth.batch.X)
 
     @property
     def ends(self) -> None:
         """All instances are one group, see `crfx.trainers.sgd.Descent`."""
 
-    def leading(self, n_instances: int) -> MiniBatches:
-        """Those of the first instances, so many at least: all of them."""
+    def leading(self, n_instances: int = 0, n_positions: int = 0) -> MiniBatches:
+        """Return those of the first instances, so many at least: all of them."""
         return self
+
+    def share_of(self, descent: Descent) -> Descent:
+        """Return a descent over these instances alone, with their share of the penalty."""
+        n_instances = self.truth.batch.n_instances
+        l2 = descent.l2 * (n_instances / descent.n_instances)
+        return replace(descent, n_instances=n_instances, l2=l2, ends=None)
 
     def take_steps(self, steps: Steps, parameters: AveragedParameters) -> None:
         """In the core where it can, else one mini-batch after the other."""
@@ -544,7 +521,7 @@ class MiniBatches:
     ) -> tuple[IntArray, ParametricObjective]:
         """Cut the instances out; in a step, some of their features."""
         truth, rows = self.truth.take(instances)
-        X = take_rows(self._X, rows)
+        X = take_rows(self.X, rows)
         if step is not None and self.dropout is not None:
             X = self.dropout(X, step)
         batch = replace(truth.batch, X=X)
@@ -579,25 +556,17 @@ class ShardedMiniBatches:
         """Keep no shard in memory: a sweep, which may come back to the last one, has ended."""
         self._read = None
 
-    def leading(self, n_instances: int) -> MiniBatches:
-        """Those of the first shards, which have so many instances or are all."""
-        return self._of(leading_shards(np.diff(self.ends), n_instances))
+    def leading(self, n_instances: int = 0, n_positions: int = 0) -> MiniBatches:
+        """Return those of the first shards that have so many together, or of all."""
+        offsets = self._truth.batch.offsets[self.ends]
+        enough = (self.ends[1:] >= n_instances) & (offsets[1:] >= n_positions)
+        n_shards = int(enough.argmax()) + 1 if enough.any() else len(enough)
+        return self._of(range(n_shards))
 
     def _of(self, numbers: Sequence[int]) -> MiniBatches:
-        truth, rows = loaded(self._truth, numbers)
+        """Read some shards that follow each other."""
+        X: Any = self._truth.batch.X
+        instances = np.arange(self.ends[numbers[0]], self.ends[numbers[-1] + 1])
+        truth, rows = self._truth.take(instances)
+        truth = replace(truth, batch=replace(truth.batch, X=X.joined(numbers)))
         return self._make(truth, base_of(self._base, self._model, rows))
-
-
-def leading_shards(sizes: Sequence[int] | IntArray, least: int) -> range:
-    """Return as many of the first shards as have ``least`` together, or all."""
-    enough = int(np.searchsorted(np.cumsum(sizes), least)) + 1
-    return range(min(enough, len(sizes)))
-
-
-def loaded(truth: Truth, numbers: Sequence[int]) -> tuple[Truth, IntArray]:
-    """Return the instances of some shards that follow each other, features read, and their rows."""
-    X = truth.batch.X
-    assert is_on_disk(X)
-    ends = truth.batch.chunk_ends()
-    part, rows = truth.take(np.arange(ends[numbers[0]], ends[numbers[-1] + 1]))
-    return replace(part, batch=replace(part.batch, X=X.joined(numbers))), rows

@@ -24,7 +24,7 @@ from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
 from crfx.potentials.numbers import as_numbers
 from crfx.trainers.epochs import EpochSettings, HiddenEpochs
 from crfx.trainers.parametric import ParametricTask
-from crfx.trainers.sgd import Sweepers
+from crfx.trainers.sgd import AveragingWorkers
 
 Array32 = npt.NDArray[np.float32]
 
@@ -82,7 +82,7 @@ def contrastive_divergence(
     a row counts.  O(rows features units) a sweep.  Workers that train together go on with the mean
     of their parameters after every sweep.
     """
-    workers = Sweepers.who_have(len(X))
+    workers = AveragingWorkers.of_all(len(X))
     parts = shape.split(values)
     names = ("weights", "bias", "to_label", "constant")
     visible = np.zeros(shape.n_features, np.float32)

@@ -238,22 +238,27 @@ class Descent:
         mini_batch: MiniBatch,
         among: IntArray | None = None,
     ) -> None:
-        """One pass over all instances, or over those ``among`` them.
+        """Pass once over all instances, or over those ``among`` them.
 
         Mini-batches that have a method ``take_steps(steps, parameters)`` take them themselves, and
         may have one, ``release()``, that is called in the end.
         """
-        for steps in self._by_group(number, among):
-            _take(steps, parameters, mini_batch)
-        _release(mini_batch)
+        for _ in self.sweep_in_parts(number, 1, parameters, mini_batch, among):
+            pass
 
     def sweep_in_parts(
-        self, number: int, n_parts: int, parameters: Any, mini_batch: MiniBatch
+        self,
+        number: int,
+        n_parts: int,
+        parameters: Any,
+        mini_batch: MiniBatch,
+        among: IntArray | None = None,
     ) -> Iterator[None]:
-        """The same in so many parts, some of which may have no steps; who goes through them may
+        """Do the same in so many parts, some of which may have no steps; who goes through them may
         change the parameters in between.
         """
-        groups = self._by_group(number) if self.n_instances else []
+        take = getattr(mini_batch, "take_steps", lambda steps, own: steps.take(own, mini_batch))
+        groups = self._by_group(number, among) if self.n_instances else []
         begins = np.cumsum([0, *(steps.n_steps for steps in groups)]).tolist()
         for part in range(n_parts):
             # The last one has steps where there are any: by sweep, its last one counts.
@@ -261,9 +266,9 @@ class Descent:
             for offset, steps in zip(begins, groups, strict=False):
                 piece = steps.between(max(begin - offset, 0), max(end - offset, 0))
                 if len(piece.order):
-                    _take(piece, parameters, mini_batch)
+                    take(piece, parameters)
             yield
-        _release(mini_batch)
+        getattr(mini_batch, "release", lambda: None)()
 
     def _by_group(self, number: int, among: IntArray | None = None) -> list[Steps]:
         orders = self._orders(np.random.default_rng([self.seed, number]))
@@ -302,20 +307,6 @@ class Descent:
         return -(-len(order) // self.batch_size)
 
 
-def _take(steps: Steps, parameters: Any, mini_batch: MiniBatch) -> None:
-    take = getattr(mini_batch, "take_steps", None)
-    if take is None:
-        steps.take(parameters, mini_batch)
-    else:
-        take(steps, parameters)
-
-
-def _release(mini_batch: MiniBatch) -> None:
-    release = getattr(mini_batch, "release", None)
-    if release is not None:
-        release()
-
-
 # Workers -----------------------------------------------------------------------------------------
 
 
@@ -345,11 +336,11 @@ def averaged(parameters: AveragedParameters, weight: float, communicator: Worker
 
 
 @dataclass(eq=False)
-class Sweepers:
-    """Workers that sweep over instances of their own, and meet ``MEETINGS`` times in a sweep.
+class AveragingWorkers:
+    """Workers that pass over instances of their own, and meet ``MEETINGS`` times in an epoch.
 
-    They go on with the mean of their parameters, and a part of the way on which it has moved from
-    meeting to meeting: what each of them has learned would count for a W-th among W workers, and
+    They continue from the mean of their parameters, and a part of the way on which it has moved
+    from meeting to meeting: what each has learned would count for a W-th among W workers, and
     with momentum 1 - 1 / W it counts in full (Chen and Huo 2016, "Scalable training of deep
     learning machines by incremental block training with intra-block parallel optimization and
     blockwise model-update filtering").  Where shares differ, W is the inverse of the sum of their
@@ -365,30 +356,30 @@ class Sweepers:
     velocity: npt.NDArray[Any] | None = None
 
     @classmethod
-    def who_have(cls, n_own: int, velocity: npt.NDArray[Any] | None = None) -> Sweepers:
-        """All that train together here and now, this one with so many instances."""
+    def of_all(cls, n_own: int, velocity: npt.NDArray[Any] | None = None) -> AveragingWorkers:
+        """Return all workers that train together; this one has ``n_own`` instances."""
         return cls(current().gather(n_own), current(), velocity)
 
     @property
     def share(self) -> float:
-        """Of all instances that this one has, and so of penalties, which are shared out."""
+        """The share of all instances that this worker has, and so its share of penalties."""
         return self.counts[self.communicator.rank] / max(sum(self.counts), 1)
 
     def own_seed(self, seed: int) -> int:
-        """A seed of draws that are to differ by worker; the first keeps the one there is."""
+        """Return a seed for draws that differ by worker; the first worker has ``seed``."""
         return (seed + self.communicator.rank) % (2**31 - 1)
 
-    def told(self, find: Callable[[], float]) -> float:
-        """What the first worker that has instances finds."""
-        finder = next((rank for rank, n in enumerate(self.counts) if n), 0)
-        own = find() if self.communicator.rank == finder else None
-        found: float = self.communicator.gather(own)[finder]
-        return found
+    def of_first(self, compute: Callable[[], float]) -> float:
+        """Return what the first worker that has instances computes."""
+        first = next((rank for rank, n in enumerate(self.counts) if n), 0)
+        own = compute() if self.communicator.rank == first else None
+        result: float = self.communicator.gather(own)[first]
+        return result
 
     def sweep(
         self, descent: Descent, number: int, parameters: AveragedParameters, mini_batch: Any
     ) -> None:
-        """One pass over the instances, after which all have the same parameters."""
+        """Pass once over the instances; all workers then have the same parameters."""
         if self.communicator.size == 1:
             descent.sweep(number, parameters, mini_batch)
             return
@@ -397,7 +388,7 @@ class Sweepers:
             before = self._meet(parameters, before)
 
     def agree_on(self, arrays: Sequence[npt.NDArray[np.float32]]) -> None:
-        """Let the arrays of all be their mean, in one message."""
+        """Replace the arrays of all workers by their mean, in one message."""
         if self.communicator.size == 1:
             return
         own = np.concatenate([array.reshape(-1) for array in arrays]).astype(np.float64)
@@ -407,7 +398,7 @@ class Sweepers:
             array[...] = part.reshape(array.shape)
 
     def _meet(self, parameters: AveragedParameters, before: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Go on from the mean, and beyond; returns where."""
+        """Continue from the mean, and beyond; return the parameters there."""
         averaged(parameters, self.counts[self.communicator.rank], self.communicator)
         numbers, arrays = parameters.state()
         values = arrays["values"]
