@@ -56,20 +56,15 @@ from scipy import sparse
 from crfx import HiddenUnitCRF, LinearCRF
 from crfx.batch import Batch
 from crfx.datasets import load_ocr
-from crfx.estimators.hidden_steps import HiddenSteps
-from crfx.estimators.hidden_unit import FIRST_WEIGHTS
-from crfx.estimators.mini_batches import Dropout
-from crfx.estimators.model_parameters import (
-    get_weights,
-    new_model,
-    parameter_arrays,
-    set_weights,
-)
+from crfx.model.building import Parts, new_model
+from crfx.model.flat_parameters import get_weights, parameter_arrays, set_weights
+from crfx.model.parametric_building import FIRST_WEIGHTS
 from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.truth import Truth
 from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
 from crfx.structures import Chain
 from crfx.threads import one_blas_thread
+from crfx.trainers.core_steps import CoreParameters, CoreSteps, hidden_sweeps
 from crfx.trainers.sgd import Steps
 
 TARGET = RESULTS / "hidden_units.json"
@@ -182,17 +177,17 @@ class Ours:
         self.truth = Truth(letters.batch, Chain(1), letters.labels)
         random = np.random.default_rng(SEED)
         node = HiddenUnitFunction.random(letters.shape, FIRST_WEIGHTS, random)
-        self.model = new_model(HiddenUnitCRF(), self.truth, node)
+        self.model = new_model(Parts(1, "table", start_end=True), self.truth, node)
         self.likelihood = Likelihood(self.truth, 1)
         self.start = get_weights(self.model)
-        self._take = HiddenSteps(
-            self.model, self.truth, self.likelihood, None, np.ones(7), Dropout(0.0, SEED), 1
-        )
-        self.parameters = self._take.begin(self.start)
+        sweeps = hidden_sweeps(self.model, self.truth, self.likelihood, None)
+        self._take = CoreSteps(sweeps, 1, rates=np.ones(7), dropout=0.0, seed=SEED)
+        self.begin()
 
     def begin(self) -> None:
         """From the first weights."""
-        self.parameters = self._take.begin(self.start)
+        n_features = self.truth.batch.X.shape[1]
+        self.parameters = CoreParameters(self._take.sweeps, n_features, self.start)
 
     def sweep(self, order: np.ndarray, size: int, step: float, period: float) -> None:
         """One pass, as `fit` makes it, without dropout."""

@@ -5,10 +5,9 @@ import pytest
 from scipy import sparse
 
 from crfx import HiddenUnitCRF, LinearCRF
-from crfx.estimators.linear_assembly import new_linear_model
-from crfx.estimators.model_parameters import get_weights
 from crfx.inputs.passed import Passed
 from crfx.inputs.training_set import InputSettings, Start, read_training_set
+from crfx.model.flat_parameters import get_weights
 from crfx.testing import central_differences
 
 STEP = 2e-2
@@ -39,11 +38,8 @@ def objective(crf, X, y, *, sample_weight=None, parents=None, edge_types=None):
     given = read_training_set(
         Passed(X, y, None, parents, edge_types, sample_weight), InputSettings(crf.order), Start()
     )
-    if isinstance(crf, LinearCRF):
-        model = new_linear_model(crf, given.truth, len(given.classes))
-    else:
-        model = crf._begin(given, None, goes_on=False)
-    return crf._objective(model, given), len(get_weights(model))
+    model = crf._new_model(given.truth) if isinstance(crf, LinearCRF) else crf._new_model(given, 0)
+    return crf._task(given.truth).objective(model), len(get_weights(model))
 
 
 def check(found, size, seed=1):

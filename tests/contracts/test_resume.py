@@ -187,7 +187,7 @@ def test_a_linear_model_whose_training_has_ended_holds_nothing_of_it(tmp_path):
         crf = LinearCRF(trainer, max_iter=5, sweeps=5, step=0.1, **ONE)
         path = tmp_path / f"{name}.crfx"
         crf.fit(X, y, callbacks=[lambda progress, path=path: progress.save(path)])
-        assert load(path)._state.n_done == 5
+        assert load(path)._training.n_done == 5
         values, members = contents(crf, tmp_path)
         assert "training" not in values
         assert not [member for member in members if member.startswith("training")]

@@ -3,8 +3,7 @@
 import numpy as np
 
 from crfx.distributed.together import together
-from crfx.trainers.averaging import Sweepers, averaged
-from crfx.trainers.sgd import AveragedParameters, Descent
+from crfx.trainers.sgd import AveragedParameters, AveragingWorkers, Descent, averaged
 from crfx.workers import ALONE
 
 EXACT = {"rtol": 1e-12}
@@ -70,7 +69,7 @@ def swept(counts, n_sweeps):
     def work(workers):
         n_own = counts[workers.rank]
         descent = Descent(n_own, 2, step=1.0, period=None, l2=0.0, burn_in=0, seed=0)
-        sweepers, own = Sweepers.who_have(n_own), AveragedParameters(np.zeros(2))
+        sweepers, own = AveragingWorkers.of_all(n_own), AveragedParameters(np.zeros(2))
         found = []
         for number in range(n_sweeps):
             sweepers.sweep(descent, number, own, Slope())
@@ -99,6 +98,8 @@ def test_fewer_instances_than_meetings():
 
 def test_the_first_who_has_instances_finds_what_is_told_to_all():
     def work(workers):
-        return Sweepers.who_have([0, 5, 7][workers.rank]).told(lambda: 10.0 * workers.rank)
+        return AveragingWorkers.of_all([0, 5, 7][workers.rank]).of_first(
+            lambda: 10.0 * workers.rank
+        )
 
     assert together(3, work) == [10.0, 10.0, 10.0]

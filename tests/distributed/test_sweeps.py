@@ -5,11 +5,12 @@ import pytest
 
 from crfx import HiddenUnitCRF, LinearCRF, load
 from crfx.distributed.together import together
-from crfx.estimators.hidden_sweeps import block_rates
-from crfx.estimators.model_parameters import get_weights
 from crfx.estimators.resuming import resumed
 from crfx.inputs.passed import Passed
+from crfx.inputs.training_set import Start, read_training_set
+from crfx.model.flat_parameters import get_weights
 from crfx.testing import make_task
+from crfx.trainers.epochs import block_rates
 
 X, Y = make_task(n_instances=90)
 X_DEV, Y_DEV = make_task(1, 30)
@@ -68,7 +69,7 @@ def test_all_have_one_model_as_good_as_that_of_one_alone(kind):
     assert models[0].n_iter_ == alone.n_iter_
     assert models[0].score(given, Y) > alone.score(given, Y) - ALMOST_AS_GOOD
     if models[0].__dict__.get("_votes") is not None:
-        np.testing.assert_array_equal(models[0]._votes.sweeps, models[1]._votes.sweeps)
+        np.testing.assert_array_equal(models[0]._votes, models[1]._votes)
 
 
 @pytest.mark.parametrize("kind", ["linear sgd", "hidden sgd"])
@@ -124,8 +125,9 @@ def test_the_steps_of_kinds_of_parameters_do_not_depend_on_who_has_which_rows():
     def work(workers):
         crf = HiddenUnitCRF(**settings)
         chosen = shares(2)[workers.rank]
-        given = crf._read(Passed([thin[k] for k in chosen], [Y[k] for k in chosen]), None, False)
-        return block_rates("size", crf._begin(given, None, goes_on=False), given).tolist()
+        passed = Passed([thin[k] for k in chosen], [Y[k] for k in chosen])
+        given = read_training_set(passed, crf._settings_of_input(None, None), Start())
+        return block_rates("size", crf._new_model(given, 0), given.batch.X).tolist()
 
     first, second = together(2, work)
     assert first == second

@@ -7,9 +7,9 @@ from scipy import sparse
 
 from crfx import GBCRF, Constraints, HiddenUnitCRF, LinearCRF
 from crfx.distributed.together import together
-from crfx.estimators.model_parameters import get_weights
 from crfx.inputs.label_codes import encode
 from crfx.inputs.passed import Passed, read_input
+from crfx.model.flat_parameters import get_weights
 from crfx.objectives import KL, LossScaled
 from crfx.objectives.registry import ObjectiveSettings
 from crfx.objectives.truth import Truth

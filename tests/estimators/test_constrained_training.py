@@ -8,11 +8,11 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from crfx import GBCRF, Constraints, HiddenUnitCRF, LinearCRF, TreeCRF, load
-from crfx.estimators import hidden_sweeps, linear
-from crfx.estimators.model_parameters import base_scores
 from crfx.inputs.passed import Passed
+from crfx.inputs.training_set import Start, read_training_set
 from crfx.metrics import spans
 from crfx.structures.constraints import to_plain
+from crfx.trainers import epochs
 
 ROUNDING = 1e-5
 """Between steps of the core and those of Python."""
@@ -127,18 +127,18 @@ def test_steps_of_the_core_are_those_of_python(
     allowed = [[None if k % 2 else {label, "O"} for k, label in enumerate(own)] for own in y]
     more = {"allowed": allowed} if by_position else {}
     found, seen = [], []
-    whole = linear.quick_steps
+    whole = epochs.can_take_steps
     for quick in (True, False):
         with monkeypatch.context() as patch:
             patch.setattr(
-                linear, "quick_steps", lambda *given, quick=quick: whole(*given) if quick else None
+                epochs, "can_take_steps", lambda *given, quick=quick: quick and whole(*given)
             )
             crf = LinearCRF(trainer=trainer, sweeps=3, constraints="bio", **SMALL, **arguments)
             crf.fit(X, y, **more)
         found.append([crf.model_.node.weights])
         found[-1] += [] if crf.model_.edge is None else [crf.transitions_]
         found[-1] += [] if crf.model_.ends is None else list(crf.model_.ends.tables.values())
-        seen.append(whole(crf.model_, *_given(crf, X, y)) is not None)
+        seen.append(whole(crf.model_, _loss(crf, X, y)))
     assert all(seen)
     assert any(part.any() for part in found[0])
     if trainer == "sgd":
@@ -148,10 +148,9 @@ def test_steps_of_the_core_are_those_of_python(
         np.testing.assert_allclose(a, b, rtol=ROUNDING, atol=ROUNDING)
 
 
-def _given(crf, X, y):
-    given = crf._read(Passed(X, y), None, False)
-    base = base_scores(crf.model_, given.batch)
-    return given.truth, crf._loss(given.truth), None, base, 1
+def _loss(crf, X, y):
+    truth = read_training_set(Passed(X, y), crf._settings_of_input(None, None), Start()).truth
+    return crf._task(truth).bind(truth)
 
 
 @pytest.mark.parametrize("trainer", ["sgd", "large_margin"])
@@ -163,7 +162,7 @@ def test_hidden_steps_of_the_core_are_those_of_python(monkeypatch, bio_task, tra
     for quick in (True, False):
         with monkeypatch.context() as patch:
             if not quick:
-                patch.setattr(hidden_sweeps, "can_take_steps", lambda *_: False)
+                patch.setattr(epochs, "can_take_steps", lambda *_: False)
             crf = HiddenUnitCRF(
                 3, trainer=trainer, sweeps=2, step=0.1, dropout=0, constraints="bio", **SMALL
             )

@@ -7,9 +7,9 @@ import pytest
 from sklearn.base import clone
 
 from crfx import GBCRF, Constraints, HiddenUnitCRF, LinearCRF, TreeCRF
-from crfx.estimators.herding import Voted
 from crfx.metrics import spans
 from crfx.model.model import Model
+from crfx.prediction.predictor import Voted
 
 FLOAT32 = 2e-5
 """What probabilities of float32 scores may be off by."""

@@ -8,9 +8,9 @@ import pytest
 from scipy import sparse
 
 from crfx import Constraints, HiddenUnitCRF, LinearCRF
-from crfx.estimators import hidden_sweeps, linear
-from crfx.estimators.model_parameters import get_weights
+from crfx.model.flat_parameters import get_weights
 from crfx.objectives import KL, CostMatrix, LossAugmented
+from crfx.trainers import epochs
 
 FLOAT32_STEPS = 1e-4
 """Between some thirty steps in single precision, and of Python in double where it has it."""
@@ -58,8 +58,8 @@ def trained(kind, trainer="sgd", X=X, y=Y, fit=None, **arguments):
 
 
 def by_python(patch):
-    patch.setattr(linear, "quick_steps", lambda *_: None)
-    patch.setattr(hidden_sweeps, "can_take_steps", lambda *_: False)
+    patch.setattr(epochs, "can_take_steps", lambda *_: False)
+    patch.setattr(epochs, "can_take_steps", lambda *_: False)
 
 
 def assert_core_is_python(monkeypatch, kind, **arguments):
@@ -68,7 +68,7 @@ def assert_core_is_python(monkeypatch, kind, **arguments):
 
     start = trained(kind, **arguments | {"sweeps": 0})
     with monkeypatch.context() as patch:
-        patch.setattr("crfx.estimators.mini_batches.MiniBatches.__call__", forbidden)
+        patch.setattr("crfx.trainers.epochs.MiniBatches.__call__", forbidden)
         core = trained(kind, **arguments)
     with monkeypatch.context() as patch:
         by_python(patch)

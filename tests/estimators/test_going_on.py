@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from crfx import Checkpoint, LinearCRF, load
-from crfx.estimators.model_parameters import get_weights, set_weights
 from crfx.estimators.session import start_of
 from crfx.inputs.passed import Passed
 from crfx.inputs.training_set import InputSettings, read_training_set
+from crfx.model.flat_parameters import get_weights, set_weights
 from crfx.testing import make_task
 
 X, Y = make_task()
@@ -77,7 +77,7 @@ def test_a_run_to_the_end_goes_on_in_either_precision(tmp_path):
                 X, Y, callbacks=[Checkpoint(path, every=last), interrupt]
             )
         part = load(path)
-        stages.add("fine" in part._state.numbers)
+        stages.add("fine" in part._training.numbers)
         found = LinearCRF(tol=1e-12, max_iter=500).fit(X, Y, init_model=part)
         assert found.n_iter_ == whole.n_iter_
         np.testing.assert_array_equal(get_weights(found.model_), get_weights(whole.model_))
@@ -136,7 +136,7 @@ def test_what_was_learned_moves_along(edges, order, features):
         InputSettings(order, grows=True, classes=["A", "Z"]),
         start_of(crf),
     )
-    model, origin = crf._grown(given, crf)
+    model, origin = crf._grown(given.truth, crf)
     set_weights(model, np.where(origin >= 0, get_weights(crf.model_)[origin], 0.0))
     batch, structure = given.batch, given.truth.structure
     after = model.scores(batch, structure)

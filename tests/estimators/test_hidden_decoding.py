@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crfx import HiddenUnitCRF
-from crfx.estimators.model_parameters import get_weights, set_weights
+from crfx.model.flat_parameters import get_weights, set_weights
 
 ROUNDING = 2e-5
 N_LABELS, N_HIDDEN, N_FEATURES = 3, 2, 2

@@ -7,9 +7,9 @@ import pytest
 from scipy import sparse
 
 from crfx import GBCRF, Checkpoint, HiddenUnitCRF, LinearCRF, TreeCRF, load
-from crfx.estimators import hidden_sweeps
-from crfx.estimators.model_parameters import get_weights
+from crfx.model.flat_parameters import get_weights
 from crfx.testing import make_task
+from crfx.trainers import epochs
 
 X, Y = make_task()
 X_DEV, Y_DEV = make_task(1, 12)
@@ -58,7 +58,7 @@ def test_parts_are_one_run(trainer, X, way, tmp_path):
 
 @pytest.mark.parametrize("trainer", ["sgd", "perceptron", "large_margin"])
 def test_parts_are_one_run_where_python_takes_the_steps(monkeypatch, trainer, tmp_path):
-    monkeypatch.setattr(hidden_sweeps, "can_take_steps", lambda *_: False)
+    monkeypatch.setattr(epochs, "can_take_steps", lambda *_: False)
     whole = crf(trainer, 4).fit(X, Y)
     part = crf(trainer, 2).fit(X, Y)
     for way in WAYS:
@@ -73,7 +73,7 @@ def test_parts_are_one_run_while_parameters_shrink(X, n_first):
     arguments = {"l2": 5.0, "step": 0.2}
     whole = crf("sgd", 6, **arguments).fit(X, Y)
     part = crf("sgd", n_first, **arguments).fit(X, Y)
-    assert part._state.numbers["product"] < 1
+    assert part._training.numbers["product"] < 1
     assert_same_run(crf("sgd", 6 - n_first, **arguments).fit(X, Y, init_model=part), whole)
 
 
@@ -85,7 +85,7 @@ def test_parts_converge_where_one_run_does(tol, way, n_left, tmp_path):
     arguments = {"l2": 0.5, "tol": tol}
     whole = crf("lbfgs", 500, **arguments).fit(X, Y)
     assert n_left < whole.n_iter_ < 500
-    assert ("fine" in whole._state.numbers) == (tol < 1e-8)
+    assert ("fine" in whole._training.numbers) == (tol < 1e-8)
     part = crf("lbfgs", whole.n_iter_ - n_left, **arguments).fit(X, Y)
     found = crf("lbfgs", 500, **arguments).fit(X, Y, init_model=taken(way, part, tmp_path))
     assert_same_run(found, whole)
@@ -129,22 +129,22 @@ def test_votes_go_on(way, tmp_path):
     part = crf("perceptron", 4, herding=True).fit(X, Y)
     found = crf("perceptron", 2, herding=True).fit(X, Y, init_model=taken(way, part, tmp_path))
     assert_same_run(found, whole)
-    assert len(part._votes.sweeps) == 2
-    np.testing.assert_array_equal(found._votes.sweeps, whole._votes.sweeps)
+    assert len(part._votes) == 2
+    np.testing.assert_array_equal(found._votes, whole._votes)
 
 
 @pytest.mark.parametrize("trainer", TRAINERS)
 def test_the_model_that_is_trained_on_stays_as_it_is(trainer):
     part = crf(trainer, 3, herding=trainer == "perceptron").fit(X, Y)
     weights, history = get_weights(part.model_), list(part.history_["objective"])
-    arrays = {name: array.copy() for name, array in part._state.arrays.items()}
+    arrays = {name: array.copy() for name, array in part._training.arrays.items()}
     crf(trainer, 3, herding=trainer == "perceptron").fit(X, Y, init_model=part)
     np.testing.assert_array_equal(get_weights(part.model_), weights)
     assert part.history_["objective"] == history
     for name, array in arrays.items():
-        np.testing.assert_array_equal(part._state.arrays[name], array)
+        np.testing.assert_array_equal(part._training.arrays[name], array)
     if part._votes is not None:
-        assert len(part._votes.sweeps) == 1
+        assert len(part._votes) == 1
 
 
 @pytest.mark.parametrize("trainer", TRAINERS)
@@ -164,7 +164,7 @@ def test_another_trainer_begins_with_the_parameters(first, then):
     np.testing.assert_array_equal(get_weights(found.model_), get_weights(start.model_))
     found = crf(then, 2).fit(X, Y, init_model=start)
     assert found.n_iter_ == len(found.history_["objective"]) == 2
-    assert found._state.trainer == then
+    assert found._training.trainer == then
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from crfx import GBCRF, HiddenUnitCRF, LinearCRF, TreeCRF
-from crfx.estimators import hidden_sweeps, hidden_training
-from crfx.estimators.model_parameters import get_weights
+from crfx.model.flat_parameters import get_weights
+from crfx.trainers import epochs
 
 random = np.random.default_rng(0)
 LENGTHS = random.integers(2, 8, 40)
@@ -83,8 +83,8 @@ def test_what_stands_underneath_is_what_predicts(above):
 
 def test_the_penalty_is_summed_in_float64():
     values = np.full(20_000_000, 0.01, np.float32)
-    assert hidden_training.penalty(1.0, values) == pytest.approx(2000, rel=1e-6)
-    assert hidden_training.penalty(0.0, np.array([np.inf], np.float32)) == 0
+    assert epochs.penalty(1.0, values) == pytest.approx(2000, rel=1e-6)
+    assert epochs.penalty(0.0, np.array([np.inf], np.float32)) == 0
 
 
 def test_features_that_are_too_large_are_told():
@@ -123,7 +123,7 @@ def test_stored_zeros_are_no_features():
 def test_dropout_makes_up_for_what_it_leaves_out(monkeypatch, path):
     """Without hidden units scores are linear: the mean step is the same."""
     if path == "python":
-        monkeypatch.setattr(hidden_sweeps, "can_take_steps", lambda *_: False)
+        monkeypatch.setattr(epochs, "can_take_steps", lambda *_: False)
     ones = [np.ones((50, 40), np.float32) for _ in range(40)]
     labels = [np.arange(50) % 2 for _ in ones]
 

@@ -8,8 +8,8 @@ import pytest
 from scipy import sparse
 
 from crfx import HiddenUnitCRF
-from crfx.estimators import hidden_steps, hidden_sweeps, hidden_training
-from crfx.estimators.model_parameters import get_weights
+from crfx.model.flat_parameters import get_weights
+from crfx.trainers import core_steps, epochs
 
 ROUNDING = 2e-4
 """Of some hundred steps in float32, by the core, and in float64 otherwise."""
@@ -36,7 +36,7 @@ def parameters(trainer="sgd", X=X, y=Y, fit=None, **arguments):
 
 def assert_both_ways_agree(monkeypatch, trainer, **arguments):
     quick = parameters(trainer, **arguments)
-    monkeypatch.setattr(hidden_sweeps, "can_take_steps", lambda *_: False)
+    monkeypatch.setattr(epochs, "can_take_steps", lambda *_: False)
     slow = parameters(trainer, **arguments)
     start = parameters(trainer, **(arguments | {"sweeps": 0}))
     assert np.abs(quick - start).max() > 0.01
@@ -77,15 +77,15 @@ def test_the_same_parameters(monkeypatch, trainer, arguments):
 def test_shrinkage_is_counted_anew_in_the_test_above(monkeypatch):
     """The companion: shrinkage of all steps together passes the border."""
     seen = []
-    run = hidden_steps.HiddenParameters.run
+    run = core_steps.CoreParameters.run
 
     def spy(self, *arguments, **options):
         before = self._product
         run(self, *arguments, **options)
         seen.append(self._product > before)
 
-    monkeypatch.setattr(hidden_steps, "STEPS_AT_ONCE", 1)
-    monkeypatch.setattr(hidden_steps.HiddenParameters, "run", spy)
+    monkeypatch.setattr(core_steps, "STEPS_AT_ONCE", 1)
+    monkeypatch.setattr(core_steps.CoreParameters, "run", spy)
     parameters(l2=100.0, step=0.3)
     assert any(seen)
 
@@ -115,13 +115,13 @@ def test_a_difference_would_be_seen(trainer):
     ids=["plain", "no edges", "sparse", "candidates"],
 )
 def test_python_takes_steps_that_the_core_cannot(monkeypatch, arguments, quick):
-    seen, whole = [], hidden_sweeps.can_take_steps
+    seen, whole = [], epochs.can_take_steps
 
     def spy(*given):
         seen.append(whole(*given))
         return seen[-1]
 
-    monkeypatch.setattr(hidden_sweeps, "can_take_steps", spy)
+    monkeypatch.setattr(epochs, "can_take_steps", spy)
     parameters(**arguments, sweeps=1)
     assert seen == [quick]
 
@@ -142,7 +142,7 @@ def test_a_sweep_in_parts_is_the_same(monkeypatch, X, dropout, batch_size):
     """Which features are left out, and how long a step is, depends on its number alone."""
     arguments = {"X": X, "dropout": dropout, "batch_size": batch_size}
     whole = parameters(**arguments)
-    monkeypatch.setattr(hidden_steps, "STEPS_AT_ONCE", 2)
+    monkeypatch.setattr(core_steps, "STEPS_AT_ONCE", 2)
     np.testing.assert_array_equal(parameters(**arguments), whole)
 
 
@@ -150,7 +150,7 @@ def test_a_sweep_in_parts_is_the_same(monkeypatch, X, dropout, batch_size):
 def test_steps_become_shorter_from_sweep_to_sweep(monkeypatch, can):
     """Half as long after so many sweeps: where those are few, parameters move less."""
     if not can:
-        monkeypatch.setattr(hidden_sweeps, "can_take_steps", lambda *_: False)
+        monkeypatch.setattr(epochs, "can_take_steps", lambda *_: False)
     arguments = {"trainer": "large_margin", "margin": 1e3, "burn_in": 99, "n_hidden": 0}
 
     def moves():
@@ -159,7 +159,7 @@ def test_steps_become_shorter_from_sweep_to_sweep(monkeypatch, can):
 
     first, ninth = moves()
     assert ninth > 0.7 * first
-    monkeypatch.setattr(hidden_sweeps, "SWEEPS_TO_HALF", 1.0)
+    monkeypatch.setattr(epochs, "HIDDEN_EPOCHS_TO_HALF", 1.0)
     first, ninth = moves()
     assert ninth < 0.4 * first
 
@@ -183,7 +183,7 @@ def test_dropout_moves_parameters_and_follows_the_seed():
 def test_parameters_are_averaged_over_the_ends_of_sweeps(monkeypatch, X, l2, trainer, can):
     """From burn_in on; without averaging, a run of n sweeps ends where sweep n does."""
     if not can:
-        monkeypatch.setattr(hidden_sweeps, "can_take_steps", lambda *_: False)
+        monkeypatch.setattr(epochs, "can_take_steps", lambda *_: False)
     ends = [parameters(trainer, X=X, l2=l2, sweeps=n, burn_in=9) for n in (2, 3, 4)]
     assert np.abs(ends[0] - ends[2]).max() > 10 * ROUNDING
     found = parameters(trainer, X=X, l2=l2, sweeps=4, burn_in=1)
@@ -193,9 +193,9 @@ def test_parameters_are_averaged_over_the_ends_of_sweeps(monkeypatch, X, l2, tra
 @pytest.mark.parametrize("X", [X, SPARSE], ids=["dense", "sparse"])
 def test_steps_may_be_longer_where_there_are_fewer_parameters(monkeypatch, X):
     """Of a kind, in the order W, b, V, c, U, edges, ends; five times longer for W."""
-    seen, spread = [], hidden_training.block_rates
+    seen, spread = [], epochs.block_rates
     monkeypatch.setattr(
-        hidden_training, "block_rates", lambda *given: seen.append(spread(*given)) or seen[-1]
+        epochs, "block_rates", lambda *given: seen.append(spread(*given)) or seen[-1]
     )
     for block_steps in ("size", "equal"):
         parameters("perceptron", X=X, skip=True, sweeps=1, block_steps=block_steps)

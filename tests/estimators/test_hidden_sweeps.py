@@ -3,7 +3,7 @@
 import numpy as np
 
 from crfx import HiddenUnitCRF
-from crfx.estimators.model_parameters import get_weights
+from crfx.model.flat_parameters import get_weights
 
 ATOL = 1e-20
 

@@ -6,8 +6,8 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from crfx import GBCRF, LinearCRF, load
-from crfx.estimators import sweeping
 from crfx.testing import make_task
+from crfx.trainers import epochs
 
 X, Y = make_task()
 SPARSE = [sparse.csr_matrix(np.where(np.abs(x) < 0.8, 0, x)) for x in X]
@@ -66,10 +66,10 @@ def test_partial_fit_goes_on_from_the_fit_before_it():
 
 def test_a_step_that_is_given_counts():
     crf = LinearCRF("perceptron", step=0.1, random_state=0).partial_fit(X, Y)
-    before = crf._so_far.parameters.values.copy()
+    before = crf._training.parameters.values.copy()
     crf.set_params(step=1e-9).partial_fit(X, Y)
     assert np.abs(before).max() > 0.1
-    np.testing.assert_allclose(crf._so_far.parameters.values, before, atol=1e-6)
+    np.testing.assert_allclose(crf._training.parameters.values, before, atol=1e-6)
 
 
 def test_a_first_step_is_sought_once(monkeypatch):
@@ -79,8 +79,8 @@ def test_a_first_step_is_sought_once(monkeypatch):
         sought.append(arguments)
         return found(*arguments)
 
-    found = sweeping.with_good_step
-    monkeypatch.setattr(sweeping, "with_good_step", spy)
+    found = epochs.with_good_step
+    monkeypatch.setattr(epochs, "with_good_step", spy)
     crf = LinearCRF("sgd", random_state=0)
     for _ in range(3):
         crf.partial_fit(X, Y)

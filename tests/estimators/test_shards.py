@@ -9,11 +9,12 @@ from scipy import sparse
 from sklearn.base import clone
 
 import crfx
-from crfx.estimators import sweeping
-from crfx.estimators.mini_batches import MiniBatches
-from crfx.estimators.model_parameters import get_weights
 from crfx.inputs.passed import Passed, read_input
+from crfx.inputs.training_set import Start, read_training_set
 from crfx.io.npz_shard import NpzShard
+from crfx.model.flat_parameters import get_weights
+from crfx.trainers import epochs
+from crfx.trainers.epochs import MiniBatches
 
 SAME_PROBABILITY = 1e-6
 """Scores of a chunk are those of the whole; BLAS may sum them in another order."""
@@ -178,8 +179,8 @@ def test_value_and_gradient_are_those_of_memory(kinds, crf):
     at = weights(crf)
     found = []
     for own in ((shards.X, shards.y, None), (given["X"], y, given["lengths"])):
-        read = crf._read(Passed(*own), None, False)
-        whole = crf._objective(crf.model_, read)
+        read = read_training_set(Passed(*own), crf._settings_of_input(None, None), Start())
+        whole = crf._task(read.truth).objective(crf.model_)
         found.append(whole(at + 0.1))
         found[-1] = whole(at)  # again, when chunks are kept that were read before
     assert found[0][0] == pytest.approx(found[1][0], rel=SAME_SCORES)
@@ -231,8 +232,8 @@ def test_a_step_is_sought_on_the_first_shards(tmp_path, monkeypatch):
         tried.append((descent, parts.truth.batch))
         return replace(descent, step=0.01)
 
-    monkeypatch.setattr(sweeping, "with_good_step", with_good_step)
-    monkeypatch.setattr(sweeping, "TRIAL_INSTANCES", len(shards[:2].lengths))
+    monkeypatch.setattr(epochs, "with_good_step", with_good_step)
+    monkeypatch.setattr(epochs, "TRIAL_INSTANCES", len(shards[:2].lengths))
     crfx.LinearCRF("sgd", l2=3.0, sweeps=1, random_state=0, n_jobs=1).fit(shards.X, shards.y)
     ((descent, batch),) = tried
     assert descent.ends is None
@@ -384,7 +385,7 @@ def test_no_more_than_two_shards_are_in_memory(tmp_path, crf, monkeypatch):
     X, y, lengths = instances(seed=4)
     shards = crfx.write_shards(tmp_path, X, known(y), lengths=lengths, positions=30)
     assert len(shards) > 6
-    monkeypatch.setattr("crfx.estimators.sweeping.TRIAL_INSTANCES", 5)
+    monkeypatch.setattr("crfx.trainers.epochs.TRIAL_INSTANCES", 5)
     alive, most, read = weakref.WeakSet(), [], NpzShard.features
 
     def features(shard):

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from crfx.trainers.lbfgs import PERIOD, Course, Rounded, descend, is_flat
+from crfx.trainers.lbfgs import PERIOD, Course, descend, is_flat
+from crfx.trainers.parametric import Rounded
 
 SOLVED = {"rtol": 1e-5, "atol": 1e-6}
 

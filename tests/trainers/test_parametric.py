@@ -6,8 +6,9 @@ from scipy import sparse
 from sklearn.base import clone
 
 from crfx import Constraints, HiddenUnitCRF, LinearCRF
-from crfx.estimators.model_parameters import get_weights
 from crfx.inputs.passed import Passed
+from crfx.inputs.training_set import Start, read_training_set
+from crfx.model.flat_parameters import get_weights
 from crfx.objectives import ExpectedLoss
 from crfx.testing import make_task
 
@@ -63,8 +64,12 @@ def objective(crf, X=X, y=Y, parents=None, edge_types=None, sample_weight=None):
     structure = {"parents": parents, "edge_types": edge_types, "sample_weight": sample_weight}
     crf = clone(crf).set_params(n_jobs=1)
     crf.fit(X, y, **structure)
-    given = crf._read(Passed(X, y, None, parents, edge_types, sample_weight), None, False)
-    return crf._objective(crf.model_, given), get_weights(crf.model_)
+    given = read_training_set(
+        Passed(X, y, None, parents, edge_types, sample_weight),
+        crf._settings_of_input(None, None),
+        Start(),
+    )
+    return crf._task(given.truth).objective(crf.model_), get_weights(crf.model_)
 
 
 @pytest.mark.parametrize("case", CASES)

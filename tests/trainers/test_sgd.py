@@ -7,14 +7,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from crfx.trainers import sgd
-from crfx.trainers.sgd import (
-    TRIAL_STEPS,
-    AveragedParameters,
-    Descent,
-    Steps,
-    best_step,
-    with_good_step,
-)
+from crfx.trainers.sgd import AveragedParameters, Descent, Steps
+from crfx.trainers.step_search import TRIAL_STEPS, best_step, with_good_step
 
 EXACT = {"rtol": 1e-10, "atol": 1e-12}
 

@@ -2,38 +2,58 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from crfx.estimators.base import check_fitted, drawn_seed
-from crfx.estimators.growing import has_parts
-from crfx.estimators.herding import Voted, Votes
-from crfx.estimators.hidden_state import places_in
-from crfx.estimators.hidden_training import HiddenTraining
-from crfx.estimators.labelling import LabellingEstimator, base_model
-from crfx.estimators.model_parameters import copied, new_model
-from crfx.estimators.parameter_rounds import ParameterRounds, Steps
+from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.parameters import check_hidden_parameters
-from crfx.estimators.parametric import ParametricEstimator
-from crfx.estimators.training_state import TrainingState
+from crfx.estimators.placement import placed
+from crfx.estimators.session import (
+    fitting_parameters,
+    frozen,
+    read_warm_start,
+    resumes,
+    state_of,
+)
+from crfx.features.matrix import is_sparse
+from crfx.features.words import Numbering
+from crfx.inputs.passed import Passed
 from crfx.inputs.rows import check_in_memory
-from crfx.inputs.training_set import EvalMetric, TrainingSet
+from crfx.inputs.training_set import (
+    EvalMetric,
+    InputSettings,
+    TrainingSet,
+    read_eval_set,
+    read_training_set,
+)
 from crfx.inputs.weights import ClassWeight
+from crfx.model.building import Parts
+from crfx.model.flat_parameters import copied, moved, places_with_labels
 from crfx.model.model import Model
+from crfx.model.parametric_building import has_parts, new_hidden_model
+from crfx.objectives.truth import Truth
 from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
-from crfx.prediction.predictor import Predictor, Scored
+from crfx.prediction.predictor import Predictor, Scored, Voted
 from crfx.scores import IntArray
+from crfx.threads import thread_count
+from crfx.trainers.base import Training
+from crfx.trainers.callbacks import Callback, listed_callbacks
+from crfx.trainers.epochs import EpochSettings, HiddenEpochs
+from crfx.trainers.lbfgs import LBFGS, LBFGSSettings, grown_state
+from crfx.trainers.parametric import ParameterTrainer, ParametricTask
+from crfx.trainers.pretraining import pretrain
 
-FIRST_WEIGHTS = 0.01
-"""Standard deviation of the weights at the start, as in the paper."""
-
-MOST_WEIGHTS = 2**32
-"""Of all units together: 16 GiB, and training needs them several times."""
+USUAL_DROPOUT = 0.2
+"""Of dense features."""
 
 
-class HiddenUnitCRF(ParametricEstimator):
+class HiddenUnitCRF(LabellingEstimator):
     """A conditional random field whose node scores come from hidden units.
 
     The score of label k is c_k + sum_h log(1 + exp(b_h + w_h x + V_hk)): binary units, summed out
@@ -153,6 +173,11 @@ class HiddenUnitCRF(ParametricEstimator):
     """
 
     _usual_l2: ClassVar = {"lbfgs": 1.0, "sgd": 0.0, "perceptron": 0.0, "large_margin": 0.0}
+    n_iter_: int
+    _training: Training | None = None
+    """Where training stands or stood, also after its end, for a longer one."""
+    _votes: list[npt.NDArray[np.float32]] | None = None
+    """With herding, the parameters at the end of every epoch that votes; else None."""
 
     def __init__(
         self,
@@ -222,67 +247,135 @@ class HiddenUnitCRF(ParametricEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    @placed
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        lengths: Any = None,
+        parents: Any = None,
+        edge_types: Any = None,
+        sample_weight: Any = None,
+        eval_set: Any = None,
+        init_model: LabellingEstimator | str | os.PathLike[str] | None = None,
+        classes: Any = None,
+        callbacks: Sequence[Callback] | None = None,
+        allowed: Any = None,
+    ) -> Self:
+        """Train the parameters.
+
+        The arguments are those of `GBCRF.fit`; features that are missing (NaN, or absent from CSR)
+        count as 0.  An ``init_model`` of the same kind and shape is where the parameters start; any
+        other stays fixed underneath.
+        """
+        self._check_parameters()
+        start = read_warm_start(init_model, classes, self.constraints)
+        further = start.estimator if self._can_train_further(start.estimator) else None
+        passed = Passed(X, y, lengths, parents, edge_types, sample_weight, allowed)
+        settings = self._settings_of_input(further, start.classes)
+        data = read_training_set(passed, settings, start.known)
+        if self.pretrain == "contrastive":
+            check_in_memory(data.batch.X, 'pretrain="contrastive" needs all features')
+        callbacks, seed = listed_callbacks(callbacks), drawn_seed(self.random_state)
+        if further is None:
+            model = self._new_model(data, seed, start.base_model())
+        else:
+            model = copied(further.model_)
+        model.mask = data.mask
+        watched = read_eval_set(eval_set, data, model, self._eval_settings)
+        is_new = state_of(further) is None
+        votes = [] if further is None or further._votes is None else list(further._votes)
+        resumed = further if resumes(self, further) else None
+        with fitting_parameters(self, data, model, resumed, callbacks) as session:
+            self._votes = votes if self.herding else None
+            trainer = self._trainer(data.truth, seed, is_new=is_new)
+            session.run(trainer, watched, keeps_state=True)
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles, also of one that is in training."""
+        return frozen(super().__getstate__())
+
     def _check_parameters(self) -> None:
         check_hidden_parameters(self)
 
-    def _check_training(self, given: TrainingSet) -> None:
-        if self.pretrain == "contrastive":
-            check_in_memory(given.batch.X, 'pretrain="contrastive" needs all features')
+    def _take_labels(self, start: Any, codes: IntArray) -> None:
+        origin = places_with_labels(self.model_, start.model_, codes)
+        state = state_of(start)
+        self._training = None if state is None else grown_state(state, origin)
+        if start._votes is not None:
+            self._votes = [moved(values, origin) for values in start._votes]
 
-    def _can_go_on(self, start: LabellingEstimator) -> bool:
-        if not isinstance(start, HiddenUnitCRF) or not has_parts(start.model_, self):
+    # What the arguments ask of the layers below.
+
+    @property
+    def _parts(self) -> Parts:
+        has_constraints = self.constraints is not None
+        return Parts(self.order, self.edges, self.start_end, has_constraints=has_constraints)
+
+    @property
+    def _penalty(self) -> float:
+        return self._usual_l2[self.trainer] if self.l2 is None else self.l2
+
+    def _can_train_further(self, start: Any) -> bool:
+        if not isinstance(start, HiddenUnitCRF) or not has_parts(start.model_, self._parts):
             return False
         node = start.model_.node
         assert isinstance(node, HiddenUnitFunction)
         had = node.shape.n_hidden, node.shape.activation, node.shape.skip
         return had == (self.n_hidden, self.activation, self.skip)
 
-    def _begin(self, given: TrainingSet, start: LabellingEstimator | None, goes_on: bool) -> Model:
-        self._seed = drawn_seed(self.random_state)
-        if start is not None and goes_on:
-            return copied(start.model_)
-        shape = HiddenShape(
-            given.columns.n,
-            int(self.n_hidden),
-            len(given.classes),
-            self.activation,
-            bool(self.skip),
-        )
-        if shape.size > MOST_WEIGHTS:
-            raise ValueError(
-                f"n_hidden is {self.n_hidden}: with {given.columns.n} features that makes "
-                f"{shape.size:.3g} weights, and at most {MOST_WEIGHTS:.3g} fit"
+    def _settings_of_input(self, further: Any, classes: Any) -> InputSettings:
+        min_count = self.min_count if further is None else 1
+        return self._input_settings(Numbering(min_count, self.n_hashed), classes)
+
+    def _new_model(self, data: TrainingSet, seed: int, base: Model | None = None) -> Model:
+        n_hidden, skip = int(self.n_hidden), bool(self.skip)
+        n_features, n_labels = data.columns.n, len(data.classes)
+        shape = HiddenShape(n_features, n_hidden, n_labels, self.activation, skip)
+        return new_hidden_model(self._parts, shape, data.truth, seed, base)
+
+    def _task(self, truth: Truth) -> ParametricTask:
+        bind = self._objective_settings.bind_for_trainer
+        return ParametricTask(truth, bind, self._penalty, n_jobs=self.n_jobs)
+
+    def _trainer(self, truth: Truth, seed: int, *, is_new: bool) -> ParameterTrainer:
+        # Perceptrons learn with the decoder that they are used with.
+        model = self._scored.base_model() if self._is_perceptron else self.model_
+        task = replace(self._task(truth), decode=self._scored.decode)
+        settings = self._epoch_settings(truth, seed)
+        trainer: ParameterTrainer
+        if self.trainer == "lbfgs":
+            is_fresh = is_new and model.base is None
+            trainer = LBFGS(
+                model, task, LBFGSSettings(self.max_iter, self.tol, 0.0, self._limit, is_fresh)
             )
-        node = HiddenUnitFunction.random(shape, FIRST_WEIGHTS, np.random.default_rng(self._seed))
-        base = None if start is None else base_model(start)
-        model = new_model(self, given.truth, node, None if base is None else base.n_types)
-        if base is not None:
-            model.set_base(base)
-        return model
+        else:
+            trainer = HiddenEpochs(model, task, settings)
+            trainer.votes = self._votes
+        if is_new and self.pretrain is not None:
+            arguments = self.model_, task, settings, self.pretrain, self.pretrain_sweeps
+            trainer.before = lambda: pretrain(*arguments)
+        return trainer
 
-    def _goes_on_with(self, left: Any) -> None:
-        super()._goes_on_with(left)
-        self._votes: Votes | None = None
-        if left is not None and self.herding:
-            self._votes = left["votes"]
-
-    def _left(self) -> dict[str, Any]:
-        votes = None if self._votes is None else Votes(list(self._votes.sweeps))
-        return {**super()._left(), "votes": votes}
-
-    def _take_labels(self, start: Any, codes: IntArray) -> None:
-        origin = places_in(self.model_, start.model_, codes)
-        state, votes = start._training_state(), start._votes
-        self._live = None
-        self._state = None if state is None else state.grown(origin)
-        self._votes = None if votes is None else votes.grown(origin)
-
-    def _steps(self, given: TrainingSet, trainer: ParameterRounds) -> Steps:
-        return HiddenTraining(self, given, trainer).steps()
-
-    def _kept_state(self) -> TrainingState | None:
-        state = self._training_state()
-        return None if state is None else state.ended()
+    def _epoch_settings(self, truth: Truth, seed: int) -> EpochSettings:
+        burn_in, dropout = self.burn_in, self.dropout
+        if burn_in is None:
+            burn_in = self.sweeps // (10 if self._is_perceptron else 2)
+        if dropout is None:
+            dropout = 0.0 if is_sparse(truth.batch.X) else USUAL_DROPOUT
+        return EpochSettings(
+            trainer=self.trainer,
+            n_epochs=self._rounds_here,
+            batch_size=self.batch_size,
+            burn_in=burn_in,
+            seed=seed,
+            step=self.step,
+            n_threads=thread_count(self.n_jobs),
+            block_steps=self.block_steps,
+            dropout=dropout,
+        )
 
     @property
     def _is_perceptron(self) -> bool:
@@ -305,12 +398,7 @@ class HiddenUnitCRF(ParametricEstimator):
     @property
     def _predictor(self) -> Predictor:
         scored = self._scored
-        return scored if self._votes is None else Voted(scored, self._votes.sweeps)
-
-    @property
-    def _training_model(self) -> Model:
-        """Perceptrons learn with the decoder that they are used with."""
-        return self._scored.base_model() if self._is_perceptron else self.model_
+        return scored if self._votes is None else Voted(scored, self._votes)
 
 
 def maximised(model: Model) -> Model:

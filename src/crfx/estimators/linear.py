@@ -3,47 +3,62 @@
 from __future__ import annotations
 
 import os
-from typing import Any, ClassVar, Literal
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-from crfx.estimators.base import check_fitted
-from crfx.estimators.growing import can_go_on, check_goes_on, grow, keeps_places
-from crfx.estimators.inducing import Inducer, check_inducible
-from crfx.estimators.labelling import LabellingEstimator, base_model
-from crfx.estimators.linear_assembly import (
-    free_entries,
-    is_observed,
-    linear_functions,
-    new_linear_model,
-)
+from crfx.estimators.base import check_fitted, drawn_seed
+from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.linear_json import write_json
-from crfx.estimators.mini_batches import MiniBatches
-from crfx.estimators.model_parameters import base_scores, get_weights, set_weights
-from crfx.estimators.parameter_rounds import ParameterRounds, Steps
 from crfx.estimators.parameters import check_linear_parameters
-from crfx.estimators.parametric import ParametricEstimator
 from crfx.estimators.placement import placed
-from crfx.estimators.quick_steps import quick_steps
-from crfx.estimators.sharded_sweeps import Base, mini_batches_of
-from crfx.estimators.sweeping import SoFar, sweep_once, sweep_to_the_end
+from crfx.estimators.session import (
+    fitting_parameters,
+    frozen,
+    read_warm_start,
+    resumes,
+    start_of,
+)
 from crfx.features.conjunctions import readable
+from crfx.features.matrix import is_sparse
+from crfx.features.words import Numbering
 from crfx.inputs.passed import Passed
 from crfx.inputs.rows import check_in_memory
-from crfx.inputs.training_set import EvalMetric, TrainingSet
+from crfx.inputs.training_set import EvalMetric, InputSettings, read_eval_set, read_training_set
 from crfx.inputs.weights import BALANCED, ClassWeight
+from crfx.model.building import Parts
+from crfx.model.flat_parameters import (
+    get_weights,
+    keeps_places,
+    linear_functions,
+    moved,
+    n_parameters,
+    set_weights,
+)
 from crfx.model.model import Model
+from crfx.model.parametric_building import (
+    check_parts,
+    grown_linear_model,
+    has_parts,
+    new_linear_model,
+)
 from crfx.objectives.truth import Truth
 from crfx.scores import IntArray
 from crfx.threads import thread_count
-from crfx.trainers.induction import FeatureInduction, settings_of
+from crfx.trainers.base import Training
+from crfx.trainers.callbacks import Callback, listed_callbacks
+from crfx.trainers.epochs import EpochSettings, LinearEpochs, PartialEpochs
+from crfx.trainers.induction import FeatureInduction, Induction, check_inducible, settings_of
+from crfx.trainers.lbfgs import LBFGS, LBFGSSettings
+from crfx.trainers.parametric import ParameterTrainer, ParametricTask
+from crfx.trainers.sgd import AveragedParameters
 
-Array64 = npt.NDArray[np.float64]
 
-
-class LinearCRF(ParametricEstimator):
+class LinearCRF(LabellingEstimator):
     """A conditional random field whose scores are linear in the features.
 
     Training lowers sum_i -log p(y_i | X_i) + l1 |w|_1 + l2 |w|^2, as CRFsuite does with its c1 and
@@ -152,6 +167,9 @@ class LinearCRF(ParametricEstimator):
     """
 
     _usual_l2: ClassVar = {"lbfgs": 1.0, "sgd": 1.0, "perceptron": 0.0, "large_margin": 0.0}
+    n_iter_: int
+    _training: Training | None = None
+    """What an interrupted training, or `partial_fit`, has left; None: the weights are all."""
 
     def __init__(
         self,
@@ -212,6 +230,54 @@ class LinearCRF(ParametricEstimator):
         self.verbose = verbose
 
     @placed
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        lengths: Any = None,
+        parents: Any = None,
+        edge_types: Any = None,
+        sample_weight: Any = None,
+        eval_set: Any = None,
+        init_model: LabellingEstimator | str | os.PathLike[str] | None = None,
+        classes: Any = None,
+        callbacks: Sequence[Callback] | None = None,
+        allowed: Any = None,
+    ) -> Self:
+        """Train the weights.
+
+        The arguments are those of `GBCRF.fit`; features that are missing (NaN, or absent from CSR)
+        count as 0.  An ``init_model`` of the same kind and shape is where the weights start; any
+        other stays fixed underneath.
+        """
+        self._check_parameters()
+        start = read_warm_start(init_model, classes, self.constraints)
+        further = start.estimator if self._can_train_further(start.estimator) else None
+        passed = Passed(X, y, lengths, parents, edge_types, sample_weight, allowed)
+        settings = self._settings_of_input(further, start.classes)
+        data = read_training_set(passed, settings, start.known)
+        induction = settings_of(self.feature_induction)
+        if induction is not None:
+            check_in_memory(data.batch.X, "feature_induction needs all features")
+            check_inducible(data.batch.X)
+        callbacks = listed_callbacks(callbacks)
+        if further is None:
+            model, is_same = self._new_model(data.truth, start.base_model()), False
+        else:
+            model, origin = self._grown(data.truth, further)
+            set_weights(model, moved(get_weights(further.model_), origin))
+            is_same = keeps_places(origin, further.model_, model)
+        model.mask = data.mask
+        watched = read_eval_set(eval_set, data, model, self._eval_settings)
+        resumed = (
+            further if is_same and resumes(self, further, ("l1", "feature_induction")) else None
+        )
+        with fitting_parameters(self, data, model, resumed, callbacks) as session:
+            session.run(self._trainer(model, data.truth), watched)
+        return self
+
+    @placed
     def partial_fit(
         self,
         X: Any,
@@ -223,7 +289,7 @@ class LinearCRF(ParametricEstimator):
         sample_weight: Any = None,
         classes: Any = None,
         allowed: Any = None,
-    ) -> LinearCRF:
+    ) -> Self:
         """Sweep once over some more instances, by a trainer that sweeps.
 
         Dicts and texts may bring new features.  A label that has not been met before must be named
@@ -231,7 +297,7 @@ class LinearCRF(ParametricEstimator):
         counts as a sweep: ``l2`` is shared out over its instances, and steps become smaller from
         call to call, so pass many instances at a time.
         """
-        check_linear_parameters(self)
+        self._check_parameters()
         if self.trainer == "lbfgs":
             raise ValueError('partial_fit needs a trainer that sweeps: "sgd", "perceptron", ...')
         if self.class_weight == BALANCED:
@@ -241,11 +307,35 @@ class LinearCRF(ParametricEstimator):
             )
         start = self if hasattr(self, "model_") else None
         if start is not None:
-            check_goes_on(start, self)
-        grows = start is not None and start.model_.base is None
+            check_parts(start.model_, self._parts)
         passed = Passed(X, y, lengths, parents, edge_types, sample_weight, allowed)
-        given = self._read(passed, start, grows, classes)
-        sweep_once(self, given, start)
+        data = read_training_set(passed, self._settings_of_input(start, classes), start_of(start))
+        begin = time.perf_counter()
+        if start is None:
+            before, n_done, self.history_ = PartialEpochs(), 0, {}
+            model = self._new_model(data.truth)
+            origin = np.full(n_parameters(model), -1)
+        else:
+            before, n_done = self._partial, self.n_iter_
+            model, origin = self._grown(data.truth, start)
+        model.mask = data.mask
+        model.use_threads(thread_count(self.n_jobs))
+        parameters, steps = before.parameters.grown(origin), before.steps
+        set_weights(model, parameters.values)
+        settings = self._epoch_settings(1)
+        seeks_step = settings.step is None
+        if seeks_step:
+            settings = replace(settings, step=steps.get(self.trainer))
+        trainer = LinearEpochs(model, self._task(data.truth), settings)
+        trainer.parameters = parameters
+        value = trainer.once(n_done)
+        if seeks_step:
+            steps = {**steps, self.trainer: trainer.step}
+        self.classes_, self.columns_, self.model_ = data.classes, data.columns, model
+        self._training, self._to_go = PartialEpochs(parameters, steps), None
+        self.n_iter_, self.best_iteration_ = n_done + 1, n_done
+        for name, entry in (("objective", value), ("seconds", time.perf_counter() - begin)):
+            self.history_.setdefault(name, []).append(entry)
         return self
 
     @property
@@ -275,66 +365,15 @@ class LinearCRF(ParametricEstimator):
         """
         write_json(self, path)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles, also of one that is in training."""
+        return frozen(super().__getstate__())
+
     def _check_parameters(self) -> None:
         check_linear_parameters(self)
 
-    def _check_training(self, given: TrainingSet) -> None:
-        if settings_of(self.feature_induction) is not None:
-            check_in_memory(given.batch.X, "feature_induction needs all features")
-            check_inducible(given.batch.X)
-
-    def _can_go_on(self, start: LabellingEstimator) -> bool:
-        return can_go_on(start, self)
-
-    def _grows(self, start: Any) -> bool:
-        return start.model_.base is None
-
-    def _goes_on_with(self, left: Any) -> None:
-        if left is not None and not self._keeps_places:
-            left = {**left, "state": None}  # of other weights: these begin anew, from what they are
-        super()._goes_on_with(left)
-        self._so_far: SoFar | None = None
-
-    @property
-    def _lowers(self) -> tuple[Any, ...]:
-        return (*super()._lowers, self.l1, self.feature_induction)
-
     def _take_labels(self, start: LabellingEstimator, codes: IntArray) -> None:
-        self._state = None
-
-    def _begin(self, given: TrainingSet, start: LabellingEstimator | None, goes_on: bool) -> Model:
-        """The model to train; with the weights of ``start`` where that is trained on."""
-        if start is None or not goes_on:
-            base = None if start is None else base_model(start)
-            model, _ = self._grown(given, None, None if base is None else base.n_types)
-            if base is not None:
-                model.set_base(base)
-            return model
-        model, origin = self._grown(given, start)
-        old = get_weights(start.model_)
-        set_weights(model, np.where(origin >= 0, old[origin], 0.0))
-        self._keeps_places = keeps_places(origin, old, model)
-        return model
-
-    def _grown(
-        self, given: TrainingSet, start: LabellingEstimator | None, least_types: int | None = None
-    ) -> tuple[Model, IntArray]:
-        """A model for the data, with all that ``start`` has; where its weights come from.
-
-        ``least_types`` of edges there are at least, those of a base model.
-        """
-        if start is None:
-            model = new_linear_model(self, given.truth, len(given.classes), least_types)
-            return model, np.full(len(get_weights(model)), -1)
-        old = start.model_
-        conjunctions = linear_functions(old)[0].conjunctions
-        model = new_linear_model(self, given.truth, len(given.classes), old.n_types, conjunctions)
-        if (old.n_types is None, old.is_forest) != (model.n_types is None, model.is_forest):
-            raise ValueError(
-                "pass parents and edge_types exactly if the model was fitted with them"
-            )
-        codes = np.searchsorted(given.classes, start.classes_)
-        return model, grow(old, model, codes)
+        self._training = None
 
     @property
     def _most_rounds(self) -> int:
@@ -343,29 +382,72 @@ class LinearCRF(ParametricEstimator):
             return super()._most_rounds
         return induction.rounds * min(induction.iterations, self.max_iter) + self.max_iter
 
-    def _steps(self, given: TrainingSet, trainer: ParameterRounds) -> Steps:
-        induction = settings_of(self.feature_induction)
+    # What the arguments ask of the layers below.
+
+    @property
+    def _parts(self) -> Parts:
+        has_constraints = self.constraints is not None
+        return Parts(self.order, self.edges, self.start_end, has_constraints=has_constraints)
+
+    @property
+    def _penalty(self) -> float:
+        return self._usual_l2[self.trainer] if self.l2 is None else self.l2
+
+    def _can_train_further(self, start: Any) -> bool:
+        return type(start) is type(self) and has_parts(start.model_, self._parts)
+
+    def _settings_of_input(self, further: Any, classes: Any) -> InputSettings:
+        grows = further is not None and further.model_.base is None
+        min_count = self.min_count if further is None or grows else 1
+        return self._input_settings(Numbering(min_count, self.n_hashed), classes, grows=grows)
+
+    def _observed(self, truth: Truth) -> bool:
+        """Whether weights exist for what occurs in training only."""
+        return self.features == "observed" or (self.features == "auto" and is_sparse(truth.batch.X))
+
+    def _new_model(self, truth: Truth, base: Model | None = None) -> Model:
+        return new_linear_model(self._parts, truth, observed=self._observed(truth), base=base)
+
+    def _grown(self, truth: Truth, start: Any) -> tuple[Model, IntArray]:
+        """A model for the data, with all that ``start`` has, and where its weights come from."""
+        observed = self._observed(truth)
+        return grown_linear_model(
+            start.model_, start.classes_, self._parts, truth, observed=observed
+        )
+
+    def _task(self, truth: Truth) -> ParametricTask:
+        bind, observed = self._objective_settings.bind_for_trainer, self._observed(truth)
+        return ParametricTask(truth, bind, self._penalty, observed, self.n_jobs)
+
+    def _trainer(self, model: Model, truth: Truth) -> ParameterTrainer:
+        task, induction = self._task(truth), settings_of(self.feature_induction)
+        if self.trainer != "lbfgs":
+            return LinearEpochs(model, task, self._epoch_settings(self._rounds_here))
+        settings = LBFGSSettings(self.max_iter, self.tol, self.l1, self._limit)
         if induction is not None:
-            return Inducer(self, given, induction, trainer).steps()
-        whole = self._objective(self.model_, given)
-        trainer.objective = whole.objective
-        if self.trainer == "lbfgs":
-            return self._by_lbfgs(whole, get_weights(self.model_), trainer, l1=self.l1)
-        return sweep_to_the_end(self, whole, self._mini_batches(self.model_, given), trainer)
+            return Induction(model, task, settings, induction)
+        return LBFGS(model, task, settings)
 
-    def _mini_batches(self, model: Model, given: TrainingSet) -> Any:
-        """Those of all instances, or of one shard after the other."""
-        free = self._free(model, given)
+    def _epoch_settings(self, n_epochs: int) -> EpochSettings:
+        is_sgd, burn_in, step = self.trainer == "sgd", self.burn_in, self.step
+        if burn_in is None:
+            burn_in = self.sweeps // 2 if is_sgd else 0
+        if step is None and not is_sgd:
+            step = 1.0
+        return EpochSettings(
+            trainer=self.trainer,
+            n_epochs=n_epochs,
+            batch_size=self.batch_size or (8 if is_sgd else 1),
+            burn_in=burn_in,
+            seed=drawn_seed(self.random_state),
+            step=step,
+            halves=is_sgd,
+            n_threads=thread_count(self.n_jobs),
+        )
 
-        def make(truth: Truth, base: Base) -> MiniBatches:
-            n_threads = thread_count(self.n_jobs)
-            quick = quick_steps(model, truth, self._loss(truth), free, base, n_threads)
-            return MiniBatches(model, truth, self._loss, free, base, quick)
-
-        return mini_batches_of(given.truth, base_scores(model, given.batch), model, make)
-
-    def _free(self, model: Model, given: TrainingSet) -> dict[str, npt.NDArray[np.bool_]] | None:
-        """The entries of tables that have weights; None: all."""
-        if not is_observed(self, given.batch.X):
-            return None
-        return free_entries(model, given.truth)
+    @property
+    def _partial(self) -> PartialEpochs:
+        """What `partial_fit` goes on from: after ``fit`` or ``load``, the weights are all."""
+        if isinstance(self._training, PartialEpochs):
+            return self._training
+        return PartialEpochs(AveragedParameters(get_weights(self.model_)))

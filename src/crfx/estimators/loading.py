@@ -21,11 +21,10 @@ from crfx.estimators.gbcrf import GBCRF
 from crfx.estimators.hidden_state import pack_votes, unpack_votes
 from crfx.estimators.hidden_unit import HiddenUnitCRF
 from crfx.estimators.linear import LinearCRF
-from crfx.estimators.model_parameters import parameter_arrays
 from crfx.estimators.packing import pack_model, unpack_model
-from crfx.estimators.parametric import ParametricEstimator
 from crfx.estimators.ranking import RankingCRF
 from crfx.estimators.ranking.file import pack_ranking, unpack_ranking
+from crfx.estimators.session import state_of
 from crfx.estimators.training_state import pack_state, unpack_state
 from crfx.estimators.treecrf import TreeCRF
 from crfx.features import HashedVocabulary, Vocabulary
@@ -33,6 +32,7 @@ from crfx.features.columns import Columns
 from crfx.inputs import weights
 from crfx.io.model_file import Contents, read, write
 from crfx.io.reading import Reading
+from crfx.model.flat_parameters import n_parameters
 from crfx.objectives import registry as objectives
 from crfx.objectives import task_loss
 from crfx.structures import constraints
@@ -103,8 +103,8 @@ def save(estimator: Any, path: str | os.PathLike[str]) -> None:
         pack_ranking(estimator, contents)
     else:
         contents.values["model"] = pack_model(estimator.model_, "", contents)
-    if isinstance(estimator, ParametricEstimator):
-        pack_state(estimator._training_state(), contents)
+    if isinstance(estimator, LinearCRF | HiddenUnitCRF):
+        pack_state(state_of(estimator), contents)
     if isinstance(estimator, HiddenUnitCRF):
         pack_votes(estimator, contents)
     write(path, contents)
@@ -171,9 +171,8 @@ def _unpack(contents: Contents) -> Any:
     if values["model"].get("functions", "trees") != FUNCTIONS[values["class"]]:
         raise ValueError(f"its scores are not those of a {values['class']}")
     estimator.model_ = unpack_model(values["model"], "", contents, estimator.columns_)
-    if isinstance(estimator, ParametricEstimator):
-        size = sum(part.size for part in parameter_arrays(estimator.model_))
-        estimator._state = unpack_state(contents, size)
+    if isinstance(estimator, LinearCRF | HiddenUnitCRF):
+        estimator._training = unpack_state(contents, n_parameters(estimator.model_))
     if isinstance(estimator, HiddenUnitCRF):
         unpack_votes(estimator, contents)
     if count == "n_rounds" and estimator.model_.n_rounds != n_done:

@@ -6,20 +6,27 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from crfx.estimators.base import Estimator, counter_of, fitted, rounds_done
 from crfx.estimators.labelling import LabellingEstimator
+from crfx.inference.problem import Problem
+from crfx.inputs import weights
 from crfx.inputs.label_codes import find_classes, named_classes, read_classes
-from crfx.inputs.training_set import Start, TrainingSet
+from crfx.inputs.training_set import Start, TrainingSet, Watched
 from crfx.model.building import check_table_size
 from crfx.model.continuing import with_labels
 from crfx.model.model import Model
-from crfx.trainers.base import RowTrainer, Trainer
+from crfx.objectives import registry as objectives
+from crfx.objectives import task_loss
+from crfx.structures.constraints import to_plain as plain_constraints
+from crfx.threads import one_blas_thread, thread_count
+from crfx.trainers.base import RowTrainer, Trainer, TrainingState
 from crfx.trainers.callbacks import Callback, History
 from crfx.trainers.monitor import METRIC, Metric, Monitor
+from crfx.trainers.parametric import ParameterTrainer
 from crfx.trainers.progress import ProgressBar
 from crfx.workers import current
 
@@ -202,3 +209,107 @@ def run_rounds(
         trainer.keep_best(best)
     estimator.best_iteration_ = max(best - 1, 0)
     return best
+
+
+# Parameters --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ParameterSession:
+    """The rounds of a call of ``fit`` that trains parameters; ``resumed`` is where it resumes."""
+
+    estimator: Any
+    data: TrainingSet
+    callbacks: Sequence[Callback]
+    resumed: TrainingState | None
+
+    def run(
+        self, trainer: ParameterTrainer, watched: Watched | None, *, keeps_state: bool = False
+    ) -> None:
+        """Run all rounds and return to the best one.
+
+        An interrupted training leaves its state to the estimator; with ``keeps_state`` one that has
+        ended does so too, for a longer one.
+        """
+        estimator = self.estimator
+
+        def problem() -> Problem:
+            assert watched is not None
+            is_loss = estimator.eval_metric == "loss"
+            model = estimator.model_ if is_loss else estimator._predictor.base_model()
+            return cast("Model", model).problem(watched.batch)
+
+        metric = estimator._metric(watched, self.data.truth, problem)
+        if self.resumed is not None:
+            trainer.restore(self.resumed)
+        estimator._training = trainer
+        try:
+            can_restore = trainer.best is not None
+            run_rounds(estimator, trainer, metric, self.callbacks, can_restore=can_restore)
+        except BaseException:  # also where the user interrupts: it may go on from there
+            estimator._training = trainer.state()
+            raise
+        state = trainer.state() if keeps_state else None
+        estimator._training = None if state is None else state.ended()
+        estimator._to_go = None
+
+
+@contextmanager
+def fitting_parameters(
+    estimator: Any,
+    data: TrainingSet,
+    model: Model,
+    resumed: Any,
+    callbacks: Sequence[Callback],
+) -> Iterator[ParameterSession]:
+    """Let an estimator have a model in training, and what it had before if nothing is learned.
+
+    ``resumed`` is the fitted estimator whose training resumes; None: a new one begins.
+    """
+    n_done, state = 0, state_of(resumed)
+    history: History = {"objective": [], "seconds": []}
+    if resumed is not None:
+        n_done = resumed.n_iter_
+        history = {name: list(entries) for name, entries in resumed.history_.items()}
+    n_before = len(history["seconds"])
+    with as_before_unless(lambda: len(estimator.history_["seconds"]) > n_before, estimator):
+        estimator.classes_, estimator.columns_, estimator.model_ = data.classes, data.columns, model
+        estimator.n_iter_, estimator.history_ = n_done, history
+        estimator.best_iteration_ = max(n_done - 1, 0)
+        estimator._training, estimator._to_go = None, estimator._rounds_here
+        model.use_threads(thread_count(estimator.n_jobs))
+        with one_blas_thread():
+            yield ParameterSession(estimator, data, callbacks, state)
+
+
+def frozen(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Return the attributes of an estimator for a copy, which a running training leaves alone."""
+    training = attributes.get("_training")
+    return attributes if training is None else attributes | {"_training": training.frozen()}
+
+
+def state_of(estimator: Any) -> TrainingState | None:
+    """Return where the training of parameters stands or stood; None if that is not kept."""
+    training = None if estimator is None else estimator._training
+    return None if training is None else training.state()
+
+
+def resumes(estimator: Any, further: Any, arguments: Sequence[str] = ()) -> bool:
+    """Return whether the training of ``further`` can go on in another estimator: by the same
+    trainer, towards the same objective; ``arguments`` are more of those that make it.
+    """
+    state = state_of(further)
+    if state is None or state.trainer != estimator.trainer:
+        return False
+    return _lowered(further, arguments) == _lowered(estimator, arguments)
+
+
+def _lowered(estimator: Any, arguments: Sequence[str]) -> tuple[Any, ...]:
+    return (
+        objectives.to_plain(estimator.objective),
+        task_loss.to_plain(estimator.task_loss),
+        estimator._penalty,
+        weights.to_plain(estimator.class_weight),
+        plain_constraints(estimator.constraints),
+        *(getattr(estimator, name) for name in arguments),
+    )

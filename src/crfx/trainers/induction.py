@@ -6,14 +6,30 @@ McCallum 2003, "Efficiently inducing features of conditional random fields", sec
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from crfx.features.conjunctions import Conjunctions, Pairs, canonical, column_keys, pairs_in
+from crfx.features.matrix import take_rows
+from crfx.inference.sum_product import summed
+from crfx.model.flat_parameters import get_weights, linear_functions, set_weights
+from crfx.model.model import Model
+from crfx.model.parametric_building import add_conjunctions
+from crfx.potentials.numbers import as_numbers
 from crfx.scores import IntArray
+from crfx.trainers.base import TrainingState
+from crfx.trainers.lbfgs import Course, LBFGSSettings, course_of, descend, lbfgs_state
+from crfx.trainers.parametric import (
+    Iterations,
+    ParameterTrainer,
+    ParametricObjective,
+    ParametricTask,
+)
+from crfx.workers import current
 
 Array64 = npt.NDArray[np.float64]
 
@@ -83,6 +99,118 @@ def settings_of(given: int | FeatureInduction | None) -> FeatureInduction | None
     if given is None or isinstance(given, FeatureInduction):
         return given
     return FeatureInduction(rounds=given)
+
+
+def check_inducible(X: Any) -> None:
+    """Raise ValueError where conjunctions of the columns of X cannot be chosen."""
+    if current().size > 1:
+        raise ValueError(
+            "feature_induction compares pairs of features over all positions, which several "
+            "workers do not see: leave it out, or train on one worker"
+        )
+    if not sparse.issparse(X):
+        raise ValueError(
+            "feature_induction needs sparse features (CSR, dicts, texts or a Template): where X is "
+            "dense every column occurs with every other at every position, which suggests nothing"
+        )
+
+
+class Induction(ParameterTrainer):
+    """Trains a linear model by L-BFGS, and adds conjunctions to it in between."""
+
+    def __init__(
+        self,
+        model: Model,
+        task: ParametricTask,
+        settings: LBFGSSettings,
+        induction: FeatureInduction,
+    ) -> None:
+        super().__init__(model)
+        self._task, self._settings, self._induction = task, settings, induction
+        self._rows = np.flatnonzero(task.truth.labels >= 0)
+        self._X = canonical(take_rows(as_numbers(task.truth.batch.X), self._rows))
+        self._resumed: TrainingState | None = None
+        self._course: Course | None = None
+        self._n_induced = 0
+        self._n_first = 0
+        """How many iterations were done before this round of induction."""
+
+    def _steps(self) -> Iterations:
+        model, induction = self.model, self._induction
+        if self._settings.n_left == 0:  # it was to end, and was cut off before it could
+            return get_weights(model)
+        while self._n_induced < induction.rounds:
+            whole = self._task.objective(model)
+            most = min(induction.iterations, self._settings.max_iter)
+            set_weights(model, (yield from self._descend(whole, most, is_last=False)))
+            more = self._chosen(whole)
+            if not len(more):
+                self._n_induced = induction.rounds
+                break
+            self._widen(more)
+            self._n_induced += 1
+        return (yield from self._descend(self._task.objective(model), self._settings.max_iter))
+
+    def _descend(
+        self, whole: ParametricObjective, max_iter: int, *, is_last: bool = True
+    ) -> Iterations:
+        resumed, self._resumed = self._resumed, None
+        self._course, self._n_first = course_of(resumed), self._n_done
+        if resumed is not None:
+            n_done = int(resumed.numbers["in_round"])
+            self._course.left = max_iter - n_done
+            self._n_first -= n_done
+        return descend(
+            whole.rounded(),
+            get_weights(self.model),
+            max_iter=max_iter,
+            tol=self._settings.tol,
+            l1=self._settings.l1,
+            finer=whole.finer().rounded() if is_last else None,
+            course=self._course,
+            is_last=is_last,
+        )
+
+    def state(self) -> TrainingState | None:
+        """Return where training stands, the round of induction included."""
+        if self._course is None:
+            return self._resumed
+        state = lbfgs_state(self._course, self._n_done)
+        counts = {"induced": self._n_induced, "in_round": self._n_done - self._n_first}
+        numbers = state.numbers | {name: float(count) for name, count in counts.items()}
+        return replace(state, numbers=numbers).with_best(self.best)
+
+    def restore(self, state: TrainingState) -> None:
+        """Resume where `state` was taken."""
+        self._resumed, self.best = state, state.best
+        self._n_done, self._n_induced = state.n_done, int(state.numbers["induced"])
+
+    def _chosen(self, whole: ParametricObjective) -> Conjunctions:
+        """Choose new conjunctions, by the marginals of the model as it is."""
+        task = self._task
+        p = summed(whole.problem(get_weights(self.model)), None, None, n_jobs=task.n_jobs).node
+        weights = task.truth.position_weights
+        at = Positions(
+            np.clip(p[self._rows].astype(np.float64), 0.0, 1.0),
+            task.truth.labels[self._rows],
+            np.ones(len(self._rows)) if weights is None else weights[self._rows],
+            self._settings.l1,
+            task.l2,
+            task.observed,
+        )
+        known = linear_functions(self.model)[0].conjunctions or Conjunctions.of([])
+        return choose(self._X, known, at, self._induction)[0]
+
+    def _widen(self, more: Conjunctions) -> None:
+        """Add conjunctions to the model, and their weights to the best parameters."""
+        n_before = len(linear_functions(self.model)[0].weights)
+        codes = self._task.truth.taught_labels[self._rows]
+        n_new = add_conjunctions(self.model, self._X, codes, more)
+        if self.best is not None:  # the weights of nodes come first
+            self.best = np.insert(self.best, np.full(n_new, n_before), 0.0)
+
+
+# Choosing conjunctions ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

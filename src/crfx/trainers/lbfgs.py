@@ -7,22 +7,24 @@ L-BFGS directions of the smooth part within one orthant at a time.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from collections.abc import Generator
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg.blas import daxpy
 from sklearn.exceptions import ConvergenceWarning
 
 from crfx.messages import warn
+from crfx.model.flat_parameters import get_weights, moved
+from crfx.model.model import Model
+from crfx.scores import IntArray
+from crfx.trainers.base import TrainingState
+from crfx.trainers.parametric import Iterations, ParameterTrainer, ParametricTask, Rounded
 
 Array64 = npt.NDArray[np.float64]
-Function = Callable[[Array64], tuple[float, Array64]]
-"""Parameters in, value and gradient out."""
-Iterations = Generator[tuple[Array64, float], None, Array64]
-"""Yields parameters and value after every iteration; returns the last parameters."""
-
 Memory = deque[tuple[Array64, Array64, float]]
 """Of the last steps: the change of parameters, that of the gradient, and their product."""
 
@@ -107,14 +109,6 @@ class End(Enum):
 def is_flat(values: deque[float], tol: float) -> bool:
     """Whether the last ``PERIOD`` iterations improved the value by less than ``tol`` of it."""
     return len(values) > PERIOD and values[0] - values[-1] < tol * abs(values[-1])
-
-
-@dataclass(frozen=True)
-class Rounded:
-    """A function, and the least share of its value that can be told from its rounding."""
-
-    function: Function
-    resolution: float = 0.0
 
 
 def descend(
@@ -268,17 +262,109 @@ def _pseudo_gradient(at: Array64, gradient: Array64, l1: float) -> Array64:
 
 
 def _direction(slope: Array64, memory: Memory) -> Array64:
-    """Minus the approximate inverse Hessian times ``slope``, by the two-loop recursion."""
+    """Return minus the approximate inverse Hessian times ``slope``, by the two-loop recursion."""
     direction = -slope
     if not memory:
         return direction
     shares = []
     for change, turn, bend in reversed(memory):
         share = float(change @ direction) / bend
-        direction -= share * turn
+        daxpy(turn, direction, a=-share)  # in one pass, in place: the vectors are long
         shares.append(share)
     change, turn, bend = memory[-1]
     direction *= bend / float(turn @ turn)
     for (change, turn, bend), share in zip(memory, reversed(shares), strict=True):
-        direction += (share - float(turn @ direction) / bend) * change
+        daxpy(change, direction, a=share - float(turn @ direction) / bend)
     return direction
+
+
+# The trainer -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LBFGSSettings:
+    """At most ``max_iter`` iterations, ``n_left`` of which are left in a training that resumes;
+    ``tol`` and ``l1`` as in `descend`.  ``is_fresh``: the model is new.
+    """
+
+    max_iter: int
+    tol: float
+    l1: float = 0.0
+    n_left: int | None = None
+    is_fresh: bool | None = None
+
+
+class LBFGS(ParameterTrainer):
+    """Trains the parameters of a model by L-BFGS, or OWL-QN."""
+
+    def __init__(self, model: Model, task: ParametricTask, settings: LBFGSSettings) -> None:
+        super().__init__(model)
+        self._task, self._settings = task, settings
+        self._course = Course(left=settings.n_left)
+
+    def _steps(self) -> Iterations:
+        whole, settings = self._task.objective(self.model), self._settings
+        self._objective = whole.objective
+        return descend(
+            whole.rounded(),
+            get_weights(self.model),
+            max_iter=settings.max_iter,
+            tol=settings.tol,
+            l1=settings.l1,
+            finer=whole.finer().rounded(),
+            course=self._course,
+            is_fresh=settings.is_fresh,
+        )
+
+    def state(self) -> TrainingState:
+        """Return where training stands."""
+        return lbfgs_state(self._course, self._n_done).with_best(self.best)
+
+    def restore(self, state: TrainingState) -> None:
+        """Resume where `state` was taken."""
+        self._course = replace(course_of(state), left=self._settings.n_left)
+        self._n_done, self.best = state.n_done, state.best
+
+
+def lbfgs_state(course: Course, n_done: int) -> TrainingState:
+    """Return the state of a training on its course, after ``n_done`` iterations."""
+    arrays: dict[str, npt.NDArray[Any]] = {"last_values": np.array(course.values)}
+    if course.at is not None:
+        arrays["at"] = course.at
+    for k, (change, turn, _) in enumerate(course.memory):
+        arrays[f"change{k}"], arrays[f"turn{k}"] = change, turn
+    numbers = {
+        "far": float(course.far),
+        "memory": float(len(course.memory)),
+        "converged": float(course.converged),
+    }
+    if course.is_fine:
+        numbers["fine"] = 1.0
+    return TrainingState("lbfgs", n_done, numbers, arrays)
+
+
+def course_of(state: TrainingState | None) -> Course:
+    """Return the course of a training to resume; a new one if there is no state."""
+    if state is None:
+        return Course()
+    course = Course(state.arrays.get("at"), far=bool(state.numbers["far"]))
+    for k in range(int(state.numbers["memory"])):
+        change, turn = state.arrays[f"change{k}"], state.arrays[f"turn{k}"]
+        course.memory.append((change, turn, float(change @ turn)))
+    course.values.extend(state.arrays["last_values"].tolist())
+    course.converged = bool(state.numbers.get("converged", 0.0))
+    course.is_fine = bool(state.numbers.get("fine", 0.0))
+    return course
+
+
+def grown_state(state: TrainingState, origin: IntArray) -> TrainingState:
+    """Return the state of a training whose parameters are moved by `moved`.
+
+    The memory of L-BFGS and the averages over epochs begin anew: they say nothing about new
+    parameters.
+    """
+    if state.trainer == "lbfgs":
+        return lbfgs_state(Course(), state.n_done)
+    numbers = state.numbers | {"product": 1.0, "steps": 0.0, "n_counted": 0.0}
+    values = moved(state.arrays["values"], origin)
+    return replace(state, numbers=numbers, arrays={"values": values, "sum": np.zeros(len(values))})

@@ -1,25 +1,46 @@
-"""An objective as a function of one flat vector of parameters: what parametric trainers lower."""
+"""What parametric trainers share: an objective as a function of one flat vector, and rounds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from copy import copy
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
 from crfx.inference.problem import Problem
+from crfx.model.flat_parameters import (
+    ParametricFunction,
+    get_weights,
+    parametric_functions,
+    set_weights,
+)
+from crfx.model.model import Model
+from crfx.model.parametric_building import free_entries
 from crfx.objectives.base import Objective, PartName
-from crfx.scores import FloatArray, Scores, Sharing
+from crfx.objectives.truth import Truth
+from crfx.potentials.newton import linear_features
+from crfx.potentials.sum import lifted
+from crfx.potentials.transitions import Tables
+from crfx.scores import FloatArray, IntArray, Scores, Sharing
 from crfx.structures import Chain, Forest
+from crfx.trainers.base import Rounds, TrainingState
 from crfx.trainers.blocks import EdgeRows
-from crfx.trainers.lbfgs import Rounded
-from crfx.workers import ALONE, Workers, total
+from crfx.trainers.shared_evaluation import agreed_objective, notes_of_all
+from crfx.workers import ALONE, Workers, current, total
 
 Array64 = npt.NDArray[np.float64]
 ScoreArrays = dict[str, FloatArray]
+Free = dict[str, npt.NDArray[np.bool_]] | None
+"""Which entries of tables may move, by name; None: all."""
+Iterations: TypeAlias = Generator[tuple[npt.NDArray[Any], float], None, npt.NDArray[Any]]
+"""Yields parameters and objective after each iteration or epoch; returns the last parameters."""
 
 RESOLUTION = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-15}
 """Of a sum over many rows, by the dtype of scores."""
@@ -50,7 +71,7 @@ class TableParameters:
         self,
         part: PartName,
         shapes: dict[str, tuple[int, ...]],
-        free: dict[str, npt.NDArray[np.bool_]] | None = None,
+        free: Free = None,
     ) -> None:
         self.part, self.shapes, self.free = part, shapes, free
         self.size = sum(int(np.prod(shape)) for shape in shapes.values())
@@ -121,6 +142,14 @@ class EdgeParameters:
                 for function, rows in zip(self.prepared, self.rows.by_type, strict=True)
             ]
         )
+
+
+@dataclass(frozen=True)
+class Rounded:
+    """A function, and the least share of its value that can be told from its rounding."""
+
+    function: Callable[[Array64], tuple[float, Array64]]
+    resolution: float = 0.0
 
 
 class ParametricObjective:
@@ -197,3 +226,193 @@ class ParametricObjective:
     def penalty(self, values: Array64) -> float:
         """l2 |w|^2."""
         return self.l2 * float(values @ values) if self.l2 else 0.0
+
+
+# From a model and its task -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ParametricTask:
+    """What parametric training lowers: a loss on the labels of instances, and l2 |w|^2.
+
+    ``bind`` (truth) is the loss on some instances.  ``observed``: only the entries of tables that
+    occur in training may move.  ``decode`` gives the labels that the model predicts; losses of
+    perceptrons, which grow with the scale of the scores, say little about how good those are.
+    """
+
+    truth: Truth
+    bind: Callable[[Truth], Objective]
+    l2: float = 0.0
+    observed: bool = False
+    n_jobs: int | None = None
+    decode: Callable[[Problem], IntArray] | None = None
+
+    def free(self, model: Model) -> Free:
+        """Return which entries of the tables may move."""
+        return free_entries(model, self.truth) if self.observed else None
+
+    def objective(
+        self, model: Model, loss: Objective | None = None, free: Free = None
+    ) -> ParametricObjective:
+        """Return the objective of all workers; ``loss`` and ``free``: if they are there already."""
+        truth, batch = self.truth, self.truth.batch
+        if loss is None:
+            loss, free = agreed_objective(lambda: self.bind(truth), batch), self.free(model)
+        return ParametricObjective(
+            loss,
+            parameter_blocks(model, batch, free)[0],
+            batch,
+            truth.structure,
+            model.sharing,
+            self.l2,
+            base_scores(model, batch),
+            current(),
+        )
+
+
+def edge_rows(model: Model, batch: Batch) -> EdgeRows:
+    """With a constant feature last: its weights are the plain transitions."""
+    rows = model.structure(batch).edge_rows(batch)
+    return EdgeRows.of(batch, rows, model.n_types or 1, linear_features(batch.X))
+
+
+def parameter_blocks(
+    model: Model,
+    batch: Batch,
+    free: Free = None,
+    *,
+    touched: bool = False,
+) -> tuple[list[ParameterBlock], IntArray]:
+    """The parameters of a model, on the rows of a batch, and their places in `get_weights`.
+
+    ``free`` marks the entries of tables that may move; None: all.  With ``touched`` functions have
+    only the weights that the batch touches.
+    """
+
+    def prepared(function: ParametricFunction, X: Any) -> tuple[Any, IntArray]:
+        if touched:
+            return function.prepare_part(X)
+        return function.prepare(X), np.arange(len(function.weights))
+
+    node, *edges = parametric_functions(model)
+    features, at = prepared(node, batch.X)
+    blocks: list[ParameterBlock] = [NodeParameters(features, len(at))]
+    places, begin = [at], len(node.weights)
+    if model.edge is not None:
+        blocks.append(_table_block("edge", model.edge, free))
+        places.append(begin + np.arange(blocks[-1].size))
+        begin += blocks[-1].size
+    if edges:
+        rows = edge_rows(model, batch)
+        parts = [prepared(function, X) for function, X in zip(edges, rows.features, strict=True)]
+        for function, (_, own) in zip(edges, parts, strict=True):
+            places.append(begin + own)
+            begin += len(function.weights)
+        sizes = [len(own) for _, own in parts]
+        blocks.append(EdgeParameters([part for part, _ in parts], sizes, rows, model.table))
+    if model.ends is not None:
+        blocks.append(_table_block("ends", model.ends, free))
+        places.append(begin + np.arange(blocks[-1].size))
+    return blocks, np.concatenate(places)
+
+
+def _table_block(part: Any, tables: Tables, free: Free) -> TableParameters:
+    """The entries of shared tables as parameters."""
+    shapes = {name: table.shape for name, table in tables.tables.items()}
+    own = None if free is None else {name: free[name] for name in shapes}
+    return TableParameters(part, shapes, own)
+
+
+def base_scores(model: Model, batch: Batch) -> ScoreArrays | None:
+    """The scores below those of the weights, by name, on a batch; None where there are none.
+
+    Those of a base model, and the -inf of constraints.
+    """
+    if model.base is None and model.mask is None and batch.allowed is None:
+        return None
+    if model.base is None:
+        scores = Scores(np.zeros((batch.n_rows, model.n_labels), np.float32))
+    else:
+        scores = model.base.scores(replace(batch, allowed=None), model.structure(batch))
+        edge = lifted(scores.edge, model.base.sharing, model.sharing, model.n_types, batch)
+        scores = Scores(scores.node, edge, scores.start, scores.end)
+    had_edges = scores.edge is not None
+    scores = model.masked(scores, batch)
+    if not had_edges:
+        edge = lifted(scores.edge, "shared", model.sharing, model.n_types, batch)
+        scores = replace(scores, edge=edge)
+    named = {name: getattr(scores, name) for name in ("node", "edge", "start", "end", "pairs")}
+    if model.base is None and batch.allowed is None:
+        del named["node"]  # zeros
+    return {name: array for name, array in named.items() if array is not None}
+
+
+def base_of(base: ScoreArrays | None, model: Model, rows: IntArray) -> ScoreArrays | None:
+    """The scores below those of a model, of some rows."""
+    if base is None:
+        return None
+    by_row = {"node", "edge"} if model.sharing == "each" else {"node"}
+    return {name: scores[rows] if name in by_row else scores for name, scores in base.items()}
+
+
+# Rounds ------------------------------------------------------------------------------------------
+
+
+class ParameterTrainer(ABC):
+    """A trainer of the parameters of a model; see `crfx.trainers.base.Trainer`."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.before: Callable[[], None] | None = None
+        """What is to be done before the first round, and counts as a part of it."""
+        self.best: npt.NDArray[Any] | None = None
+        """The parameters of the best round, once there is one."""
+        self._objective: Objective | None = None
+        """What is lowered; it may note more than its value."""
+        self._n_done = 0
+        self._last: npt.NDArray[Any] | None = None
+
+    @abstractmethod
+    def _steps(self) -> Iterations:
+        """Train, an iteration or epoch at a time."""
+
+    @abstractmethod
+    def state(self) -> TrainingState | None:
+        """Return where training stands; None if the parameters of the model say it."""
+
+    @abstractmethod
+    def restore(self, state: TrainingState) -> None:
+        """Resume where `state` was taken."""
+
+    def frozen(self) -> TrainingState | None:
+        """Return where training stands, in arrays that it does not change."""
+        state = self.state()
+        return None if state is None else state.copied()
+
+    def rounds(self) -> Rounds:
+        """Yield a record after each iteration or epoch; the model has its parameters."""
+        begin = time.perf_counter()
+        if self.before is not None:
+            self.before()
+        with closing(self._steps()) as steps:
+            while True:
+                try:
+                    self._last, value = next(steps)
+                except StopIteration as end:
+                    set_weights(self.model, end.value)
+                    return
+                set_weights(self.model, self._last)
+                self._n_done += 1
+                record = {"objective": value, "seconds": time.perf_counter() - begin}
+                yield record | notes_of_all(current(), self._objective)
+                self._last = None  # these arrays are large: none is held beside the next
+                begin = time.perf_counter()
+
+    def mark(self) -> None:
+        """Remember the parameters of the last round."""
+        self.best = get_weights(self.model) if self._last is None else self._last
+
+    def keep_best(self, n_done: int) -> None:
+        """Return to the parameters that were remembered."""
+        if self.best is not None:
+            set_weights(self.model, self.best)

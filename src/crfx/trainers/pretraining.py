@@ -1,26 +1,70 @@
-"""Contrastive divergence: hidden units that model features and labels together (Hinton 2002).
+"""Pre-training of hidden units: without edges, or by contrastive divergence (Hinton 2002).
 
-A restricted Boltzmann machine over (x, y) with the energy of van der Maaten et al. (2011):
--(x W z + z V y + b z + c y + d x), trained by one step of Gibbs sampling (CD-1).  Its W, b, V, c
-are where the training of a hidden-unit CRF may begin.  Features that are all 0 or 1 are binary
-units, those that are all -1 or 1 are spins, any other are normal with variance 1.
+The latter trains a restricted Boltzmann machine over features and labels (x, y) with the energy of
+van der Maaten et al. (2011), -(x W z + z V y + b z + c y + d x), by one step of Gibbs sampling
+(CD-1).  Its W, b, V, c are where the training of a hidden-unit CRF may begin.  Features that are
+all 0 or 1 are binary units, those that are all -1 or 1 are spins, any other are normal with
+variance 1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
-from crfx.potentials.hidden_unit import HiddenShape
-from crfx.trainers.averaging import Sweepers
+from crfx.model.flat_parameters import set_weights
+from crfx.model.model import Model
+from crfx.objectives.class_weights import likelihood_of
+from crfx.objectives.truth import UNKNOWN
+from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
+from crfx.potentials.numbers import as_numbers
+from crfx.trainers.epochs import EpochSettings, HiddenEpochs
+from crfx.trainers.parametric import ParametricTask
+from crfx.trainers.sgd import AveragingWorkers
 
 Array32 = npt.NDArray[np.float32]
 
 ROWS_PER_STEP = 100
 STEP = 0.01
 MOMENTUM = 0.5
+
+
+def pretrain(
+    model: Model, task: ParametricTask, settings: EpochSettings, kind: str, n_epochs: int
+) -> None:
+    """Train the hidden units of a model: ``kind`` is "discriminative" or "contrastive"."""
+    if kind == "contrastive":
+        _pretrain_by_contrast(model, task, n_epochs, settings.seed)
+        return
+    alone = Model(1, model.n_labels, model.node, is_forest=model.is_forest)
+    alone.base, alone.mask = model.base, model.mask
+    task = replace(task, bind=lambda truth: likelihood_of(truth, task.n_jobs))
+    settings = replace(settings, step=None, burn_in=n_epochs // 2, block_steps="equal")
+    trainer = HiddenEpochs(alone, task, settings)
+    trainer.begin()
+    for number in range(n_epochs):
+        parameters = trainer.epoch(number)
+    set_weights(alone, parameters.average())
+
+
+def _pretrain_by_contrast(model: Model, task: ParametricTask, n_epochs: int, seed: int) -> None:
+    X, truth, node = as_numbers(task.truth.batch.X), task.truth, model.node
+    assert isinstance(node, HiddenUnitFunction)
+    if sparse.issparse(X):
+        raise ValueError(
+            'pretrain="contrastive" draws all features anew in every step: X must be dense'
+        )
+    weights = np.ones(len(X), np.float32)
+    if truth.position_weights is not None:
+        weights = truth.position_weights.astype(np.float32)
+    used = (truth.labels != UNKNOWN) & (weights > 0)
+    contrastive_divergence(
+        X[used], truth.labels[used], weights[used], node.shape, node.weights, n_epochs, seed
+    )
 
 
 def contrastive_divergence(
@@ -38,7 +82,7 @@ def contrastive_divergence(
     a row counts.  O(rows features units) a sweep.  Workers that train together go on with the mean
     of their parameters after every sweep.
     """
-    workers = Sweepers.who_have(len(X))
+    workers = AveragingWorkers.of_all(len(X))
     parts = shape.split(values)
     names = ("weights", "bias", "to_label", "constant")
     visible = np.zeros(shape.n_features, np.float32)

@@ -18,9 +18,9 @@ from crfx.potentials.linear import LinearFunction
 from crfx.potentials.numbers import as_numbers
 from crfx.potentials.weight_pattern import WeightPattern
 from crfx.scores import IntArray
-from crfx.trainers.averaging import averaged
 from crfx.trainers.ranking_task import OfSubsets, RankingTask
-from crfx.trainers.sgd import SCALE, AveragedParameters, Descent, Positions, with_good_step
+from crfx.trainers.sgd import AveragedParameters, Descent, Positions, averaged
+from crfx.trainers.step_search import SCALE, with_good_step
 from crfx.trainers.subsets import Drawn
 from crfx.workers import Workers, current, total
 

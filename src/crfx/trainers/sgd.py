@@ -1,23 +1,22 @@
-"""Stochastic gradient descent over mini-batches of whole instances, averaged.
+"""One epoch of stochastic gradient descent over mini-batches of whole instances, averaged.
 
 With the loss of the perceptron and mini-batches of one instance it is the averaged perceptron.
+Workers that train together pass over instances of their own, and meet in between.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 
-from crfx.messages import warn
 from crfx.scores import IntArray
+from crfx.workers import ALONE, Workers, current
 
 Array64 = npt.NDArray[np.float64]
 Positions = IntArray | slice
@@ -32,13 +31,10 @@ SECONDS_AT_ONCE = 0.1
 """The core takes steps for about so long before a user may interrupt."""
 SMALLEST_SHRINKAGE = 1e-3
 """Of all steps together, then counting begins anew: sums of much smaller numbers would be lost."""
-TRIAL_INSTANCES = 500
-"""On so many a first step is sought; on all where there are fewer."""
-SMALLEST_STEP, LARGEST_STEP = 1e-12, 1e12
-"""Beyond them no better step is sought."""
-SMALL_FEATURES = 0.05
-SCALE = "scale the features to about -1 to 1"
-TRIAL_STEPS = tuple(4.0**power for power in range(1, -7, -1))
+PARAMETERS_AT_ONCE = 1 << 22
+"""Averages and sums of single precision are formed in float64, so many at a time."""
+MEETINGS = 10
+"""Of workers, in an epoch: with fewer they learn worse than one alone, with more hardly better."""
 
 
 class AveragedParameters:
@@ -47,24 +43,28 @@ class AveragedParameters:
     Both are caught up with where a mini-batch reads: a step costs no more than what it touches.
     Between steps s and t an untouched w becomes w P_t / P_s, with P the product of all shrinkages,
     and adds w (S_t - S_s) / P_s to the sum over steps, with S the sum of P over the steps that
-    count.
+    count.  Every parameter remembers P_s and S_s; ``n_clocks``: or so many groups of them do.
     """
 
-    def __init__(self, values: Array64) -> None:
+    def __init__(self, values: npt.NDArray[Any], n_clocks: int | None = None) -> None:
         self.values = values.copy()
-        self._sum = np.zeros_like(values)
-        self._product_then = np.ones_like(values)
-        self._steps_then = np.zeros_like(values)
+        self._sum = np.zeros(len(values))
+        n_clocks = len(values) if n_clocks is None else n_clocks
+        self._product_then, self._steps_then = np.ones(n_clocks), np.zeros(n_clocks)
         self._product, self._steps, self._n_counted = 1.0, 0.0, 0
 
     def read(self, at: Positions) -> Array64:
-        """What they are now, caught up."""
-        own, then = self.values[at], self._product_then[at]
-        self._sum[at] += own * ((self._steps - self._steps_then[at]) / then)
-        self.values[at] = own * (self._product / then)
+        """Return what they are now, caught up."""
+        values, then = self.values[at], self._product_then[at]
+        self._sum[at] += values * ((self._steps - self._steps_then[at]) / then)
+        self.values[at] = values * (self._product / then)
         self._product_then[at] = self._product
         self._steps_then[at] = self._steps
         return self.values[at]
+
+    def catch_up(self) -> None:
+        """Bring all parameters, and their sums, up to the last step."""
+        self.read(slice(None))
 
     def step(self, at: Positions, change: Array64, shrinkage: float, counts: bool) -> None:
         """Shrink all, and add a change where they were read; whether the step is averaged over."""
@@ -74,36 +74,44 @@ class AveragedParameters:
             self._steps += self._product
             self._n_counted += 1
         if self._product < SMALLEST_SHRINKAGE:
-            self.read(slice(None))
+            self.catch_up()
             self._product_then[:] = self._product = 1.0
             self._steps_then[:] = self._steps = 0.0
 
-    def grown(self, origin: IntArray) -> AveragedParameters:
-        """The same in another order and with new ones, 0 so far: ``origin`` is -1 for these."""
-        self.read(slice(None))
-        kept = origin >= 0
-        found = AveragedParameters(np.zeros(len(origin)))
-        found.values[kept], found._sum[kept] = self.values[origin[kept]], self._sum[origin[kept]]
-        found._product_then[:] = found._product = self._product
-        found._steps_then[:] = found._steps = self._steps
-        found._n_counted = self._n_counted
-        return found
-
-    def taken_through(self, run: Callable[..., tuple[float, float, int]]) -> None:
-        """Let others take steps: they change the arrays, and return what is counted."""
-        self._product, self._steps, self._n_counted = run(
-            values=self.values,
-            sum=self._sum,
-            product_then=self._product_then,
-            steps_then=self._steps_then,
-            product=self._product,
-            steps=self._steps,
-            n_counted=self._n_counted,
+    def run(self, take_steps: Callable[..., tuple[float, float, int]]) -> None:
+        """Let the core take steps: it changes the arrays, and returns what is counted."""
+        self._product, self._steps, self._n_counted = take_steps(
+            n_counted=self._n_counted, **self._arrays
         )
 
-    def state(self) -> tuple[dict[str, float], dict[str, Array64]]:
-        """What it takes to go on: numbers and arrays by name."""
-        self.read(slice(None))
+    @property
+    def _arrays(self) -> dict[str, Any]:
+        return {
+            "values": self.values,
+            "sum": self._sum,
+            "product_then": self._product_then,
+            "steps_then": self._steps_then,
+            "product": self._product,
+            "steps": self._steps,
+        }
+
+    def grown(self, origin: IntArray) -> AveragedParameters:
+        """Return the same in another order with new ones, 0 so far, where ``origin`` is -1."""
+        self.catch_up()
+        kept = origin >= 0
+        larger = AveragedParameters(np.zeros(len(origin)))
+        larger.values[kept], larger._sum[kept] = self.values[origin[kept]], self._sum[origin[kept]]
+        larger._product_then[:] = larger._product = self._product
+        larger._steps_then[:] = larger._steps = self._steps
+        larger._n_counted = self._n_counted
+        return larger
+
+    def state(self) -> tuple[dict[str, float], dict[str, npt.NDArray[Any]]]:
+        """Return numbers and arrays by name, from which training can resume.
+
+        The array ``sum`` is the average times the number ``n_counted``.
+        """
+        self.catch_up()
         numbers = {
             "product": self._product,
             "steps": self._steps,
@@ -111,17 +119,29 @@ class AveragedParameters:
         }
         return numbers, {"values": self.values, "sum": self._sum}
 
-    def restore(self, numbers: dict[str, float], arrays: dict[str, Array64]) -> None:
-        """Go on where `state` was taken."""
-        self.values, self._sum = arrays["values"].astype(np.float64), arrays["sum"].copy()
+    def restore(self, numbers: dict[str, float], arrays: dict[str, npt.NDArray[Any]]) -> None:
+        """Resume where `state` was taken."""
+        self.values = arrays["values"].astype(self.values.dtype)
+        self._sum = arrays["sum"].copy()
         self._product, self._steps = numbers["product"], numbers["steps"]
         self._n_counted = int(numbers["n_counted"])
         self._product_then[:], self._steps_then[:] = self._product, self._steps
 
-    def average(self) -> Array64:
-        """The mean over the steps that count; what they are now if none does."""
-        now = self.read(slice(None))
-        return now.copy() if not self._n_counted else self._sum / self._n_counted
+    def average(self) -> npt.NDArray[Any]:
+        """Return the mean over the steps that count; what they are now if none does."""
+        self.catch_up()
+        if not self._n_counted:
+            return self.values.copy()
+        mean = np.empty_like(self.values)
+        for part in slices(len(mean)):
+            mean[part] = self._sum[part] / self._n_counted
+        return mean
+
+
+def slices(n_parameters: int) -> Iterator[slice]:
+    """Yield parts of a flat vector, ``PARAMETERS_AT_ONCE`` each."""
+    for begin in range(0, n_parameters, PARAMETERS_AT_ONCE):
+        yield slice(begin, begin + PARAMETERS_AT_ONCE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,22 +238,27 @@ class Descent:
         mini_batch: MiniBatch,
         among: IntArray | None = None,
     ) -> None:
-        """One pass over all instances, or over those ``among`` them.
+        """Pass once over all instances, or over those ``among`` them.
 
         Mini-batches that have a method ``take_steps(steps, parameters)`` take them themselves, and
         may have one, ``release()``, that is called in the end.
         """
-        for steps in self._by_group(number, among):
-            _take(steps, parameters, mini_batch)
-        _release(mini_batch)
+        for _ in self.sweep_in_parts(number, 1, parameters, mini_batch, among):
+            pass
 
     def sweep_in_parts(
-        self, number: int, n_parts: int, parameters: Any, mini_batch: MiniBatch
+        self,
+        number: int,
+        n_parts: int,
+        parameters: Any,
+        mini_batch: MiniBatch,
+        among: IntArray | None = None,
     ) -> Iterator[None]:
-        """The same in so many parts, some of which may have no steps; who goes through them may
+        """Do the same in so many parts, some of which may have no steps; who goes through them may
         change the parameters in between.
         """
-        groups = self._by_group(number) if self.n_instances else []
+        take = getattr(mini_batch, "take_steps", lambda steps, own: steps.take(own, mini_batch))
+        groups = self._by_group(number, among) if self.n_instances else []
         begins = np.cumsum([0, *(steps.n_steps for steps in groups)]).tolist()
         for part in range(n_parts):
             # The last one has steps where there are any: by sweep, its last one counts.
@@ -241,9 +266,9 @@ class Descent:
             for offset, steps in zip(begins, groups, strict=False):
                 piece = steps.between(max(begin - offset, 0), max(end - offset, 0))
                 if len(piece.order):
-                    _take(piece, parameters, mini_batch)
+                    take(piece, parameters)
             yield
-        _release(mini_batch)
+        getattr(mini_batch, "release", lambda: None)()
 
     def _by_group(self, number: int, among: IntArray | None = None) -> list[Steps]:
         orders = self._orders(np.random.default_rng([self.seed, number]))
@@ -282,80 +307,113 @@ class Descent:
         return -(-len(order) // self.batch_size)
 
 
-def _take(steps: Steps, parameters: Any, mini_batch: MiniBatch) -> None:
-    take = getattr(mini_batch, "take_steps", None)
-    if take is None:
-        steps.take(parameters, mini_batch)
-    else:
-        take(steps, parameters)
+# Workers -----------------------------------------------------------------------------------------
 
 
-def _release(mini_batch: MiniBatch) -> None:
-    release = getattr(mini_batch, "release", None)
-    if release is not None:
-        release()
+def averaged(parameters: AveragedParameters, weight: float, communicator: Workers) -> None:
+    """Give all workers the mean of their parameters, and of what these were on average.
 
-
-def with_good_step(descent: Descent, mini_batch: MiniBatch, start: Array64) -> Descent:
-    """The descent with the step whose sweep over a part of the instances ends lowest."""
-    random = np.random.default_rng([descent.seed, TRIAL_INSTANCES])
-    chosen = random.permutation(descent.n_instances)[:TRIAL_INSTANCES]
-
-    def after_a_sweep(step: float) -> float:
-        l2 = descent.l2 * len(chosen) / descent.n_instances
-        trial = replace(descent, n_instances=len(chosen), step=step, l2=l2, burn_in=0)
-        parameters = AveragedParameters(start)
-        with np.errstate(over="ignore", invalid="ignore"):
-            trial.sweep(0, parameters, mini_batch, chosen)
-            at, loss = mini_batch(chosen, None)
-            values = parameters.read(at)
-            if not np.isfinite(values).all():
-                return np.inf
-            value = loss(values)[0] + l2 * float(values @ values)
-            return value if np.isfinite(value) else np.inf
-
-    return replace(descent, step=best_step(after_a_sweep))
-
-
-def warn_of_small_features(X: Any) -> None:
-    """Tell where features are so small that a step which suits them suits no other parameter."""
-    values = X.data if sparse.issparse(X) else X
-    largest = float(np.abs(values).max(initial=0.0))
-    if 0 < largest < SMALL_FEATURES:
-        warn(
-            f"no feature is larger than {largest:.2g}, and descent has one step for their weights "
-            f"and for those of transitions: {SCALE}, or little is learned from them",
-            ConvergenceWarning,
-        )
-
-
-def best_step(trial: Callable[[float], float]) -> float:
-    """The step for which ``trial`` gives the least.
-
-    All of ``TRIAL_STEPS`` are tried, smaller ones as long as the smallest is better than all
-    others or none is finite, larger ones as long as the largest is better than all others, then
-    the half and the double of the best.  Features of size s want steps of about 1 / s^2.
+    A worker counts by its ``weight``, the number of its instances; one without any has weight 0.
+    How many steps the average is over is a mean too, since workers may have taken more or fewer: so
+    all of them go on from the same state, which a checkpoint of any of them holds.  One message, 16
+    bytes per parameter.
     """
-    tried = {step: trial(step) for step in TRIAL_STEPS}
+    if communicator.size == 1:
+        return
+    numbers, arrays = parameters.state()
+    values, n_counted = arrays["values"], numbers["n_counted"]
+    mean = arrays["sum"] / max(n_counted, 1.0)
+    told = np.concatenate([values, mean, [n_counted, 1.0]], dtype=np.float64)
+    told = communicator.sum(weight * told)
+    told /= told[-1]
+    common = float(round(told[-2]))
+    values, mean = np.split(told[:-2], 2)
+    # Shrinkages that are caught up with, as they are in a state, may be counted anew.
+    parameters.restore(
+        {"product": 1.0, "steps": 0.0, "n_counted": common},
+        {"values": values, "sum": mean * common},
+    )
 
-    def best() -> float:
-        return min(tried, key=lambda step: (tried[step], step))
 
-    def is_ahead() -> bool:
-        ahead = sorted(tried.values())[:2]
-        return ahead[0] < ahead[1]
+@dataclass(eq=False)
+class AveragingWorkers:
+    """Workers that pass over instances of their own, and meet ``MEETINGS`` times in an epoch.
 
-    def none_is_finite() -> bool:
-        return tried[best()] == np.inf
+    They continue from the mean of their parameters, and a part of the way on which it has moved
+    from meeting to meeting: what each has learned would count for a W-th among W workers, and
+    with momentum 1 - 1 / W it counts in full (Chen and Huo 2016, "Scalable training of deep
+    learning machines by incremental block training with intra-block parallel optimization and
+    blockwise model-update filtering").  Where shares differ, W is the inverse of the sum of their
+    squares.
 
-    while min(tried) > SMALLEST_STEP and best() == min(tried) and (is_ahead() or none_is_finite()):
-        tried[min(tried) / 4] = trial(min(tried) / 4)
-    while max(tried) < LARGEST_STEP and best() == max(tried) and is_ahead():
-        tried[max(tried) * 4] = trial(max(tried) * 4)
-    if none_is_finite():
-        raise ValueError(f"no step leads to scores that are finite: {SCALE}, or pass a step")
-    if max(tried) >= LARGEST_STEP and best() == max(tried):
-        warn(f"even a step of {best():.0e} is too small: {SCALE}", ConvergenceWarning)
-    for step in (best() / 2, best() * 2):
-        tried[step] = trial(step)
-    return best()
+    ``counts`` are the numbers of instances by worker; ``velocity`` (parameters,) is how the mean
+    moved when they last met, None before.  16 bytes per parameter and meeting on the wire, and 16 a
+    parameter in memory.
+    """
+
+    counts: Sequence[int]
+    communicator: Workers = ALONE
+    velocity: npt.NDArray[Any] | None = None
+
+    @classmethod
+    def of_all(cls, n_own: int, velocity: npt.NDArray[Any] | None = None) -> AveragingWorkers:
+        """Return all workers that train together; this one has ``n_own`` instances."""
+        return cls(current().gather(n_own), current(), velocity)
+
+    @property
+    def share(self) -> float:
+        """The share of all instances that this worker has, and so its share of penalties."""
+        return self.counts[self.communicator.rank] / max(sum(self.counts), 1)
+
+    def own_seed(self, seed: int) -> int:
+        """Return a seed for draws that differ by worker; the first worker has ``seed``."""
+        return (seed + self.communicator.rank) % (2**31 - 1)
+
+    def of_first(self, compute: Callable[[], float]) -> float:
+        """Return what the first worker that has instances computes."""
+        first = next((rank for rank, n in enumerate(self.counts) if n), 0)
+        own = compute() if self.communicator.rank == first else None
+        result: float = self.communicator.gather(own)[first]
+        return result
+
+    def sweep(
+        self, descent: Descent, number: int, parameters: AveragedParameters, mini_batch: Any
+    ) -> None:
+        """Pass once over the instances; all workers then have the same parameters."""
+        if self.communicator.size == 1:
+            descent.sweep(number, parameters, mini_batch)
+            return
+        before = _values(parameters)
+        for _ in descent.sweep_in_parts(number, MEETINGS, parameters, mini_batch):
+            before = self._meet(parameters, before)
+
+    def agree_on(self, arrays: Sequence[npt.NDArray[np.float32]]) -> None:
+        """Replace the arrays of all workers by their mean, in one message."""
+        if self.communicator.size == 1:
+            return
+        own = np.concatenate([array.reshape(-1) for array in arrays]).astype(np.float64)
+        mean = self.communicator.sum(self.share * own)
+        borders = np.cumsum([array.size for array in arrays])[:-1]
+        for array, part in zip(arrays, np.split(mean, borders), strict=True):
+            array[...] = part.reshape(array.shape)
+
+    def _meet(self, parameters: AveragedParameters, before: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Continue from the mean, and beyond; return the parameters there."""
+        averaged(parameters, self.counts[self.communicator.rank], self.communicator)
+        numbers, arrays = parameters.state()
+        values = arrays["values"]
+        if self.velocity is not None:
+            values = values + self._momentum * self.velocity
+            parameters.restore(numbers, {**arrays, "values": values})
+            values = _values(parameters)  # as they are kept
+        self.velocity = values - before
+        return values.copy()
+
+    @property
+    def _momentum(self) -> float:
+        n_all = max(sum(self.counts), 1)
+        return 1 - sum((n / n_all) ** 2 for n in self.counts)
+
+
+def _values(parameters: AveragedParameters) -> npt.NDArray[Any]:
+    return parameters.state()[1]["values"].copy()

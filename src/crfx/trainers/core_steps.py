@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from crfx import _core
 from crfx.model.model import Model
@@ -28,11 +29,14 @@ from crfx.objectives.perceptron import PerceptronLoss
 from crfx.objectives.pseudo_likelihood import PseudoLikelihood
 from crfx.objectives.scaled_exact import ExactLossScaled
 from crfx.objectives.truth import Truth
-from crfx.scores import FloatArray
-from crfx.trainers.sgd import SMALLEST_SHRINKAGE, Steps
+from crfx.potentials.hidden_unit import HiddenUnitFunction
+from crfx.potentials.linear import LinearFunction
+from crfx.potentials.numbers import compressed, with_conjunctions
+from crfx.trainers.parametric import Free, ScoreArrays
+from crfx.trainers.sgd import SMALLEST_SHRINKAGE, AveragedParameters, Steps
 
-Base = dict[str, FloatArray] | None
-"""Scores below those of the parameters, see `crfx.estimators.model_parameters.base_scores`."""
+STEPS_AT_ONCE = 1000
+"""At the most; fewer where they are slow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +88,7 @@ def can_take_steps(model: Model, loss: Objective) -> bool:
     return is_table and core_loss(loss, model.n_labels) is not None
 
 
-def core_chains(model: Model, truth: Truth, loss: Objective, base: Base) -> Any:
+def core_chains(model: Model, truth: Truth, loss: Objective, base: ScoreArrays | None) -> Any:
     """The chains (or forests) of a batch with their labels, their loss, and which tables there are.
 
     ``base`` may be None where there are no rows.
@@ -134,8 +138,40 @@ def _flat(table: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
     return np.ascontiguousarray(table, np.float32).reshape(-1)
 
 
-def core_steps(steps: Steps, n_threads: int) -> Any:
-    """Steps of a sweep, on at most so many threads."""
+class CoreParameters(AveragedParameters):
+    """Parameters of a model with hidden units, in float32, since there may be hundreds of millions.
+
+    They are caught up with by feature.
+    """
+
+    def __init__(self, sweeps: Any, n_features: int, values: npt.NDArray[Any]) -> None:
+        super().__init__(values.astype(np.float32), n_features + 1)
+        self._sweeps = sweeps
+
+    def catch_up(self) -> None:
+        """Bring all parameters, and their sums, up to the last step."""
+        self._sweeps.catch_up(**self._arrays)
+
+
+class CoreSteps:
+    """Takes the steps of epochs over the instances of a batch in the core.
+
+    ``sweeps`` are the chains, features and parameters of a model as the core has them;
+    ``arguments`` go with every call.
+    """
+
+    def __init__(self, sweeps: Any, n_threads: int, **arguments: Any) -> None:
+        self.sweeps, self._n_threads, self._arguments = sweeps, n_threads, arguments
+
+    def __call__(self, steps: Steps, parameters: AveragedParameters) -> None:
+        """Take the steps of an epoch; a user may interrupt between parts of them."""
+        for part in steps.parts(STEPS_AT_ONCE):
+            asked = _asked(part, self._n_threads)
+            parameters.run(lambda asked=asked, **a: self.sweeps.run(asked, **a, **self._arguments))
+
+
+def _asked(steps: Steps, n_threads: int) -> Any:
+    """Steps in the words of the core, on at most so many threads."""
     return _core.SweepSteps(
         np.ascontiguousarray(steps.order, np.int64),
         batch_size=steps.batch_size,
@@ -147,3 +183,62 @@ def core_steps(steps: Steps, n_threads: int) -> Any:
         counts=steps.counts,
         n_threads=n_threads,
     )
+
+
+def hidden_sweeps(model: Model, truth: Truth, loss: Objective, base: ScoreArrays | None) -> Any:
+    """Return what the core needs to sweep over instances with a model that has hidden units."""
+    node = model.node
+    assert isinstance(node, HiddenUnitFunction)
+    X = node.checked(truth.batch.X)
+    starts, indices, values = compressed(X) if sparse.issparse(X) else (None, None, None)
+    return _core.HiddenSweeps(
+        core_chains(model, truth, loss, base),
+        None if sparse.issparse(X) else np.ascontiguousarray(X),
+        starts,
+        indices,
+        values,
+        n_features=node.shape.n_features,
+        n_hidden=node.shape.n_hidden,
+        activation=node.shape.activation,
+        has_skip=node.shape.skip,
+    )
+
+
+def linear_sweeps(
+    model: Model, truth: Truth, loss: Objective, base: ScoreArrays | None, free: Free
+) -> Any:
+    """Return what the core needs to sweep over instances with a linear model."""
+    node: Any = model.node
+    X: Any = truth.batch.X
+    if X.shape[1] != node.n_columns:
+        raise ValueError(f"X has {X.shape[1]} features, the weights are for others")
+    X = with_conjunctions(X, node.conjunctions)
+    if not sparse.issparse(X) and node.pattern.outputs is not None:
+        X = sparse.csr_matrix(X)
+    starts, indices, values = compressed(X) if sparse.issparse(X) else (None, None, None)
+    return _core.Sweeps(
+        core_chains(model, truth, loss, base),
+        None if sparse.issparse(X) else np.ascontiguousarray(X),
+        starts,
+        indices,
+        values,
+        node.pattern.starts,
+        node.pattern.outputs,
+        _free_parameters(model, node, free),
+    )
+
+
+def _free_parameters(
+    model: Model, node: LinearFunction, free: Free
+) -> npt.NDArray[np.bool_] | None:
+    """Marks of all parameters, in the order of `get_weights`; None: all may move."""
+    if free is None and node.pattern.free is None:
+        return None
+    tables: dict[str, Any] = {} if model.edge is None else dict(model.edge.tables)
+    tables |= {} if model.ends is None else model.ends.tables
+    marks = [node.pattern.free]
+    if marks[0] is None:
+        marks = [np.ones(node.pattern.n_weights, bool)]
+    for name, table in tables.items():
+        marks.append(np.ones(table.size, bool) if free is None else free[name].reshape(-1))
+    return np.concatenate(marks)  # type: ignore[arg-type]
