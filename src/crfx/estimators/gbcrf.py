@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
+from crfx.estimators.arguments import GBCRF_ARGUMENTS, check_arguments
 from crfx.estimators.assembly import make_blocks, new_model
 from crfx.estimators.base import check_fitted
 from crfx.estimators.boosted import BoostedEstimator
 from crfx.estimators.continuing import continued
 from crfx.estimators.device import check_device
 from crfx.estimators.labelling import check_rounds
-from crfx.estimators.parameters import check_parameters
 from crfx.explain.importance import tree_importance
 from crfx.inputs.passed import Passed, read_input
 from crfx.inputs.rows import check_in_memory
 from crfx.inputs.training_set import EvalMetric
 from crfx.inputs.weights import ClassWeight
-from crfx.model.model import EdgeFamily, Model
+from crfx.model.model import Model
 from crfx.objectives import curvature as curvatures
 from crfx.objectives.truth import Truth
 from crfx.potentials.trees import BoostedTrees
@@ -120,6 +120,8 @@ class GBCRF(BoostedEstimator):
     (2, 3)
     """
 
+    _arguments: ClassVar = GBCRF_ARGUMENTS
+
     def __init__(
         self,
         n_estimators: int = 100,
@@ -133,7 +135,7 @@ class GBCRF(BoostedEstimator):
         colsample_bynode: float = 1.0,
         max_bin: int = 256,
         tree_params: dict[str, Any] | None = None,
-        edges: EdgeFamily = "table",
+        edges: Literal["table", "linear", "trees"] | None = "table",
         edge_l2: float = 0.1,
         curvature: curvatures.CurvatureOption = "auto",
         early_stopping_rounds: int | None = None,
@@ -233,7 +235,7 @@ class GBCRF(BoostedEstimator):
         return ensemble
 
     def _check_parameters(self) -> None:
-        check_parameters(self)
+        check_arguments(self)
 
     def _check_device(self, X: Any) -> None:
         check_device(self.device, X)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from crfx.estimators.arguments import HIDDEN_UNIT_ARGUMENTS, check_arguments
 from crfx.estimators.base import check_fitted, drawn_seed
 from crfx.estimators.growing import has_parts
 from crfx.estimators.herding import Voted, Votes
@@ -15,7 +16,6 @@ from crfx.estimators.hidden_training import HiddenTraining
 from crfx.estimators.labelling import LabellingEstimator, base_model
 from crfx.estimators.model_parameters import copied, new_model
 from crfx.estimators.parameter_rounds import ParameterRounds, Steps
-from crfx.estimators.parameters import check_hidden_parameters
 from crfx.estimators.parametric import ParametricEstimator
 from crfx.estimators.training_state import TrainingState
 from crfx.inputs.rows import check_in_memory
@@ -152,6 +152,7 @@ class HiddenUnitCRF(ParametricEstimator):
     ['far', 'near', 'far']
     """
 
+    _arguments: ClassVar = HIDDEN_UNIT_ARGUMENTS
     _usual_l2: ClassVar = {"lbfgs": 1.0, "sgd": 0.0, "perceptron": 0.0, "large_margin": 0.0}
 
     def __init__(
@@ -223,7 +224,7 @@ class HiddenUnitCRF(ParametricEstimator):
         self.verbose = verbose
 
     def _check_parameters(self) -> None:
-        check_hidden_parameters(self)
+        check_arguments(self)
 
     def _check_training(self, given: TrainingSet) -> None:
         if self.pretrain == "contrastive":

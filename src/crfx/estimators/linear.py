@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from crfx.estimators.arguments import LINEAR_ARGUMENTS, check_arguments
 from crfx.estimators.base import check_fitted
 from crfx.estimators.growing import can_go_on, check_goes_on, grow, keeps_places
 from crfx.estimators.inducing import Inducer, check_inducible
@@ -23,7 +24,6 @@ from crfx.estimators.linear_json import write_json
 from crfx.estimators.mini_batches import MiniBatches
 from crfx.estimators.model_parameters import base_scores, get_weights, set_weights
 from crfx.estimators.parameter_rounds import ParameterRounds, Steps
-from crfx.estimators.parameters import check_linear_parameters
 from crfx.estimators.parametric import ParametricEstimator
 from crfx.estimators.placement import placed
 from crfx.estimators.quick_steps import quick_steps
@@ -151,6 +151,7 @@ class LinearCRF(ParametricEstimator):
     ['PER', 'O']
     """
 
+    _arguments: ClassVar = LINEAR_ARGUMENTS
     _usual_l2: ClassVar = {"lbfgs": 1.0, "sgd": 1.0, "perceptron": 0.0, "large_margin": 0.0}
 
     def __init__(
@@ -231,7 +232,7 @@ class LinearCRF(ParametricEstimator):
         counts as a sweep: ``l2`` is shared out over its instances, and steps become smaller from
         call to call, so pass many instances at a time.
         """
-        check_linear_parameters(self)
+        check_arguments(self)
         if self.trainer == "lbfgs":
             raise ValueError('partial_fit needs a trainer that sweeps: "sgd", "perceptron", ...')
         if self.class_weight == BALANCED:
@@ -276,7 +277,7 @@ class LinearCRF(ParametricEstimator):
         write_json(self, path)
 
     def _check_parameters(self) -> None:
-        check_linear_parameters(self)
+        check_arguments(self)
 
     def _check_training(self, given: TrainingSet) -> None:
         if settings_of(self.feature_induction) is not None:

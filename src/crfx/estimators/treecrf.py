@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from crfx.batch import Batch
+from crfx.estimators.arguments import TREECRF_ARGUMENTS, check_arguments
 from crfx.estimators.base import check_fitted
 from crfx.estimators.boosted import BoostedEstimator
 from crfx.estimators.context_assembly import (
@@ -14,9 +15,7 @@ from crfx.estimators.context_assembly import (
     continued_context,
     make_context_blocks,
     new_context_model,
-    parse_window,
 )
-from crfx.estimators.parameters import check_treecrf_parameters
 from crfx.explain.importance import Importance, shares
 from crfx.features.tree_rows import window_names
 from crfx.inputs.rows import check_in_memory
@@ -134,6 +133,8 @@ class TreeCRF(BoostedEstimator):
     ['in', 'out', 'in', 'out', 'in', 'out']
     """
 
+    _arguments: ClassVar = TREECRF_ARGUMENTS
+
     def __init__(
         self,
         n_estimators: int = 100,
@@ -237,8 +238,7 @@ class TreeCRF(BoostedEstimator):
         return node.shape.is_sparse
 
     def _check_parameters(self) -> None:
-        check_treecrf_parameters(self)
-        parse_window(self.window)
+        check_arguments(self)
 
     def _check_size(self, model: Model, batch: Batch, followed: list[Batch]) -> None:
         for own in (batch, *followed):
