@@ -39,7 +39,7 @@ each_argument = pytest.mark.parametrize(("estimator", "name"), ALL)
 
 def plain(kind):
     """Return the kind without None."""
-    return plain(kind.kind) if isinstance(kind, OrNone | Usual) else kind
+    return plain(kind.kind) if isinstance(kind, OrNone) else kind
 
 
 def literals(annotation):

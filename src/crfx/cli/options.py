@@ -5,21 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crfx.estimators.arguments import (
-    ALIASES,
-    Arguments,
-    Choice,
-    Kind,
-    Number,
-    OrNone,
-    Usual,
-    Whole,
-)
+from crfx.estimators.arguments import ALIASES, Arguments, Choice, Kind, Number, OrNone, Whole
 
 
 def at_least(least: int) -> Callable[[str], int]:
@@ -109,7 +100,7 @@ def add_estimator_options(
 
 def _values(kind: Kind) -> dict[str, Any]:
     """Return how argparse reads values of a kind; the estimator checks what argparse cannot."""
-    if isinstance(kind, OrNone | Usual):
+    if isinstance(kind, OrNone):
         return _values(kind.kind)
     if isinstance(kind, Choice):
         return {"choices": [name for name in kind.choices if name is not None]}
@@ -126,23 +117,21 @@ def settings_of(
     ``named`` are the values of options, None where the user gives none; ``usual`` are the values
     of this command where the user says nothing.
     """
-    known: Arguments = kind._arguments
+    known: Mapping[str, Kind] = kind._arguments.kinds
     names = [name for name, _ in given]
     if again := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"--set {again[0]}=... is given twice")
-    for name in names:
-        if name not in known.kinds:
-            same = ALIASES.get(name)
-            hint = f"use {same}" if same in known.kinds else f"there are {', '.join(known.kinds)}"
-            raise ValueError(f"{kind.__name__} has no argument {name!r}: {hint}")
+    if unknown := [name for name in names if name not in known]:
+        same = ALIASES.get(unknown[0])
+        hint = f"use {same}" if same in known else f"there are {', '.join(sorted(known))}"
+        raise ValueError(f"{kind.__name__} has no argument {unknown[0]!r}: {hint}")
     if "verbose" in names:
         raise ValueError("--set verbose=...: progress is shown unless -q is given")
     if twice := [name for name in names if name in named]:
         raise ValueError(f"--set {twice[0]}=...: there is an option of its own for it")
     chosen = {name: value for name, value in named.items() if value is not None}
-    return (
-        {name: value for name, value in usual.items() if name in known.kinds} | dict(given) | chosen
-    )
+    usual = {name: value for name, value in usual.items() if name in known}
+    return usual | dict(given) | chosen
 
 
 def check_output(path: Path, what: str, inputs: Iterable[Path | str | None] = ()) -> None:

@@ -111,25 +111,21 @@ class OrNone(Kind):
 
 
 @dataclass(frozen=True)
-class Usual(Kind):
+class Usual(OrNone):
     """A value of another kind, or None for the usual one, which may depend on other arguments.
 
     With ``only``, it must be None unless the argument named there has one of the values.
     """
 
-    kind: Kind
     usual: Any | Callable[[Mapping[str, Any]], Any]
     only: tuple[str, tuple[str, ...]] | None = None
-
-    def _fault(self, value: Any) -> str | None:
-        return None if value is None else self.kind._fault(value)
 
 
 def is_number(value: Any, whole: bool = False) -> bool:
     """Return whether a value is a number of Python or NumPy; True and False are none."""
     import numpy as np
 
-    kinds = int | np.integer if whole else int | float | np.number
+    kinds = int | np.integer if whole else int | float | np.integer | np.floating
     return isinstance(value, kinds) and not isinstance(value, bool)
 
 
@@ -288,10 +284,7 @@ def check_base_learner(learner: Any) -> None:
     elif is_classifier(learner):
         fault = ", a classifier: pass a regressor"
     elif not has_fit_parameter(learner, "sample_weight"):
-        fault = (
-            ", whose fit has no sample_weight: curvature goes there, so pass a regressor that has "
-            "it"
-        )
+        fault = ", whose fit has no sample_weight, where curvature goes: pass one that has it"
     else:
         return
     raise ValueError(f"base_learner is {shown(learner)}{fault}")
@@ -500,7 +493,7 @@ RANKING_ARGUMENTS = Arguments(
         "n_subsets": Usual(Whole(1, MOST_DRAWN), lambda a: 4 if a["scorer"] == "trees" else 1),
         "n_samples": Usual(Whole(1, MOST_DRAWN), 500),
         "sweeps": _linear(Whole(0), 20),
-        "step": _linear(OrNone(POSITIVE), None),
+        "step": _linear(POSITIVE, None),
         "batch_size": _linear(Whole(1), 1),
         "burn_in": _linear(Whole(0), 0),
         "l2": _linear(NOT_NEGATIVE, 0.0),
