@@ -207,7 +207,7 @@ LABELLING = COMMON | {
     "class_weight": Read("crfx.inputs.weights.check_class_weight"),
     "constraints": Read("crfx.structures.constraints.parse"),
     "decode": Choice("viterbi", "marginal"),
-    "eval_metric": Read("crfx.estimators.evaluation.check_metric"),
+    "eval_metric": Read("crfx.prediction.metric.check_metric"),
     "min_count": Whole(1),
 }
 BOOSTED = LABELLING | {
@@ -321,7 +321,7 @@ TREECRF_ARGUMENTS = Arguments(
     | {
         "order": Whole(1, MOST_ORDER),
         "max_leaves": Whole(1),
-        "window": Read("crfx.estimators.context_assembly.parse_window"),
+        "window": Read("crfx.potentials.context_trees.parse_window"),
         "pseudo_likelihood_rounds": Whole(0),
         "influence_trimming": BELOW_ONE,
     },
