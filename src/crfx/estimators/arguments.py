@@ -7,7 +7,7 @@ scikit-learn are imported.  So what is heavy is imported when an argument is che
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from math import inf, isfinite
@@ -57,13 +57,16 @@ class Whole(Kind):
 
 @dataclass(frozen=True)
 class Number(Kind):
-    """A number for which a condition holds; ``must`` states it in words."""
+    """A number up to ``most`` for which a condition holds; ``must`` states it in words."""
 
     must: str
     holds: Callable[[float], bool]
+    most: float = inf
 
     def _fault(self, value: Any) -> str | None:
-        return None if is_number(value) and self.holds(value) else f"it must {self.must}"
+        if not is_number(value) or not self.holds(value):
+            return f"it must {self.must}"
+        return f"it must be at most {self.most:g}" if value > self.most else None
 
 
 class Choice(Kind):
@@ -228,7 +231,7 @@ PARAMETRIC = LABELLING | {
     "l2": OrNone(NOT_NEGATIVE),
     "burn_in": OrNone(Whole(0)),
     # With longer steps of descent scores leave the range of float32.
-    "step": OrNone(Number("be above 0 and at most 1e+20", lambda value: 0 < value <= 1e20)),
+    "step": OrNone(replace(POSITIVE, most=1e20)),
     "n_hashed": OrNone(Whole(1, MOST_INT)),
 }
 
