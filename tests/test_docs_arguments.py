@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import crfx
-from crfx.estimators.arguments import Choice, OrNone
+from crfx.estimators.arguments import TABLES, Choice, OrNone
 from crfx.testing import make_task
 
 FOLDER = Path(__file__).parents[1] / "docs" / "estimators"
@@ -67,7 +67,7 @@ def test_tables_hold_the_arguments_in_order_with_their_defaults(name):
 
 @pytest.mark.parametrize("name", PAGES)
 def test_tables_name_all_choices(name):
-    kinds = getattr(crfx, name)._arguments.kinds
+    kinds = TABLES[name].kinds
     for argument, default, *text in table(page(name), "Arguments"):
         kind = kinds[argument.strip("`")]
         kind = kind.kind if isinstance(kind, OrNone) else kind

@@ -15,14 +15,13 @@ from crfx.cli.options import OPTIONS
 from crfx.estimators.arguments import (
     ALIASES,
     INDUCTION,
+    TABLES,
     Choice,
     Flag,
     OrNone,
-    Read,
     Usual,
     Whole,
     check_arguments,
-    imported,
     usual_value,
 )
 from crfx.trainers.induction import FeatureInduction
@@ -31,10 +30,14 @@ ESTIMATORS = [getattr(crfx, name) for name in crfx.__all__ if name.endswith("CRF
 ALL = [
     pytest.param(estimator, name, id=f"{estimator.__name__}-{name}")
     for estimator in ESTIMATORS
-    for name in estimator._arguments.kinds
+    for name in TABLES[estimator.__name__].kinds
 ]
 each_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda own: own.__name__)
 each_argument = pytest.mark.parametrize(("estimator", "name"), ALL)
+
+
+def table_of(estimator):
+    return TABLES[estimator.__name__]
 
 
 def plain(kind):
@@ -61,25 +64,29 @@ def documented(estimator):
     }
 
 
+def test_every_class_has_a_table():
+    assert sorted(TABLES) == sorted(estimator.__name__ for estimator in ESTIMATORS)
+
+
 @each_estimator
 def test_a_table_has_the_arguments_of_the_signature(estimator):
     names = list(inspect.signature(estimator).parameters)
-    assert sorted(estimator._arguments.kinds) == sorted(names)
+    assert sorted(table_of(estimator).kinds) == sorted(names)
 
 
 @each_estimator
 def test_defaults_are_valid(estimator):
-    check_arguments(estimator())
+    check_arguments(estimator(), table_of(estimator))
 
 
 @each_estimator
 def test_docstrings_name_every_argument(estimator):
-    assert sorted(documented(estimator)) == sorted(estimator._arguments.kinds)
+    assert sorted(documented(estimator)) == sorted(table_of(estimator).kinds)
 
 
 @each_argument
 def test_choices_are_those_of_the_annotation_and_of_the_docstring(estimator, name):
-    kind = plain(estimator._arguments.kinds[name])
+    kind = plain(table_of(estimator).kinds[name])
     annotated = literals(get_type_hints(estimator.__init__)[name])
     if isinstance(kind, Choice):
         choices = [choice for choice in kind.choices if choice is not None]
@@ -94,22 +101,13 @@ def test_choices_are_those_of_the_annotation_and_of_the_docstring(estimator, nam
 
 @each_argument
 def test_usual_values_are_valid(estimator, name):
-    kind = estimator._arguments.kinds[name]
+    kind = table_of(estimator).kinds[name]
     if isinstance(kind, Usual):
-        names = estimator._arguments.kinds["scorer"].choices
+        names = table_of(estimator).kinds["scorer"].choices
         for scorer in names:
             arguments = estimator(scorer).get_params(deep=False)
             kind.check(name, usual_value(name, arguments))
             assert usual_value(name, arguments | {name: 7}) == 7
-
-
-@each_argument
-def test_dotted_names_can_be_imported(estimator, name):
-    kind = plain(estimator._arguments.kinds[name])
-    if isinstance(kind, Read) and isinstance(kind.by, str):
-        assert callable(imported(kind.by))
-    if isinstance(kind, Whole) and isinstance(kind.most, str):
-        assert imported(kind.most) > kind.least
 
 
 def test_settings_of_feature_induction_are_checked():
@@ -119,7 +117,7 @@ def test_settings_of_feature_induction_are_checked():
 
 
 def test_options_and_other_names_are_of_arguments():
-    names = set(chain.from_iterable(estimator._arguments.kinds for estimator in ESTIMATORS))
+    names = set(chain.from_iterable(table.kinds for table in TABLES.values()))
     assert set(OPTIONS) <= names
     assert set(ALIASES.values()) <= names
     assert not set(ALIASES) & names
@@ -145,4 +143,4 @@ def test_tables_are_read_without_numpy():
 )
 def test_messages_name_the_argument_and_what_it_must_be(arguments, message):
     with pytest.raises(ValueError, match=message):
-        check_arguments(crfx.GBCRF(**arguments))
+        check_arguments(crfx.GBCRF(**arguments), TABLES["GBCRF"])

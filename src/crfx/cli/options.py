@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crfx.estimators.arguments import ALIASES, Arguments, Choice, Kind, Number, OrNone, Whole
+from crfx.estimators.arguments import ALIASES, TABLES, Choice, Kind, Number, OrNone, Whole
 
 
 def at_least(least: int) -> Callable[[str], int]:
@@ -75,9 +75,9 @@ OPTIONS = {
 
 
 def add_estimator_options(
-    parser: argparse.ArgumentParser, whose: str, table: Arguments, names: Iterable[str]
+    parser: argparse.ArgumentParser, whose: str, kinds: Mapping[str, Kind], names: Iterable[str]
 ) -> None:
-    """Add --set, and the options for some arguments of the table."""
+    """Add --set, and the options for some arguments of a table."""
     parser.add_argument(
         "--set",
         action="append",
@@ -94,7 +94,7 @@ def add_estimator_options(
             metavar=option.metavar,
             help=option.help,
             default=option.default,
-            **_values(option.kind or table.kinds[name]),
+            **_values(option.kind or kinds[name]),
         )
 
 
@@ -110,21 +110,21 @@ def _values(kind: Kind) -> dict[str, Any]:
 
 
 def settings_of(
-    kind: type[Any], given: list[tuple[str, Any]], named: dict[str, Any], usual: dict[str, Any]
+    whose: str, given: list[tuple[str, Any]], named: dict[str, Any], usual: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the arguments of an estimator: those of --set, those that have options, the rest.
 
     ``named`` are the values of options, None where the user gives none; ``usual`` are the values
     of this command where the user says nothing.
     """
-    known: Mapping[str, Kind] = kind._arguments.kinds
+    known = TABLES[whose].kinds
     names = [name for name, _ in given]
     if again := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"--set {again[0]}=... is given twice")
     if unknown := [name for name in names if name not in known]:
         same = ALIASES.get(unknown[0])
         hint = f"use {same}" if same in known else f"there are {', '.join(sorted(known))}"
-        raise ValueError(f"{kind.__name__} has no argument {unknown[0]!r}: {hint}")
+        raise ValueError(f"{whose} has no argument {unknown[0]!r}: {hint}")
     if "verbose" in names:
         raise ValueError("--set verbose=...: progress is shown unless -q is given")
     if twice := [name for name in names if name in named]:

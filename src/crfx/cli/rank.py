@@ -59,7 +59,7 @@ def _configure_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="what to learn from")
     parser.add_argument("--model", type=Path, required=True, metavar="M.crfx", help="save it there")
     parser.add_argument("--validation", type=Path, metavar="FILE", help="watch NDCG there")
-    add_estimator_options(parser, "RankingCRF", RANKING_ARGUMENTS, _NAMED)
+    add_estimator_options(parser, "RankingCRF", RANKING_ARGUMENTS.kinds, _NAMED)
     parser.add_argument("--json", action="store_true", help="print one JSON object, no text")
     add_quiet(parser)
 
@@ -118,7 +118,7 @@ def _train(arguments: argparse.Namespace) -> None:
     from crfx.io import letor
 
     model = _new_model(arguments)
-    check_arguments(model)
+    check_arguments(model, RANKING_ARGUMENTS)
     if arguments.early_stopping_rounds is not None and arguments.validation is None:
         raise ValueError("--patience needs --validation, a file to watch")
     check_output(arguments.model, "the model", [*arguments.files, arguments.validation])
@@ -138,7 +138,7 @@ def _new_model(arguments: argparse.Namespace) -> RankingCRF:
     from crfx.estimators.ranking import RankingCRF
 
     named = {name: getattr(arguments, name) for name in _NAMED}
-    settings = settings_of(RankingCRF, arguments.set, named, {})
+    settings = settings_of("RankingCRF", arguments.set, named, {})
     return RankingCRF(**settings, verbose=0 if arguments.quiet else 1)
 
 

@@ -22,7 +22,7 @@ from crfx.cli.options import (
 from crfx.cli.resuming import Run, check_same_settings, checkpoint_path
 from crfx.cli.schemes import Scheme, choose_scheme, log_scheme
 from crfx.cli.sources import TEXT_OPTIONS, add_text_options
-from crfx.estimators.arguments import GBCRF_ARGUMENTS
+from crfx.estimators.arguments import TABLES, check_arguments
 
 if TYPE_CHECKING:
     from crfx.cli.sources import Labelled
@@ -33,10 +33,10 @@ EXAMPLE = """  crfx train --model linear --train train.conll --dev dev.conll -o 
   crfx train --model gbcrf --train train.npz -o m.crfx --set n_estimators=300 --set max_depth=8"""
 
 _MODELS = {
-    "linear": ("crfx.estimators.linear", "LinearCRF"),
-    "gbcrf": ("crfx.estimators.gbcrf", "GBCRF"),
-    "treecrf": ("crfx.estimators.treecrf", "TreeCRF"),
-    "hidden-unit": ("crfx.estimators.hidden_unit", "HiddenUnitCRF"),
+    "linear": "LinearCRF",
+    "gbcrf": "GBCRF",
+    "treecrf": "TreeCRF",
+    "hidden-unit": "HiddenUnitCRF",
 }
 _USUAL_ON_TEXT: dict[str, dict[str, Any]] = {
     "linear": {"l2": 0.1, "min_count": 2},  # chosen on testa: reports/text-template.md
@@ -92,7 +92,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume", action="store_true", help="go on where this command was interrupted"
     )
-    add_estimator_options(parser, "the estimator", GBCRF_ARGUMENTS, _NAMED)
+    add_estimator_options(parser, "the estimator", TABLES["GBCRF"].kinds, _NAMED)
     parser.add_argument("--json", action="store_true", help="print one JSON object, no text")
     add_quiet(parser)
 
@@ -135,16 +135,16 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _check_settings(arguments: argparse.Namespace) -> None:
     """Raise ValueError at arguments that are invalid whatever is in the files, before reading."""
-    from crfx.estimators.arguments import check_arguments
     from crfx.estimators.device import check_device
 
-    kind = _kind(arguments.model)
-    if arguments.device is not None and "device" not in kind._arguments.kinds:
+    name = _MODELS[arguments.model]
+    if arguments.device is not None and "device" not in TABLES[name].kinds:
         raise ValueError(
             f"--device is for --model gbcrf, but --model is {arguments.model}, which XGBoost does "
             "not train: leave it out"
         )
-    check_arguments(kind(**settings_of(kind, arguments.set, _named(arguments), {})))
+    settings = settings_of(name, arguments.set, _named(arguments), {})
+    check_arguments(_kind(arguments.model)(**settings), TABLES[name])
     if arguments.device is not None:
         check_device(arguments.device)
 
@@ -176,10 +176,9 @@ def _start(arguments: argparse.Namespace, log: Log) -> Any:
 
 
 def _kind(name: str) -> Any:
-    from importlib import import_module
+    from crfx.estimators.loading import CLASSES
 
-    module, own = _MODELS[name]
-    return getattr(import_module(module), own)
+    return CLASSES[_MODELS[name]]
 
 
 def _read(
@@ -253,9 +252,8 @@ def _new_model(
     usual: dict[str, Any] = {"eval_metric": _metric(labels)}
     if on_text:
         usual |= _USUAL_ON_TEXT.get(arguments.model, {})
-    kind = _kind(arguments.model)
-    settings = settings_of(kind, arguments.set, named, usual)
-    return kind(**settings, verbose=0 if arguments.quiet else 1)
+    settings = settings_of(_MODELS[arguments.model], arguments.set, named, usual)
+    return _kind(arguments.model)(**settings, verbose=0 if arguments.quiet else 1)
 
 
 def _metric(labels: set[Any]) -> str:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
-from importlib import import_module
+from functools import cache, partial
 from math import inf, isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from crfx.messages import shown
+
+if TYPE_CHECKING:
+    from crfx.objectives.ranking import RankingObjective
 
 MOST_INT = 2**31 - 1
 """The largest number that XGBoost, and 32-bit column numbers, can hold."""
@@ -36,7 +38,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Whole(Kind):
-    """A whole number from ``least`` to ``most``, which may be the dotted name of a constant."""
+    """A whole number from ``least`` to ``most``, which may be the name of a constant."""
 
     least: int
     most: int | str | None = None
@@ -49,7 +51,7 @@ class Whole(Kind):
             return None
         if not is_number(value, whole=True) or value < self.least:
             return f"it must be a whole number of {self.least} or more{self.hint}"
-        most = imported(self.most) if isinstance(self.most, str) else self.most
+        most = _imported()[self.most] if isinstance(self.most, str) else self.most
         if most is None or value <= most:
             return None
         return "it must be below 2**31" if most == MOST_INT else f"it must be at most {most}"
@@ -93,12 +95,12 @@ class Flag(Kind):
 
 @dataclass(frozen=True)
 class Read(Kind):
-    """Whatever a function takes without a ValueError; ``by`` is it, or its dotted name."""
+    """Whatever a function takes without a ValueError; ``by`` is it, or its name."""
 
     by: Callable[[Any], Any] | str
 
     def _fault(self, value: Any) -> None:
-        read = imported(self.by) if isinstance(self.by, str) else self.by
+        read = _imported()[self.by] if isinstance(self.by, str) else self.by
         read(value)
 
 
@@ -132,10 +134,33 @@ def is_number(value: Any, whole: bool = False) -> bool:
     return isinstance(value, kinds) and not isinstance(value, bool)
 
 
-def imported(name: str) -> Any:
-    """Import a function or constant by its dotted name."""
-    module, _, name = name.rpartition(".")
-    return getattr(import_module(module), name)
+@cache
+def _imported() -> dict[str, Any]:
+    """Import what the tables name: functions that read arguments, and constants."""
+    from crfx.estimators.base import generator_of
+    from crfx.estimators.device import check_device_name
+    from crfx.inputs.weights import check_class_weight
+    from crfx.objectives import curvature, ranking, registry, task_loss
+    from crfx.potentials.context_trees import parse_window
+    from crfx.prediction.metric import check_metric, ranking_metric
+    from crfx.structures import chain, constraints
+    from crfx.threads import thread_count
+
+    return {
+        "class_weight": check_class_weight,
+        "constraints": constraints.parse,
+        "curvature": curvature.parse,
+        "device": check_device_name,
+        "metric": check_metric,
+        "most_documents": ranking.MOST_DOCUMENTS,
+        "most_order": chain.MOST_ORDER,
+        "objective": registry.parse,
+        "random_state": generator_of,
+        "ranking_metric": ranking_metric,
+        "task_loss": task_loss.parse,
+        "threads": thread_count,
+        "window": parse_window,
+    }
 
 
 ALIASES = {
@@ -159,9 +184,8 @@ class Arguments:
     rules: tuple[Rule, ...]
 
 
-def check_arguments(estimator: Any) -> None:
+def check_arguments(estimator: Any, table: Arguments) -> None:
     """Raise ValueError at the first invalid argument, then at the first rule that is broken."""
-    table: Arguments = estimator._arguments
     arguments = {name: getattr(estimator, name) for name in table.kinds}
     for name, kind in table.kinds.items():
         kind.check(name, arguments[name])
@@ -193,24 +217,23 @@ POSITIVE = Number("be above 0", lambda value: 0 < value < inf)
 SHARE = Number("lie in (0, 1]", lambda value: 0 < value <= 1)
 BELOW_ONE = Number("be 0 or more and below 1", lambda value: 0 <= value < 1)
 GROW_POLICY = Choice("depthwise", "lossguide")
-DEVICE = Read("crfx.estimators.device.check_device_name")
-MOST_ORDER = "crfx.structures.chain.MOST_ORDER"
+DEVICE = Read("device")
 
 COMMON: dict[str, Kind] = {
     "early_stopping_rounds": OrNone(Whole(1)),
-    "n_jobs": Read("crfx.threads.thread_count"),
-    "random_state": Read("crfx.estimators.base.generator_of"),
+    "n_jobs": Read("threads"),
+    "random_state": Read("random_state"),
     "verbose": Whole(0, is_flag=True),
 }
 LABELLING = COMMON | {
-    "order": Whole(1, MOST_ORDER, "; edges=None makes positions independent"),
+    "order": Whole(1, "most_order", "; edges=None makes positions independent"),
     "start_end": Flag(),
-    "objective": Read("crfx.objectives.registry.parse"),
-    "task_loss": Read("crfx.objectives.task_loss.parse"),
-    "class_weight": Read("crfx.inputs.weights.check_class_weight"),
-    "constraints": Read("crfx.structures.constraints.parse"),
+    "objective": Read("objective"),
+    "task_loss": Read("task_loss"),
+    "class_weight": Read("class_weight"),
+    "constraints": Read("constraints"),
     "decode": Choice("viterbi", "marginal"),
-    "eval_metric": Read("crfx.prediction.metric.check_metric"),
+    "eval_metric": Read("metric"),
     "min_count": Whole(1),
 }
 BOOSTED = LABELLING | {
@@ -220,7 +243,7 @@ BOOSTED = LABELLING | {
     "colsample_bynode": SHARE,
     "reg_lambda": NOT_NEGATIVE,
     "min_child_weight": NOT_NEGATIVE,
-    "curvature": Read("crfx.objectives.curvature.parse"),
+    "curvature": Read("curvature"),
 }
 PARAMETRIC = LABELLING | {
     "trainer": Choice("lbfgs", "sgd", "perceptron", "large_margin"),
@@ -322,9 +345,9 @@ GBCRF_ARGUMENTS = Arguments(
 TREECRF_ARGUMENTS = Arguments(
     BOOSTED
     | {
-        "order": Whole(1, MOST_ORDER),
+        "order": Whole(1, "most_order"),
         "max_leaves": Whole(1),
-        "window": Read("crfx.potentials.context_trees.parse_window"),
+        "window": Read("window"),
         "pseudo_likelihood_rounds": Whole(0),
         "influence_trimming": BELOW_ONE,
     },
@@ -466,10 +489,17 @@ def unused_are_none(arguments: Mapping[str, Any]) -> None:
             )
 
 
+def ranking_objective(arguments: Mapping[str, Any]) -> RankingObjective:
+    """Return what a RankingCRF minimises; raise ValueError where a setting is out of range."""
+    from crfx.objectives.ranking import RankingObjective
+
+    names = ("temperature", "loss_weight", "truths", "cut", "n_samples")
+    settings = {name: usual_value(name, arguments) for name in names}
+    return RankingObjective(arguments["objective"], **settings)
+
+
 def samples_are_drawn(arguments: Mapping[str, Any]) -> None:
     """Raise ValueError where the objective is invalid, or sums over so few orders are exact."""
-    from crfx.estimators.ranking.parameters import ranking_objective
-
     exact = ranking_objective(arguments).most_exact
     if arguments["n_samples"] is not None and arguments["subset_size"] <= exact:
         raise ValueError(
@@ -492,7 +522,7 @@ RANKING_ARGUMENTS = Arguments(
         ),
         "cut": OrNone(Whole(1)),
         "gain": Choice("exponential", "linear"),
-        "subset_size": Whole(2, "crfx.objectives.ranking.MOST_DOCUMENTS"),
+        "subset_size": Whole(2, "most_documents"),
         "n_subsets": Usual(Whole(1, MOST_DRAWN), lambda a: 4 if a["scorer"] == "trees" else 1),
         "n_samples": Usual(Whole(1, MOST_DRAWN), 500),
         "sweeps": _linear(Whole(0), 20),
@@ -512,7 +542,7 @@ RANKING_ARGUMENTS = Arguments(
         "max_bin": _trees(Whole(2, MOST_INT), 256),
         "tree_params": _trees(Read(partial(check_tree_params, "RankingCRF")), None),
         "device": _trees(DEVICE, "cpu"),
-        "eval_metric": Read("crfx.estimators.ranking.parameters.read_metric"),
+        "eval_metric": Read("ranking_metric"),
     },
     rules=(
         unused_are_none,
@@ -524,3 +554,12 @@ RANKING_ARGUMENTS = Arguments(
         samples_are_drawn,
     ),
 )
+
+TABLES = {
+    "GBCRF": GBCRF_ARGUMENTS,
+    "HiddenUnitCRF": HIDDEN_UNIT_ARGUMENTS,
+    "LinearCRF": LINEAR_ARGUMENTS,
+    "RankingCRF": RANKING_ARGUMENTS,
+    "TreeCRF": TREECRF_ARGUMENTS,
+}
+"""The tables by the names of classes."""

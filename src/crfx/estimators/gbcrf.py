@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -122,8 +122,6 @@ class GBCRF(LabellingEstimator):
     >>> crf.predict_marginals(X)[1].shape  # positions, labels
     (2, 3)
     """
-
-    _arguments: ClassVar = GBCRF_ARGUMENTS
 
     def __init__(
         self,
@@ -328,7 +326,7 @@ class GBCRF(LabellingEstimator):
         return ensemble
 
     def _check_parameters(self) -> None:
-        check_arguments(self)
+        check_arguments(self, GBCRF_ARGUMENTS)
 
     def _checked_callbacks(self, callbacks: Sequence[Callback] | None) -> list[Callback]:
         listed = listed_callbacks(callbacks)

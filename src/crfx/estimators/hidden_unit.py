@@ -152,7 +152,6 @@ class HiddenUnitCRF(ParametricEstimator):
     ['far', 'near', 'far']
     """
 
-    _arguments: ClassVar = HIDDEN_UNIT_ARGUMENTS
     _usual_l2: ClassVar = {"lbfgs": 1.0, "sgd": 0.0, "perceptron": 0.0, "large_margin": 0.0}
 
     def __init__(
@@ -224,7 +223,7 @@ class HiddenUnitCRF(ParametricEstimator):
         self.verbose = verbose
 
     def _check_parameters(self) -> None:
-        check_arguments(self)
+        check_arguments(self, HIDDEN_UNIT_ARGUMENTS)
 
     def _check_training(self, given: TrainingSet) -> None:
         if self.pretrain == "contrastive":

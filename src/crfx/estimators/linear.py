@@ -151,7 +151,6 @@ class LinearCRF(ParametricEstimator):
     ['PER', 'O']
     """
 
-    _arguments: ClassVar = LINEAR_ARGUMENTS
     _usual_l2: ClassVar = {"lbfgs": 1.0, "sgd": 1.0, "perceptron": 0.0, "large_margin": 0.0}
 
     def __init__(
@@ -232,7 +231,7 @@ class LinearCRF(ParametricEstimator):
         counts as a sweep: ``l2`` is shared out over its instances, and steps become smaller from
         call to call, so pass many instances at a time.
         """
-        check_arguments(self)
+        check_arguments(self, LINEAR_ARGUMENTS)
         if self.trainer == "lbfgs":
             raise ValueError('partial_fit needs a trainer that sweeps: "sgd", "perceptron", ...')
         if self.class_weight == BALANCED:
@@ -277,7 +276,7 @@ class LinearCRF(ParametricEstimator):
         write_json(self, path)
 
     def _check_parameters(self) -> None:
-        check_arguments(self)
+        check_arguments(self, LINEAR_ARGUMENTS)
 
     def _check_training(self, given: TrainingSet) -> None:
         if settings_of(self.feature_induction) is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -137,8 +137,6 @@ class TreeCRF(LabellingEstimator):
     >>> crf.predict([np.array([[1.0], [0.0], [0.0], [0.0], [0.0], [0.0]])])[0].tolist()
     ['in', 'out', 'in', 'out', 'in', 'out']
     """
-
-    _arguments: ClassVar = TREECRF_ARGUMENTS
 
     def __init__(
         self,
@@ -297,7 +295,7 @@ class TreeCRF(LabellingEstimator):
         return node.shape.is_sparse
 
     def _check_parameters(self) -> None:
-        check_arguments(self)
+        check_arguments(self, TREECRF_ARGUMENTS)
 
     def _check_memory(self, model: Model, batch: Batch, followed: list[Batch]) -> None:
         for each in (batch, *followed):

@@ -139,7 +139,6 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
     _best: SweepState | None = None
     """In training: where sweeps stood when they were best."""
 
-    _arguments: ClassVar = RANKING_ARGUMENTS
     _is_called = "RankingCRF"
     # The target, under another name than y: no metadata.
     __metadata_request__fit: ClassVar = {"relevance": UNUSED}
@@ -247,7 +246,7 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
             Each is called after every sweep or round with a `crfx.trainers.callbacks.Progress`;
             True stops.  `crfx.Checkpoint` is one.
         """
-        check_arguments(self)
+        check_arguments(self, RANKING_ARGUMENTS)
         if self.device is not None:
             check_device(self.device, X)
         start = None if init_model is None else fitted(init_model, RankingCRF)

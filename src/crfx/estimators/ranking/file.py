@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from crfx.estimators.arguments import check_arguments
+from crfx.estimators.arguments import RANKING_ARGUMENTS, check_arguments
 from crfx.estimators.file_values import number, whole
 from crfx.estimators.ranking.estimator import RankingCRF
 from crfx.estimators.ranking.model import RankingModel, linear_function
@@ -40,7 +40,7 @@ def pack_ranking(crf: RankingCRF, contents: Contents) -> None:
 
 def unpack_ranking(crf: RankingCRF, contents: Contents) -> None:
     """Take them out again, and check them."""
-    check_arguments(crf)
+    check_arguments(crf, RANKING_ARGUMENTS)
     values = contents.values
     crf.n_skipped_ = whole(values, "n_skipped")
     crf.model_ = _unpack(values["model"], "", contents, crf.columns_)
