@@ -318,7 +318,9 @@ def cases():
 
 
 @pytest.mark.parametrize(("name", "estimator", "arguments", "is_supported"), list(cases()))
-def test_the_table_is_true(name, estimator, arguments, is_supported, tmp_path):
+def test_what_is_supported_works_and_all_else_raises(
+    name, estimator, arguments, is_supported, tmp_path
+):
     attempt = getattr(Attempts(estimator, arguments, tmp_path), ATTEMPT[name])
     if is_supported:
         attempt()

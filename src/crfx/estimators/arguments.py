@@ -193,8 +193,8 @@ def check_arguments(estimator: Any, table: Arguments) -> None:
         rule(arguments)
 
 
-def refuse(when: Callable[[Mapping[str, Any]], Any], message: str) -> Rule:
-    """Return the rule that raises ``message``, which may hold arguments in braces."""
+def raise_if(when: Callable[[Mapping[str, Any]], Any], message: str) -> Rule:
+    """Return a rule that raises ``message``, in which braces hold names of arguments."""
 
     def rule(arguments: Mapping[str, Any]) -> None:
         if when(arguments):
@@ -331,11 +331,11 @@ GBCRF_ARGUMENTS = Arguments(
     },
     rules=(
         objective_suits,
-        refuse(
+        raise_if(
             lambda a: a["tree_params"] and a["base_learner"] is not None,
             "tree_params are for XGBoost, but a base_learner takes its place",
         ),
-        refuse(
+        raise_if(
             lambda a: a["device"] != "cpu" and a["base_learner"] is not None,
             "device is {device!r}, but a base_learner takes the place of XGBoost's trees, and "
             'nothing else runs on a GPU: leave device="cpu"',
@@ -388,7 +388,7 @@ def induction_follows_likelihood(arguments: Mapping[str, Any]) -> None:
         raise ValueError(f"feature_induction is for the likelihood, but objective is {objective!r}")
 
 
-HASHED_NAMES_ARE_NOT_COUNTED = refuse(
+HASHED_NAMES_ARE_NOT_COUNTED = raise_if(
     lambda a: a["n_hashed"] is not None and a["min_count"] > 1,
     "hashed names are not kept, nor counted: n_hashed needs min_count=1",
 )
@@ -404,12 +404,12 @@ LINEAR_ARGUMENTS = Arguments(
     rules=(
         HASHED_NAMES_ARE_NOT_COUNTED,
         objective_suits,
-        refuse(
+        raise_if(
             lambda a: a["l1"] and a["trainer"] != "lbfgs",
             'l1 is {l1!r}, but trainer is {trainer!r}: l1 is for "lbfgs"',
         ),
         induction_follows_likelihood,
-        refuse(
+        raise_if(
             lambda a: a["feature_induction"] is not None and a["trainer"] != "lbfgs",
             'feature_induction is for trainer "lbfgs", not {trainer!r}: it asks for weights near '
             "the minimum of the likelihood, from where new ones start at 0",
@@ -434,25 +434,25 @@ HIDDEN_UNIT_ARGUMENTS = Arguments(
     rules=(
         HASHED_NAMES_ARE_NOT_COUNTED,
         objective_suits,
-        refuse(
+        raise_if(
             lambda a: a["n_hidden"] == 0 and not a["skip"],
             "n_hidden is 0 and skip is False: no score would depend on the features; skip=True "
             "makes it a linear model",
         ),
-        refuse(
+        raise_if(
             lambda a: a["decode"] == "joint" and a["activation"] in ("tanh", "sigmoid"),
             'decode is "joint", but units with activation {activation!r} are functions of their '
             "input: there is nothing to maximise over",
         ),
-        refuse(
+        raise_if(
             lambda a: a["dropout"] and a["trainer"] == "lbfgs",
             'dropout is {dropout!r}, but trainer "lbfgs" takes no steps to leave it out of',
         ),
-        refuse(
+        raise_if(
             lambda a: a["herding"] and a["trainer"] not in ("perceptron", "large_margin"),
             'herding is for trainers "perceptron" and "large_margin", not {trainer!r}',
         ),
-        refuse(
+        raise_if(
             lambda a: a["herding"] and a["early_stopping_rounds"] is not None,
             "herding keeps every sweep: there is no best one to stop at",
         ),
@@ -546,7 +546,7 @@ RANKING_ARGUMENTS = Arguments(
     },
     rules=(
         unused_are_none,
-        refuse(  # 20! is some 1e18
+        raise_if(  # 20! is some 1e18
             lambda a: a["truths"] == "sum" and a["subset_size"] > 20,
             'truths is "sum" and subset_size is {subset_size}: as many orders may be right as '
             'there are, too many to sum over beyond 20 documents; use truths="mean"',
