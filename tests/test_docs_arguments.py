@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import crfx
+from crfx.estimators.arguments import TABLES, Choice, OrNone
 from crfx.testing import make_task
 
 FOLDER = Path(__file__).parents[1] / "docs" / "estimators"
@@ -62,6 +63,18 @@ def test_every_estimator_has_a_page():
 @pytest.mark.parametrize("name", PAGES)
 def test_tables_hold_the_arguments_in_order_with_their_defaults(name):
     assert listed_arguments(page(name)) == arguments(getattr(crfx, name))
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_tables_name_all_choices(name):
+    kinds = TABLES[name].kinds
+    for argument, default, *text in table(page(name), "Arguments"):
+        kind = kinds[argument.strip("`")]
+        kind = kind.kind if isinstance(kind, OrNone) else kind
+        names = kind.choices if isinstance(kind, Choice) else ()
+        told = f"{default} {' '.join(text)}"
+        missing = [choice for choice in names if choice is not None and choice not in told]
+        assert missing == [] or "see above" in told, argument
 
 
 @pytest.mark.parametrize("name", PAGES)

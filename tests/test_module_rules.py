@@ -75,7 +75,7 @@ def imported_names(module: Module) -> Iterator[tuple[int, str]]:
             yield from ((node.lineno, f"{base}.{alias.name}") for alias in node.names)
 
 
-# 1. No cycle ---------------------------------------------------------------------------------------
+# 1. No cycle
 
 
 def imported_modules(source: Path, module: Module) -> set[str]:
@@ -119,7 +119,7 @@ def cycles(source: Path) -> list[str]:
     return found
 
 
-# 3. Private names stay in their module -------------------------------------------------------------
+# 3. Private names stay in their module
 
 
 def is_private(name: str) -> bool:
@@ -133,9 +133,13 @@ def defined_names(tree: ast.Module) -> set[str]:
             names.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-            if isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
-                names.add(node.attr)
+        elif (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.ctx, ast.Store)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in ("self", "cls")
+        ):
+            names.add(node.attr)
     return names
 
 
@@ -156,7 +160,7 @@ def private_uses(source: Path) -> list[str]:
     return found
 
 
-# 4. Nobody below an estimator sees an estimator -----------------------------------------------------
+# 4. Nobody below an estimator sees an estimator
 
 
 def seen_estimators(source: Path) -> list[str]:
@@ -189,7 +193,7 @@ def seen_estimators(source: Path) -> list[str]:
     return found
 
 
-# 5. Capabilities, not classes -----------------------------------------------------------------------
+# 5. Capabilities, not classes
 
 
 def classes_in(source: Path, *parts: str) -> set[str]:
@@ -225,7 +229,7 @@ def class_questions(source: Path) -> list[str]:
     return found
 
 
-# 6. Few ancestors -----------------------------------------------------------------------------------
+# 6. Few ancestors
 
 MOST_ANCESTORS = MOST_OVERRIDES = 2
 
@@ -263,7 +267,7 @@ def heavy_inheritance(source: Path) -> list[str]:
     return found
 
 
-# 7. and 8. Imports by name, and foreign libraries ---------------------------------------------------
+# 7. and 8. Imports by name, and foreign libraries
 
 
 def hidden_imports(source: Path) -> list[str]:

@@ -5,6 +5,7 @@ import re
 import tomllib
 
 import pytest
+import support_page
 from documented import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -62,3 +63,8 @@ def test_the_reference_shows_what_is_public(module):
 def test_a_name_that_is_not_shown_is_seen():
     assert missing("crfx.inference", "::: crfx.inference\n    options:\n      members: [sample]\n")
     assert missing("crfx.inference", "::: crfx.inference\n") == []
+
+
+def test_the_page_of_what_is_supported_is_that_of_the_table():
+    """Written by `python tests/documentation/support_page.py`."""
+    assert support_page.PAGE.read_text(encoding="utf-8") == support_page.page()

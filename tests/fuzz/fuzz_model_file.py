@@ -13,11 +13,11 @@ from crfx.estimators.loading import load
 
 SAVED = Path(__file__).parents[1] / "saved_models"
 MODULES = [
+    "crfx.estimators.arguments",
     "crfx.estimators.file_values",
     "crfx.estimators.hidden_state",
     "crfx.estimators.loading",
     "crfx.estimators.packing",
-    "crfx.estimators.parameters",
     "crfx.estimators.ranking.file",
     "crfx.estimators.ranking.parameters",
     "crfx.io.model_file",

@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from crfx.estimators.arguments import ALIASES, TABLES, Choice, Kind, Number, OrNone, Whole
 
 
 def at_least(least: int) -> Callable[[str], int]:
@@ -43,8 +46,38 @@ def probability(text: str) -> float:
     return value
 
 
-def add_set(parser: argparse.ArgumentParser, whose: str) -> None:
-    """The option --set."""
+@dataclass(frozen=True)
+class Option:
+    """The option of commands for an argument of estimators; its choices are those of the table.
+
+    ``kind`` is what the command line takes, where the table would take more.
+    """
+
+    flag: str
+    metavar: str | None
+    help: str
+    kind: Kind | None = None
+    default: Any = None
+
+
+OPTIONS = {
+    "scorer": Option("--scorer", None, "what scores a document"),
+    "objective": Option("--objective", None, "what is minimised"),
+    "temperature": Option("--temperature", "T", "of KL's target, above 0"),
+    "early_stopping_rounds": Option(
+        "--patience", "N", "stop once the metric has not improved for N rounds; the best is kept"
+    ),
+    "random_state": Option("--seed", "N", "of all that is drawn (0)", Whole(0), default=0),
+    "n_jobs": Option("--jobs", "N", "threads (all cores)", Whole(1)),
+    "device": Option("--device", "D", "where XGBoost's trees grow: cpu, cuda or cuda:N (cpu)"),
+}
+"""Arguments of estimators that have an option of their own."""
+
+
+def add_estimator_options(
+    parser: argparse.ArgumentParser, whose: str, kinds: Mapping[str, Kind], names: Iterable[str]
+) -> None:
+    """Add --set, and the options for some arguments of a table."""
     parser.add_argument(
         "--set",
         action="append",
@@ -53,37 +86,52 @@ def add_set(parser: argparse.ArgumentParser, whose: str) -> None:
         metavar="NAME=VALUE",
         help=f"any other argument of {whose}; may be given again",
     )
+    for name in names:
+        option = OPTIONS[name]
+        parser.add_argument(
+            option.flag,
+            dest=name,
+            metavar=option.metavar,
+            help=option.help,
+            default=option.default,
+            **_values(option.kind or kinds[name]),
+        )
 
 
-def add_device(parser: argparse.ArgumentParser, whose: str) -> None:
-    """The option --device."""
-    parser.add_argument(
-        "--device", metavar="D", help=f"where trees of {whose} grow: cpu, cuda or cuda:N (cpu)"
-    )
+def _values(kind: Kind) -> dict[str, Any]:
+    """Return how argparse reads values of a kind; the estimator checks what argparse cannot."""
+    if isinstance(kind, OrNone):
+        return _values(kind.kind)
+    if isinstance(kind, Choice):
+        return {"choices": [name for name in kind.choices if name is not None]}
+    if isinstance(kind, Whole):
+        return {"type": at_least(kind.least)}
+    return {"type": float} if isinstance(kind, Number) else {}
 
 
 def settings_of(
-    kind: type[Any], given: list[tuple[str, Any]], named: dict[str, Any], usual: dict[str, Any]
+    whose: str, given: list[tuple[str, Any]], named: dict[str, Any], usual: dict[str, Any]
 ) -> dict[str, Any]:
-    """The arguments of an estimator: what --set gives, options with names of their own, the rest.
+    """Return the arguments of an estimator: those of --set, those that have options, the rest.
 
-    ``named`` are those options, None where they were not given; ``usual`` are the values of this
-    command where the user says nothing.
+    ``named`` are the values of options, None where the user gives none; ``usual`` are the values
+    of this command where the user says nothing.
     """
+    known = TABLES[whose].kinds
     names = [name for name, _ in given]
     if again := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"--set {again[0]}=... is given twice")
-    known = kind().get_params()
     if unknown := [name for name in names if name not in known]:
-        raise ValueError(
-            f"{kind.__name__} has no argument {unknown[0]!r}: there are {', '.join(sorted(known))}"
-        )
+        same = ALIASES.get(unknown[0])
+        hint = f"use {same}" if same in known else f"there are {', '.join(sorted(known))}"
+        raise ValueError(f"{whose} has no argument {unknown[0]!r}: {hint}")
     if "verbose" in names:
         raise ValueError("--set verbose=...: progress is shown unless -q is given")
     if twice := [name for name in names if name in named]:
         raise ValueError(f"--set {twice[0]}=...: there is an option of its own for it")
-    told = {name: value for name, value in named.items() if value is not None}
-    return {name: value for name, value in usual.items() if name in known} | dict(given) | told
+    chosen = {name: value for name, value in named.items() if value is not None}
+    usual = {name: value for name, value in usual.items() if name in known}
+    return usual | dict(given) | chosen
 
 
 def check_output(path: Path, what: str, inputs: Iterable[Path | str | None] = ()) -> None:

@@ -12,7 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crfx.cli.options import add_device, add_example, add_quiet, add_set, check_output, settings_of
+from crfx.cli.options import (
+    add_estimator_options,
+    add_example,
+    add_quiet,
+    check_output,
+    settings_of,
+)
+from crfx.estimators.arguments import RANKING_ARGUMENTS, check_arguments
 
 if TYPE_CHECKING:
     from crfx.estimators.ranking import RankingCRF
@@ -23,6 +30,16 @@ _TRAIN = "  crfx rank train train.txt --validation vali.txt --patience 20 --mode
 _PREDICT = "  crfx rank predict m.crfx test.txt -o scores.txt"
 _EVAL = "  crfx rank eval m.crfx test.txt"
 _CUTS = (1, 2, 3, 4, 5, 10)
+_NAMED = (
+    "early_stopping_rounds",
+    "scorer",
+    "objective",
+    "temperature",
+    "random_state",
+    "n_jobs",
+    "device",
+)
+"""Arguments of RankingCRF that have options of their own."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,25 +59,7 @@ def _configure_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="what to learn from")
     parser.add_argument("--model", type=Path, required=True, metavar="M.crfx", help="save it there")
     parser.add_argument("--validation", type=Path, metavar="FILE", help="watch NDCG there")
-    parser.add_argument(
-        "--patience",
-        type=int,
-        metavar="N",
-        help="stop after N sweeps or rounds in which it has not risen, and keep the best",
-    )
-    parser.add_argument("--scorer", choices=("linear", "trees"), help="what scores a document")
-    parser.add_argument(
-        "--objective",
-        choices=("kl", "likelihood", "loss_augmented", "loss_scaled", "expected_loss"),
-        help="what is minimised",
-    )
-    parser.add_argument("--temperature", type=float, metavar="T", help="of KL's target, above 0")
-    add_set(parser, "RankingCRF")
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="of all that is drawn (%(default)s)"
-    )
-    parser.add_argument("--jobs", type=int, metavar="N", help="threads (all cores)")
-    add_device(parser, "--scorer trees")
+    add_estimator_options(parser, "RankingCRF", RANKING_ARGUMENTS.kinds, _NAMED)
     parser.add_argument("--json", action="store_true", help="print one JSON object, no text")
     add_quiet(parser)
 
@@ -115,13 +114,16 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _train(arguments: argparse.Namespace) -> None:
+    from crfx.estimators.device import check_device
     from crfx.io import letor
 
     model = _new_model(arguments)
-    if arguments.patience is not None and arguments.validation is None:
+    check_arguments(model, RANKING_ARGUMENTS)
+    if arguments.early_stopping_rounds is not None and arguments.validation is None:
         raise ValueError("--patience needs --validation, a file to watch")
     check_output(arguments.model, "the model", [*arguments.files, arguments.validation])
-    _check_device(model)
+    if model.device is not None:
+        check_device(model.device)
     train = letor.join([letor.read(path) for path in arguments.files])
     watched = None
     if arguments.validation is not None:
@@ -135,29 +137,9 @@ def _train(arguments: argparse.Namespace) -> None:
 def _new_model(arguments: argparse.Namespace) -> RankingCRF:
     from crfx.estimators.ranking import RankingCRF
 
-    named = {
-        "scorer": arguments.scorer,
-        "objective": arguments.objective,
-        "temperature": arguments.temperature,
-        "early_stopping_rounds": arguments.patience,
-        "n_jobs": arguments.jobs,
-        "random_state": arguments.seed,
-        "device": arguments.device,
-    }
-    settings = settings_of(RankingCRF, arguments.set, named, {})
+    named = {name: getattr(arguments, name) for name in _NAMED}
+    settings = settings_of("RankingCRF", arguments.set, named, {})
     return RankingCRF(**settings, verbose=0 if arguments.quiet else 1)
-
-
-def _check_device(model: RankingCRF) -> None:
-    """Raise ValueError where --device has no effect, or cannot be used: better now than after the
-    files are read.
-    """
-    from crfx.estimators.device import check_device
-    from crfx.estimators.ranking.parameters import check_ranking_parameters
-
-    if model.device is not None:
-        check_ranking_parameters(model)
-        check_device(model.device)
 
 
 def _tell_training(arguments: argparse.Namespace, model: RankingCRF, train: Rankings) -> None:

@@ -13,17 +13,16 @@ from typing import TYPE_CHECKING, Any
 from crfx.cli.models import reading_of
 from crfx.cli.options import (
     Log,
-    add_device,
+    add_estimator_options,
     add_example,
     add_quiet,
-    add_set,
-    at_least,
     check_output,
     settings_of,
 )
 from crfx.cli.resuming import Run, check_same_settings, checkpoint_path
 from crfx.cli.schemes import Scheme, choose_scheme, log_scheme
 from crfx.cli.sources import TEXT_OPTIONS, add_text_options
+from crfx.estimators.arguments import TABLES, check_arguments
 
 if TYPE_CHECKING:
     from crfx.cli.sources import Labelled
@@ -34,10 +33,10 @@ EXAMPLE = """  crfx train --model linear --train train.conll --dev dev.conll -o 
   crfx train --model gbcrf --train train.npz -o m.crfx --set n_estimators=300 --set max_depth=8"""
 
 _MODELS = {
-    "linear": ("crfx.estimators.linear", "LinearCRF"),
-    "gbcrf": ("crfx.estimators.gbcrf", "GBCRF"),
-    "treecrf": ("crfx.estimators.treecrf", "TreeCRF"),
-    "hidden-unit": ("crfx.estimators.hidden_unit", "HiddenUnitCRF"),
+    "linear": "LinearCRF",
+    "gbcrf": "GBCRF",
+    "treecrf": "TreeCRF",
+    "hidden-unit": "HiddenUnitCRF",
 }
 _USUAL_ON_TEXT: dict[str, dict[str, Any]] = {
     "linear": {"l2": 0.1, "min_count": 2},  # chosen on testa: reports/text-template.md
@@ -47,8 +46,8 @@ _USUAL_ON_TEXT: dict[str, dict[str, Any]] = {
     "treecrf": {"min_count": 5},
 }
 """Arguments that differ from the estimators' own defaults, where features are names."""
-_NAMED = ("constraints", "early_stopping_rounds", "n_jobs", "random_state", "device")
-"""Arguments that have options of their own."""
+_NAMED = ("early_stopping_rounds", "random_state", "n_jobs", "device")
+"""Arguments that have options of their own, beside constraints."""
 _LONG = 300
 """Tokens a sentence, beyond which somebody has forgotten to end them."""
 _PATIENCE = {"gbcrf": 20, "treecrf": 20}
@@ -59,7 +58,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_example(parser, SUMMARY, EXAMPLE)
     parser.add_argument("--model", choices=tuple(_MODELS), required=True, help="which estimator")
     parser.add_argument("--train", required=True, metavar="FILE", help="to learn from; - is stdin")
-    parser.add_argument("--dev", metavar="FILE", help="to watch; trees stop when it gets no better")
+    parser.add_argument(
+        "--dev", metavar="FILE", help="to watch; trees stop after 20 rounds without gain"
+    )
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="M.crfx", help="save the model there"
     )
@@ -79,13 +80,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the scheme that labellings must follow; auto: that of the labels, where they have "
         "one (%(default)s)",
     )
-    add_set(parser, "the estimator")
-    parser.add_argument(
-        "--patience",
-        type=at_least(1),
-        metavar="N",
-        help="stop once --dev has not become better for N rounds (20 for trees)",
-    )
     parser.add_argument(
         "--init-model", type=Path, metavar="M.crfx", help="a model to go on with, on this file"
     )
@@ -98,11 +92,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume", action="store_true", help="go on where this command was interrupted"
     )
-    parser.add_argument(
-        "--seed", type=at_least(0), default=0, metavar="N", help="of what is drawn (%(default)s)"
-    )
-    parser.add_argument("--jobs", type=at_least(1), metavar="N", help="threads (all cores)")
-    add_device(parser, "--model gbcrf")
+    add_estimator_options(parser, "the estimator", TABLES["GBCRF"].kinds, _NAMED)
     parser.add_argument("--json", action="store_true", help="print one JSON object, no text")
     add_quiet(parser)
 
@@ -112,12 +102,11 @@ def run(arguments: argparse.Namespace) -> None:
     # A model to go on with may be replaced by what it becomes.
     inputs = [arguments.train, arguments.dev, arguments.template]
     check_output(arguments.output, "the model", inputs)
-    if arguments.patience is not None and arguments.dev is None:
+    if arguments.early_stopping_rounds is not None and arguments.dev is None:
         raise ValueError("--patience needs --dev, a file to watch")
     if arguments.resume and arguments.init_model is not None:
         raise ValueError("--resume goes on with its own checkpoint: leave out --init-model")
-    settings_of(_kind(arguments.model), arguments.set, dict.fromkeys(_NAMED), {})
-    _check_device(arguments)
+    _check_settings(arguments)
     log = Log(arguments.quiet)
     start = _start(arguments, log)
     reading, train, dev = _read(arguments, start, log)
@@ -144,21 +133,25 @@ def run(arguments: argparse.Namespace) -> None:
     _tell(arguments, run.model, train, seconds, log)
 
 
-def _check_device(arguments: argparse.Namespace) -> None:
-    """Raise ValueError where --device has no effect, or cannot be used: better now than after the
-    files are read.
-    """
-    if arguments.device is None:
-        return
-    from crfx.estimators.device import check_device, check_device_name
+def _check_settings(arguments: argparse.Namespace) -> None:
+    """Raise ValueError at arguments that are invalid whatever is in the files, before reading."""
+    from crfx.estimators.device import check_device
 
-    if arguments.model != "gbcrf":
+    name = _MODELS[arguments.model]
+    if arguments.device is not None and "device" not in TABLES[name].kinds:
         raise ValueError(
             f"--device is for --model gbcrf, but --model is {arguments.model}, which XGBoost does "
             "not train: leave it out"
         )
-    check_device_name(arguments.device)
-    check_device(arguments.device)
+    settings = settings_of(name, arguments.set, _named(arguments), {})
+    check_arguments(_kind(arguments.model)(**settings), TABLES[name])
+    if arguments.device is not None:
+        check_device(arguments.device)
+
+
+def _named(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of the estimator that have options; constraints depend on labels."""
+    return {"constraints": None} | {name: getattr(arguments, name) for name in _NAMED}
 
 
 def _start(arguments: argparse.Namespace, log: Log) -> Any:
@@ -183,10 +176,9 @@ def _start(arguments: argparse.Namespace, log: Log) -> Any:
 
 
 def _kind(name: str) -> Any:
-    from importlib import import_module
+    from crfx.estimators.loading import CLASSES
 
-    module, own = _MODELS[name]
-    return getattr(import_module(module), own)
+    return CLASSES[_MODELS[name]]
 
 
 def _read(
@@ -253,18 +245,15 @@ def _new_model(
     *,
     on_text: bool,
 ) -> Any:
-    patience = arguments.patience
-    if patience is None and dev is not None:
-        patience = _PATIENCE.get(arguments.model)
-    own = (scheme.constraints, patience, arguments.jobs, arguments.seed, arguments.device)
-    named = dict(zip(_NAMED, own, strict=True))
+    named = _named(arguments) | {"constraints": scheme.constraints}
+    if arguments.early_stopping_rounds is None and dev is not None:
+        named["early_stopping_rounds"] = _PATIENCE.get(arguments.model)
     labels = train.labels if start is None else train.labels | set(start.classes_.tolist())
     usual: dict[str, Any] = {"eval_metric": _metric(labels)}
     if on_text:
         usual |= _USUAL_ON_TEXT.get(arguments.model, {})
-    kind = _kind(arguments.model)
-    settings = settings_of(kind, arguments.set, named, usual)
-    return kind(**settings, verbose=0 if arguments.quiet else 1)
+    settings = settings_of(_MODELS[arguments.model], arguments.set, named, usual)
+    return _kind(arguments.model)(**settings, verbose=0 if arguments.quiet else 1)
 
 
 def _metric(labels: set[Any]) -> str:

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
+from crfx.estimators.arguments import GBCRF_ARGUMENTS, check_arguments
 from crfx.estimators.base import check_fitted
 from crfx.estimators.device import check_device
 from crfx.estimators.labelling import LabellingEstimator, check_rounds
-from crfx.estimators.parameters import check_parameters
 from crfx.estimators.placement import placed
 from crfx.estimators.session import fitting, read_warm_start
 from crfx.explain.importance import tree_importance
@@ -24,7 +24,6 @@ from crfx.inputs.training_set import EvalMetric, read_eval_set, read_training_se
 from crfx.inputs.weights import ClassWeight
 from crfx.model.building import FunctionMaker, Parts, new_boosted_model
 from crfx.model.continuing import continued, has_parts
-from crfx.model.model import EdgeFamily
 from crfx.objectives import curvature as curvatures
 from crfx.potentials.trees import BoostedTrees
 from crfx.potentials.xgboost_learner import XGBoostLearner
@@ -137,7 +136,7 @@ class GBCRF(LabellingEstimator):
         colsample_bynode: float = 1.0,
         max_bin: int = 256,
         tree_params: dict[str, Any] | None = None,
-        edges: EdgeFamily = "table",
+        edges: Literal["table", "linear", "trees"] | None = "table",
         edge_l2: float = 0.1,
         curvature: curvatures.CurvatureOption = "auto",
         early_stopping_rounds: int | None = None,
@@ -327,7 +326,7 @@ class GBCRF(LabellingEstimator):
         return ensemble
 
     def _check_parameters(self) -> None:
-        check_parameters(self)
+        check_arguments(self, GBCRF_ARGUMENTS)
 
     def _checked_callbacks(self, callbacks: Sequence[Callback] | None) -> list[Callback]:
         listed = listed_callbacks(callbacks)

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
+from crfx.estimators.arguments import HIDDEN_UNIT_ARGUMENTS, check_arguments
 from crfx.estimators.base import check_fitted, drawn_seed
 from crfx.estimators.labelling import LabellingEstimator
-from crfx.estimators.parameters import check_hidden_parameters
 from crfx.estimators.placement import placed
 from crfx.estimators.session import (
     fitting_parameters,
@@ -298,7 +298,7 @@ class HiddenUnitCRF(LabellingEstimator):
         return frozen(super().__getstate__())
 
     def _check_parameters(self) -> None:
-        check_hidden_parameters(self)
+        check_arguments(self, HIDDEN_UNIT_ARGUMENTS)
 
     def _take_labels(self, start: Any, codes: IntArray) -> None:
         origin = places_with_labels(self.model_, start.model_, codes)

@@ -11,10 +11,10 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from scipy import sparse
 
+from crfx.estimators.arguments import LINEAR_ARGUMENTS, check_arguments
 from crfx.estimators.base import check_fitted, drawn_seed
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.linear_json import write_json
-from crfx.estimators.parameters import check_linear_parameters
 from crfx.estimators.placement import placed
 from crfx.estimators.session import (
     fitting_parameters,
@@ -370,7 +370,7 @@ class LinearCRF(LabellingEstimator):
         return frozen(super().__getstate__())
 
     def _check_parameters(self) -> None:
-        check_linear_parameters(self)
+        check_arguments(self, LINEAR_ARGUMENTS)
 
     def _take_labels(self, start: LabellingEstimator, codes: IntArray) -> None:
         self._training = None

@@ -9,9 +9,9 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from crfx.batch import Batch
+from crfx.estimators.arguments import TREECRF_ARGUMENTS, check_arguments
 from crfx.estimators.base import check_fitted
 from crfx.estimators.labelling import LabellingEstimator
-from crfx.estimators.parameters import check_treecrf_parameters
 from crfx.estimators.placement import placed
 from crfx.estimators.session import fitting, read_warm_start
 from crfx.explain.importance import Importance, shares
@@ -295,8 +295,7 @@ class TreeCRF(LabellingEstimator):
         return node.shape.is_sparse
 
     def _check_parameters(self) -> None:
-        check_treecrf_parameters(self)
-        parse_window(self.window)
+        check_arguments(self, TREECRF_ARGUMENTS)
 
     def _check_memory(self, model: Model, batch: Batch, followed: list[Batch]) -> None:
         for each in (batch, *followed):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +14,7 @@ from crfx.inference.problem import Problem
 from crfx.inputs.training_set import EvalMetric, Watched
 from crfx.messages import shown
 from crfx.metrics import span_f1, token_accuracy
+from crfx.ndcg import Gain, ndcg
 from crfx.objectives.base import Objective
 from crfx.objectives.registry import ObjectiveSettings
 from crfx.objectives.truth import Truth
@@ -21,6 +23,7 @@ from crfx.trainers.shared_evaluation import agreed_objective
 from crfx.workers import agreed, count, current, total
 
 SCORERS = {"token_accuracy": token_accuracy, "span_f1": span_f1}
+_NDCG = re.compile(r"(?P<letor>letor-)?ndcg(@(?P<cut>[1-9][0-9]*))?")
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +42,24 @@ def check_metric(metric: Any) -> None:
     if not callable(metric) and not (isinstance(metric, str) and metric in ("loss", *SCORERS)):
         choices = ", ".join(map(repr, ("loss", *SCORERS)))
         raise ValueError(f"eval_metric is {shown(metric)}: choose one of {choices}, or a function")
+
+
+def ranking_metric(metric: Any, gain: Gain = "exponential") -> Callable[[Any, Any, Any], float]:
+    """Return the function (relevance, scores, group) -> number that RankingCRF's argument names."""
+    if callable(metric):
+        function: Callable[[Any, Any, Any], float] = metric
+        return function
+    match = _NDCG.fullmatch(metric) if isinstance(metric, str) else None
+    if match is None:
+        raise ValueError(
+            f"eval_metric is {shown(metric)}: choose 'ndcg', 'ndcg@5' (any cut), "
+            "'letor-ndcg@5', or a function of (relevance, scores, group)"
+        )
+    cut = None if match["cut"] is None else int(match["cut"])
+    definition: Any = "letor" if match["letor"] else "usual"
+    return lambda relevance, scores, group: ndcg(
+        relevance, scores, group, cut=cut, definition=definition, gain=gain
+    )
 
 
 def comparable(value: Any) -> float:

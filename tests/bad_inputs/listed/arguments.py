@@ -111,7 +111,7 @@ CASES = [
         "tree_params beside a base_learner",
         "a base_learner takes its place",
         tree_params={"gamma": 1},
-        base_learner=KNeighborsRegressor(),
+        base_learner=DecisionTreeRegressor(),
     ),
     _case(
         "GBCRF",

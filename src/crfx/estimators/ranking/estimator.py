@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.metadata_routing import UNUSED
 
+from crfx.estimators.arguments import RANKING_ARGUMENTS, check_arguments
 from crfx.estimators.base import Estimator, check_fitted, fitted, rounds_argument
 from crfx.estimators.device import check_device
 from crfx.estimators.placement import placed
 from crfx.estimators.ranking.explained import explained_query
 from crfx.estimators.ranking.model import RankingModel, linear_function
-from crfx.estimators.ranking.parameters import check_ranking_parameters, value_of
+from crfx.estimators.ranking.parameters import value_of
 from crfx.estimators.ranking.training import (
     SweepState,
     learnable_rows,
@@ -245,7 +246,7 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
             Each is called after every sweep or round with a `crfx.trainers.callbacks.Progress`;
             True stops.  `crfx.Checkpoint` is one.
         """
-        check_ranking_parameters(self)
+        check_arguments(self, RANKING_ARGUMENTS)
         if self.device is not None:
             check_device(self.device, X)
         start = None if init_model is None else fitted(init_model, RankingCRF)

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from crfx.estimators.arguments import RANKING_ARGUMENTS, check_arguments
 from crfx.estimators.file_values import number, whole
 from crfx.estimators.ranking.estimator import RankingCRF
 from crfx.estimators.ranking.model import RankingModel, linear_function
-from crfx.estimators.ranking.parameters import check_ranking_parameters
 from crfx.estimators.ranking.training import SweepState
 from crfx.features.columns import Columns
 from crfx.io.model_file import Contents
@@ -40,7 +40,7 @@ def pack_ranking(crf: RankingCRF, contents: Contents) -> None:
 
 def unpack_ranking(crf: RankingCRF, contents: Contents) -> None:
     """Take them out again, and check them."""
-    check_ranking_parameters(crf)
+    check_arguments(crf, RANKING_ARGUMENTS)
     values = contents.values
     crf.n_skipped_ = whole(values, "n_skipped")
     crf.model_ = _unpack(values["model"], "", contents, crf.columns_)

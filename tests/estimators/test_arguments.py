@@ -1,0 +1,146 @@
+"""The tables of arguments agree with signatures, annotations, docstrings and the command line."""
+
+import inspect
+import re
+import subprocess
+import sys
+from dataclasses import fields
+from itertools import chain
+from typing import get_args, get_type_hints
+
+import pytest
+
+import crfx
+from crfx.cli.options import OPTIONS
+from crfx.estimators.arguments import (
+    ALIASES,
+    INDUCTION,
+    TABLES,
+    Choice,
+    Flag,
+    OrNone,
+    Usual,
+    Whole,
+    check_arguments,
+    usual_value,
+)
+from crfx.trainers.induction import FeatureInduction
+
+ESTIMATORS = [getattr(crfx, name) for name in crfx.__all__ if name.endswith("CRF")]
+ALL = [
+    pytest.param(estimator, name, id=f"{estimator.__name__}-{name}")
+    for estimator in ESTIMATORS
+    for name in TABLES[estimator.__name__].kinds
+]
+each_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda own: own.__name__)
+each_argument = pytest.mark.parametrize(("estimator", "name"), ALL)
+
+
+def table_of(estimator):
+    return TABLES[estimator.__name__]
+
+
+def plain(kind):
+    """Return the kind without None."""
+    return plain(kind.kind) if isinstance(kind, OrNone) else kind
+
+
+def literals(annotation):
+    """Return the names that an annotation lists."""
+    parts = get_args(annotation)
+    listed = [part for part in parts if isinstance(part, str)]
+    return listed or list(chain.from_iterable(map(literals, parts)))
+
+
+def documented(estimator):
+    """Return the arguments of a docstring: name -> head and text, in order."""
+    text = inspect.cleandoc(estimator.__doc__).partition("Parameters\n----------\n")[2]
+    text = text.partition("\n\nAttributes\n")[0]
+    entries = re.split(r"^(?=\S)", text, flags=re.MULTILINE)[1:]
+    return {
+        name: entry
+        for entry in entries
+        for name in re.split(r", |\\\n", entry.partition("\n")[0].partition(" : ")[0])
+    }
+
+
+def test_every_class_has_a_table():
+    assert sorted(TABLES) == sorted(estimator.__name__ for estimator in ESTIMATORS)
+
+
+@each_estimator
+def test_a_table_has_the_arguments_of_the_signature(estimator):
+    names = list(inspect.signature(estimator).parameters)
+    assert sorted(table_of(estimator).kinds) == sorted(names)
+
+
+@each_estimator
+def test_defaults_are_valid(estimator):
+    check_arguments(estimator(), table_of(estimator))
+
+
+@each_estimator
+def test_docstrings_name_every_argument(estimator):
+    assert sorted(documented(estimator)) == sorted(table_of(estimator).kinds)
+
+
+@each_argument
+def test_choices_are_those_of_the_annotation_and_of_the_docstring(estimator, name):
+    kind = plain(table_of(estimator).kinds[name])
+    annotated = literals(get_type_hints(estimator.__init__)[name])
+    if isinstance(kind, Choice):
+        choices = [choice for choice in kind.choices if choice is not None]
+        assert sorted(annotated) in ([], sorted(choices))
+        text = documented(estimator)[name]
+        # "As in XGBoost." and the text of RankingCRF's groups of arguments name no choices.
+        if "as in" not in text.lower():
+            assert [choice for choice in choices if f'"{choice}"' not in text] == []
+    elif isinstance(kind, Flag | Whole):
+        assert annotated == []
+
+
+@each_argument
+def test_usual_values_are_valid(estimator, name):
+    kind = table_of(estimator).kinds[name]
+    if isinstance(kind, Usual):
+        names = table_of(estimator).kinds["scorer"].choices
+        for scorer in names:
+            arguments = estimator(scorer).get_params(deep=False)
+            kind.check(name, usual_value(name, arguments))
+            assert usual_value(name, arguments | {name: 7}) == 7
+
+
+def test_settings_of_feature_induction_are_checked():
+    assert list(INDUCTION) == [field.name for field in fields(FeatureInduction)]
+    for name, kind in INDUCTION.items():
+        kind.check(name, getattr(FeatureInduction(), name))
+
+
+def test_options_and_other_names_are_of_arguments():
+    names = set(chain.from_iterable(table.kinds for table in TABLES.values()))
+    assert set(OPTIONS) <= names
+    assert set(ALIASES.values()) <= names
+    assert not set(ALIASES) & names
+
+
+def test_tables_are_read_without_numpy():
+    """The help of commands needs them at once."""
+    code = "import sys, crfx.estimators.arguments; print('numpy' in sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout == "False\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"max_depth": True}, "max_depth is True: it must be a whole number of 0 or more"),
+        ({"order": 33}, "order is 33: it must be at most 32"),
+        ({"max_bin": 2**31}, r"max_bin is 2147483648: it must be below 2\*\*31"),
+        ({"subsample": 1 + 1j}, "subsample is"),
+        ({"early_stopping_rounds": 0}, "it must be a whole number of 1 or more, or None"),
+        ({"start_end": 1}, "start_end is 1: it must be True or False"),
+    ],
+)
+def test_messages_name_the_argument_and_what_it_must_be(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        check_arguments(crfx.GBCRF(**arguments), TABLES["GBCRF"])
