@@ -164,7 +164,7 @@ def _check_device(arguments: argparse.Namespace) -> None:
 def _start(arguments: argparse.Namespace, log: Log) -> Any:
     """The model to begin with, None for a new one."""
     from crfx.estimators.base import counted_in, rounds_done
-    from crfx.estimators.loading import load
+    from crfx.estimators.registry import load
 
     path = arguments.init_model
     if arguments.resume:

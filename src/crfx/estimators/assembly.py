@@ -14,7 +14,7 @@ from crfx.estimators.base import drawn_seed
 from crfx.features.matrix import is_categorical, is_frame
 from crfx.model.model import Model
 from crfx.objectives.registry import ObjectiveSettings
-from crfx.potentials.additive import AdditiveFunction
+from crfx.potentials.base import AdditiveFunction
 from crfx.potentials.newton import linear_features
 from crfx.potentials.regressors import BoostedRegressors
 from crfx.potentials.transitions import Tables

@@ -12,9 +12,12 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 
+from crfx.estimators.registry import check_can_be_saved, load
 from crfx.features.columns import Columns
+from crfx.io.model_file import write
 from crfx.io.reading import Reading
 from crfx.messages import shown
+from crfx.serialisation.saved import Saved
 from crfx.trainers.callbacks import History
 from crfx.workers import current
 
@@ -79,9 +82,35 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, whole or not at all."""
-        from crfx.estimators.loading import save
+        check_fitted(self)
+        check_can_be_saved(type(self))
+        write(path, self._saved().to_state())
 
-        save(self, path)
+    def _saved(self) -> Saved:
+        """Return the record of the estimator that a model file holds."""
+        return Saved(
+            type(self).__name__,
+            self.get_params(deep=False),
+            self.columns_,
+            rounds_done(self),
+            self.best_iteration_,
+            self.history_,
+            self._to_go,
+            self.reading_,
+            self.model_,
+        )
+
+    def _restore(self, saved: Saved) -> None:
+        """Take the fitted attributes from the record in a model file."""
+        self._check_parameters()
+        self.columns_, self.model_ = saved.columns, saved.model
+        self.history_, self.best_iteration_ = saved.history, saved.best_iteration
+        setattr(self, f"{saved.counter}_", saved.n_done)
+        self._to_go, self.reading_ = saved.to_go, saved.reading
+
+    def _check_parameters(self) -> None:
+        """Raise ValueError at the first argument that makes no sense."""
+        raise NotImplementedError
 
     @property
     def _most_rounds(self) -> int:
@@ -113,8 +142,6 @@ def called(kind: type[Estimator]) -> str:
 def fitted(init_model: Any, kind: type[Kind]) -> Kind:
     """Return the argument ``init_model``: an estimator of a kind, or the path of its file."""
     if isinstance(init_model, str | os.PathLike):
-        from crfx.estimators.loading import load
-
         init_model = load(init_model)
     if not isinstance(init_model, kind):
         raise ValueError(

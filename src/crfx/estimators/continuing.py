@@ -6,7 +6,7 @@ from typing import Any
 
 from crfx.estimators.assembly import new_function, table_l2
 from crfx.model.model import Model
-from crfx.potentials.additive import AdditiveFunction
+from crfx.potentials.base import AdditiveFunction
 from crfx.potentials.regressors import BoostedRegressors
 from crfx.potentials.transitions import Tables
 from crfx.potentials.trees import BoostedTrees

@@ -1,24 +1,14 @@
-"""What files hold of a HiddenUnitCRF beside its model and its training: the sweeps that vote."""
+"""Parameters of a model with hidden units, moved to one with more labels."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from crfx.estimators.file_values import whole
-from crfx.estimators.herding import Votes
 from crfx.estimators.model_parameters import parameter_arrays
 from crfx.estimators.more_labels import widened
-from crfx.io.model_file import Contents
 from crfx.model.model import Model
 from crfx.potentials.hidden_unit import HiddenUnitFunction
 from crfx.scores import IntArray
-
-if TYPE_CHECKING:
-    from crfx.estimators.hidden_unit import HiddenUnitCRF
-
-_VOTES = "votes"
 
 
 def places_in(model: Model, old: Model, codes: IntArray) -> IntArray:
@@ -35,26 +25,3 @@ def places_in(model: Model, old: Model, codes: IntArray) -> IntArray:
         found.append(widened(numbers, n_axes, codes, model.n_labels).reshape(-1) - 1)
         begin += table.size
     return np.concatenate(found)
-
-
-def pack_votes(crf: HiddenUnitCRF, contents: Contents) -> None:
-    """Put them into a model file."""
-    if crf._votes is not None:
-        size = sum(part.size for part in parameter_arrays(crf.model_))
-        contents.values["n_votes"] = len(crf._votes.sweeps)
-        contents.arrays[_VOTES] = np.array(crf._votes.sweeps, np.float32).reshape(-1, size)
-
-
-def unpack_votes(crf: HiddenUnitCRF, contents: Contents) -> None:
-    """Take them out again."""
-    crf._votes = None
-    # Files of the first days do not say how many votes they hold.
-    if "n_votes" in contents.values or _VOTES in contents.arrays:
-        size = sum(part.size for part in parameter_arrays(crf.model_))
-        votes = contents.arrays[_VOTES]
-        n_votes = whole({"n_votes": len(votes)} | contents.values, "n_votes")
-        if votes.shape != (n_votes, size) or votes.dtype != np.float32:
-            raise ValueError("its votes do not fit")
-        if not np.isfinite(votes).all():
-            raise ValueError("its votes are not all finite")
-        crf._votes = Votes(list(votes))

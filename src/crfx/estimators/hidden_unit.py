@@ -24,6 +24,7 @@ from crfx.model.model import Model
 from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
 from crfx.prediction.predictor import Predictor, Scored
 from crfx.scores import IntArray
+from crfx.serialisation.saved import Saved
 from crfx.trainers.base import TrainingState
 from crfx.trainers.parametric import grown_state
 
@@ -270,6 +271,13 @@ class HiddenUnitCRF(ParametricEstimator):
     def _left(self) -> dict[str, Any]:
         votes = None if self._votes is None else Votes(list(self._votes.sweeps))
         return {**super()._left(), "votes": votes}
+
+    def _saved(self) -> Saved:
+        return replace(super()._saved(), votes=None if self._votes is None else self._votes.sweeps)
+
+    def _restore(self, saved: Saved) -> None:
+        super()._restore(saved)
+        self._votes = None if saved.votes is None else Votes(saved.votes)
 
     def _take_labels(self, start: Any, codes: IntArray) -> None:
         origin = places_in(self.model_, start.model_, codes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ from crfx.prediction.confidence import (
 )
 from crfx.prediction.predictor import Predictor, Scored
 from crfx.scores import IntArray
+from crfx.serialisation.saved import Saved
 
 _STRUCTURE = {"lengths": True, "parents": True, "edge_types": True}
 
@@ -370,6 +372,16 @@ class LabellingEstimator(Estimator):
         codes, is_strange = known_codes(labels, self.classes_)
         warn_of_unknown(unknown_counts(labels, is_strange), "y", effect)
         return labels, codes, is_strange
+
+    # Files.
+
+    def _saved(self) -> Saved:
+        return replace(super()._saved(), classes=self.classes_)
+
+    def _restore(self, saved: Saved) -> None:
+        super()._restore(saved)
+        assert saved.classes is not None
+        self.classes_ = saved.classes
 
     # Warm starts.
 

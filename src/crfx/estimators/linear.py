@@ -19,7 +19,6 @@ from crfx.estimators.linear_assembly import (
     linear_functions,
     new_linear_model,
 )
-from crfx.estimators.linear_json import write_json
 from crfx.estimators.mini_batches import MiniBatches
 from crfx.estimators.model_parameters import base_scores, get_weights, set_weights
 from crfx.estimators.parameter_rounds import ParameterRounds, Steps
@@ -37,6 +36,7 @@ from crfx.inputs.weights import BALANCED, ClassWeight
 from crfx.model.model import Model
 from crfx.objectives.truth import Truth
 from crfx.scores import IntArray
+from crfx.serialisation.linear_json import write_json
 from crfx.threads import thread_count
 from crfx.trainers.induction import FeatureInduction, settings_of
 
@@ -273,7 +273,8 @@ class LinearCRF(ParametricEstimator):
         ``load`` does not read it, and it says nothing of training: use ``save`` for that.  The
         format is told in docs/model-file.md, with a reader of forty lines.
         """
-        write_json(self, path)
+        check_fitted(self)
+        write_json(self._saved(), path)
 
     def _check_parameters(self) -> None:
         check_linear_parameters(self)

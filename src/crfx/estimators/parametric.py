@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,6 +36,7 @@ from crfx.objectives import registry, task_loss
 from crfx.objectives.base import Objective
 from crfx.objectives.registry import ObjectiveSettings
 from crfx.objectives.truth import Truth
+from crfx.serialisation.saved import Saved
 from crfx.structures.constraints import to_plain
 from crfx.threads import one_blas_thread, thread_count
 from crfx.trainers import lbfgs
@@ -179,6 +181,13 @@ class ParametricEstimator(LabellingEstimator):
     def _training_state(self) -> TrainingState | None:
         """Where the training stands or stood."""
         return self._state if self._live is None else self._live()
+
+    def _saved(self) -> Saved:
+        return replace(super()._saved(), training=self._training_state())
+
+    def _restore(self, saved: Saved) -> None:
+        super()._restore(saved)
+        self._state = saved.training
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies and pickles, also of one that is in training."""

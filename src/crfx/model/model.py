@@ -13,7 +13,7 @@ import numpy.typing as npt
 from crfx.batch import Batch
 from crfx.features.matrix import take_rows
 from crfx.inference.problem import Problem
-from crfx.potentials.additive import AdditiveFunction, Function
+from crfx.potentials.base import AdditiveFunction, Function
 from crfx.potentials.context_trees import ContextTrees
 from crfx.potentials.newton import linear_features
 from crfx.potentials.sum import add_scores, wider

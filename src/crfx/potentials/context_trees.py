@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +14,12 @@ from scipy import sparse
 from crfx import _core
 from crfx.batch import Batch
 from crfx.features.tree_rows import WindowView, category_flags, tree_rows
+from crfx.potentials.base import PotentialShape
 from crfx.potentials.context_terms import ContextTerms
 from crfx.potentials.tree_arrays import NAMES, TreeArrays, join
 from crfx.potentials.tree_shap import SHAP
 from crfx.scores import FloatArray, IntArray
+from crfx.state import State
 from crfx.structures import Chain, Forest
 from crfx.terms import Names, Terms
 from crfx.workers import Workers
@@ -26,6 +28,7 @@ Array32 = npt.NDArray[np.float32]
 MOST_LEAVES = 2**31 - 1
 """What the core counts up to; no tree has as many."""
 
+MOST_NEIGHBOURS_IN_FILE = 100_000
 _JOINING = Lock()
 """Held while rounds are joined: the first of many threads that predict does so."""
 
@@ -114,6 +117,7 @@ class ContextTrees:
     16 bytes per value of a column, or 0.2 to 2 MB where these are many.
     """
 
+    kind: ClassVar = "context"
     shape: ContextShape
     learner: ContextLearner = ContextLearner()
     n_jobs: int = 1
@@ -126,6 +130,29 @@ class ContextTrees:
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_ready": None}  # it is of the core, and quickly made anew
+
+    def to_state(self, state: State, name: str) -> None:
+        """Write the trees, and the window that they see."""
+        window, is_sparse = list(self.shape.window), bool(self.shape.is_sparse)
+        state.values["context"] = {"window": window, "is_sparse": is_sparse}
+        for part in NAMES:
+            state.put(f"{name}.{part}", getattr(self.trees, part))
+
+    @classmethod
+    def from_state(cls, state: State, name: str, shape: PotentialShape) -> Self:
+        """Read and check them."""
+        values = state.nested(state.values["context"])
+        left, right = values.values["window"]
+        most = MOST_NEIGHBOURS_IN_FILE
+        if not all(type(side) is int and 0 <= side <= most for side in (left, right)):
+            raise ValueError(f"it has a window of {left} and {right} neighbours")
+        own = ContextShape(shape.n_outputs, shape.order, (left, right), values.truth("is_sparse"))
+        trees = TreeArrays(*(state.array(f"{name}.{part}") for part in NAMES))
+        trees.check(own.n_columns(shape.n_features), own.n_labels, own.order)
+        found = cls(own, _rounds=[trees])
+        if shape.n_rounds not in (None, found.n_rounds):
+            raise ValueError(f"its trees are not those of {shape.n_rounds} rounds")
+        return found
 
     @property
     def n_outputs(self) -> int:

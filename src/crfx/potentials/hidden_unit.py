@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from scipy import sparse
 
 from crfx import _core
 from crfx.features.matrix import is_on_disk
+from crfx.potentials.base import PotentialShape
 from crfx.potentials.hidden_terms import INTEGRATED, hidden_terms
 from crfx.potentials.linear import LinearFunction
 from crfx.potentials.linear_features import PreparedFeatures
@@ -28,6 +29,7 @@ from crfx.potentials.numbers import as_numbers
 from crfx.potentials.sharded_features import ShardedFeatures
 from crfx.potentials.weight_pattern import WeightPattern
 from crfx.scores import FloatArray, IntArray
+from crfx.state import State
 from crfx.terms import Names, Terms
 
 Array32 = npt.NDArray[np.float32]
@@ -92,6 +94,7 @@ class HiddenUnitFunction:
     ``weights`` are all parameters in one flat vector of float32, see `HiddenShape`.
     """
 
+    kind: ClassVar = "hidden"
     n_rounds = 0
     method = INTEGRATED
     measure = "weights to hidden units, times how far units part the labels"
@@ -99,6 +102,30 @@ class HiddenUnitFunction:
     def __init__(self, shape: HiddenShape, weights: Array32) -> None:
         self.shape, self.weights = shape, weights
         self.n_jobs = 1
+
+    def to_state(self, state: State, name: str) -> None:
+        """Write the weights, and what says how many there are."""
+        state.values["hidden"] = {
+            "n_hidden": self.shape.n_hidden,
+            "activation": self.shape.activation,
+            "skip": self.shape.skip,
+        }
+        state.put(f"{name}.weights", self.weights)
+
+    @classmethod
+    def from_state(cls, state: State, name: str, shape: PotentialShape) -> Self:
+        """Read and check them."""
+        values = state.values["hidden"]
+        n_hidden, activation, skip = (values[part] for part in ("n_hidden", "activation", "skip"))
+        if activation not in get_args(Activation):
+            raise ValueError(f"unknown activation {activation!r}")
+        if type(n_hidden) is not int or n_hidden < 0 or not isinstance(skip, bool):
+            raise ValueError(f"it has {n_hidden!r} hidden units")
+        own = HiddenShape(shape.n_features, n_hidden, shape.n_outputs, activation, skip)
+        weights = state.array(f"{name}.weights", np.float32)
+        if weights.shape != (own.size,):
+            raise ValueError(f"the weights {name} are not those of {n_hidden} hidden units")
+        return cls(own, weights)
 
     @classmethod
     def random(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ from scipy import sparse
 
 from crfx.features.conjunctions import Conjunctions
 from crfx.features.matrix import is_on_disk
+from crfx.potentials.base import PotentialShape
 from crfx.potentials.linear_features import DenseFeatures, PreparedFeatures, SparseFeatures
 from crfx.potentials.linear_terms import (
     SIZE_OF_WEIGHT,
@@ -23,6 +24,7 @@ from crfx.potentials.numbers import with_conjunctions
 from crfx.potentials.sharded_features import ShardedFeatures
 from crfx.potentials.weight_pattern import WeightPattern
 from crfx.scores import IntArray
+from crfx.state import State
 from crfx.terms import Names, Terms
 
 Array32 = npt.NDArray[np.float32]
@@ -35,6 +37,7 @@ class LinearFunction:
     ``conjunctions`` of columns, where there are some, are the last of its features.
     """
 
+    kind: ClassVar = "linear"
     n_rounds = 0
     method = WEIGHT_TIMES_VALUE
 
@@ -47,6 +50,44 @@ class LinearFunction:
         self.pattern, self.conjunctions = pattern, conjunctions
         self.weights = np.zeros(pattern.n_weights) if weights is None else weights
         self.n_jobs = 1
+
+    def to_state(self, state: State, name: str) -> None:
+        """Write the weights as CSR; without outputs where every feature has all of them."""
+        matrix = self.pattern.matrix(self.weights)
+        state.put(f"{name}.starts", matrix.indptr.astype(np.int64))
+        outputs = matrix.indices if self.pattern.outputs is not None else matrix.indices[:0]
+        state.put(f"{name}.outputs", outputs.astype(np.int32))
+        state.put(f"{name}.weights", matrix.data)
+        if self.conjunctions is not None:
+            state.put(f"{name}.conjunctions.starts", self.conjunctions.starts)
+            state.put(f"{name}.conjunctions.columns", self.conjunctions.columns)
+
+    @classmethod
+    def from_state(cls, state: State, name: str, shape: PotentialShape) -> Self:
+        """Read and check them."""
+        conjunctions = None
+        if state.has(f"{name}.conjunctions.starts"):
+            conjunctions = _read_conjunctions(state, name, shape.n_features)
+        n_features, n_outputs = shape.n_features, shape.n_outputs
+        n_features += 0 if conjunctions is None else len(conjunctions)
+        starts = state.array(f"{name}.starts", np.int64, (n_features + 1,))
+        outputs = state.array(f"{name}.outputs", np.int32)
+        weights = state.array(f"{name}.weights", np.float64)
+        has_all = outputs.shape == (0,) and weights.shape == (n_features * n_outputs,)
+        if not has_all and (weights.shape != outputs.shape or weights.ndim != 1):
+            raise ValueError(f"the weights {name} are not those of {n_features} features")
+        if starts[0] != 0 or starts[-1] != len(weights) or (starts[1:] < starts[:-1]).any():
+            raise ValueError(f"the weights {name} begin and end in wrong places")
+        if has_all and (np.diff(starts) == n_outputs).all():
+            return cls(WeightPattern.all(n_features, n_outputs), weights, conjunctions)
+        if weights.shape != outputs.shape:
+            raise ValueError(f"the weights {name} are for all scores, but begin in wrong places")
+        if len(outputs) and not (outputs.min() >= 0 and outputs.max() < n_outputs):
+            raise ValueError(f"the weights {name} are for scores that there are not")
+        matrix = sparse.csr_matrix((weights, outputs, starts), shape=(n_features, n_outputs))
+        if not matrix.has_canonical_format:
+            raise ValueError(f"the weights {name} are not in order")
+        return cls(*WeightPattern.of_matrix(matrix), conjunctions)
 
     @property
     def n_outputs(self) -> int:
@@ -123,3 +164,20 @@ class LinearFunction:
     def use_threads(self, n_jobs: int) -> None:
         """Score on so many threads from now on."""
         self.n_jobs = n_jobs
+
+
+def _read_conjunctions(state: State, name: str, n_columns: int) -> Conjunctions:
+    starts, columns = (
+        state.array(f"{name}.conjunctions.{part}", np.int64) for part in ("starts", "columns")
+    )
+    if not starts.ndim == columns.ndim == 1:
+        raise ValueError(f"the conjunctions of {name} are of another type")
+    if len(starts) < 2 or starts[0] != 0 or starts[-1] != len(columns):
+        raise ValueError(f"the conjunctions of {name} begin and end in wrong places")
+    if (np.diff(starts) < 2).any() or columns.min() < 0 or columns.max() >= n_columns:
+        raise ValueError(f"the conjunctions of {name} are not of two or more columns")
+    rises = np.diff(columns) > 0
+    rises[starts[1:-1] - 1] = True  # from one to the next
+    if not rises.all():
+        raise ValueError(f"the conjunctions of {name} are not in order")
+    return Conjunctions(starts, columns)

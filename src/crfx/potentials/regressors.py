@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
-from crfx.potentials.additive import Addition
+from crfx.potentials.base import Addition, PotentialShape
 from crfx.potentials.sampled_shapley import SAMPLED, sampled_terms
+from crfx.state import State
 from crfx.terms import Names, Terms
 from crfx.workers import ALONE, Workers
 
@@ -27,11 +28,22 @@ UNTOLD = (
 class BoostedRegressors:
     """A sum of rounds, each with one regressor per output, fitted to -G/H with weights H."""
 
+    kind: ClassVar = "regressors"
+
     def __init__(self, regressor: Any, n_outputs: int, seed: int) -> None:
         self.regressor, self.n_outputs, self.seed = regressor, n_outputs, seed
         self._rounds: list[tuple[list[Any], float]] = []
         self._X: Any = None
         self._followed: list[Any] = []
+
+    def to_state(self, state: State, name: str) -> None:
+        """Raise ValueError: a model file holds no foreign objects."""
+        raise ValueError("a model with a base_learner cannot be saved")
+
+    @classmethod
+    def from_state(cls, state: State, name: str, shape: PotentialShape) -> Self:
+        """Raise ValueError: see `to_state`."""
+        raise ValueError("it has a base_learner, which no file can hold")
 
     def bind(self, X: Any, followed: list[Any], workers: Workers = ALONE) -> None:
         """Take the rows to learn from, and rows to follow; there must be no other ``workers``."""

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from threading import Lock
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from crfx.features.matrix import inputs_at, is_on_disk, take_rows
 from crfx.potentials import tree_format
-from crfx.potentials.additive import Addition
+from crfx.potentials.base import Addition, PotentialShape
 from crfx.potentials.tree_scorer import TreeScorer
 from crfx.potentials.tree_shap import SHAP, SHARE_OF_GAIN
 from crfx.potentials.xgboost_learner import GrownTrees, TreeEnsemble, XGBoostLearner, check_rows
+from crfx.state import State
 from crfx.terms import Names, Terms
 from crfx.workers import ALONE, Workers
 
@@ -38,6 +39,7 @@ class BoostedTrees:
     decode many small trees takes longer than all else that is done before the first prediction.
     """
 
+    kind: ClassVar = "trees"
     method, measure = SHAP, SHARE_OF_GAIN
 
     def __init__(
@@ -55,6 +57,27 @@ class BoostedTrees:
         self._n_rounds = 0 if raw is None else tree_format.n_rounds(raw, decoded)
         self._matrix: Any = None
         self._followed: list[Any] = []
+
+    def to_state(self, state: State, name: str) -> None:
+        """Write the trees in XGBoost's format; nothing before the first round."""
+        if (raw := self.raw) is not None:
+            state.put_blob(name, raw)
+
+    @classmethod
+    def from_state(cls, state: State, name: str, shape: PotentialShape) -> Self:
+        """Read and check the trees."""
+        raw, decoded = state.blob(name), None
+        if raw is not None:
+            decoded = tree_format.check(
+                raw,
+                n_features=shape.n_features,
+                n_outputs=shape.n_outputs,
+                n_categories=shape.categories,
+            )
+        trees = cls(XGBoostLearner(), shape.n_outputs, raw, decoded)
+        if shape.n_rounds not in (None, trees.n_rounds):
+            raise ValueError(f"the trees {name} are not those of {shape.n_rounds} rounds")
+        return trees
 
     def bind(self, X: Any, followed: list[Any], workers: Workers = ALONE) -> None:
         """Quantise the training rows, and prepare the rows whose scores are kept up to date.

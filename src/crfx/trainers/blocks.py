@@ -17,7 +17,7 @@ import numpy.typing as npt
 from crfx.batch import Batch
 from crfx.features.matrix import take_rows
 from crfx.objectives.base import Evaluation, PartName
-from crfx.potentials.additive import AdditiveFunction
+from crfx.potentials.base import AdditiveFunction
 from crfx.potentials.newton import newton_step
 from crfx.potentials.transitions import Tables
 from crfx.scores import FloatArray, IntArray

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -14,7 +15,6 @@ from crfx.estimators.base import Estimator, check_fitted, fitted, rounds_argumen
 from crfx.estimators.device import check_device
 from crfx.estimators.placement import placed
 from crfx.estimators.ranking.explained import explained_query
-from crfx.estimators.ranking.model import RankingModel, linear_function
 from crfx.estimators.ranking.parameters import check_ranking_parameters, value_of
 from crfx.estimators.ranking.training import (
     SweepState,
@@ -38,10 +38,12 @@ from crfx.inputs.queries import (
     read_group,
     read_queries,
 )
+from crfx.model.ranking_model import RankingModel, linear_function
 from crfx.ndcg import Gain, mean_ndcg, ndcg_by_query
 from crfx.objectives.ranking import RankingObjectiveName
 from crfx.potentials.linear import LinearFunction
 from crfx.potentials.trees import BoostedTrees
+from crfx.serialisation.saved import Saved
 from crfx.structures.ranking import best_orders
 from crfx.threads import thread_count
 from crfx.trainers.callbacks import Callback, History, listed_callbacks
@@ -245,7 +247,7 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
             Each is called after every sweep or round with a `crfx.trainers.callbacks.Progress`;
             True stops.  `crfx.Checkpoint` is one.
         """
-        check_ranking_parameters(self)
+        self._check_parameters()
         if self.device is not None:
             check_device(self.device, X)
         start = None if init_model is None else fitted(init_model, RankingCRF)
@@ -270,6 +272,24 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
             train(self, queries, watched, listed)
             self.best_iteration_, self._to_go = max(self.n_rounds_ - 1, 0), None
         return self
+
+    def _check_parameters(self) -> None:
+        check_ranking_parameters(self)
+
+    def _saved(self) -> Saved:
+        states = (self._state, self._best)
+        training, best = (None if own is None else own.to_training() for own in states)
+        return replace(
+            super()._saved(), n_skipped=int(self.n_skipped_), training=training, best_training=best
+        )
+
+    def _restore(self, saved: Saved) -> None:
+        super()._restore(saved)
+        self.n_skipped_ = saved.n_skipped
+        self._state, self._best = (
+            None if own is None else SweepState(own.numbers, own.arrays)
+            for own in (saved.training, saved.best_training)
+        )
 
     @property
     def _most_rounds(self) -> int:

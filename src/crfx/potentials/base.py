@@ -1,14 +1,29 @@
-"""What functions of the features offer: scores; and to boosting, that more may be added."""
+"""What potentials can do: score, be explained, grow by boosting, follow a gradient, be saved."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, Self
 
 from crfx.scores import FloatArray
+from crfx.state import State
 from crfx.terms import Names, Terms
 from crfx.workers import ALONE, Workers
+
+
+@dataclass(frozen=True)
+class PotentialShape:
+    """What a potential that is read from a file must fit: scores of ``n_outputs`` labels or entries
+    of an edge table, ``n_features`` columns, some with so many ``categories``, and ``n_rounds``
+    (None: any number).  ``order`` is that of the model.
+    """
+
+    n_outputs: int
+    n_features: int
+    n_rounds: int | None = None
+    categories: Mapping[int, int] = field(default_factory=dict)
+    order: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,8 +38,13 @@ class Addition:
     accept: Callable[[float], None]
 
 
-class Function(Protocol):
-    """Scores from features."""
+class Potential(Protocol):
+    """Scores parts of an instance; `registry` finds its class by ``kind``, to read it from a file.
+
+    Arrays, blobs and values in a file are known by the ``name`` that the potential has in a model.
+    """
+
+    kind: ClassVar[str]
 
     @property
     def n_outputs(self) -> int:
@@ -34,6 +54,19 @@ class Function(Protocol):
     def use_threads(self, n_jobs: int) -> None:
         """Score on so many threads from now on, where that is ours to say."""
         ...
+
+    def to_state(self, state: State, name: str) -> None:
+        """Write the potential; raise ValueError if no file can hold it."""
+        ...
+
+    @classmethod
+    def from_state(cls, state: State, name: str, shape: PotentialShape) -> Self:
+        """Read and check what `to_state` wrote; raise ValueError if it does not fit ``shape``."""
+        ...
+
+
+class Function(Potential, Protocol):
+    """Scores from features."""
 
     def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> Any:
         """(rows, outputs); of the first rounds only, where the function grew in rounds."""
