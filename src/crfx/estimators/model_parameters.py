@@ -11,11 +11,11 @@ import numpy.typing as npt
 from crfx.batch import Batch
 from crfx.estimators.assembly import check_table_size, count_types
 from crfx.model.model import Model
+from crfx.model.sum import lifted
 from crfx.objectives.truth import Truth
 from crfx.potentials.hidden_unit import HiddenUnitFunction
 from crfx.potentials.linear import LinearFunction
 from crfx.potentials.newton import linear_features
-from crfx.potentials.sum import lifted
 from crfx.potentials.transitions import Tables
 from crfx.scores import FloatArray, IntArray, Scores
 from crfx.trainers.blocks import EdgeRows

@@ -13,7 +13,6 @@ from crfx.estimators.assembly import check_table_size
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.inputs.label_codes import find_classes, read_classes
 from crfx.model.model import Model
-from crfx.potentials.context_trees import ContextTrees
 from crfx.potentials.transitions import Tables
 from crfx.scores import IntArray
 
@@ -54,12 +53,11 @@ def with_labels(model: Model, codes: IntArray, n_labels: int) -> Model:
 
     node: Any = model.node
     edges: Any = model.edge_functions
-    by_context = isinstance(node, ContextTrees)
     wide_table = n_labels ** (model.order + 1)
     return replace(
         model,
         n_labels=n_labels,
-        node=(node.with_labels if by_context else node.with_outputs)(codes, n_labels),
+        node=node.with_outputs(codes, n_labels),
         edge=tables(model.edge),
         edge_functions=edges and [own.with_outputs(entries, wide_table) for own in edges],
         ends=tables(model.ends),

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, Self
 
-from crfx.scores import FloatArray
+import numpy as np
+
+from crfx.batch import Batch
+from crfx.features.matrix import take_rows
+from crfx.scores import FloatArray, IntArray
 from crfx.state import State
+from crfx.structures import Chain, Forest
 from crfx.terms import Names, Terms
 from crfx.workers import ALONE, Workers
 
@@ -45,10 +50,43 @@ class Potential(Protocol):
     """
 
     kind: ClassVar[str]
+    takes_labels: ClassVar[bool]
+    """Whether scores depend on the labels before, and not on features alone."""
 
     @property
     def n_outputs(self) -> int:
         """How many scores a row has."""
+        ...
+
+    @property
+    def method(self) -> str:
+        """How `explained_rows` shares scores out among features, in words."""
+        ...
+
+    def parts(
+        self, batch: Batch, structure: Chain | Forest, n_rounds: int | None = None
+    ) -> dict[str, FloatArray]:
+        """Return scores by the name of the part, "node" or "edge"; of the first rounds only, where
+        the potential grew in rounds.
+        """
+        ...
+
+    def scores_after(self, batch: Batch, structure: Chain | Forest, before: IntArray) -> FloatArray:
+        """Return (rows, outputs), what the labels ``before`` (rows, order) add to the score of each
+        label; 0 where there are none (-1).
+        """
+        ...
+
+    def explained_rows(
+        self, batch: Batch, rows: IntArray, before: IntArray, names: Names, labels: Sequence[Any]
+    ) -> Iterable[Terms]:
+        """Return the scores of some rows as sums, after the labels ``before`` of all rows;
+        ``names`` are those of columns, ``labels`` those of codes.
+        """
+        ...
+
+    def with_outputs(self, places: IntArray, n_outputs: int) -> Self:
+        """Return the same with more outputs: output k becomes ``places[k]``, new ones are 0."""
         ...
 
     def use_threads(self, n_jobs: int) -> None:
@@ -65,16 +103,40 @@ class Potential(Protocol):
         ...
 
 
+class OfFeatures:
+    """Mixin of functions of the features: they score nodes, whatever labels come before."""
+
+    takes_labels: ClassVar = False
+
+    def parts(
+        self: Function, batch: Batch, structure: Chain | Forest, n_rounds: int | None = None
+    ) -> dict[str, FloatArray]:
+        """Return scores of nodes."""
+        return {"node": self.scores(batch.X, batch.n_rows, n_rounds)}
+
+    def scores_after(
+        self: Function, batch: Batch, structure: Chain | Forest, before: IntArray
+    ) -> FloatArray:
+        """Return zeros."""
+        return np.zeros((batch.n_rows, self.n_outputs), np.float32)
+
+    def explained_rows(
+        self: Function,
+        batch: Batch,
+        rows: IntArray,
+        before: IntArray,
+        names: Names,
+        labels: Sequence[Any],
+    ) -> Iterable[Terms]:
+        """Return the scores of some rows as sums over features."""
+        return self.explained(take_rows(batch.X, rows), names)
+
+
 class Function(Potential, Protocol):
     """Scores from features."""
 
     def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> Any:
         """(rows, outputs); of the first rounds only, where the function grew in rounds."""
-        ...
-
-    @property
-    def method(self) -> str:
-        """How `explained` shares scores out among features, in words."""
         ...
 
     def explained(self, X: Any, names: Names) -> Iterable[Terms]:

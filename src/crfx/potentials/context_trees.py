@@ -15,9 +15,8 @@ from crfx import _core
 from crfx.batch import Batch
 from crfx.features.tree_rows import WindowView, category_flags, tree_rows
 from crfx.potentials.base import PotentialShape
-from crfx.potentials.context_terms import ContextTerms
 from crfx.potentials.tree_arrays import NAMES, TreeArrays, join
-from crfx.potentials.tree_shap import SHAP
+from crfx.potentials.tree_shap import SHAP, ContextTerms
 from crfx.scores import FloatArray, IntArray
 from crfx.state import State
 from crfx.structures import Chain, Forest
@@ -118,6 +117,7 @@ class ContextTrees:
     """
 
     kind: ClassVar = "context"
+    takes_labels: ClassVar = True
     shape: ContextShape
     learner: ContextLearner = ContextLearner()
     n_jobs: int = 1
@@ -256,19 +256,20 @@ class ContextTrees:
         """The same rounds, to be trained on by another learner."""
         return ContextTrees(self.shape, learner, self.n_jobs, [self.trees])
 
-    def with_labels(self, places: npt.NDArray[np.int64], n_labels: int) -> ContextTrees:
+    def with_outputs(self, places: IntArray, n_outputs: int) -> ContextTrees:
         """The same rounds with more labels: old label k becomes ``places[k]``.
 
         A new label scores 0, and as the label before it is what "none" is.
         """
-        shape = replace(self.shape, n_labels=n_labels)
-        trees = self.trees.with_labels(places, n_labels)
+        shape = replace(self.shape, n_labels=n_outputs)
+        trees = self.trees.with_labels(places, n_outputs)
         return ContextTrees(shape, self.learner, self.n_jobs, [trees])
 
-    def part_scores(
+    def parts(
         self, batch: Batch, structure: Chain | Forest, n_rounds: int | None = None
-    ) -> tuple[Array32, Array32]:
-        """(rows, K) where no labels come before, and (rows, K, ..., K) where they do; else 0.
+    ) -> dict[str, FloatArray]:
+        """Return "node", (rows, K) where no labels come before, and "edge", (rows, K, ..., K)
+        where they do; else 0.
 
         O(rows * trees * (depth + contexts)), and trees * leaves * contexts the first time.
         """
@@ -278,21 +279,21 @@ class ContextTrees:
         bound = BoundBatch.of(batch, structure, self.shape)
         n_rounds = self.n_rounds if n_rounds is None else min(n_rounds, self.n_rounds)
         self._add(self._native(), n_rounds * n_labels, bound, 1.0, node, edge)
-        return node, edge
+        return {"node": node, "edge": edge}
 
-    def given(self, batch: Batch, structure: Chain | Forest, before: IntArray) -> FloatArray:
+    def scores_after(self, batch: Batch, structure: Chain | Forest, before: IntArray) -> FloatArray:
         """(rows, K) the scores of edges from the labels ``before`` (rows, order), codes; 0 where
         there are none (-1).
         """
         found: FloatArray = np.zeros((batch.n_rows, self.shape.n_labels), np.float32)
         rows = np.flatnonzero((before >= 0).all(axis=1))
-        _, edge = self.part_scores(batch, structure)
+        edge = self.parts(batch, structure)["edge"]
         found[rows] = edge[(rows, *before[rows].T)]
         return found
 
     method = SHAP
 
-    def explained(
+    def explained_rows(
         self,
         batch: Batch,
         rows: IntArray,
