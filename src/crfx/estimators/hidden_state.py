@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from crfx.estimators.model_parameters import parameter_arrays
-from crfx.estimators.more_labels import widened
+from crfx.model.continuing import widened
 from crfx.model.model import Model
 from crfx.potentials.hidden_unit import HiddenUnitFunction
 from crfx.scores import IntArray

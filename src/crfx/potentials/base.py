@@ -169,6 +169,10 @@ class AdditiveFunction(Function, Protocol):
         """Take the rows to learn from, beside those of other ``workers``, and rows to follow."""
         ...
 
+    def copy(self, learner: Any, seed: int) -> Self:
+        """Return the same rounds, to be followed by those of another learner."""
+        ...
+
     def rounds_alone(self) -> Iterable[AdditiveFunction]:
         """Every round as a function of its own."""
         ...

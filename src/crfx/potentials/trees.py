@@ -159,6 +159,10 @@ class BoostedTrees(OfFeatures):
         self._n_rounds = min(self._n_rounds, n_rounds)
         self._forget()
 
+    def copy(self, learner: XGBoostLearner, seed: int) -> BoostedTrees:
+        """Return the same rounds, to be followed by those of another learner."""
+        return BoostedTrees(replace(learner, seed=seed), self.n_outputs, self.raw)
+
     def rounds_alone(self) -> Iterator[BoostedTrees]:
         """Every round as a function of its own."""
         raw = self.raw

@@ -7,6 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from crfx.features.columns import Columns
+from crfx.model.building import MOST_ENTRIES
 from crfx.model.model import Model
 from crfx.model.ranking_model import RankingModel, linear_function
 from crfx.potentials.base import Function, PotentialShape
@@ -17,8 +18,8 @@ from crfx.potentials.trees import BoostedTrees
 from crfx.state import State
 from crfx.structures import Mask
 
-MOST_ORDER, MOST_TYPES, MOST_BELOW, MOST_ENTRIES = 100, 100_000, 100, 2**27
-"""What a file may ask for: order, edge types, base models, entries of an edge table."""
+MOST_ORDER, MOST_TYPES, MOST_BELOW = 100, 100_000, 100
+"""What a file may ask for: order, edge types, base models."""
 
 
 def model_to_state(model: Model, state: State) -> None:

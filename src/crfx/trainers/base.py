@@ -75,3 +75,15 @@ class TrainingState:
             numbers={k: v for k, v in self.numbers.items() if k not in ONLY_WHILE_IT_LASTS},
             arrays={name: array for name, array in self.arrays.items() if name != BEST},
         )
+
+
+class RowTrainer(Trainer, Protocol):
+    """A trainer of functions that are bound to the rows of the training data."""
+
+    def abandon(self, n_done: int) -> None:
+        """Drop what a round that was interrupted has left after ``n_done`` rounds."""
+        ...
+
+    def release(self) -> None:
+        """Let go of the training data."""
+        ...
