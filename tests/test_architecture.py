@@ -18,7 +18,7 @@ FLOORS = (
     ("cli", "report"),
     ("distributed", "scorers", "estimators"),
     ("datasets",),
-    ("explain", "prediction"),
+    ("serialisation", "explain", "prediction"),
     ("inputs",),
     ("trainers",),
     ("io",),
@@ -38,6 +38,7 @@ FLOORS = (
         "messages",
         "explanation",
         "terms",
+        "state",
     ),
     ("_core",),
 )

@@ -6,10 +6,10 @@ The pipeline, from input to labels::
       ─▶ `scores` ─ `_core` ─▶ `inference` ─▶ log Z, marginals, best labelling
                                                                   (`testing`: oracles for all of it)
       ─▶ `objectives` ─ gradient, curvature ─▶ `potentials` ─▶ `model` ─▶ `io` ─▶ a file
-         moved by `trainers` on what `inputs` read; `prediction` decodes it and `explain` says why;
-         `estimators` offer all of it in the manner of scikit-learn, by many workers at once where
-         `distributed` says so; `report` sets our figures beside published ones; `cli` is the
-         command line
+         moved by `trainers` on what `inputs` read; `prediction` decodes it, `explain` says why and
+         `serialisation` keeps it in a file; `estimators` offer all of it in the manner of
+         scikit-learn, by many workers at once where `distributed` says so; `report` sets our
+         figures beside published ones; `cli` is the command line
 
 `features` reads matrices, data frames and dicts, `batch` stacks instances without padding,
 `structures` says which parts an instance has, `scores` is the one currency, `inference` runs sums
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from crfx.estimators.gbcrf import GBCRF
     from crfx.estimators.hidden_unit import HiddenUnitCRF
     from crfx.estimators.linear import LinearCRF
-    from crfx.estimators.loading import load
     from crfx.estimators.ranking import RankingCRF
+    from crfx.estimators.registry import load
     from crfx.estimators.treecrf import TreeCRF
     from crfx.inputs.shards import write_shards
     from crfx.io.shards import Shards
@@ -72,7 +72,7 @@ _HOMES = {
     "Shards": "crfx.io.shards",
     "TreeCRF": "crfx.estimators.treecrf",
     "from_crfsuite": "crfx.estimators.crfsuite_models",
-    "load": "crfx.estimators.loading",
+    "load": "crfx.estimators.registry",
     "write_shards": "crfx.inputs.shards",
 }
 

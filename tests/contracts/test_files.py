@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from crfx import load
-from crfx.estimators.loading import CLASSES
+from crfx.estimators.registry import CLASSES
 
 KINDS = runpy.run_path(str(Path(__file__).parents[1] / "saved_models" / "kinds.py"))["KINDS"]
 ATTRIBUTES = ("history_", "best_iteration_", "n_features_in_", "n_rounds_", "n_iter_", "n_skipped_")

@@ -11,7 +11,7 @@ from crfx.distributed import cluster
 from crfx.distributed.together import together
 from crfx.estimators.ranking.training import seed_of
 from crfx.objectives.ranking import RankingObjective
-from crfx.potentials.additive import Addition
+from crfx.potentials.base import Addition
 from crfx.trainers.ranking_boosting import RankingBoosting
 from crfx.trainers.ranking_task import Before, RankingTask
 from crfx.trainers.subsets import Subsets

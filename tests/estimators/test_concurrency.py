@@ -10,7 +10,7 @@ from scipy import sparse
 from threadpoolctl import threadpool_info
 
 from crfx import GBCRF, HiddenUnitCRF, LinearCRF, RankingCRF, TreeCRF
-from crfx.estimators import loading
+from crfx.estimators.registry import load
 from crfx.potentials import tree_format
 
 N_THREADS, TURNS = 8, 3
@@ -164,9 +164,9 @@ def at_once(work, n_tasks):
 def test_threads_that_predict_at_the_same_time(kind, n_jobs, folder):
     """Other bits would be found here with n_jobs=2, too: what is expected is told by one thread."""
     X, y = (part[:8] for part in task(kind, seed=1))
-    alone = loading.load(model_file(kind, folder)).set_params(n_jobs=1)
+    alone = load(model_file(kind, folder)).set_params(n_jobs=1)
     expected = [answers(alone, *pair) for pair in zip(X, y, strict=True)]
-    crf = loading.load(model_file(kind, folder)).set_params(n_jobs=n_jobs)
+    crf = load(model_file(kind, folder)).set_params(n_jobs=n_jobs)
     for (_, _, number), found in at_once(lambda k: answers(crf, X[k], y[k]), len(X)).items():
         assert found == expected[number]
     assert len(set(expected)) == len(expected)
@@ -207,7 +207,7 @@ def test_rankers(scorer, make_queries, tmp_path):
     path = tmp_path / "ranker.crfx"
     RankingCRF(scorer=scorer, random_state=0, **trees).fit(X, relevance, group=group).save(path)
     parts = np.split(X, np.cumsum(group)[:-1])[:8]
-    alone, crf = loading.load(path), loading.load(path)
+    alone, crf = load(path), load(path)
     expected = [alone.predict(part).tobytes() for part in parts]
     for (_, _, number), found in at_once(lambda k: crf.predict(parts[k]).tobytes(), 8).items():
         assert found == expected[number]

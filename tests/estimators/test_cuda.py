@@ -14,8 +14,7 @@ from crfx import GBCRF, Checkpoint, RankingCRF, TreeCRF, load, write_shards
 from crfx.distributed.together import together
 from crfx.estimators.resuming import resumed
 from crfx.potentials import tree_format, ubjson
-from crfx.potentials.cuda import check_cuda
-from crfx.potentials.xgboost_learner import XGBoostLearner
+from crfx.potentials.xgboost_learner import XGBoostLearner, check_cuda
 from crfx.testing import make_task
 
 SAVED = runpy.run_path(str(Path(__file__).parents[1] / "saved_models" / "kinds.py"))

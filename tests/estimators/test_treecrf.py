@@ -489,10 +489,8 @@ def test_prediction_takes_a_few_instances_at_a_time(kind, monkeypatch):
     crf = TreeCRF(5, window=3, **ONE).fit([kind(x) for x in X], Y)
     whole = crf.predict(inputs), crf.predict_marginals(inputs), crf.score([kind(x) for x in X], Y)
     seen = []
-    scored = ContextTrees.part_scores
-    monkeypatch.setattr(
-        ContextTrees, "part_scores", lambda *a: seen.append(a[1].n_rows) or scored(*a)
-    )
+    scored = ContextTrees.parts
+    monkeypatch.setattr(ContextTrees, "parts", lambda *a: seen.append(a[1].n_rows) or scored(*a))
     monkeypatch.setattr(predictor, "MOST_SCORES", 9 * 20)  # twenty positions
     assert same(crf.predict(inputs), whole[0])
     assert len(seen) > 2

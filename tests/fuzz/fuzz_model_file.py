@@ -9,24 +9,28 @@ import numpy as np
 from harness import fuzz, on_disk
 from zips import mutator
 
-from crfx.estimators.loading import load
+from crfx.estimators.registry import load
 
 SAVED = Path(__file__).parents[1] / "saved_models"
 MODULES = [
     "crfx.estimators.arguments",
-    "crfx.estimators.file_values",
-    "crfx.estimators.hidden_state",
-    "crfx.estimators.loading",
-    "crfx.estimators.packing",
-    "crfx.estimators.ranking.file",
     "crfx.estimators.ranking.parameters",
+    "crfx.estimators.registry",
     "crfx.io.model_file",
     "crfx.io.npy",
     "crfx.objectives.registry",
     "crfx.objectives.task_loss",
+    "crfx.potentials.context_trees",
+    "crfx.potentials.hidden_unit",
+    "crfx.potentials.linear",
+    "crfx.potentials.transitions",
     "crfx.potentials.tree_arrays",
     "crfx.potentials.tree_format",
     "crfx.potentials.ubjson",
+    "crfx.serialisation.saved",
+    "crfx.serialisation.saved_model",
+    "crfx.serialisation.saved_training",
+    "crfx.state",
 ]
 SEEDS = [path.read_bytes() for path in sorted(SAVED.glob("*-1.crfx"))]
 FEW = 5

@@ -11,6 +11,7 @@ import pytest
 from crfx import Checkpoint, LinearCRF, load
 from crfx.io import model_file
 from crfx.io.whole_file import whole_file, whole_text
+from crfx.state import State
 from crfx.testing import make_task
 
 X, Y = make_task(n_instances=12)
@@ -95,10 +96,10 @@ def small_disk(tmp_path):
 def test_a_disk_that_is_really_full(small_disk):
     path = small_disk / "m.crfx"
     random = np.random.default_rng(0)
-    model_file.write(path, model_file.Contents({}, {"a": random.random(SMALL // 12)}))
+    model_file.write(path, State({}, {"a": random.random(SMALL // 12)}))
     before = path.read_bytes()
     for n_numbers in (SMALL // 12, SMALL // 8, SMALL):
-        contents = model_file.Contents({}, {"a": random.random(n_numbers)})
+        contents = State({}, {"a": random.random(n_numbers)})
         with pytest.raises(OSError, match=r"No space left on device: .*m\.crfx'"):
             model_file.write(path, contents)
         assert path.read_bytes() == before

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from crfx.io import model_file
-from crfx.io.model_file import Contents, read, write
+from crfx.io.model_file import read, write
+from crfx.state import State
 
 MUTATIONS = 1500
 NOT_A_MODEL = "is not a model file of crfx"
@@ -20,7 +21,7 @@ NOT_A_MODEL = "is not a model file of crfx"
 
 def contents():
     random = np.random.default_rng(0)
-    return Contents(
+    return State(
         {"class": "GBCRF", "labels": ["a", "ä", "日本"], "n": 3, "deep": {"x": [1.5, None, True]}},
         {
             "edge": random.normal(size=(3, 2, 2)).astype(np.float32),
@@ -152,7 +153,7 @@ def test_a_write_that_fails_leaves_the_old_file(path, monkeypatch, call):
     before = path.read_bytes()
     fails_at(monkeypatch, call)
     with pytest.raises(Full):
-        write(path, Contents({"other": 1}, contents().arrays, contents().blobs))
+        write(path, State({"other": 1}, contents().arrays, contents().blobs))
     assert path.read_bytes() == before
     assert os.listdir(path.parent) == [path.name]
 
@@ -173,7 +174,7 @@ def test_a_system_call_that_fails(path, monkeypatch, name):
     before = path.read_bytes()
     monkeypatch.setattr(os, name, refuse)
     with pytest.raises(OSError, match="the disk is full"):
-        write(path, Contents({"other": 1}))
+        write(path, State({"other": 1}))
     assert path.read_bytes() == before
     assert os.listdir(path.parent) == [path.name]
 
@@ -182,7 +183,7 @@ def test_the_new_file_grows_beside_the_old(path, monkeypatch):
     """On the same file system: else it could not take the old one's place at once."""
     moves, move = [], os.replace
     monkeypatch.setattr(os, "replace", lambda a, b: (moves.append((a, b)), move(a, b)))
-    write(path, Contents({"other": 1}))
+    write(path, State({"other": 1}))
     ((source, target),) = moves
     assert os.path.dirname(source) == str(path.parent)
     assert target == path
@@ -196,7 +197,7 @@ def test_an_interrupt_is_a_failure_too(path, monkeypatch):
     before = path.read_bytes()
     monkeypatch.setattr(os, "fsync", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        write(path, Contents({"other": 1}))
+        write(path, State({"other": 1}))
     assert path.read_bytes() == before
     assert os.listdir(path.parent) == [path.name]
 
@@ -204,9 +205,9 @@ def test_an_interrupt_is_a_failure_too(path, monkeypatch):
 @pytest.mark.parametrize(
     ("bad", "error"),
     [
-        (Contents({"x": float("nan")}), ValueError),
-        (Contents({"x": object()}), TypeError),
-        (Contents({}, {"x": np.array([{}], dtype=object)}), ValueError),
+        (State({"x": float("nan")}), ValueError),
+        (State({"x": object()}), TypeError),
+        (State({}, {"x": np.array([{}], dtype=object)}), ValueError),
     ],
 )
 def test_what_the_file_cannot_hold(path, bad, error):

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from crfx.io import model_file
-from crfx.io.model_file import Contents, read, write
+from crfx.io.model_file import read, write
+from crfx.state import State
 
 REFUSED = r"model\.crfx is not a model file of crfx: [^\n]+$"
 MOST_BYTES = 100 << 20
@@ -85,7 +86,7 @@ def test_a_name_cut_off_by_a_zero(path):
 
 def test_a_name_that_cannot_be_written(path):
     with pytest.raises(ValueError, match=r"no member '\.\./x\.npy'"):
-        write(path, Contents({}, {"../x": np.zeros(1)}))
+        write(path, State({}, {"../x": np.zeros(1)}))
     assert not path.exists()
 
 
@@ -163,7 +164,7 @@ def test_members_that_reach_into_one_another(path):
 def test_what_shrinks_too_well_is_written_as_it_is(path, monkeypatch):
     """So that everything which can be written can be read."""
     monkeypatch.setattr(model_file, "FREE_BYTES", {".json": 100, ".npy": 2000, ".ubj": 2000})
-    contents = Contents(
+    contents = State(
         {"zeros": [0] * 2000},
         {name: np.zeros(5000) for name in "abc"} | {"random": np.random.default_rng(0).random(500)},
         {"node": bytes(9000), "edge0": bytes(range(256)) * 30},
@@ -242,18 +243,20 @@ def _header():
 
 
 def test_members_that_nobody_asked_for(path):
-    write(path, Contents({}, {"a": np.zeros(1), "b": np.zeros(1)}, {"c": b"x"}))
+    write(path, State({}, {"a": np.zeros(1), "b": np.zeros(1)}, {"c": b"x"}))
     found = read(path)
-    assert "a" in found.arrays  # which is not yet asking
+    assert found.has("a")  # which is not yet asking
     for name, message in (("a", r"its member a\.npy"), ("b", r"b\.npy"), ("c", r"c\.ubj")):
         with pytest.raises(ValueError, match=message):
-            found.check_all_taken()
-        assert (found.arrays.get(name) is None) == (found.blobs.get(name) is not None)
-    found.check_all_taken()
+            found.check_all_read()
+        assert found.has(name) == (found.blob(name) is None)
+        if found.has(name):
+            found.array(name)
+    found.check_all_read()
 
 
 def test_the_same_contents_give_the_same_bytes(path, monkeypatch):
-    contents = Contents({"a": 1}, {"x": np.arange(5)}, {"t": b"abc"})
+    contents = State({"a": 1}, {"x": np.arange(5)}, {"t": b"abc"})
     write(path, contents)
     first = path.read_bytes()
     monkeypatch.setattr(time, "time", lambda: 2e9)

@@ -7,12 +7,12 @@ import tempfile
 
 import pytest
 
-from crfx.potentials import bins_folder
-from crfx.potentials.bins_folder import new_bins_folder
+from crfx.potentials import external_matrix
+from crfx.potentials.external_matrix import new_bins_folder
 
 ANOTHER = """
 import sys
-from crfx.potentials.bins_folder import new_bins_folder
+from crfx.potentials.external_matrix import new_bins_folder
 print(new_bins_folder(), flush=True)
 sys.stdin.read()
 """
@@ -59,7 +59,7 @@ def test_the_folder_of_a_process_stays_until_it_is_killed(parent):
 
 def test_what_others_have_stays(parent, ended):
     """Of another machine, of another program; and what is no folder."""
-    here = bins_folder._place()
+    here = external_matrix._place()
     others = [f"crfx-bins-{ended}-{here}x-abc", f"crfx-bins-{ended}-abc", f"x{ended}-{here}-abc"]
     for name in others:
         (parent / name).mkdir()
@@ -71,8 +71,8 @@ def test_what_others_have_stays(parent, ended):
 
 @pytest.mark.skipif(os.name != "posix", reason="asks whether a process lives")
 def test_names_of_machines_may_have_dashes(parent, ended, monkeypatch):
-    monkeypatch.setattr(bins_folder.socket, "gethostname", lambda: "rack-7-node-3")
-    (parent / f"crfx-bins-{ended}-{bins_folder._place()}-ab_c").mkdir()
+    monkeypatch.setattr(external_matrix.socket, "gethostname", lambda: "rack-7-node-3")
+    (parent / f"crfx-bins-{ended}-{external_matrix._place()}-ab_c").mkdir()
     folder = new_bins_folder()
     assert names(parent) == [os.path.basename(folder)]
     assert "rack-7-node-3" in folder

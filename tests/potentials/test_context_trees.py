@@ -415,7 +415,7 @@ WALKED = [
 def test_scores_are_those_of_walks(arguments):
     case = make_case(**arguments, share=0.7)
     function = rounds_of(case, ContextLearner(max_leaves=9), 3)
-    node, edge = function.part_scores(case.batch, case.structure)
+    node, edge = function.parts(case.batch, case.structure).values()
     trees, K = function.trees, case.shape.n_labels
     assert (trees.features < LEAF).any() or K == 1
     for row, label in product(range(case.batch.n_rows), range(K)):
@@ -452,7 +452,7 @@ def test_rounds_added_one_by_one_are_all_at_once():
     case = make_case("missing", order=2)
     function = rounds_of(case, ContextLearner(), 5)
     trees = function.trees
-    node, edge = function.part_scores(case.batch, case.structure)
+    node, edge = function.parts(case.batch, case.structure).values()
     step = [np.zeros_like(node), np.zeros_like(edge)]
     bound = function._bound
     for number in range(5):
@@ -460,9 +460,9 @@ def test_rounds_added_one_by_one_are_all_at_once():
             trees.first((number + 1) * 3), starts=trees.starts[number * 3 : number * 3 + 4]
         )
         function.add(one, bound, 1.0, node=step[0], edge=step[1])
-        until = function.part_scores(case.batch, case.structure, number + 1)
-        np.testing.assert_array_equal(step[0], until[0])
-        np.testing.assert_array_equal(step[1], until[1])
+        until = function.parts(case.batch, case.structure, number + 1)
+        np.testing.assert_array_equal(step[0], until["node"])
+        np.testing.assert_array_equal(step[1], until["edge"])
     np.testing.assert_array_equal(step[0], node)
     np.testing.assert_array_equal(step[1], edge)
     assert edge.any()
@@ -479,9 +479,9 @@ def test_a_step_is_the_same_before_and_after_it_is_kept():
     adders["node"](node, 0.3)
     adders["edge"](edge, 0.3)
     grown.accept(0.3)
-    kept = function.part_scores(case.batch, case.structure)
-    np.testing.assert_array_equal(node, kept[0])
-    np.testing.assert_array_equal(edge, kept[1])
+    kept = function.parts(case.batch, case.structure)
+    np.testing.assert_array_equal(node, kept["node"])
+    np.testing.assert_array_equal(edge, kept["edge"])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -492,8 +492,8 @@ def test_threads_change_nothing(kind):
     for name in NAMES:
         np.testing.assert_array_equal(getattr(one.trees, name), getattr(two.trees, name))
     for a, b in zip(
-        one.part_scores(case.batch, case.structure),
-        two.part_scores(case.batch, case.structure),
+        one.parts(case.batch, case.structure).values(),
+        two.parts(case.batch, case.structure).values(),
         strict=True,
     ):
         np.testing.assert_array_equal(a, b)
@@ -511,8 +511,8 @@ def test_rounds_are_kept_and_dropped():
     again.check(case.x.shape[1], 3, 1)
     assert again.n_trees == 12
     np.testing.assert_array_equal(
-        long.part_scores(case.batch, case.structure)[1],
-        short.part_scores(case.batch, case.structure)[1],
+        long.parts(case.batch, case.structure)["edge"],
+        short.parts(case.batch, case.structure)["edge"],
     )
 
 
@@ -573,13 +573,13 @@ def test_categories_that_do_not_occur_go_with_the_greater_part():
     function.propose(Slopes(edge, node), np.arange(8, dtype=np.int32), 0).accept(1.0)
     names = ["w", "x", "y", "z", "v", None]
     asked = pd.DataFrame({"a": pd.Categorical(names, categories=list("wxyzv"))})
-    scores, _ = function.part_scores(Batch.from_lengths([1] * 6, X=asked), Chain(1))
+    scores, _ = function.parts(Batch.from_lengths([1] * 6, X=asked), Chain(1)).values()
     np.testing.assert_array_equal(scores[:, 0], [1, 1, -1, -1, 1, 1])
     node = -node
     function = ContextTrees(ContextShape(1, 1), ContextLearner(max_leaves=2))
     function.bind(batch, Chain(1), [])
     function.propose(Slopes(edge, node), np.arange(8, dtype=np.int32), 0).accept(1.0)
-    scores, _ = function.part_scores(Batch.from_lengths([1] * 6, X=asked), Chain(1))
+    scores, _ = function.parts(Batch.from_lengths([1] * 6, X=asked), Chain(1)).values()
     np.testing.assert_array_equal(scores[:, 0], [-1, -1, 1, 1, -1, -1])
 
 
@@ -592,7 +592,7 @@ def test_missing_values_that_do_not_occur_go_with_the_greater_part():
         slopes = Slopes(np.zeros((8, 1, 1), np.float32), (x - 1.5))
         function.propose(slopes, np.arange(8, dtype=np.int32), 0).accept(1.0)
         asked = np.array([[np.nan], [1 * flip], [2 * flip]], np.float32)
-        scores, _ = function.part_scores(Batch.from_lengths([1] * 3, X=asked), Chain(1))
+        scores, _ = function.parts(Batch.from_lengths([1] * 3, X=asked), Chain(1)).values()
         np.testing.assert_array_equal(scores[:, 0], [0.5, 0.5, -0.5])
 
 
@@ -605,7 +605,7 @@ def test_no_label_before_goes_with_the_greater_part_where_it_does_not_occur():
         edge[:, :2], edge[:, 2] = -0.5 * flip, 1.0 * flip
         rows = np.arange(1, 12, 2, dtype=np.int32)  # the second positions alone
         function.propose(Slopes(edge, np.zeros((12, 3), np.float32)), rows, 0).accept(1.0)
-        scores, _ = function.part_scores(Batch.from_lengths([1], X=batch.X[:1]), Chain(1))
+        scores, _ = function.parts(Batch.from_lengths([1], X=batch.X[:1]), Chain(1)).values()
         np.testing.assert_array_equal(scores, [[0.5 * flip] * 3])
 
 
@@ -644,11 +644,11 @@ def test_windows_over_features_of_another_kind_are_refused(kind):
     function = rounds_of(case, ContextLearner(), 1)
     other = make_case("dense" if kind == "sparse" else "sparse", window=(1, 1))
     with pytest.raises(ValueError, match=f"the model was fitted on {kind} features"):
-        function.part_scores(other.batch, other.structure)
+        function.parts(other.batch, other.structure)
     with pytest.raises(ValueError, match="use one kind"):
         function.bind(case.batch, case.structure, [other.batch])
     none = Batch.from_lengths([], X=np.zeros((0, 3), np.float32))
-    assert function.part_scores(none, case.structure)[1].shape == (0, 3, 3)
+    assert function.parts(none, case.structure)["edge"].shape == (0, 3, 3)
 
 
 def test_the_core_refuses_rows_with_too_few_features():
@@ -656,7 +656,7 @@ def test_the_core_refuses_rows_with_too_few_features():
     assert function.trees.features.max() >= 3
     narrow = ContextTrees(ContextShape(3, 1), _rounds=[function.trees])
     with pytest.raises(ValueError, match="features that the rows have not"):
-        narrow.part_scores(make_case("dense").batch, Chain(1))
+        narrow.parts(make_case("dense").batch, Chain(1))
 
 
 def test_a_tree_may_be_as_deep_as_it_has_leaves():
@@ -681,9 +681,8 @@ def test_a_tree_may_be_as_deep_as_it_has_leaves():
     )
     deep.check(1, 1, 1)
     function = ContextTrees(ContextShape(1, 1), _rounds=[deep])
-    node, edge = function.part_scores(
-        Batch.from_lengths([2], X=np.ones((2, 1), np.float32)), Chain(1)
-    )
+    batch = Batch.from_lengths([2], X=np.ones((2, 1), np.float32))
+    node, edge = function.parts(batch, Chain(1)).values()
     assert node[0, 0] == 1  # the root sends "none" to the left
     assert edge[1, 0, 0] == 2 * n
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
-from crfx.potentials.sampled_shapley import sampled_terms
+from crfx.potentials.regressors import sampled_terms
 
 QUADRATURE = {"rtol": 1e-3, "atol": 1e-4}
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
@@ -113,7 +113,7 @@ def test_wide_rows_are_asked_about_in_parts(monkeypatch):
 
     X = np.arange(1.0, 8.0)[None]
     (whole,) = sampled_terms(scores, X, named)
-    monkeypatch.setattr("crfx.potentials.sampled_shapley.MOST_CELLS", 3 * 7, raising=False)
+    monkeypatch.setattr("crfx.potentials.regressors.MOST_CELLS", 3 * 7, raising=False)
     asked.clear()
     (parted,) = sampled_terms(scores, X, named)
     assert max(n_rows for n_rows, _ in asked) == 3

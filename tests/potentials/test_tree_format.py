@@ -476,7 +476,7 @@ def test_a_doubled_key():
 LOADER = """
 import pathlib, pickle, sys
 import numpy as np
-from crfx.potentials.tree_scorer import TreeScorer
+from crfx.potentials.trees import TreeScorer
 from crfx.potentials.xgboost_learner import TreeEnsemble, XGBoostLearner
 
 folder = pathlib.Path(sys.argv[1])

@@ -10,8 +10,7 @@ from scipy import sparse
 
 from crfx import _core
 from crfx.potentials import tree_format, ubjson
-from crfx.potentials.tree_scorer import TreeScorer, _arrays
-from crfx.potentials.trees import BoostedTrees
+from crfx.potentials.trees import BoostedTrees, TreeScorer, _arrays
 from crfx.potentials.xgboost_learner import TreeEnsemble, XGBoostLearner
 
 N_ROWS, N_FEATURES, N_ROUNDS = 300, 6, 7

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from crfx.features.tree_rows import WindowView
-from crfx.potentials.context_terms import ContextTerms
 from crfx.potentials.tree_arrays import DTYPES, LEAF, TreeArrays, no_trees
-from crfx.potentials.tree_shap import TreeShap
+from crfx.potentials.tree_shap import ContextTerms, TreeShap
 
 EXACT = {"rtol": 1e-9, "atol": 1e-12}
 

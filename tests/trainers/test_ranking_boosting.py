@@ -5,7 +5,7 @@ import pytest
 
 from crfx.batch import Batch
 from crfx.objectives.ranking import OBJECTIVES, RankingObjective
-from crfx.potentials.additive import Addition
+from crfx.potentials.base import Addition
 from crfx.trainers.ranking_boosting import MOST_HALVINGS, RankingBoosting
 from crfx.trainers.ranking_task import RankingTask
 from crfx.trainers.subsets import Subsets

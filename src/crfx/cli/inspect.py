@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> None:
     """Load, describe or explain, print."""
-    from crfx.estimators.loading import load
+    from crfx.estimators.registry import load
 
     model = load(arguments.model)
     if arguments.explain is not None:

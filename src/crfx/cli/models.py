@@ -24,7 +24,7 @@ def load_labeller(path: Path, n_jobs: int | None = None) -> Any:
 
 def load_model(path: Path, n_jobs: int | None = None) -> Any:
     """A model of any kind, to be used on so many threads."""
-    from crfx.estimators.loading import load
+    from crfx.estimators.registry import load
 
     try:
         model = load(path)

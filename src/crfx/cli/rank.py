@@ -223,8 +223,8 @@ def _tell_ndcg(arguments: argparse.Namespace, part: Rankings, means: dict[int, f
 
 
 def _load(path: Path) -> RankingCRF:
-    from crfx.estimators.loading import load
     from crfx.estimators.ranking import RankingCRF
+    from crfx.estimators.registry import load
 
     model = load(path)
     if not isinstance(model, RankingCRF):

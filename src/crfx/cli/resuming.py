@@ -60,7 +60,7 @@ class Run:
     def _kept(self) -> str:
         """Keep what there is; how to go on from there."""
         from crfx.estimators.base import counted_in, rounds_done
-        from crfx.estimators.loading import load
+        from crfx.estimators.registry import load
 
         with suppress(ValueError):  # in pieces, by the interruption: then an older one stays
             self._keep()
@@ -74,7 +74,7 @@ class Run:
 
     def _keep(self) -> None:
         """Save the model as it is; ValueError where a file of it could not be read again."""
-        from crfx.estimators.loading import load
+        from crfx.estimators.registry import load
 
         if not hasattr(self.model, "model_"):
             return

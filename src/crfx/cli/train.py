@@ -157,7 +157,7 @@ def _named(arguments: argparse.Namespace) -> dict[str, Any]:
 def _start(arguments: argparse.Namespace, log: Log) -> Any:
     """The model to begin with, None for a new one."""
     from crfx.estimators.base import counted_in, rounds_done
-    from crfx.estimators.loading import load
+    from crfx.estimators.registry import load
 
     path = arguments.init_model
     if arguments.resume:
@@ -176,9 +176,9 @@ def _start(arguments: argparse.Namespace, log: Log) -> Any:
 
 
 def _kind(name: str) -> Any:
-    from crfx.estimators.loading import CLASSES
+    from crfx.estimators.registry import class_of
 
-    return CLASSES[_MODELS[name]]
+    return class_of(_MODELS[name])
 
 
 def _read(

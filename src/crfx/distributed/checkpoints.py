@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from crfx.estimators.base import rounds_done
-from crfx.estimators.loading import load
+from crfx.estimators.registry import load
 from crfx.estimators.resuming import check_same_settings
 from crfx.io.whole_file import whole_file
 

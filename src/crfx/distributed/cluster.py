@@ -209,7 +209,7 @@ def _named(estimator: Any, eval_set: Any) -> dict[str, Any] | None:
 def _loaded(init_model: Any) -> Any:
     """A model file lies on the disk of the client."""
     if isinstance(init_model, str | os.PathLike):
-        from crfx.estimators.loading import load
+        from crfx.estimators.registry import load
 
         return load(init_model)
     return init_model

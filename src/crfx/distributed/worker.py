@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from crfx.distributed.collective import Collective, member, tracker
 from crfx.distributed.kept_memory import kept_memory
 from crfx.distributed.shares import Share
-from crfx.estimators.loading import load
+from crfx.estimators.registry import load
 from crfx.estimators.resuming import resumed
 from crfx.messages import collected_warnings
 from crfx.trainers.callbacks import Progress

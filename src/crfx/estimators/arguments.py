@@ -137,7 +137,6 @@ def is_number(value: Any, whole: bool = False) -> bool:
 @cache
 def _imported() -> dict[str, Any]:
     """Import what the tables name: functions that read arguments, and constants."""
-    from crfx.estimators.base import generator_of
     from crfx.estimators.device import check_device_name
     from crfx.inputs.weights import check_class_weight
     from crfx.objectives import curvature, ranking, registry, task_loss
@@ -182,6 +181,22 @@ class Arguments:
 
     kinds: Mapping[str, Kind]
     rules: tuple[Rule, ...]
+
+
+def generator_of(random_state: Any) -> Any:
+    """Return scikit-learn's generator; raise ValueError, naming the argument, if it is no seed."""
+    import numpy as np
+    from sklearn.utils import check_random_state
+
+    try:
+        if not isinstance(random_state, bool | np.bool_):
+            return check_random_state(random_state)
+    except (ValueError, TypeError):
+        pass
+    raise ValueError(
+        f"random_state is {shown(random_state)}: pass a whole number from 0 to 2**32 - 1, a "
+        "RandomState, or None"
+    )
 
 
 def check_arguments(estimator: Any, table: Arguments) -> None:

@@ -12,9 +12,14 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 
+from crfx.estimators.arguments import Arguments, check_arguments
+from crfx.estimators.registry import check_can_be_saved, load
 from crfx.features.columns import Columns
+from crfx.io.model_file import write
 from crfx.io.reading import Reading
 from crfx.messages import shown
+from crfx.serialisation.saved import Saved
+from crfx.trainers.base import Training
 from crfx.trainers.callbacks import History
 from crfx.workers import current
 
@@ -25,6 +30,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     """Fitted once it has ``model_``; ``columns_`` are the features that it knows."""
 
     _is_called: ClassVar[str]
+    _arguments: ClassVar[Arguments]
+    _training: Training | None = None
+    """The trainer while it lasts, then what training further takes; None: the model is enough."""
     _to_go: int | None = None
     """In training: how many rounds, iterations or sweeps are to follow at most; None: it has ended.
     Files hold it, so that a training which is cut off can be finished (`resumed`)."""
@@ -80,9 +88,37 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, whole or not at all."""
-        from crfx.estimators.loading import save
+        check_fitted(self)
+        check_can_be_saved(type(self))
+        write(path, self._saved().to_state())
 
-        save(self, path)
+    def _saved(self) -> Saved:
+        """Return the record of the estimator that a model file holds."""
+        return Saved(
+            type(self).__name__,
+            self.get_params(deep=False),
+            self.columns_,
+            rounds_done(self),
+            self.best_iteration_,
+            self.history_,
+            self._to_go,
+            self.reading_,
+            self.model_,
+            training=None if self._training is None else self._training.state(),
+        )
+
+    def _restore(self, saved: Saved) -> None:
+        """Take the fitted attributes from the record in a model file."""
+        self._check_parameters()
+        self.columns_, self.model_ = saved.columns, saved.model
+        self.history_, self.best_iteration_ = saved.history, saved.best_iteration
+        setattr(self, f"{saved.counter}_", saved.n_done)
+        self._to_go, self.reading_ = saved.to_go, saved.reading
+        self._training = saved.training
+
+    def _check_parameters(self) -> None:
+        """Raise ValueError at the first argument that makes no sense."""
+        check_arguments(self, self._arguments)
 
     def _draw_seed(self) -> int:
         """Draw a seed from ``random_state``, the same for all workers."""
@@ -118,8 +154,6 @@ def called(kind: type[Estimator]) -> str:
 def fitted(init_model: Any, kind: type[Kind]) -> Kind:
     """Return the argument ``init_model``: an estimator of a kind, or the path of its file."""
     if isinstance(init_model, str | os.PathLike):
-        from crfx.estimators.loading import load
-
         init_model = load(init_model)
     if not isinstance(init_model, kind):
         raise ValueError(
@@ -204,20 +238,6 @@ def _is_record(value: Any) -> bool:
 
 
 # Random seeds.
-
-
-def generator_of(random_state: Any) -> np.random.RandomState:
-    """Return scikit-learn's generator; raise ValueError, naming the argument, if it is no seed."""
-    try:
-        if not isinstance(random_state, bool | np.bool_):
-            generator: np.random.RandomState = check_random_state(random_state)
-            return generator
-    except (ValueError, TypeError):
-        pass
-    raise ValueError(
-        f"random_state is {shown(random_state)}: pass a whole number from 0 to 2**32 - 1, a "
-        "RandomState, or None"
-    )
 
 
 def drawn_seed(random_state: Any) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 from crfx.inputs.rows import check_in_memory
 from crfx.messages import shown
-from crfx.potentials.cuda import check_cuda
+from crfx.potentials.xgboost_learner import check_cuda
 from crfx.workers import current
 
 CPU = "cpu"

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
-from crfx.estimators.arguments import GBCRF_ARGUMENTS, check_arguments
+from crfx.estimators.arguments import GBCRF_ARGUMENTS
 from crfx.estimators.base import check_fitted
 from crfx.estimators.device import check_device
 from crfx.estimators.labelling import LabellingEstimator, check_rounds
@@ -122,6 +122,8 @@ class GBCRF(LabellingEstimator):
     >>> crf.predict_marginals(X)[1].shape  # positions, labels
     (2, 3)
     """
+
+    _arguments = GBCRF_ARGUMENTS
 
     def __init__(
         self,
@@ -324,9 +326,6 @@ class GBCRF(LabellingEstimator):
         if ensemble is None:
             raise ValueError("the model has no rounds")
         return ensemble
-
-    def _check_parameters(self) -> None:
-        check_arguments(self, GBCRF_ARGUMENTS)
 
     def _checked_callbacks(self, callbacks: Sequence[Callback] | None) -> list[Callback]:
         listed = listed_callbacks(callbacks)

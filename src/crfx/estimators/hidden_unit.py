@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from crfx.estimators.arguments import HIDDEN_UNIT_ARGUMENTS, check_arguments
+from crfx.estimators.arguments import HIDDEN_UNIT_ARGUMENTS
 from crfx.estimators.base import check_fitted, drawn_seed
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.placement import placed
@@ -41,8 +41,8 @@ from crfx.objectives.truth import Truth
 from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
 from crfx.prediction.predictor import Predictor, Scored, Voted
 from crfx.scores import IntArray
+from crfx.serialisation.saved import Saved
 from crfx.threads import thread_count
-from crfx.trainers.base import Training
 from crfx.trainers.callbacks import Callback, listed_callbacks
 from crfx.trainers.epochs import EpochSettings, HiddenEpochs
 from crfx.trainers.lbfgs import LBFGS, LBFGSSettings, grown_state
@@ -174,10 +174,10 @@ class HiddenUnitCRF(LabellingEstimator):
 
     _usual_l2: ClassVar = {"lbfgs": 1.0, "sgd": 0.0, "perceptron": 0.0, "large_margin": 0.0}
     n_iter_: int
-    _training: Training | None = None
-    """Where training stands or stood, also after its end, for a longer one."""
     _votes: list[npt.NDArray[np.float32]] | None = None
     """With herding, the parameters at the end of every epoch that votes; else None."""
+
+    _arguments = HIDDEN_UNIT_ARGUMENTS
 
     def __init__(
         self,
@@ -297,9 +297,6 @@ class HiddenUnitCRF(LabellingEstimator):
         """For copies and pickles, also of one that is in training."""
         return frozen(super().__getstate__())
 
-    def _check_parameters(self) -> None:
-        check_arguments(self, HIDDEN_UNIT_ARGUMENTS)
-
     def _take_labels(self, start: Any, codes: IntArray) -> None:
         origin = places_with_labels(self.model_, start.model_, codes)
         state = state_of(start)
@@ -376,6 +373,13 @@ class HiddenUnitCRF(LabellingEstimator):
             block_steps=self.block_steps,
             dropout=dropout,
         )
+
+    def _saved(self) -> Saved:
+        return replace(super()._saved(), votes=self._votes)
+
+    def _restore(self, saved: Saved) -> None:
+        super()._restore(saved)
+        self._votes = saved.votes
 
     @property
     def _is_perceptron(self) -> bool:

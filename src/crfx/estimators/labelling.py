@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from crfx.estimators.base import Estimator, check_fitted, generator_of
+from crfx.estimators.arguments import generator_of
+from crfx.estimators.base import Estimator, check_fitted
 from crfx.estimators.placement import placed
 from crfx.explain.attribution import explained_labelling
 from crfx.explain.importance import Importance, labelling_importance
@@ -46,6 +48,7 @@ from crfx.prediction.confidence import (
 from crfx.prediction.metric import make_evaluator
 from crfx.prediction.predictor import Predictor, Scored
 from crfx.scores import IntArray
+from crfx.serialisation.saved import Saved
 from crfx.trainers.monitor import Metric
 
 _STRUCTURE = {"lengths": True, "parents": True, "edge_types": True}
@@ -408,6 +411,16 @@ class LabellingEstimator(Estimator):
         codes, is_strange = known_codes(labels, self.classes_)
         warn_of_unknown(unknown_counts(labels, is_strange), "y", effect)
         return labels, codes, is_strange
+
+    # Files.
+
+    def _saved(self) -> Saved:
+        return replace(super()._saved(), classes=self.classes_)
+
+    def _restore(self, saved: Saved) -> None:
+        super()._restore(saved)
+        assert saved.classes is not None
+        self.classes_ = saved.classes
 
     # Warm starts.
 

@@ -11,10 +11,9 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from scipy import sparse
 
-from crfx.estimators.arguments import LINEAR_ARGUMENTS, check_arguments
+from crfx.estimators.arguments import LINEAR_ARGUMENTS
 from crfx.estimators.base import check_fitted, drawn_seed
 from crfx.estimators.labelling import LabellingEstimator
-from crfx.estimators.linear_json import write_json
 from crfx.estimators.placement import placed
 from crfx.estimators.session import (
     fitting_parameters,
@@ -48,8 +47,8 @@ from crfx.model.parametric_building import (
 )
 from crfx.objectives.truth import Truth
 from crfx.scores import IntArray
+from crfx.serialisation.linear_json import write_json
 from crfx.threads import thread_count
-from crfx.trainers.base import Training
 from crfx.trainers.callbacks import Callback, listed_callbacks
 from crfx.trainers.epochs import EpochSettings, LinearEpochs, PartialEpochs
 from crfx.trainers.induction import FeatureInduction, Induction, check_inducible, settings_of
@@ -168,8 +167,8 @@ class LinearCRF(LabellingEstimator):
 
     _usual_l2: ClassVar = {"lbfgs": 1.0, "sgd": 1.0, "perceptron": 0.0, "large_margin": 0.0}
     n_iter_: int
-    _training: Training | None = None
-    """What an interrupted training, or `partial_fit`, has left; None: the weights are all."""
+
+    _arguments = LINEAR_ARGUMENTS
 
     def __init__(
         self,
@@ -363,14 +362,12 @@ class LinearCRF(LabellingEstimator):
         ``load`` does not read it, and it says nothing of training: use ``save`` for that.  The
         format is told in docs/model-file.md, with a reader of forty lines.
         """
-        write_json(self, path)
+        check_fitted(self)
+        write_json(self._saved(), path)
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies and pickles, also of one that is in training."""
         return frozen(super().__getstate__())
-
-    def _check_parameters(self) -> None:
-        check_arguments(self, LINEAR_ARGUMENTS)
 
     def _take_labels(self, start: LabellingEstimator, codes: IntArray) -> None:
         self._training = None

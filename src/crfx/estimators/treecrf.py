@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from crfx.batch import Batch
-from crfx.estimators.arguments import TREECRF_ARGUMENTS, check_arguments
+from crfx.estimators.arguments import TREECRF_ARGUMENTS
 from crfx.estimators.base import check_fitted
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.placement import placed
@@ -137,6 +137,8 @@ class TreeCRF(LabellingEstimator):
     >>> crf.predict([np.array([[1.0], [0.0], [0.0], [0.0], [0.0], [0.0]])])[0].tolist()
     ['in', 'out', 'in', 'out', 'in', 'out']
     """
+
+    _arguments = TREECRF_ARGUMENTS
 
     def __init__(
         self,
@@ -293,9 +295,6 @@ class TreeCRF(LabellingEstimator):
         node = self.model_.node
         assert isinstance(node, ContextTrees)
         return node.shape.is_sparse
-
-    def _check_parameters(self) -> None:
-        check_arguments(self, TREECRF_ARGUMENTS)
 
     def _check_memory(self, model: Model, batch: Batch, followed: list[Batch]) -> None:
         for each in (batch, *followed):

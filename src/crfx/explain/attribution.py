@@ -17,8 +17,7 @@ from crfx.inference.neighbours import side_messages
 from crfx.inference.problem import Problem
 from crfx.messages import shown
 from crfx.model.model import Model
-from crfx.potentials.context_trees import ContextTrees
-from crfx.potentials.linear_terms import WEIGHT_TIMES_VALUE, weighted_terms
+from crfx.potentials.linear import WEIGHT_TIMES_VALUE, weighted_terms
 from crfx.potentials.newton import linear_features
 from crfx.prediction.predictor import Scored
 from crfx.scores import FloatArray, IntArray
@@ -170,24 +169,21 @@ class ExplainedParts:
         """
         found: FloatArray = np.zeros((self.batch.n_rows, self.model.n_labels), np.float32)
         for model in self.model.layers:
-            if isinstance(model.node, ContextTrees):
-                found = found + model.node.given(self.batch, self.structure, self._before)
+            found = found + model.node.scores_after(self.batch, self.structure, self._before)
         return found
 
     def alone_given(self, row: int) -> list[Any]:
         """The labels before a row, where scores of the position take them as given."""
-        takes = any(isinstance(model.node, ContextTrees) for model in self.model.layers)
+        takes = any(model.node.takes_labels for model in self.model.layers)
         return [self.labels[code] for code in self.before(row)] if takes else []
 
     def nodes(self, names: Names) -> list[Terms]:
         """Of every row, by label, `scores_by_labels_before` included."""
-        parts = [self._nodes_of(model, names) for model in self.model.layers]
+        parts = [
+            model.node.explained_rows(self.batch, self.rows, self._before, names, self.labels)
+            for model in self.model.layers
+        ]
         return [_sum(own) for own in zip(*parts, strict=True)]
-
-    def _nodes_of(self, model: Model, names: Names) -> Iterable[Terms]:
-        if isinstance(model.node, ContextTrees):
-            return model.node.explained(self.batch, self.rows, self._before, names, self.labels)
-        return model.node.explained(take_rows(self.batch.X, self.rows), names)
 
     def edges(self, names: Names) -> list[Terms | None]:
         """Of every row at which an edge ends whose score depends on features: the score of every

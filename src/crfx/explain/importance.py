@@ -10,8 +10,7 @@ import numpy as np
 
 from crfx.features.columns import Columns
 from crfx.model.model import Model
-from crfx.potentials.context_trees import ContextTrees
-from crfx.potentials.linear_terms import SPREAD, spread
+from crfx.potentials.linear import SPREAD, spread
 from crfx.potentials.tree_shap import SHARE_OF_GAIN
 from crfx.scores import FloatArray
 from crfx.terms import Names
@@ -77,7 +76,6 @@ def function_importance(function: Any, names: Names) -> Importance:
 
 def labelling_importance(model: Model, names: Names, labels: Sequence[Any]) -> Importance:
     """Of nodes and of edges; a base model's are not counted."""
-    assert not isinstance(model.node, ContextTrees), "TreeCRF tells its own"
     node = function_importance(model.node, names)
     edge, measure = _edges(model, names, labels)
     return Importance.of(node.node, node.node_by, edge, measure)

@@ -14,14 +14,12 @@ import re
 import zipfile
 import zlib
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import Any, NoReturn, TypeVar
-
-import numpy.typing as npt
+from typing import Any, NoReturn
 
 from crfx.io import npy
 from crfx.io.whole_file import whole_file
 from crfx.io.zip_members import DAMAGED, check_expansion, check_members, member_bytes
+from crfx.state import State
 
 FORMAT_VERSION = 1
 MOST_TIMES = {".json": 20, ".npy": 100, ".ubj": 20}
@@ -30,61 +28,23 @@ FREE_BYTES = {".json": 1 << 24, ".npy": 1 << 28, ".ubj": 1 << 24}
 _MANIFEST = "model.json"
 _NAME = re.compile(r"model\.json|[A-Za-z0-9_.]{1,500}\.(?:npy|ubj)")
 _LEVEL = 1
-T = TypeVar("T")
 
 
-class Members(dict[str, T]):
-    """Members by name, and which of them have been asked for."""
-
-    def __init__(self, members: dict[str, T]) -> None:
-        super().__init__(members)
-        self.taken: set[str] = set()
-
-    def __getitem__(self, name: str) -> T:
-        self.taken.add(name)
-        return super().__getitem__(name)
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """The member, or the default."""
-        self.taken.add(name)
-        return super().get(name, default)
-
-    def left(self) -> list[str]:
-        """Those that nobody asked for."""
-        return [name for name in self if name not in self.taken]
-
-
-@dataclass(eq=False)
-class Contents:
-    """What a model file holds: plain values, arrays and blobs of bytes, by name."""
-
-    values: dict[str, Any]
-    arrays: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
-    blobs: dict[str, bytes] = field(default_factory=dict)
-
-    def check_all_taken(self) -> None:
-        """Raise where a file that was read has members which no part of its model asked for."""
-        for members, suffix in ((self.arrays, ".npy"), (self.blobs, ".ubj")):
-            left = members.left() if isinstance(members, Members) else []
-            if left:
-                raise ValueError(f"no part of the model asks for its member {left[0]}{suffix}")
-
-
-def write(path: str | os.PathLike[str], contents: Contents) -> None:
-    """Write a model file, whole or not at all; the same contents give the same bytes."""
+def write(path: str | os.PathLike[str], state: State) -> None:
+    """Write a model file, whole or not at all; the same state gives the same bytes."""
     with whole_file(path) as file:
-        _write(file, contents)
+        _write(file, state)
 
 
-def _write(file: Any, contents: Contents) -> None:
-    manifest = {"format_version": FORMAT_VERSION, **contents.values}
+def _write(file: Any, state: State) -> None:
+    manifest = {"format_version": FORMAT_VERSION, **state.values}
     expanded: Counter[str] = Counter()
     with zipfile.ZipFile(file, "w") as archive:
         text = json.dumps(manifest, indent=1, allow_nan=False)
         _add(archive, _MANIFEST, text.encode(), expanded)
-        for name, array in contents.arrays.items():
+        for name, array in state.arrays.items():
             _add(archive, f"{name}.npy", npy.encode(array), expanded)
-        for name, blob in contents.blobs.items():
+        for name, blob in state.blobs.items():
             _add(archive, f"{name}.ubj", blob, expanded)
 
 
@@ -103,7 +63,7 @@ def _add(archive: zipfile.ZipFile, name: str, raw: bytes, expanded: Counter[str]
     archive.writestr(member, raw, kind, _LEVEL)
 
 
-def read(path: str | os.PathLike[str]) -> Contents:
+def read(path: str | os.PathLike[str]) -> State:
     """Read a model file; raise ValueError, naming the file, where it is not one."""
     with open(path, "rb") as file:
         try:
@@ -114,7 +74,7 @@ def read(path: str | os.PathLike[str]) -> Contents:
             raise ValueError(f"{os.fspath(path)} is not a model file of crfx: {told}") from None
 
 
-def _read(archive: zipfile.ZipFile) -> Contents:
+def _read(archive: zipfile.ZipFile) -> State:
     _check_members(archive)
     values = _values(member_bytes(archive, _MANIFEST))
     version = values.pop("format_version")
@@ -125,7 +85,7 @@ def _read(archive: zipfile.ZipFile) -> Contents:
     names = archive.namelist()
     arrays = {n[:-4]: npy.decode(member_bytes(archive, n)) for n in names if n.endswith(".npy")}
     blobs = {n[:-4]: member_bytes(archive, n) for n in names if n.endswith(".ubj")}
-    return Contents(values, Members(arrays), Members(blobs))
+    return State(values, arrays, blobs)
 
 
 def _check_members(archive: zipfile.ZipFile) -> None:

@@ -12,7 +12,7 @@ from scipy import sparse
 from crfx.batch import Batch
 from crfx.model.model import EdgeFamily, Model
 from crfx.objectives.truth import Truth
-from crfx.potentials.additive import AdditiveFunction, Function
+from crfx.potentials.base import AdditiveFunction, Potential
 from crfx.potentials.context_trees import ContextLearner, ContextShape, ContextTrees
 from crfx.potentials.regressors import BoostedRegressors
 from crfx.potentials.transitions import Tables
@@ -60,16 +60,10 @@ class FunctionMaker:
 
     def continued(self, function: AdditiveFunction) -> AdditiveFunction:
         """Return the rounds of a function, to be followed by rounds of this learner."""
-        seed = self.draw_seed()
-        if isinstance(function, BoostedRegressors):
-            return function.copy(self.learner, seed)
-        assert isinstance(function, BoostedTrees)
-        return BoostedTrees(replace(self.learner, seed=seed), function.n_outputs, function.raw)
+        return function.copy(self.learner, self.draw_seed())
 
 
-def new_model(
-    parts: Parts, truth: Truth, node: Function | ContextTrees, least_types: int | None = None
-) -> Model:
+def new_model(parts: Parts, truth: Truth, node: Potential, least_types: int | None = None) -> Model:
     """Return a model of a node function and of tables of 0, with ``least_types`` types or more."""
     n_labels = node.n_outputs
     n_types = None if parts.edges is None else count_types(truth.batch, truth.structure)

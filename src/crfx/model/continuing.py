@@ -92,12 +92,11 @@ def with_labels(model: Model, codes: IntArray, n_labels: int) -> Model:
 
     node: Any = model.node
     edges: Any = model.edge_functions
-    by_context = isinstance(node, ContextTrees)
     wide_table = n_labels ** (model.order + 1)
     return replace(
         model,
         n_labels=n_labels,
-        node=(node.with_labels if by_context else node.with_outputs)(codes, n_labels),
+        node=node.with_outputs(codes, n_labels),
         edge=tables(model.edge),
         edge_functions=edges and [edge.with_outputs(entries, wide_table) for edge in edges],
         ends=tables(model.ends),

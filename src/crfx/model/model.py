@@ -13,10 +13,9 @@ import numpy.typing as npt
 from crfx.batch import Batch
 from crfx.features.matrix import take_rows
 from crfx.inference.problem import Problem
-from crfx.potentials.additive import AdditiveFunction, Function
-from crfx.potentials.context_trees import ContextTrees
+from crfx.model.sum import add_scores, wider
+from crfx.potentials.base import AdditiveFunction, Function, Potential
 from crfx.potentials.newton import linear_features
-from crfx.potentials.sum import add_scores, wider
 from crfx.potentials.transitions import Tables
 from crfx.scores import FloatArray, Scores, Sharing, joined
 from crfx.structures import Chain, Forest, Mask
@@ -39,7 +38,7 @@ class Model:
 
     order: int
     n_labels: int
-    node: Function | ContextTrees
+    node: Potential
     edge_family: EdgeFamily = None
     edge: Tables | None = None
     edge_functions: Sequence[Function] | None = None
@@ -128,28 +127,21 @@ class Model:
         return masked(scores, self.mask, batch.allowed, self.order, is_forest=is_forest)
 
     def _own_scores(self, batch: Batch, structure: Chain | Forest, n_rounds: int | None) -> Scores:
-        node, edge = self._part_scores(batch, structure, n_rounds)
-        ends = {} if self.ends is None else dict(self.ends.at_round(n_rounds))
+        parts = self.node.parts(batch, structure, n_rounds)
+        if self.edge_family in ("linear", "trees"):
+            parts["edge"] = self._edge_scores(batch, structure, n_rounds)
+        elif self.edge is not None:
+            parts |= self.edge.at_round(n_rounds)
+        if self.ends is not None:
+            parts |= self.ends.at_round(n_rounds)
         if batch.parents is not None:
-            ends.pop("end", None)
-        return Scores(node, edge, ends.get("start"), ends.get("end"))
-
-    def _part_scores(
-        self, batch: Batch, structure: Chain | Forest, n_rounds: int | None
-    ) -> tuple[FloatArray, FloatArray | None]:
-        if isinstance(self.node, ContextTrees):
-            return self.node.part_scores(batch, structure, n_rounds)
-        node = self.node.scores(batch.X, batch.n_rows, n_rounds)
-        return node, self._edge_scores(batch, structure, n_rounds)
+            parts.pop("end", None)
+        return Scores(**parts)
 
     def _edge_scores(
         self, batch: Batch, structure: Chain | Forest, n_rounds: int | None
-    ) -> FloatArray | None:
-        if self.edge_family is None:
-            return None
-        if self.edge_family == "table":
-            assert self.edge is not None
-            return self.edge.at_round(n_rounds)["edge"]
+    ) -> FloatArray:
+        """Return (rows, K, ..., K) from the features of the positions at which edges end."""
         rows = structure.edge_rows(batch)
         edge = np.zeros((batch.n_rows, int(np.prod(self.table))), dtype=np.float32)
         for kind in range(self.n_types or 1):
@@ -246,7 +238,7 @@ class Model:
                 part.keep(n_rounds)
 
     @property
-    def functions(self) -> list[Function | ContextTrees]:
+    def functions(self) -> list[Potential]:
         """All functions of the features: of nodes, then of edges by type."""
         return [self.node, *(self.edge_functions or ())]
 

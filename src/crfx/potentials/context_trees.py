@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,11 @@ from crfx import _core
 from crfx.batch import Batch
 from crfx.features.tree_rows import WindowView, category_flags, tree_rows
 from crfx.messages import shown
-from crfx.potentials.context_terms import ContextTerms
+from crfx.potentials.base import PotentialShape
 from crfx.potentials.tree_arrays import NAMES, TreeArrays, join
-from crfx.potentials.tree_shap import SHAP
+from crfx.potentials.tree_shap import SHAP, ContextTerms
 from crfx.scores import FloatArray, IntArray
+from crfx.state import State
 from crfx.structures import Chain, Forest
 from crfx.terms import Names, Terms
 from crfx.workers import Workers
@@ -26,9 +27,9 @@ from crfx.workers import Workers
 Array32 = npt.NDArray[np.float32]
 MOST_LEAVES = 2**31 - 1
 """What the core counts up to; no tree has as many."""
-
-MOST_NEIGHBOURS = 1000
-"""On one side of a window: each adds the features of a position to every row."""
+MOST_NEIGHBOURS, MOST_READ_NEIGHBOURS = 1000, 100_000
+"""On one side of a window, in training and in a file: each adds the features of a position to every
+row."""
 _JOINING = Lock()
 """Held while rounds are joined: the first of many threads that predict does so."""
 
@@ -143,6 +144,8 @@ class ContextTrees:
     16 bytes per value of a column, or 0.2 to 2 MB where these are many.
     """
 
+    kind: ClassVar = "context"
+    takes_labels: ClassVar = True
     shape: ContextShape
     learner: ContextLearner = ContextLearner()
     n_jobs: int = 1
@@ -155,6 +158,29 @@ class ContextTrees:
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_ready": None}  # it is of the core, and quickly made anew
+
+    def to_state(self, state: State, name: str) -> None:
+        """Write the trees, and the window that they see."""
+        window, is_sparse = list(self.shape.window), bool(self.shape.is_sparse)
+        state.values["context"] = {"window": window, "is_sparse": is_sparse}
+        for part in NAMES:
+            state.put(f"{name}.{part}", getattr(self.trees, part))
+
+    @classmethod
+    def from_state(cls, state: State, name: str, shape: PotentialShape) -> Self:
+        """Read and check them."""
+        values = state.nested(state.values["context"])
+        left, right = values.values["window"]
+        most = MOST_READ_NEIGHBOURS
+        if not all(type(side) is int and 0 <= side <= most for side in (left, right)):
+            raise ValueError(f"it has a window of {left} and {right} neighbours")
+        own = ContextShape(shape.n_outputs, shape.order, (left, right), values.truth("is_sparse"))
+        trees = TreeArrays(*(state.array(f"{name}.{part}") for part in NAMES))
+        trees.check(own.n_columns(shape.n_features), own.n_labels, own.order)
+        found = cls(own, _rounds=[trees])
+        if shape.n_rounds not in (None, found.n_rounds):
+            raise ValueError(f"its trees are not those of {shape.n_rounds} rounds")
+        return found
 
     @property
     def n_outputs(self) -> int:
@@ -258,19 +284,20 @@ class ContextTrees:
         """The same rounds, to be trained on by another learner."""
         return ContextTrees(self.shape, learner, self.n_jobs, [self.trees])
 
-    def with_labels(self, places: npt.NDArray[np.int64], n_labels: int) -> ContextTrees:
+    def with_outputs(self, places: IntArray, n_outputs: int) -> ContextTrees:
         """The same rounds with more labels: old label k becomes ``places[k]``.
 
         A new label scores 0, and as the label before it is what "none" is.
         """
-        shape = replace(self.shape, n_labels=n_labels)
-        trees = self.trees.with_labels(places, n_labels)
+        shape = replace(self.shape, n_labels=n_outputs)
+        trees = self.trees.with_labels(places, n_outputs)
         return ContextTrees(shape, self.learner, self.n_jobs, [trees])
 
-    def part_scores(
+    def parts(
         self, batch: Batch, structure: Chain | Forest, n_rounds: int | None = None
-    ) -> tuple[Array32, Array32]:
-        """(rows, K) where no labels come before, and (rows, K, ..., K) where they do; else 0.
+    ) -> dict[str, FloatArray]:
+        """Return "node", (rows, K) where no labels come before, and "edge", (rows, K, ..., K)
+        where they do; else 0.
 
         O(rows * trees * (depth + contexts)), and trees * leaves * contexts the first time.
         """
@@ -280,21 +307,21 @@ class ContextTrees:
         bound = BoundBatch.of(batch, structure, self.shape)
         n_rounds = self.n_rounds if n_rounds is None else min(n_rounds, self.n_rounds)
         self._add(self._native(), n_rounds * n_labels, bound, 1.0, node, edge)
-        return node, edge
+        return {"node": node, "edge": edge}
 
-    def given(self, batch: Batch, structure: Chain | Forest, before: IntArray) -> FloatArray:
+    def scores_after(self, batch: Batch, structure: Chain | Forest, before: IntArray) -> FloatArray:
         """(rows, K) the scores of edges from the labels ``before`` (rows, order), codes; 0 where
         there are none (-1).
         """
         found: FloatArray = np.zeros((batch.n_rows, self.shape.n_labels), np.float32)
         rows = np.flatnonzero((before >= 0).all(axis=1))
-        _, edge = self.part_scores(batch, structure)
+        edge = self.parts(batch, structure)["edge"]
         found[rows] = edge[(rows, *before[rows].T)]
         return found
 
     method = SHAP
 
-    def explained(
+    def explained_rows(
         self,
         batch: Batch,
         rows: IntArray,

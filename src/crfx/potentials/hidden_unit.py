@@ -11,29 +11,32 @@ To all of them weights from features straight to labels may be added (``skip``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from scipy.special import expit
 
 from crfx import _core
+from crfx.features.conjunctions import canonical
 from crfx.features.matrix import is_on_disk
-from crfx.potentials.hidden_terms import INTEGRATED, hidden_terms
+from crfx.potentials.base import OfFeatures, PotentialShape
 from crfx.potentials.linear import LinearFunction
-from crfx.potentials.linear_features import PreparedFeatures
+from crfx.potentials.linear_features import PreparedFeatures, ShardedFeatures
 from crfx.potentials.numbers import as_numbers
-from crfx.potentials.sharded_features import ShardedFeatures
 from crfx.potentials.weight_pattern import WeightPattern
 from crfx.scores import FloatArray, IntArray
+from crfx.state import State
 from crfx.terms import Names, Terms
 
 Array32 = npt.NDArray[np.float32]
 Array64 = npt.NDArray[np.float64]
 Activation = Literal["softplus", "relu", "tanh", "sigmoid"]
 
+INTEGRATED = "gradient × input, integrated from the input 0"
 ROWS_AT_ONCE = 16384
 """Inputs of the units, (rows, units), are held for so many rows at a time when scoring."""
 
@@ -86,12 +89,13 @@ class HiddenShape:
         return found
 
 
-class HiddenUnitFunction:
+class HiddenUnitFunction(OfFeatures):
     """Scores (rows, labels) by hidden units; a parametric function.
 
     ``weights`` are all parameters in one flat vector of float32, see `HiddenShape`.
     """
 
+    kind: ClassVar = "hidden"
     n_rounds = 0
     method = INTEGRATED
     measure = "weights to hidden units, times how far units part the labels"
@@ -99,6 +103,30 @@ class HiddenUnitFunction:
     def __init__(self, shape: HiddenShape, weights: Array32) -> None:
         self.shape, self.weights = shape, weights
         self.n_jobs = 1
+
+    def to_state(self, state: State, name: str) -> None:
+        """Write the weights, and what says how many there are."""
+        state.values["hidden"] = {
+            "n_hidden": self.shape.n_hidden,
+            "activation": self.shape.activation,
+            "skip": self.shape.skip,
+        }
+        state.put(f"{name}.weights", self.weights)
+
+    @classmethod
+    def from_state(cls, state: State, name: str, shape: PotentialShape) -> Self:
+        """Read and check them."""
+        values = state.values["hidden"]
+        n_hidden, activation, skip = (values[part] for part in ("n_hidden", "activation", "skip"))
+        if activation not in get_args(Activation):
+            raise ValueError(f"unknown activation {activation!r}")
+        if type(n_hidden) is not int or n_hidden < 0 or not isinstance(skip, bool):
+            raise ValueError(f"it has {n_hidden!r} hidden units")
+        own = HiddenShape(shape.n_features, n_hidden, shape.n_outputs, activation, skip)
+        weights = state.array(f"{name}.weights", np.float32)
+        if weights.shape != (own.size,):
+            raise ValueError(f"the weights {name} are not those of {n_hidden} hidden units")
+        return cls(own, weights)
 
     @classmethod
     def random(
@@ -270,3 +298,66 @@ def _prepared(X: Any, n_outputs: int, n_jobs: int) -> PreparedFeatures | None:
     function = LinearFunction(WeightPattern.all(X.shape[1], n_outputs), np.zeros(0))
     function.use_threads(n_jobs)
     return function.prepare(X)
+
+
+SHORTEST_STEP = 1e-5
+"""Of z: below it the quotient would lose digits, and the slope in the middle is as good."""
+
+
+def _softplus(x: Array64) -> Array64:
+    return np.logaddexp(0.0, x)
+
+
+def _relu(x: Array64) -> Array64:
+    return np.maximum(x, 0.0)
+
+
+UNITS: dict[str, tuple[Callable[[Array64], Array64], Callable[[Array64], Array64]]] = {
+    "softplus": (_softplus, expit),
+    "relu": (_relu, lambda x: (x > 0).astype(np.float64)),
+    "tanh": (np.tanh, lambda x: 1 - np.tanh(x) ** 2),
+    "sigmoid": (expit, lambda x: expit(x) * expit(-x)),
+}
+"""By activation: what a unit gives, and its slope."""
+
+
+def hidden_terms(
+    X: Any, parts: dict[str, npt.NDArray[Any]], activation: str, names: Names
+) -> Iterator[Terms]:
+    """Per row of X, dense or CSR: the scores (labels,) as a sum; ``parts`` as in `HiddenShape`.
+
+    O(entries of X * units * labels).
+    """
+    wide = {name: part.astype(np.float64) for name, part in parts.items()}
+    X = canonical(sparse.csr_matrix(X))
+    base = wide["constant"] + _added(activation, wide, np.zeros(len(wide["bias"]))).sum(axis=0)
+    for row in range(X.shape[0]):
+        entries = slice(X.indptr[row], X.indptr[row + 1])
+        columns, values = X.indices[entries], X.data[entries].astype(np.float64)
+        to_units = wide["weights"][columns] * values[:, None]
+        found = to_units @ _mean_slopes(activation, wide, to_units.sum(axis=0))
+        if "skip" in wide:
+            found = found + wide["skip"][columns] * values[:, None]
+        yield Terms.of(base, columns, list(map(names, columns.tolist())), values, found)
+
+
+def _added(activation: str, parts: dict[str, Array64], z: Array64) -> Array64:
+    """(units, labels): what units whose features sum up to ``z`` (units,) add to the scores."""
+    function, _ = UNITS[activation]
+    inputs = (parts["bias"] + z)[:, None]
+    if activation in ("softplus", "relu"):  # the label's weight is inside
+        return function(inputs + parts["to_label"])
+    return function(inputs) * parts["to_label"]
+
+
+def _mean_slopes(activation: str, parts: dict[str, Array64], z: Array64) -> Array64:
+    """(units, labels): the mean slope of what units add, from 0 to ``z`` (units,)."""
+    _, slope = UNITS[activation]
+    is_long = np.abs(z) > SHORTEST_STEP
+    rise = _added(activation, parts, z) - _added(activation, parts, np.zeros_like(z))
+    middle = (parts["bias"] + z / 2)[:, None]
+    if activation in ("softplus", "relu"):
+        bent = slope(middle + parts["to_label"])
+    else:
+        bent = slope(middle) * parts["to_label"]
+    return np.where(is_long[:, None], rise / np.where(is_long, z, 1.0)[:, None], bent)

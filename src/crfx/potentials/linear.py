@@ -3,38 +3,72 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from crfx.features.conjunctions import Conjunctions
+from crfx.features.conjunctions import Conjunctions, canonical
 from crfx.features.matrix import is_on_disk
-from crfx.potentials.linear_features import DenseFeatures, PreparedFeatures, SparseFeatures
-from crfx.potentials.linear_terms import (
-    SIZE_OF_WEIGHT,
-    SPREAD,
-    WEIGHT_TIMES_VALUE,
-    spread,
-    weighted_terms,
+from crfx.potentials.base import OfFeatures, PotentialShape
+from crfx.potentials.linear_features import (
+    DenseFeatures,
+    PreparedFeatures,
+    ShardedFeatures,
+    SparseFeatures,
 )
 from crfx.potentials.numbers import with_conjunctions
-from crfx.potentials.sharded_features import ShardedFeatures
 from crfx.potentials.weight_pattern import WeightPattern
 from crfx.scores import IntArray
+from crfx.state import State
 from crfx.terms import Names, Terms
 
 Array32 = npt.NDArray[np.float32]
 Array64 = npt.NDArray[np.float64]
 
 
-class LinearFunction:
+WEIGHT_TIMES_VALUE = "weight × value"
+SPREAD = "how far its weights part the labels"
+SIZE_OF_WEIGHT = "size of its weight"
+
+
+def weighted_terms(
+    X: Any, weights: Any, base: Any, names: Names, n_columns: int | None = None
+) -> Iterator[Terms]:
+    """Per row of X: ``base`` (outputs,) and, of every feature that is not 0, weight times value.
+
+    X (rows, features) is dense or CSR, without missing values, ``weights`` (features, outputs) too;
+    features from ``n_columns`` on are no columns of X.  O(entries of X * outputs).
+    """
+    X, weights = canonical(sparse.csr_matrix(X)), sparse.csr_matrix(weights)
+    n_columns = X.shape[1] if n_columns is None else n_columns
+    for row in range(X.shape[0]):
+        entries = slice(X.indptr[row], X.indptr[row + 1])
+        columns, values = X.indices[entries], X.data[entries].astype(np.float64)
+        own = weights[columns].toarray() * values[:, None]
+        told = np.where(columns < n_columns, columns, -1)
+        yield Terms.of(base, told, list(map(names, columns.tolist())), values, own)
+
+
+def spread(weights: Any) -> Array64:
+    """(features,) of (features, outputs), dense or sparse: the largest weight less the smallest,
+    0 where there is none; the size of the weight where there is one output.
+    """
+    matrix = sparse.csr_matrix(weights)
+    if matrix.shape[1] == 1:
+        return np.asarray(np.abs(matrix.toarray()[:, 0]), np.float64)
+    largest, smallest = (ends(axis=1).toarray()[:, 0] for ends in (matrix.max, matrix.min))
+    return np.asarray(largest - smallest, np.float64)
+
+
+class LinearFunction(OfFeatures):
     """Scores X W, a parametric function: (rows, outputs) from (rows, features).
 
     ``conjunctions`` of columns, where there are some, are the last of its features.
     """
 
+    kind: ClassVar = "linear"
     n_rounds = 0
     method = WEIGHT_TIMES_VALUE
 
@@ -47,6 +81,44 @@ class LinearFunction:
         self.pattern, self.conjunctions = pattern, conjunctions
         self.weights = np.zeros(pattern.n_weights) if weights is None else weights
         self.n_jobs = 1
+
+    def to_state(self, state: State, name: str) -> None:
+        """Write the weights as CSR; without outputs where every feature has all of them."""
+        matrix = self.pattern.matrix(self.weights)
+        state.put(f"{name}.starts", matrix.indptr.astype(np.int64))
+        outputs = matrix.indices if self.pattern.outputs is not None else matrix.indices[:0]
+        state.put(f"{name}.outputs", outputs.astype(np.int32))
+        state.put(f"{name}.weights", matrix.data)
+        if self.conjunctions is not None:
+            state.put(f"{name}.conjunctions.starts", self.conjunctions.starts)
+            state.put(f"{name}.conjunctions.columns", self.conjunctions.columns)
+
+    @classmethod
+    def from_state(cls, state: State, name: str, shape: PotentialShape) -> Self:
+        """Read and check them."""
+        conjunctions = None
+        if state.has(f"{name}.conjunctions.starts"):
+            conjunctions = _read_conjunctions(state, name, shape.n_features)
+        n_features, n_outputs = shape.n_features, shape.n_outputs
+        n_features += 0 if conjunctions is None else len(conjunctions)
+        starts = state.array(f"{name}.starts", np.int64, (n_features + 1,))
+        outputs = state.array(f"{name}.outputs", np.int32)
+        weights = state.array(f"{name}.weights", np.float64)
+        has_all = outputs.shape == (0,) and weights.shape == (n_features * n_outputs,)
+        if not has_all and (weights.shape != outputs.shape or weights.ndim != 1):
+            raise ValueError(f"the weights {name} are not those of {n_features} features")
+        if starts[0] != 0 or starts[-1] != len(weights) or (starts[1:] < starts[:-1]).any():
+            raise ValueError(f"the weights {name} begin and end in wrong places")
+        if has_all and (np.diff(starts) == n_outputs).all():
+            return cls(WeightPattern.all(n_features, n_outputs), weights, conjunctions)
+        if weights.shape != outputs.shape:
+            raise ValueError(f"the weights {name} are for all scores, but begin in wrong places")
+        if len(outputs) and not (outputs.min() >= 0 and outputs.max() < n_outputs):
+            raise ValueError(f"the weights {name} are for scores that there are not")
+        matrix = sparse.csr_matrix((weights, outputs, starts), shape=(n_features, n_outputs))
+        if not matrix.has_canonical_format:
+            raise ValueError(f"the weights {name} are not in order")
+        return cls(*WeightPattern.of_matrix(matrix), conjunctions)
 
     @property
     def n_outputs(self) -> int:
@@ -123,3 +195,20 @@ class LinearFunction:
     def use_threads(self, n_jobs: int) -> None:
         """Score on so many threads from now on."""
         self.n_jobs = n_jobs
+
+
+def _read_conjunctions(state: State, name: str, n_columns: int) -> Conjunctions:
+    starts, columns = (
+        state.array(f"{name}.conjunctions.{part}", np.int64) for part in ("starts", "columns")
+    )
+    if not starts.ndim == columns.ndim == 1:
+        raise ValueError(f"the conjunctions of {name} are of another type")
+    if len(starts) < 2 or starts[0] != 0 or starts[-1] != len(columns):
+        raise ValueError(f"the conjunctions of {name} begin and end in wrong places")
+    if (np.diff(starts) < 2).any() or columns.min() < 0 or columns.max() >= n_columns:
+        raise ValueError(f"the conjunctions of {name} are not of two or more columns")
+    rises = np.diff(columns) > 0
+    rises[starts[1:-1] - 1] = True  # from one to the next
+    if not rises.all():
+        raise ValueError(f"the conjunctions of {name} are not in order")
+    return Conjunctions(starts, columns)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
 
 from crfx.scores import FloatArray, weighted_sum
+from crfx.state import State, texts, to_number
 
 Array32 = npt.NDArray[np.float32]
 
@@ -29,6 +30,37 @@ class Tables:
         self._rounds: list[dict[str, Array32]] | None = []
         self._n_rounds = 0
         self._kept = 0
+
+    def to_state(self, state: State, name: str) -> None:
+        """Write the tables of every round; their sum where the rounds were not kept."""
+        rounds = self.rounds()
+        state.values["tables"][name] = {
+            "l2": self.l2,
+            "names": list(self.tables),
+            "by_round": rounds is not None,
+        }
+        for table, array in (self.tables if rounds is None else rounds).items():
+            state.put(f"{name}.{table}", array)
+
+    @classmethod
+    def from_state(
+        cls, state: State, name: str, shapes: Mapping[str, tuple[int, ...]], n_rounds: int
+    ) -> Tables:
+        """Read and check them; ``shapes`` are those of the tables that there may be."""
+        own = state.nested(state.values["tables"][name])
+        names, by_round = texts(own.values["names"]), own.truth("by_round")
+        if not names:
+            raise ValueError("it has tables without names")
+        if names != [table for table in shapes if table in names]:
+            raise ValueError(f"it has the tables {', '.join(names)}, which do not belong together")
+        arrays = {table: state.array(f"{name}.{table}", np.float32) for table in names}
+        front = (n_rounds + 1,) if by_round else ()
+        for table, array in arrays.items():
+            expected = (*front, *shapes[table])
+            if array.shape != expected:
+                raise ValueError(f"the table {table} has shape {array.shape}, not {expected}")
+        l2 = float(to_number(own.values["l2"], "its l2"))
+        return cls.from_rounds(arrays, l2) if by_round else cls.from_sum(arrays, l2, n_rounds)
 
     def propose(
         self, gradient: dict[str, FloatArray], curvature: dict[str, FloatArray]

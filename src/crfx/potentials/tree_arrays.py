@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 import numpy.typing as npt
 
+from crfx.scores import IntArray
+
 LEAF = -1
 
 
@@ -55,7 +57,7 @@ class TreeArrays:
         cut = {name: getattr(self, name)[own] for name in NAMES if name not in ("starts", "words")}
         return replace(self, starts=starts - starts[0], **cut)
 
-    def with_labels(self, places: npt.NDArray[np.int64], n_labels: int) -> TreeArrays:
+    def with_labels(self, places: IntArray, n_labels: int) -> TreeArrays:
         """The trees of more labels, in every round one per label: label k becomes ``places[k]``.
 
         A new label has trees of one leaf, 0; as a label before it goes where "none" goes.
@@ -76,7 +78,7 @@ class TreeArrays:
         found = {name: array.astype(DTYPES[name]) for name, array in arrays.items()}
         return TreeArrays(starts=starts, words=self.words, **found)._recoded(places, n_labels)
 
-    def _recoded(self, places: npt.NDArray[np.int64], n_labels: int) -> TreeArrays:
+    def _recoded(self, places: IntArray, n_labels: int) -> TreeArrays:
         """With the sets of labels told by their new numbers."""
         old, n_words = len(places), n_labels // WORD + 1
         sets, set_sizes, words = self.sets.copy(), self.set_sizes.copy(), [self.words]

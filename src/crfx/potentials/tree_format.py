@@ -80,7 +80,7 @@ def rounds_alone(raw: bytes) -> Iterator[bytes]:
         yield ubjson.encode(model)
 
 
-def with_outputs(raw: bytes, places: IntArray, n_outputs: int) -> bytes:
+def with_outputs(raw: bytes, places: npt.NDArray[np.integer[Any]], n_outputs: int) -> bytes:
     """Return the model with ``n_outputs`` outputs: old output k becomes ``places[k]``.
 
     New outputs have trees of one leaf, 0, in every round, so that rounds stay whole.

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from threading import Lock
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from crfx import _core
 from crfx.features.matrix import inputs_at, is_on_disk, take_rows
-from crfx.potentials import tree_format
-from crfx.potentials.additive import Addition
-from crfx.potentials.tree_scorer import TreeScorer
+from crfx.features.tree_rows import plain_rows
+from crfx.potentials import tree_format, ubjson
+from crfx.potentials.base import Addition, OfFeatures, PotentialShape
 from crfx.potentials.tree_shap import SHAP, SHARE_OF_GAIN
 from crfx.potentials.xgboost_learner import GrownTrees, TreeEnsemble, XGBoostLearner, check_rows
+from crfx.scores import IntArray
+from crfx.state import State
 from crfx.terms import Names, Terms
 from crfx.workers import ALONE, Workers
 
@@ -27,7 +30,7 @@ _JOINING = Lock()
 """Held while rounds are joined or laid out: the first of many threads that predict does so."""
 
 
-class BoostedTrees:
+class BoostedTrees(OfFeatures):
     """A sum of rounds, each with one tree per output.
 
     ``bind`` gives it the rows to learn from, and others to follow; ``propose`` grows a round,
@@ -38,6 +41,7 @@ class BoostedTrees:
     decode many small trees takes longer than all else that is done before the first prediction.
     """
 
+    kind: ClassVar = "trees"
     method, measure = SHAP, SHARE_OF_GAIN
 
     def __init__(
@@ -55,6 +59,27 @@ class BoostedTrees:
         self._n_rounds = 0 if raw is None else tree_format.n_rounds(raw, decoded)
         self._matrix: Any = None
         self._followed: list[Any] = []
+
+    def to_state(self, state: State, name: str) -> None:
+        """Write the trees in XGBoost's format; nothing before the first round."""
+        if (raw := self.raw) is not None:
+            state.put_blob(name, raw)
+
+    @classmethod
+    def from_state(cls, state: State, name: str, shape: PotentialShape) -> Self:
+        """Read and check the trees."""
+        raw, decoded = state.blob(name), None
+        if raw is not None:
+            decoded = tree_format.check(
+                raw,
+                n_features=shape.n_features,
+                n_outputs=shape.n_outputs,
+                n_categories=shape.categories,
+            )
+        trees = cls(XGBoostLearner(), shape.n_outputs, raw, decoded)
+        if shape.n_rounds not in (None, trees.n_rounds):
+            raise ValueError(f"the trees {name} are not those of {shape.n_rounds} rounds")
+        return trees
 
     def bind(self, X: Any, followed: list[Any], workers: Workers = ALONE) -> None:
         """Quantise the training rows, and prepare the rows whose scores are kept up to date.
@@ -134,13 +159,17 @@ class BoostedTrees:
         self._n_rounds = min(self._n_rounds, n_rounds)
         self._forget()
 
+    def copy(self, learner: XGBoostLearner, seed: int) -> BoostedTrees:
+        """Return the same rounds, to be followed by those of another learner."""
+        return BoostedTrees(replace(learner, seed=seed), self.n_outputs, self.raw)
+
     def rounds_alone(self) -> Iterator[BoostedTrees]:
         """Every round as a function of its own."""
         raw = self.raw
         for own in () if raw is None else tree_format.rounds_alone(raw):
             yield BoostedTrees(self.learner, self.n_outputs, own)
 
-    def with_outputs(self, places: npt.NDArray[np.int64], n_outputs: int) -> BoostedTrees:
+    def with_outputs(self, places: IntArray, n_outputs: int) -> BoostedTrees:
         """The same rounds with more outputs: old output k becomes ``places[k]``, new ones are 0."""
         raw = self.raw
         if raw is not None:
@@ -205,3 +234,81 @@ def _terms(X: Any, row: int, values: Array32, names: Names) -> Terms:
     told = [names(column) for column in columns.tolist()]
     inputs = inputs_at(X, row, columns)
     return Terms.of(values[:, -1], columns, told, inputs, values[:, columns].T)
+
+
+_PER_NODE: dict[str, tuple[str, type[np.generic]]] = {
+    "left": ("left_children", np.int32),
+    "right": ("right_children", np.int32),
+    "features": ("split_indices", np.int32),
+    "values": ("split_conditions", np.float32),
+    "missing_left": ("default_left", np.uint8),
+}
+"""By the core's name: that of XGBoost's format, and the type."""
+
+
+class TreeScorer:
+    """All rounds, laid out to be walked.  Never changes: any number of threads may use it.
+
+    ``raw`` is XGBoost's binary format, which `crfx.potentials.tree_format` has checked or XGBoost
+    has written; ``decoded`` is the same where it is decoded already.  O(nodes).
+    """
+
+    def __init__(self, raw: bytes, n_outputs: int, decoded: dict[str, Any] | None = None) -> None:
+        learner = (ubjson.decode(raw) if decoded is None else decoded)["learner"]
+        part = learner["gradient_booster"]["model"]
+        self.n_outputs = n_outputs
+        self._bounds = np.asarray(part["iteration_indptr"], np.int64)
+        self._native = _core.BoostedTrees(
+            **_arrays(part),
+            n_features=int(learner["learner_model_param"]["num_feature"]),
+            n_outputs=n_outputs,
+        )
+
+    @property
+    def n_rounds(self) -> int:
+        """How many rounds there are."""
+        return len(self._bounds) - 1
+
+    def scores(self, X: Any, n_jobs: int, n_rounds: int | None = None) -> Array32:
+        """(rows, outputs): the sum of the trees of the first ``n_rounds`` rounds, in float32.
+
+        X is an array, CSR matrix or data frame; NaN and absent entries are missing.
+        O(rows * trees * depth).
+        """
+        last = self.n_rounds if n_rounds is None else min(n_rounds, self.n_rounds)
+        scores = np.empty((X.shape[0], self.n_outputs), np.float32)
+        self._native.score(plain_rows(X), int(self._bounds[last]), scores.reshape(-1), n_jobs)
+        return scores
+
+
+def _arrays(part: dict[str, Any]) -> dict[str, Any]:
+    """The trees of XGBoost's format one after the other, as the core takes them."""
+    trees = part["trees"]
+    sizes = [len(tree["left_children"]) for tree in trees]
+    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    arrays = {
+        name: _joined([tree[theirs] for tree in trees], dtype)
+        for name, (theirs, dtype) in _PER_NODE.items()
+    }
+    arrays["missing_left"] = (arrays["missing_left"] == 1).astype(np.uint8)  # as XGBoost reads it
+    outputs = np.asarray(part["tree_info"], np.int32)
+    return {"starts": starts, "outputs": outputs, **arrays, **_sets(trees, starts)}
+
+
+def _sets(trees: list[dict[str, Any]], starts: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """Sets of categories that go right, by node."""
+    sets = np.full(starts[-1], -1, np.int32)
+    found: list[Any] = []
+    for tree, start in zip(trees, starts, strict=False):
+        if not len(tree["categories_nodes"]):
+            continue
+        begins, sizes = tree["categories_segments"], tree["categories_sizes"]
+        for node, begin, size in zip(tree["categories_nodes"], begins, sizes, strict=True):
+            sets[start + node] = len(found)
+            found.append(tree["categories"][begin : begin + size])
+    set_starts = np.concatenate([[0], np.cumsum([len(own) for own in found])]).astype(np.int64)
+    return {"sets": sets, "set_starts": set_starts, "categories": _joined(found, np.int32)}
+
+
+def _joined(parts: list[Any], dtype: type[np.generic]) -> npt.NDArray[Any]:
+    return np.concatenate(parts).astype(dtype) if parts else np.zeros(0, dtype)

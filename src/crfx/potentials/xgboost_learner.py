@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from scipy import sparse
 
 from crfx.features.matrix import is_categorical, is_frame, is_on_disk, single_entries
 from crfx.features.quantile_cuts import category_counts, quantile_points
-from crfx.potentials.cuda_arrays import on_device
+from crfx.potentials.cuda import on_device
 from crfx.potentials.external_matrix import external_matrix
 from crfx.workers import ALONE, WorkerLost, Workers
 
@@ -222,7 +223,7 @@ class GrownTrees:
 class TreeEnsemble:
     """All rounds as XGBoost's own model, to be explained.  ``raw`` is XGBoost's binary format.
 
-    Scores come from `crfx.potentials.tree_scorer`, which must give the bits that are given here.
+    Scores come from `crfx.potentials.trees`, which must give the bits that are given here.
     """
 
     def __init__(self, raw: bytes, n_outputs: int, n_jobs: int = 1) -> None:
@@ -286,3 +287,39 @@ def _asked(booster: xgboost.Booster, matrix: xgboost.DMatrix, **how: Any) -> Any
 
 def _round_seed(seed: int, number: int) -> int:
     return int(np.random.SeedSequence([seed, number]).generate_state(1)[0] >> 1)
+
+
+REMEDY = 'to train on the CPU: set_params(device="cpu"), or --device cpu'
+
+
+def check_cuda(device: str) -> None:
+    """Raise ValueError unless XGBoost can use ``device``, "cuda" or "cuda:N".
+
+    XGBoost itself only warns: without a GPU it trains on the CPU, and where N is too large on
+    another GPU.  So a booster predicts one row there, and is asked which device it took.
+    """
+    import xgboost
+
+    build = xgboost.build_info()
+    if not build["USE_CUDA"]:
+        raise ValueError(
+            f"device is {device!r}, but this XGBoost ({xgboost.__version__}) was built without "
+            'CUDA: xgboost.build_info()["USE_CUDA"] is False, as in the package xgboost-cpu; '
+            f"install xgboost in its place; {REMEDY}"
+        )
+    asked = {"device": device, "fail_on_invalid_gpu_id": True, "base_score": 0.0}
+    try:
+        with xgboost.config_context(verbosity=0), plain_errors():
+            rows = xgboost.DMatrix(np.zeros((1, 1), np.float32), nthread=1)
+            booster = xgboost.Booster(asked, [rows])
+            booster.predict(rows)  # which runs on the device
+            config = json.loads(booster.save_config())
+    except ValueError as error:
+        raise ValueError(f"device is {device!r}, which cannot be used: {error}; {REMEDY}") from None
+    if not config["learner"]["generic_param"]["device"].startswith("cuda"):
+        version = ".".join(map(str, build["CUDA_VERSION"]))
+        raise ValueError(
+            f"device is {device!r}, but XGBoost finds no CUDA device: check that nvidia-smi lists "
+            f"a GPU, that its driver supports CUDA {version}, and that CUDA_VISIBLE_DEVICES does "
+            f"not hide it; {REMEDY}"
+        )

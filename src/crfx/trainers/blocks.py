@@ -18,7 +18,7 @@ from crfx.batch import Batch
 from crfx.features.matrix import is_categorical, is_frame, take_rows
 from crfx.model.model import Model
 from crfx.objectives.base import Evaluation, PartName
-from crfx.potentials.additive import AdditiveFunction
+from crfx.potentials.base import AdditiveFunction
 from crfx.potentials.newton import linear_features, newton_step
 from crfx.potentials.transitions import Tables
 from crfx.scores import FloatArray, IntArray

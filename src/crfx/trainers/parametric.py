@@ -23,10 +23,10 @@ from crfx.model.flat_parameters import (
 )
 from crfx.model.model import Model
 from crfx.model.parametric_building import free_entries
+from crfx.model.sum import lifted
 from crfx.objectives.base import Objective, PartName
 from crfx.objectives.truth import Truth
 from crfx.potentials.newton import linear_features
-from crfx.potentials.sum import lifted
 from crfx.potentials.transitions import Tables
 from crfx.scores import FloatArray, IntArray, Scores, Sharing
 from crfx.structures import Chain, Forest

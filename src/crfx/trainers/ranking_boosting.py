@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.objectives.ranking import LARGEST_SCORE
-from crfx.potentials.additive import Addition, AdditiveFunction
+from crfx.potentials.base import Addition, AdditiveFunction
 from crfx.trainers.base import Rounds
 from crfx.trainers.ranking_task import Before, RankingTask
 from crfx.trainers.subsets import Drawn

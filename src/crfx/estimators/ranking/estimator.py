@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.metadata_routing import UNUSED
 
-from crfx.estimators.arguments import RANKING_ARGUMENTS, check_arguments
+from crfx.estimators.arguments import RANKING_ARGUMENTS
 from crfx.estimators.base import Estimator, check_fitted, fitted, rounds_argument
 from crfx.estimators.device import check_device
 from crfx.estimators.placement import placed
 from crfx.estimators.ranking.explained import explained_query
-from crfx.estimators.ranking.model import RankingModel, linear_function
 from crfx.estimators.ranking.parameters import value_of
 from crfx.estimators.ranking.training import (
     SweepState,
@@ -39,10 +39,12 @@ from crfx.inputs.queries import (
     read_group,
     read_queries,
 )
+from crfx.model.ranking_model import RankingModel, linear_function
 from crfx.ndcg import Gain, mean_ndcg, ndcg_by_query
 from crfx.objectives.ranking import RankingObjectiveName
 from crfx.potentials.linear import LinearFunction
 from crfx.potentials.trees import BoostedTrees
+from crfx.serialisation.saved import Saved
 from crfx.structures.ranking import best_orders
 from crfx.threads import thread_count
 from crfx.trainers.callbacks import Callback, History, listed_callbacks
@@ -143,6 +145,8 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
     # The target, under another name than y: no metadata.
     __metadata_request__fit: ClassVar = {"relevance": UNUSED}
     __metadata_request__score: ClassVar = {"relevance": UNUSED}
+
+    _arguments = RANKING_ARGUMENTS
 
     def __init__(
         self,
@@ -246,7 +250,7 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
             Each is called after every sweep or round with a `crfx.trainers.callbacks.Progress`;
             True stops.  `crfx.Checkpoint` is one.
         """
-        check_arguments(self, RANKING_ARGUMENTS)
+        self._check_parameters()
         if self.device is not None:
             check_device(self.device, X)
         start = None if init_model is None else fitted(init_model, RankingCRF)
@@ -271,6 +275,21 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
             train(self, queries, watched, listed)
             self.best_iteration_, self._to_go = max(self.n_rounds_ - 1, 0), None
         return self
+
+    def _saved(self) -> Saved:
+        states = (self._state, self._best)
+        training, best = (None if own is None else own.to_training() for own in states)
+        return replace(
+            super()._saved(), n_skipped=int(self.n_skipped_), training=training, best_training=best
+        )
+
+    def _restore(self, saved: Saved) -> None:
+        super()._restore(saved)
+        self.n_skipped_ = saved.n_skipped
+        self._state, self._best = (
+            None if own is None else SweepState(own.numbers, own.arrays)
+            for own in (saved.training, saved.best_training)
+        )
 
     @property
     def _most_rounds(self) -> int:

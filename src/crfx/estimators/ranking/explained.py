@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from crfx.estimators.ranking.model import RankingModel
 from crfx.explanation import ExplainedPosition, Explanation
 from crfx.features.matrix import take_rows
+from crfx.model.ranking_model import RankingModel
 from crfx.scores import IntArray
 from crfx.structures.ranking import best_orders
 from crfx.terms import Names

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from crfx.batch import Batch
-from crfx.estimators.ranking.model import RankingModel, linear_function
 from crfx.estimators.ranking.parameters import (
     metric_of,
     objective_of,
@@ -24,11 +23,12 @@ from crfx.estimators.session import run_rounds
 from crfx.features.matrix import by_chunk, take_rows
 from crfx.inputs.queries import Queries
 from crfx.messages import warn
+from crfx.model.ranking_model import RankingModel, linear_function
 from crfx.potentials.trees import BoostedTrees
 from crfx.potentials.xgboost_learner import XGBoostLearner
 from crfx.prediction.metric import comparable
 from crfx.threads import thread_count
-from crfx.trainers.base import Rounds
+from crfx.trainers.base import Rounds, TrainingState
 from crfx.trainers.callbacks import Callback
 from crfx.trainers.monitor import Metric
 from crfx.trainers.ranking_boosting import RankingBoosting
@@ -56,6 +56,10 @@ class SweepState:
         """As it is now."""
         numbers, arrays = parameters.state()
         return cls(numbers | {"step": step}, {name: array.copy() for name, array in arrays.items()})
+
+    def to_training(self) -> TrainingState:
+        """Return it as files hold it."""
+        return TrainingState("sgd", 0, self.numbers, {**self.arrays})
 
     def restored(self) -> AveragedParameters:
         """The parameters to go on with."""

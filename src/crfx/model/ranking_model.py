@@ -28,7 +28,7 @@ class RankingModel:
     @property
     def scorer(self) -> str:
         """By the name that RankingCRF knows it by."""
-        return "linear" if isinstance(self.function, LinearFunction) else "trees"
+        return self.function.kind
 
     def scores(self, X: Any) -> Array64:
         """(documents,).  Of features that stay on disk one chunk is in memory at a time."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crfx.batch import Batch
-from crfx.potentials.sum import add_scores, wider
+from crfx.model.sum import add_scores, wider
 from crfx.scores import Scores, table_index
 
 SHARINGS = ("none", "shared", "typed", "each")

@@ -4,44 +4,42 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
 import numpy as np
 from scipy import sparse
 
-from crfx.estimators.base import check_fitted
 from crfx.features import HashedVocabulary
 from crfx.io.whole_file import whole_file
+from crfx.model.model import Model
 from crfx.potentials.linear import LinearFunction
+from crfx.serialisation.saved import Saved
 from crfx.structures import Mask
-
-if TYPE_CHECKING:
-    from crfx.estimators.linear import LinearCRF
 
 VERSION = 1
 
 
-def write_json(crf: LinearCRF, path: str | os.PathLike[str]) -> None:
-    """Write the model to a file, whole or not at all."""
-    text = json.dumps(as_plain(crf), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+def write_json(saved: Saved, path: str | os.PathLike[str]) -> None:
+    """Write a LinearCRF to a file, whole or not at all."""
+    text = json.dumps(as_plain(saved), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     raw = text.encode("utf-8", "surrogatepass")
     with whole_file(path) as file:
         file.write(raw)
 
 
-def as_plain(crf: LinearCRF) -> dict[str, Any]:
-    """The model as dicts, lists, texts and numbers.  Weights that are 0 are left out."""
-    check_fitted(crf)
-    if crf.model_.base is not None:
+def as_plain(saved: Saved) -> dict[str, Any]:
+    """Return the model as dicts, lists, texts and numbers; weights that are 0 are left out."""
+    model, columns, classes = cast("Model", saved.model), saved.columns, saved.classes
+    assert classes is not None
+    if model.base is not None:
         raise ValueError("the model stands on another: such a one has no JSON, save it instead")
-    model, columns = crf.model_, crf.columns_
-    node, *edges = (own for own in model.functions if isinstance(own, LinearFunction))
+    node, *edges = cast("list[LinearFunction]", model.functions)
     ends = {} if model.ends is None else model.ends.tables
     return {
         "format": "crfx-linear",
         "version": VERSION,
-        "labels": crf.classes_.tolist(),
-        "decode": crf.decode,
+        "labels": classes.tolist(),
+        "decode": saved.arguments["decode"],
         "order": int(model.order),
         "is_forest": model.is_forest,
         "n_types": model.n_types,

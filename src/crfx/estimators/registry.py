@@ -1,0 +1,45 @@
+"""The classes that a model file can name, and `load`."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import Any
+
+from crfx.estimators.device import with_device
+from crfx.io.model_file import read
+from crfx.serialisation.saved import Saved
+
+CLASSES = {
+    "GBCRF": "crfx.estimators.gbcrf",
+    "HiddenUnitCRF": "crfx.estimators.hidden_unit",
+    "LinearCRF": "crfx.estimators.linear",
+    "RankingCRF": "crfx.estimators.ranking.estimator",
+    "TreeCRF": "crfx.estimators.treecrf",
+}
+"""The modules of classes by name: a name in a file selects one of them, and nothing else."""
+
+
+def class_of(name: str) -> Any:
+    """Return the class of a name, one of `CLASSES`."""
+    return getattr(import_module(CLASSES[name]), name)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read an estimator that ``save`` wrote.  Executes nothing that the file brings."""
+    state = read(os.fspath(path))  # a number would be an open file of the system
+    try:
+        saved = Saved.from_state(state)
+        estimator = class_of(saved.class_name)(**with_device(saved.arguments))
+        estimator._restore(saved)
+        state.check_all_read()
+    except (KeyError, TypeError, IndexError, AttributeError, ValueError, OverflowError) as error:
+        message = " ".join(str(error).split())
+        raise ValueError(f"{os.fspath(path)} is not a model file of crfx: {message}") from None
+    return estimator
+
+
+def check_can_be_saved(kind: type) -> None:
+    """Raise ValueError unless `load` knows the class."""
+    if CLASSES.get(kind.__name__) != kind.__module__:
+        raise ValueError(f"a {kind.__name__} cannot be saved: load would not know it")

@@ -1,0 +1,190 @@
+"""What potentials can do: score, be explained, grow by boosting, follow a gradient, be saved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+
+from crfx.batch import Batch
+from crfx.features.matrix import take_rows
+from crfx.scores import FloatArray, IntArray
+from crfx.state import State
+from crfx.structures import Chain, Forest
+from crfx.terms import Names, Terms
+from crfx.workers import ALONE, Workers
+
+
+@dataclass(frozen=True)
+class PotentialShape:
+    """What a potential that is read from a file must fit: scores of ``n_outputs`` labels or entries
+    of an edge table, ``n_features`` columns, some with so many ``categories``, and ``n_rounds``
+    (None: any number).  ``order`` is that of the model.
+    """
+
+    n_outputs: int
+    n_features: int
+    n_rounds: int | None = None
+    categories: Mapping[int, int] = field(default_factory=dict)
+    order: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Addition:
+    """A fitted function, on the training rows and on the rows that are followed.
+
+    Nothing is kept until ``accept`` is called with the step that was taken.
+    """
+
+    delta: FloatArray
+    followed: list[FloatArray]
+    accept: Callable[[float], None]
+
+
+class Potential(Protocol):
+    """Scores parts of an instance; `registry` finds its class by ``kind``, to read it from a file.
+
+    Arrays, blobs and values in a file are known by the ``name`` that the potential has in a model.
+    """
+
+    kind: ClassVar[str]
+    takes_labels: ClassVar[bool]
+    """Whether scores depend on the labels before, and not on features alone."""
+
+    @property
+    def n_outputs(self) -> int:
+        """How many scores a row has."""
+        ...
+
+    @property
+    def method(self) -> str:
+        """How `explained_rows` shares scores out among features, in words."""
+        ...
+
+    def parts(
+        self, batch: Batch, structure: Chain | Forest, n_rounds: int | None = None
+    ) -> dict[str, FloatArray]:
+        """Return scores by the name of the part, "node" or "edge"; of the first rounds only, where
+        the potential grew in rounds.
+        """
+        ...
+
+    def scores_after(self, batch: Batch, structure: Chain | Forest, before: IntArray) -> FloatArray:
+        """Return (rows, outputs), what the labels ``before`` (rows, order) add to the score of each
+        label; 0 where there are none (-1).
+        """
+        ...
+
+    def explained_rows(
+        self, batch: Batch, rows: IntArray, before: IntArray, names: Names, labels: Sequence[Any]
+    ) -> Iterable[Terms]:
+        """Return the scores of some rows as sums, after the labels ``before`` of all rows;
+        ``names`` are those of columns, ``labels`` those of codes.
+        """
+        ...
+
+    def with_outputs(self, places: IntArray, n_outputs: int) -> Self:
+        """Return the same with more outputs: output k becomes ``places[k]``, new ones are 0."""
+        ...
+
+    def use_threads(self, n_jobs: int) -> None:
+        """Score on so many threads from now on, where that is ours to say."""
+        ...
+
+    def to_state(self, state: State, name: str) -> None:
+        """Write the potential; raise ValueError if no file can hold it."""
+        ...
+
+    @classmethod
+    def from_state(cls, state: State, name: str, shape: PotentialShape) -> Self:
+        """Read and check what `to_state` wrote; raise ValueError if it does not fit ``shape``."""
+        ...
+
+
+class OfFeatures:
+    """Mixin of functions of the features: they score nodes, whatever labels come before."""
+
+    takes_labels: ClassVar = False
+
+    def parts(
+        self: Function, batch: Batch, structure: Chain | Forest, n_rounds: int | None = None
+    ) -> dict[str, FloatArray]:
+        """Return scores of nodes."""
+        return {"node": self.scores(batch.X, batch.n_rows, n_rounds)}
+
+    def scores_after(
+        self: Function, batch: Batch, structure: Chain | Forest, before: IntArray
+    ) -> FloatArray:
+        """Return zeros."""
+        return np.zeros((batch.n_rows, self.n_outputs), np.float32)
+
+    def explained_rows(
+        self: Function,
+        batch: Batch,
+        rows: IntArray,
+        before: IntArray,
+        names: Names,
+        labels: Sequence[Any],
+    ) -> Iterable[Terms]:
+        """Return the scores of some rows as sums over features."""
+        return self.explained(take_rows(batch.X, rows), names)
+
+
+class Function(Potential, Protocol):
+    """Scores from features."""
+
+    def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> Any:
+        """(rows, outputs); of the first rounds only, where the function grew in rounds."""
+        ...
+
+    def explained(self, X: Any, names: Names) -> Iterable[Terms]:
+        """The scores of every row as a sum over features, whose columns have these names."""
+        ...
+
+    @property
+    def measure(self) -> str:
+        """What `strengths` are, in words; of shares they are the parts, of any total."""
+        ...
+
+    def named(self, names: Names) -> Names:
+        """The names of its features, given those of columns."""
+        ...
+
+    def strengths(self) -> FloatArray:
+        """(features,) how much each matters, 0 or more."""
+        ...
+
+
+class AdditiveFunction(Function, Protocol):
+    """A function of the features that grows round by round: trees, or any regressor."""
+
+    @property
+    def n_rounds(self) -> int:
+        """How many rounds there are."""
+        ...
+
+    def bind(self, X: Any, followed: list[Any], workers: Workers = ALONE) -> None:
+        """Take the rows to learn from, beside those of other ``workers``, and rows to follow."""
+        ...
+
+    def copy(self, learner: Any, seed: int) -> Self:
+        """Return the same rounds, to be followed by those of another learner."""
+        ...
+
+    def rounds_alone(self) -> Iterable[AdditiveFunction]:
+        """Every round as a function of its own."""
+        ...
+
+    def release(self) -> None:
+        """Forget them."""
+        ...
+
+    def propose(self, gradient: Any, curvature: Any, number: int) -> Addition:
+        """Fit a function to (rows, outputs) gradient and curvature."""
+        ...
+
+    def keep(self, n_rounds: int) -> None:
+        """Drop the rounds after the first ``n_rounds``."""
+        ...
