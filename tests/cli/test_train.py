@@ -233,3 +233,16 @@ def test_the_device_reaches_the_estimator(conll, monkeypatch, capsys):
     words = ["train", "--model", "gbcrf", "--train", "train.txt", "-o", "m.crfx", "-q"]
     assert main([*words, "--device", "cuda:1"]) == 2
     assert "trees grow on cuda:1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("n_estimators=-1", "n_estimators is -1: it must be a whole number of 0 or more"),
+        ("eta=0.1", "GBCRF has no argument 'eta': use learning_rate"),
+    ],
+)
+def test_settings_are_checked_before_files_are_read(conll, capsys, setting, message):
+    words = ["train", "--model", "gbcrf", "--train", "no.conll", "-o", "m.crfx"]
+    assert main([*words, "--set", setting]) == 2
+    assert message in capsys.readouterr().err

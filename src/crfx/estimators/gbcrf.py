@@ -48,7 +48,7 @@ class GBCRF(LabellingEstimator):
     learning_rate : float
         Shrinkage of every step, in (0, 1].
     max_depth, max_leaves, grow_policy, reg_lambda, min_child_weight, colsample_bynode, max_bin
-        As in XGBoost.
+        As in XGBoost; ``grow_policy`` is "depthwise" or "lossguide".
     subsample : float
         Share of the instances (whole sequences) that the trees of a round look at.
     tree_params : dict, optional

@@ -91,9 +91,9 @@ class RankingCRF(Estimator):
 subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer "trees"
         Rounds (100), shrinkage (0.1), depth (4), least sum of curvatures in a leaf (20; a document
         drawn in every subset has about 0.1; "loss_scaled" 4, "expected_loss" 1, where it has less),
-        and as in XGBoost; ``subsample`` is the share of queries that a round looks at,
-        ``tree_params`` are more parameters for XGBoost; ``device`` ("cpu", "cuda" or "cuda:N") is
-        where trees grow, as for `GBCRF`.
+        and as in XGBoost; ``grow_policy`` is "depthwise" or "lossguide", ``subsample`` is the share
+        of queries that a round looks at, ``tree_params`` are more parameters for XGBoost;
+        ``device`` ("cpu", "cuda" or "cuda:N") is where trees grow, as for `GBCRF`.
     early_stopping_rounds : int, optional
         Stop once ``eval_metric`` has not improved for so many sweeps or rounds; the best is
         restored.
