@@ -136,7 +136,7 @@ def test_what_was_learned_moves_along(edges, order, features):
         InputSettings(order, grows=True, classes=["A", "Z"]),
         start_of(crf),
     )
-    model, origin = crf._grown(given.truth, crf)
+    model, origin = crf._model(given.truth, crf)
     set_weights(model, np.where(origin >= 0, get_weights(crf.model_)[origin], 0.0))
     batch, structure = given.batch, given.truth.structure
     after = model.scores(batch, structure)

@@ -18,7 +18,7 @@ from crfx.estimators.session import (
     fitting_parameters,
     frozen,
     read_warm_start,
-    resumes,
+    resumed_from,
     state_of,
 )
 from crfx.features.matrix import is_sparse
@@ -286,7 +286,7 @@ class HiddenUnitCRF(LabellingEstimator):
         watched = read_eval_set(eval_set, data, model, self._eval_settings)
         is_new = state_of(further) is None
         votes = [] if further is None or further._votes is None else list(further._votes)
-        resumed = further if resumes(self, further) else None
+        resumed = resumed_from(further, self)
         with fitting_parameters(self, data, model, resumed, callbacks) as session:
             self._votes = votes if self.herding else None
             trainer = self._trainer(data.truth, seed, is_new=is_new)

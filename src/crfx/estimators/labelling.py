@@ -424,9 +424,6 @@ class LabellingEstimator(Estimator):
 
     # Warm starts.
 
-    def _left(self) -> Any:
-        """What a training leaves to the one that goes on, where that can."""
-
     def _take_labels(self, start: LabellingEstimator, codes: IntArray) -> None:
         """Where the model has got labels that ``start`` has not, bring the rest after it: label k
         of ``start`` is ``codes[k]`` here.

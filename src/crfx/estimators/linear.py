@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -16,10 +15,11 @@ from crfx.estimators.base import check_fitted, drawn_seed
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.placement import placed
 from crfx.estimators.session import (
+    WarmStart,
     fitting_parameters,
     frozen,
     read_warm_start,
-    resumes,
+    resumed_from,
     start_of,
 )
 from crfx.features.conjunctions import readable
@@ -50,7 +50,7 @@ from crfx.scores import IntArray
 from crfx.serialisation.linear_json import write_json
 from crfx.threads import thread_count
 from crfx.trainers.callbacks import Callback, listed_callbacks
-from crfx.trainers.epochs import EpochSettings, LinearEpochs, PartialEpochs
+from crfx.trainers.epochs import EpochSettings, LinearEpochs, PartialEpochs, partial_epoch
 from crfx.trainers.induction import FeatureInduction, Induction, check_inducible, settings_of
 from crfx.trainers.lbfgs import LBFGS, LBFGSSettings
 from crfx.trainers.parametric import ParameterTrainer, ParametricTask
@@ -256,22 +256,17 @@ class LinearCRF(LabellingEstimator):
         passed = Passed(X, y, lengths, parents, edge_types, sample_weight, allowed)
         settings = self._settings_of_input(further, start.classes)
         data = read_training_set(passed, settings, start.known)
-        induction = settings_of(self.feature_induction)
-        if induction is not None:
+        if self.feature_induction is not None:
             check_in_memory(data.batch.X, "feature_induction needs all features")
             check_inducible(data.batch.X)
         callbacks = listed_callbacks(callbacks)
-        if further is None:
-            model, is_same = self._new_model(data.truth, start.base_model()), False
-        else:
-            model, origin = self._grown(data.truth, further)
+        model, origin = self._model(data.truth, further, start)
+        model.mask, resumed = data.mask, None
+        if further is not None:
             set_weights(model, moved(get_weights(further.model_), origin))
-            is_same = keeps_places(origin, further.model_, model)
-        model.mask = data.mask
+            if keeps_places(origin, further.model_, model):
+                resumed = resumed_from(further, self, ("l1", "feature_induction"))
         watched = read_eval_set(eval_set, data, model, self._eval_settings)
-        resumed = (
-            further if is_same and resumes(self, further, ("l1", "feature_induction")) else None
-        )
         with fitting_parameters(self, data, model, resumed, callbacks) as session:
             session.run(self._trainer(model, data.truth), watched)
         return self
@@ -310,31 +305,17 @@ class LinearCRF(LabellingEstimator):
         passed = Passed(X, y, lengths, parents, edge_types, sample_weight, allowed)
         data = read_training_set(passed, self._settings_of_input(start, classes), start_of(start))
         begin = time.perf_counter()
-        if start is None:
-            before, n_done, self.history_ = PartialEpochs(), 0, {}
-            model = self._new_model(data.truth)
-            origin = np.full(n_parameters(model), -1)
-        else:
-            before, n_done = self._partial, self.n_iter_
-            model, origin = self._grown(data.truth, start)
+        model, origin = self._model(data.truth, start)
         model.mask = data.mask
         model.use_threads(thread_count(self.n_jobs))
-        parameters, steps = before.parameters.grown(origin), before.steps
-        set_weights(model, parameters.values)
-        settings = self._epoch_settings(1)
-        seeks_step = settings.step is None
-        if seeks_step:
-            settings = replace(settings, step=steps.get(self.trainer))
-        trainer = LinearEpochs(model, self._task(data.truth), settings)
-        trainer.parameters = parameters
-        value = trainer.once(n_done)
-        if seeks_step:
-            steps = {**steps, self.trainer: trainer.step}
-        self.classes_, self.columns_, self.model_ = data.classes, data.columns, model
-        self._training, self._to_go = PartialEpochs(parameters, steps), None
-        self.n_iter_, self.best_iteration_ = n_done + 1, n_done
+        n_done, history = (0, {}) if start is None else (self.n_iter_, self.history_)
+        settings, task = self._epoch_settings(1), self._task(data.truth)
+        value, training = partial_epoch(model, task, settings, self._partial, origin, n_done)
         for name, entry in (("objective", value), ("seconds", time.perf_counter() - begin)):
-            self.history_.setdefault(name, []).append(entry)
+            history.setdefault(name, []).append(entry)
+        self.classes_, self.columns_, self.model_ = data.classes, data.columns, model
+        self._training, self._to_go, self.history_ = training, None, history
+        self.n_iter_, self.best_iteration_ = n_done + 1, n_done
         return self
 
     @property
@@ -402,15 +383,19 @@ class LinearCRF(LabellingEstimator):
         """Whether weights exist for what occurs in training only."""
         return self.features == "observed" or (self.features == "auto" and is_sparse(truth.batch.X))
 
-    def _new_model(self, truth: Truth, base: Model | None = None) -> Model:
-        return new_linear_model(self._parts, truth, observed=self._observed(truth), base=base)
-
-    def _grown(self, truth: Truth, start: Any) -> tuple[Model, IntArray]:
-        """A model for the data, with all that ``start`` has, and where its weights come from."""
-        observed = self._observed(truth)
-        return grown_linear_model(
-            start.model_, start.classes_, self._parts, truth, observed=observed
-        )
+    def _model(
+        self, truth: Truth, further: Any, start: WarmStart | None = None
+    ) -> tuple[Model, IntArray]:
+        """A model for the data, with all that ``further`` has or else on top of ``start``; and
+        where its weights come from, see `grow_linear`.
+        """
+        parts, observed = self._parts, self._observed(truth)
+        if further is not None:
+            old, classes = further.model_, further.classes_
+            return grown_linear_model(old, classes, parts, truth, observed=observed)
+        base = None if start is None else start.base_model()
+        model = new_linear_model(parts, truth, observed=observed, base=base)
+        return model, np.full(n_parameters(model), -1)
 
     def _task(self, truth: Truth) -> ParametricTask:
         bind, observed = self._objective_settings.bind_for_trainer, self._observed(truth)
@@ -444,7 +429,8 @@ class LinearCRF(LabellingEstimator):
 
     @property
     def _partial(self) -> PartialEpochs:
-        """What `partial_fit` goes on from: after ``fit`` or ``load``, the weights are all."""
+        """What `partial_fit` starts from: after ``fit`` or ``load``, the weights are all."""
         if isinstance(self._training, PartialEpochs):
             return self._training
-        return PartialEpochs(AveragedParameters(get_weights(self.model_)))
+        weights = get_weights(self.model_) if hasattr(self, "model_") else np.zeros(0)
+        return PartialEpochs(AveragedParameters(weights))

@@ -294,14 +294,16 @@ def state_of(estimator: Any) -> TrainingState | None:
     return None if training is None else training.state()
 
 
-def resumes(estimator: Any, further: Any, arguments: Sequence[str] = ()) -> bool:
-    """Return whether the training of ``further`` can go on in another estimator: by the same
-    trainer, towards the same objective; ``arguments`` are more of those that make it.
+def resumed_from(start: Any, estimator: Any, arguments: Sequence[str] = ()) -> Any:
+    """Return ``start`` if an estimator can resume its training; else None.
+
+    They must have the same trainer and the same objective; ``arguments`` are those of the objective
+    that only some estimators have.
     """
-    state = state_of(further)
+    state = state_of(start)
     if state is None or state.trainer != estimator.trainer:
-        return False
-    return _lowered(further, arguments) == _lowered(estimator, arguments)
+        return None
+    return start if _lowered(start, arguments) == _lowered(estimator, arguments) else None
 
 
 def _lowered(estimator: Any, arguments: Sequence[str]) -> tuple[Any, ...]:

@@ -121,7 +121,7 @@ class Epochs(ParameterTrainer):
         for number in range(self._n_first, self._n_first + self.settings.n_epochs):
             parameters = self.epoch(number)
             weights = parameters.average()
-            value = self._value(weights)
+            value = self.value(weights)
             if self.votes is not None and number >= self.settings.burn_in:
                 self.votes.append(np.array(parameters.values, np.float32))
             try:
@@ -212,7 +212,7 @@ class Epochs(ParameterTrainer):
         """Parameters in the precision in which steps are taken."""
 
     @abstractmethod
-    def _value(self, weights: npt.NDArray[Any]) -> float:
+    def value(self, weights: npt.NDArray[Any]) -> float:
         """The objective of all workers, penalty included."""
 
     def _value_to_beat(self) -> float | None:
@@ -258,7 +258,8 @@ class LinearEpochs(Epochs):
     def _new_parameters(self, values: Array64) -> AveragedParameters:
         return AveragedParameters(values)
 
-    def _value(self, weights: npt.NDArray[Any]) -> float:
+    def value(self, weights: npt.NDArray[Any]) -> float:
+        """Return the objective of all workers, penalty included."""
         return self._whole.value(weights)
 
     def _value_to_beat(self) -> float | None:
@@ -268,14 +269,6 @@ class LinearEpochs(Epochs):
         value = self._whole.value(start)
         return None if self._whole.base else value
 
-    def once(self, number: int) -> float:
-        """Pass over the instances once, for `LinearCRF.partial_fit`; return the objective."""
-        self.begin()
-        weights = self.epoch(number).average()
-        value = self._whole.value(weights)
-        set_weights(self.model, weights)
-        return value
-
 
 @dataclass(frozen=True, eq=False)
 class PartialEpochs:
@@ -283,7 +276,7 @@ class PartialEpochs:
     first steps by trainer.
     """
 
-    parameters: AveragedParameters = field(default_factory=lambda: AveragedParameters(np.zeros(0)))
+    parameters: AveragedParameters
     steps: Mapping[str, float] = field(default_factory=dict)
 
     def state(self) -> None:
@@ -292,6 +285,34 @@ class PartialEpochs:
     def frozen(self) -> Self:
         """Return this: no training is under way."""
         return self
+
+
+def partial_epoch(
+    model: Model,
+    task: ParametricTask,
+    settings: EpochSettings,
+    before: PartialEpochs,
+    origin: IntArray,
+    number: int,
+) -> tuple[float, PartialEpochs]:
+    """Pass over the instances once; return the objective and what is left to the next call.
+
+    ``origin`` are the places of the parameters of the model among those of ``before``.
+    """
+    parameters, steps = before.parameters.grown(origin), before.steps
+    set_weights(model, parameters.values)
+    seeks_step = settings.step is None
+    if seeks_step:
+        settings = replace(settings, step=steps.get(settings.trainer))
+    trainer = LinearEpochs(model, task, settings)
+    trainer.parameters = parameters
+    trainer.begin()
+    weights = trainer.epoch(number).average()
+    value = trainer.value(weights)
+    set_weights(model, weights)
+    if seeks_step:
+        steps = {**steps, settings.trainer: trainer.step}
+    return value, PartialEpochs(parameters, steps)
 
 
 class HiddenEpochs(Epochs):
@@ -393,7 +414,8 @@ class HiddenEpochs(Epochs):
         sweeps = hidden_sweeps(self.model, empty, self.task.bind(empty), None)
         return CoreParameters(sweeps, node.shape.n_features, values)
 
-    def _value(self, weights: npt.NDArray[Any]) -> float:
+    def value(self, weights: npt.NDArray[Any]) -> float:
+        """Return the objective of all workers, penalty included; the model gets the weights."""
         assert self._objective is not None
         set_weights(self.model, weights)
         problem = self.model.problem(self.task.truth.batch)
