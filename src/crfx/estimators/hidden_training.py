@@ -15,7 +15,7 @@ from crfx.estimators.model_parameters import get_weights, set_weights
 from crfx.estimators.parameter_rounds import ParameterRounds, Steps
 from crfx.model.model import Model
 from crfx.objectives.base import Objective
-from crfx.objectives.class_weights import likelihood_of
+from crfx.objectives.likelihood import likelihood_of
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.potentials.hidden_unit import HiddenUnitFunction
 from crfx.potentials.numbers import as_numbers

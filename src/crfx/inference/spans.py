@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from crfx.inference.problem import Problem
-from crfx.inference.short_chains import Piece, pieces
+from crfx.inference.problem import Piece, Problem
 from crfx.inference.sum_product import summed
 from crfx.metrics import spans
 from crfx.scores import FloatArray, IntArray, Scores
@@ -112,8 +111,8 @@ def _with_edges(problem: Problem) -> list[Piece]:
         wide["pairs"] = none
     problem = replace(problem, scores=Scores(**wide))
     batch = problem.batch
-    everything = Piece(problem, np.arange(batch.n_instances), np.arange(batch.n_rows), False)
-    return pieces(problem) or [everything]
+    everything = np.arange(batch.n_instances), np.arange(batch.n_rows)
+    return problem.pieces() or [Piece(batch, *everything, problem, is_short=False)]
 
 
 class _Walks:

@@ -14,6 +14,8 @@ CurvatureOption: TypeAlias = (
 
 ENDS_GAMMA = 4.0
 """Start and end events of one chain: each moves itself and the other by an L1 distance of 2."""
+LEAST_CURVATURE = 1e-16
+"""Keeps leaves of rows that are all but certain finite where nothing regularises."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The slow twin of `ranking`: one query at a time, plain NumPy in log space, for tests and reading.
+"""The reference of `crfx.objectives.ranking`: one query at a time, plain NumPy in log space.
 
 Sums run over subsets of documents, as in the core; probabilities of pairs come from striking out
 one document and one rank; the loss-scaled objective lists all permutations.
