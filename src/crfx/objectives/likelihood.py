@@ -106,19 +106,16 @@ class Likelihood:
 
     def _value(self, problem: Problem, free: SumProduct, agreeing: SumProduct | None) -> float:
         weights = self.truth.weights
-        value = float(weighted_sum(weights, free.log_z)) - self._known_score(problem)
-        if agreeing is not None and self.truth.partial is not None:
-            partial = None if weights is None else weights[self.truth.partial.instances]
-            value -= float(weighted_sum(partial, agreeing.log_z))
-        return value
-
-    def _known_score(self, problem: Problem) -> float:
-        """Return the weighted score of the truth, over the fully labelled instances."""
-        return sum(
+        known = sum(
             self.target.score(name, scores, problem.sharing)
             for name in SCORE_NAMES
             if (scores := getattr(problem.scores, name)) is not None
         )
+        value = float(weighted_sum(weights, free.log_z)) - known
+        if agreeing is not None and self.truth.partial is not None:
+            partial = None if weights is None else weights[self.truth.partial.instances]
+            value -= float(weighted_sum(partial, agreeing.log_z))
+        return value
 
     # One method per part.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -40,13 +39,10 @@ class PseudoLikelihood:
         self, problem: Problem, parts: Sequence[PartName], curvature: Curvature | None = None
     ) -> Evaluation:
         """Evaluate at a problem's scores."""
-        edges = self._edges
         scores = problem.structure.unary(problem.batch, problem.scores)
         if problem.scores.edge is not None:
-            for axis in range(edges.n_axes):
-                np.add.at(
-                    scores, edges.rows_at(axis), problem.scores.edge[edges.cells(problem, axis)]
-                )
+            for axis, rows in enumerate(self._edges.T):
+                np.add.at(scores, rows, problem.scores.edge[self._cells(problem, axis)])
         self._add_pairs(problem, scores)
         scores[~self._counts] = 0.0  # -inf there would give 0 times infinity
         top = scores.max(axis=1, keepdims=True)
@@ -82,16 +78,25 @@ class PseudoLikelihood:
         return not self._counts.any()
 
     @cached_property
-    def _edges(self) -> _Edges:
-        return _Edges.of(self.truth)
+    def _edges(self) -> IntArray:
+        """(edges, order + 1) the rows whose labels edges join, oldest first."""
+        ends = self.truth.structure.edge_rows(self.truth.batch)
+        before = self.truth.structure.contexts(self.truth.batch)
+        return np.concatenate([before, ends[:, None]], axis=1)
+
+    def _cells(self, problem: Problem, axis: int) -> tuple[IntArray, ...]:
+        """Return an index of (edges, K) cells: every label at one axis, the truth at others."""
+        known = np.maximum(self.truth.labels, 0)  # unknown labels read some score: it is not used
+        labels = [known[rows][:, None] for rows in self._edges.T]
+        labels[axis] = np.arange(problem.scores.n_labels)[None, :]
+        front = table_index(problem.sharing, self._edges[:, -1], self.truth.batch.edge_types)
+        return (*(part[:, None] for part in front), *labels)
 
     @cached_property
     def _counts(self) -> npt.NDArray[np.bool_]:
         """(rows,) whether the label and those of all neighbours are known."""
         counts: npt.NDArray[np.bool_] = self.truth.labels != UNKNOWN
-        edges = self._edges
-        for axis in range(edges.n_axes):
-            counts[edges.rows_at(axis)[~edges.known]] = False
+        counts[self._edges[~counts[self._edges].all(axis=1)]] = False
         return counts
 
     @cached_property
@@ -105,8 +110,7 @@ class PseudoLikelihood:
         if curvature.first_order:
             return unit_curvature(self.truth, problem, parts)
         n_parts = np.ones(len(variance))
-        for axis in range(self._edges.n_axes):
-            np.add.at(n_parts, self._edges.rows_at(axis), 1.0)
+        np.add.at(n_parts, self._edges, 1.0)
         if "ends" in parts:
             n_parts += 2.0
         factor = 2.0 if curvature.bound is not None else curvature.factor
@@ -126,43 +130,8 @@ class PseudoLikelihood:
             elif problem.scores.edge is not None:
                 dtype = problem.scores.dtype if is_by_row else np.float64
                 edge = np.zeros(problem.scores.edge.shape, dtype)
-                for axis in range(self._edges.n_axes):
-                    rows = self._edges.rows_at(axis)
-                    np.add.at(edge, self._edges.cells(problem, axis), by_row[rows])
+                for axis, rows in enumerate(self._edges.T):
+                    np.add.at(edge, self._cells(problem, axis), by_row[rows])
                 # A base model may have scores per edge; the table that moves is shared.
                 spread[name] = edge if sharing == problem.sharing else edge.sum(axis=0)
         return spread
-
-
-@dataclass(frozen=True, eq=False)
-class _Edges:
-    """All edges of the truth: the (edges, order + 1) rows whose labels they join, oldest first."""
-
-    rows: IntArray
-    labels: IntArray
-    known: npt.NDArray[np.bool_]
-    edge_types: IntArray | None
-
-    @classmethod
-    def of(cls, truth: Truth) -> _Edges:
-        ends = truth.structure.edge_rows(truth.batch)
-        rows = np.concatenate([truth.structure.contexts(truth.batch), ends[:, None]], axis=1)
-        labels = truth.labels[rows]
-        known = (labels != UNKNOWN).all(axis=1)
-        # Unknown labels read some score, which is not used.
-        return cls(rows, np.where(labels == UNKNOWN, 0, labels), known, truth.batch.edge_types)
-
-    @property
-    def n_axes(self) -> int:
-        return int(self.rows.shape[1])
-
-    def rows_at(self, axis: int) -> IntArray:
-        """Return (edges,) the rows whose label is at an axis of the table."""
-        return self.rows[:, axis]
-
-    def cells(self, problem: Problem, axis: int) -> tuple[IntArray, ...]:
-        """Return an index of (edges, K) cells: every label at one axis, the truth at others."""
-        labels = [column[:, None] for column in self.labels.T]
-        labels[axis] = np.arange(problem.scores.n_labels)[None, :]
-        front = table_index(problem.sharing, self.rows[:, -1], self.edge_types)
-        return (*(part[:, None] for part in front), *labels)

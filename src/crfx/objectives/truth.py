@@ -20,34 +20,6 @@ ScoreName = Literal["node", "edge", "start", "end"]
 SCORE_NAMES: tuple[ScoreName, ...] = ("node", "edge", "start", "end")
 
 
-@dataclass(frozen=True, eq=False)
-class Uses:
-    """Cells of a score array that the truth uses, each once, and how often, weights counted."""
-
-    cells: IntArray
-    counts: Array64
-
-    @classmethod
-    def counted(cls, cells: IntArray, weights: Array64 | None) -> Uses:
-        """Count cells that occur many times, as those of shared tables do."""
-        distinct, place = np.unique(cells, return_inverse=True)
-        return cls(distinct, np.bincount(place, weights, minlength=len(distinct)).astype(float))
-
-    @cached_property
-    def _weights(self) -> Array64 | None:
-        """The counts, or None if all of them are 1."""
-        return None if (self.counts == 1.0).all() else self.counts
-
-    def score(self, scores: FloatArray) -> float:
-        """Return the score of the truth."""
-        return float(weighted_sum(self._weights, scores.reshape(-1).take(self.cells)))
-
-    def subtract_from(self, expected: FloatArray) -> None:
-        """Subtract the counts of the truth from expected counts, in place: the gradient."""
-        counts = 1 if self._weights is None else self.counts.astype(expected.dtype)
-        expected.reshape(-1)[self.cells] -= counts
-
-
 class Target(Protocol):
     """What the scores should favour: one labelling of each instance, or a mixture of many."""
 
@@ -74,7 +46,7 @@ class Truth:
     weights: Array64 | None = None
     classes: npt.NDArray[Any] | None = None
     class_weights: Array64 | None = None
-    _uses: dict[tuple[ScoreName, tuple[int, ...], Sharing], Uses] = field(
+    _counts: dict[Any, tuple[IntArray, Array64 | None]] = field(
         default_factory=dict, init=False, repr=False
     )
     _end_rows: dict[ScoreName, IntArray] = field(default_factory=dict, init=False, repr=False)
@@ -149,33 +121,36 @@ class Truth:
                 "and this one is unknown"
             )
 
-    def uses(self, name: ScoreName, scores: FloatArray, sharing: Sharing) -> Uses:
-        """Return the cells of an array of scores that fully labelled instances use.
-
-        Cached for every shape: training asks several times a round.
-        """
-        key = (name, scores.shape, sharing)
-        if key not in self._uses:
-            self._uses[key] = self._find_uses(*key)
-        return self._uses[key]
-
     def score(self, name: ScoreName, scores: FloatArray, sharing: Sharing) -> float:
         """Return the score of the truth, times the weights of instances."""
-        return self.uses(name, scores, sharing).score(scores)
+        cells, counts = self._counted(name, scores.shape, sharing)
+        return float(weighted_sum(counts, scores.reshape(-1).take(cells)))
 
     def subtract_from(self, name: ScoreName, expected: FloatArray, sharing: Sharing) -> None:
         """Subtract the counts of the truth from expected counts, in place: the gradient."""
-        self.uses(name, expected, sharing).subtract_from(expected)
+        cells, counts = self._counted(name, expected.shape, sharing)
+        expected.reshape(-1)[cells] -= 1 if counts is None else counts.astype(expected.dtype)
 
-    def _find_uses(self, name: ScoreName, shape: tuple[int, ...], sharing: Sharing) -> Uses:
-        known = ~self.is_partial[self.batch.instance_of_row]
-        rows, cells = used_cells(
-            self.batch, self.structure, self.labels, name, shape, sharing, known
-        )
-        weights = None if self.row_weights is None else self.row_weights[rows]
-        if name == "node" or (name == "edge" and sharing == "each"):
-            return Uses(cells, np.ones(len(cells)) if weights is None else weights)
-        return Uses.counted(cells, weights)
+    def _counted(
+        self, name: ScoreName, shape: tuple[int, ...], sharing: Sharing
+    ) -> tuple[IntArray, Array64 | None]:
+        """Return the cells of scores that fully labelled instances use, each once, and how often.
+
+        Counts are times the weights of instances, None where all are 1.  Cached for every shape:
+        training asks several times a round.
+        """
+        key = (name, shape, sharing)
+        if key not in self._counts:
+            known = ~self.is_partial[self.batch.instance_of_row]
+            at = self.batch, self.structure, self.labels
+            rows, cells = used_cells(*at, *key, known)
+            counts = None if self.row_weights is None else self.row_weights[rows]
+            if name in ("start", "end") or (name == "edge" and sharing != "each"):
+                cells, place = np.unique(cells, return_inverse=True)
+                counts = np.bincount(place, counts, minlength=len(cells)).astype(np.float64)
+            is_one = counts is None or bool((counts == 1.0).all())
+            self._counts[key] = cells, None if is_one else counts
+        return self._counts[key]
 
     def end_rows(self, name: Literal["start", "end"]) -> IntArray:
         """Return the rows that start, or end, scores belong to; cached."""
