@@ -245,9 +245,7 @@ def test_levels_hold_only_instances_that_have_such_labels():
     batch = Batch.from_lengths(np.array([2, 1, 2]))
     labels = np.array([0, 1, 0, UNKNOWN, 2])
     truth = Truth(batch, Chain(1), labels, np.array([1.0, 2.0, 1.0]), CLASSES, WEIGHTS)
-    found = [
-        (level.instances.tolist(), level.truth.weights.tolist()) for level in levels_of(truth)
-    ]
+    found = [(level.instances.tolist(), level.truth.weights.tolist()) for level in levels_of(truth)]
     assert found == [([0, 1, 2], [0.5, 1.0, 0.5]), ([0, 2], [0.5, 0.5]), ([0], [2.0])]
 
 

@@ -82,8 +82,3 @@ def check_whole(name: str, value: Any, least: int, most: int = MOST_LISTED) -> N
         raise ValueError(
             f"{name} is {value!r}: it must be a whole number between {least} and {most}"
         )
-
-
-def is_number(value: Any) -> bool:
-    """Return whether a setting is a real number, not a bool."""
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from crfx import _core
 from crfx.inference.problem import Problem
 from crfx.inference.sum_product import summed
-from crfx.objectives.base import Evaluation, Objective, PartName, is_number
+from crfx.objectives.base import Evaluation, Objective, PartName
 from crfx.objectives.candidates import (
     Candidates,
     Source,
@@ -30,7 +30,7 @@ from crfx.objectives.candidates import (
 from crfx.objectives.costs import PositionCosts, WholeLosses
 from crfx.objectives.curvature import Curvature
 from crfx.objectives.likelihood import Likelihood
-from crfx.objectives.task_loss import TaskLoss
+from crfx.objectives.task_loss import TaskLoss, is_number
 from crfx.objectives.truth import ScoreName, Truth
 from crfx.scores import FloatArray, IntArray, Scores, Sharing, table_index, weighted_sum
 from crfx.threads import thread_count

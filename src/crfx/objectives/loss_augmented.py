@@ -9,11 +9,11 @@ from typing import ClassVar
 import numpy as np
 
 from crfx.inference.problem import Problem
-from crfx.objectives.base import CurvatureKind, Evaluation, Objective, PartName, is_number
+from crfx.objectives.base import CurvatureKind, Evaluation, Objective, PartName
 from crfx.objectives.costs import PositionCosts, bind_position_costs
 from crfx.objectives.curvature import Curvature
 from crfx.objectives.likelihood import likelihood_of
-from crfx.objectives.task_loss import MOST, TaskLoss
+from crfx.objectives.task_loss import MOST, TaskLoss, is_number
 from crfx.objectives.truth import Truth
 from crfx.scores import FloatArray
 
