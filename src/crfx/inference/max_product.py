@@ -11,7 +11,7 @@ from crfx import _core
 from crfx.inference.native import native_problem
 from crfx.inference.problem import Problem, prepare
 from crfx.inference.results import KBest, MaxProduct
-from crfx.scores import IntArray, Scores, Sharing
+from crfx.scores import Array64, IntArray, Scores, Sharing
 from crfx.structures import Chain, Forest, Mask
 from crfx.structures.mask import masked
 from crfx.threads import thread_count
@@ -65,7 +65,7 @@ def checked_k(k: int) -> int:
 
 def best_labels(
     problem: Problem, n_jobs: int | None = None
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
+) -> tuple[npt.NDArray[np.int32], Array64]:
     """Return the best labelling (rows,) of a prepared problem and its score (instances,)."""
     labels = np.empty(problem.batch.n_rows, np.int32)
     scores = np.empty(problem.batch.n_instances)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from crfx import _core
 from crfx.inference.problem import Piece, Problem
 from crfx.messages import shown
-from crfx.scores import FloatArray
+from crfx.scores import Array64, FloatArray
 
 NativeProblem: TypeAlias = Any
 """_core.Problem32 or _core.Problem64: which one is known at run time only."""
@@ -49,7 +48,7 @@ class EdgeOutput:
 
     def __init__(self, problem: Problem, how: str | None) -> None:
         self.each: FloatArray | None = None
-        self.sum: npt.NDArray[np.float64] | None = None
+        self.sum: Array64 | None = None
         check_option("edge_marginals", how, ("sum", "each", None))
         if how is None or problem.scores.edge is None:
             return

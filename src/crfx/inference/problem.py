@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
-from crfx.scores import LARGEST_SCORE, FloatArray, IntArray, Scores, Sharing
+from crfx.scores import LARGEST_SCORE, Array64, FloatArray, IntArray, Scores, Sharing
 from crfx.structures import Chain, Forest
 from crfx.structures.forest import NO_LAST_POSITION
 
@@ -135,7 +135,7 @@ def prepare(
         parents=cast("IntArray | None", parents),
         edge_types=cast("IntArray | None", edge_types),
     )
-    scores = Scores(*(cast("npt.NDArray[np.float64]", table) for table in (node, edge, start, end)))
+    scores = Scores(*(cast("Array64", table) for table in (node, edge, start, end)))
     if scores.n_rows != batch.n_rows:
         raise ValueError(
             f"offsets end at {batch.n_rows} but node has {scores.n_rows} rows: the lengths of "

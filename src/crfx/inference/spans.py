@@ -19,11 +19,9 @@ import numpy.typing as npt
 from crfx.inference.problem import Piece, Problem
 from crfx.inference.sum_product import summed
 from crfx.metrics import spans
-from crfx.scores import FloatArray, IntArray, Scores
+from crfx.scores import Array64, FloatArray, IntArray, Scores
 from crfx.structures import Chain
 from crfx.structures.label_schemes import OUTSIDE, continuing, tag_and_type
-
-Array64 = npt.NDArray[np.float64]
 
 
 class Span(NamedTuple):

@@ -11,7 +11,7 @@ from crfx import _core
 from crfx.inference.native import EdgeOutput, check_option, native_problem
 from crfx.inference.problem import Piece, Problem, prepare
 from crfx.inference.results import SumProduct
-from crfx.scores import LARGEST_SCORE, FloatArray
+from crfx.scores import LARGEST_SCORE, Array64, FloatArray
 from crfx.threads import thread_count
 
 CURVATURES = ("mixing", "dobrushin", "exact", "length", None)
@@ -91,7 +91,7 @@ def summed(
     *,
     nodes: bool = True,
     edge_curvature: bool = False,
-    weights: npt.NDArray[np.float64] | None = None,
+    weights: Array64 | None = None,
     n_jobs: int | None = None,
 ) -> SumProduct:
     """Run sum-product over a prepared problem, with options for training.
@@ -139,7 +139,7 @@ def _joined(
     pieces: list[Piece],
     edge_marginals: str | None,
     curvature: str | None,
-    weights: npt.NDArray[np.float64] | None,
+    weights: Array64 | None,
     asked: dict[str, Any],
 ) -> SumProduct:
     """Sum over chains with edges and over those too short for one, and put the results together."""

@@ -20,9 +20,8 @@ from crfx.objectives.costs import PositionCosts, WholeLosses, bind
 from crfx.objectives.counts import add_counts, labelling_scores
 from crfx.objectives.task_loss import TaskLoss
 from crfx.objectives.truth import ScoreName, Truth
-from crfx.scores import FloatArray, Sharing
+from crfx.scores import Array64, FloatArray, Sharing
 
-Array64 = npt.NDArray[np.float64]
 Source = Literal["samples", "kbest"]
 
 

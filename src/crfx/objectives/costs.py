@@ -12,10 +12,8 @@ import numpy.typing as npt
 from crfx import _core
 from crfx.objectives.task_loss import PositionLoss, TaskLoss, WholeLoss
 from crfx.objectives.truth import UNKNOWN, Truth
-from crfx.scores import FloatArray, IntArray
+from crfx.scores import Array64, FloatArray, IntArray
 from crfx.threads import thread_count
-
-Array64 = npt.NDArray[np.float64]
 
 MOST_REMEMBERED = 1_000_000
 """Losses of whole labellings in the cache."""

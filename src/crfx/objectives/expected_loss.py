@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from crfx.inference.expectation import expected
 from crfx.inference.problem import Problem
@@ -31,9 +30,7 @@ from crfx.objectives.curvature import Curvature
 from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.task_loss import TaskLoss
 from crfx.objectives.truth import Truth
-from crfx.scores import FloatArray, weighted_sum
-
-Array64 = npt.NDArray[np.float64]
+from crfx.scores import Array64, FloatArray, weighted_sum
 
 
 @dataclass(frozen=True)

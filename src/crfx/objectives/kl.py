@@ -32,10 +32,8 @@ from crfx.objectives.curvature import Curvature
 from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.task_loss import TaskLoss, is_number
 from crfx.objectives.truth import ScoreName, Truth
-from crfx.scores import FloatArray, IntArray, Scores, Sharing, table_index, weighted_sum
+from crfx.scores import Array64, FloatArray, IntArray, Scores, Sharing, table_index, weighted_sum
 from crfx.threads import thread_count
-
-Array64 = npt.NDArray[np.float64]
 
 ENTRIES_AT_ONCE = 1 << 20
 """Entries of tables of single edges that are made at a time."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from crfx.inference.expectation import expected
 from crfx.inference.problem import Part, Problem
@@ -16,7 +15,7 @@ from crfx.objectives.curvature import Curvature
 from crfx.objectives.expected_loss import BorrowedCurvature
 from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.truth import UNKNOWN, Truth
-from crfx.scores import FloatArray, IntArray, weighted_sum
+from crfx.scores import Array64, FloatArray, IntArray, weighted_sum
 
 RESOLVED = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-80}
 """Marginals that messages resolve well enough to divide by: small ones are held at a floor, see
@@ -67,7 +66,7 @@ class LabelwiseLikelihood:
                     gradient[name] = gradient[name] + slope
         return Evaluation(value, gradient, self._borrowed(problem, parts, curvature))
 
-    def _weights_of(self, rows: IntArray) -> npt.NDArray[np.float64] | None:
+    def _weights_of(self, rows: IntArray) -> Array64 | None:
         weights = self.truth.position_weights
         return None if weights is None else weights[rows]
 

@@ -39,10 +39,9 @@ from crfx.objectives.counts import (
 from crfx.objectives.curvature import LEAST_CURVATURE, Curvature
 from crfx.objectives.task_loss import TaskLoss
 from crfx.objectives.truth import ScoreName, Truth
-from crfx.scores import FloatArray, IntArray, weighted_sum
+from crfx.scores import Array64, FloatArray, IntArray, weighted_sum
 from crfx.threads import thread_count
 
-Array64 = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int32]
 
 NEARLY = 1e-9

@@ -13,9 +13,7 @@ from crfx.objectives.base import CurvatureKind, Evaluation, PartName
 from crfx.objectives.counts import moved_scores, unit_curvature
 from crfx.objectives.curvature import LEAST_CURVATURE, Curvature
 from crfx.objectives.truth import UNKNOWN, Truth
-from crfx.scores import FloatArray, IntArray, table_index
-
-Array64 = npt.NDArray[np.float64]
+from crfx.scores import Array64, FloatArray, IntArray, table_index
 
 
 class PseudoLikelihood:

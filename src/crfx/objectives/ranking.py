@@ -25,10 +25,9 @@ import numpy.typing as npt
 
 from crfx import _core
 from crfx.batch import Batch
-from crfx.scores import IntArray
+from crfx.scores import Array64, IntArray
 from crfx.threads import thread_count
 
-Array64 = npt.NDArray[np.float64]
 RankingObjectiveName = Literal["kl", "likelihood", "loss_augmented", "loss_scaled", "expected_loss"]
 OBJECTIVES: tuple[RankingObjectiveName, ...] = get_args(RankingObjectiveName)
 

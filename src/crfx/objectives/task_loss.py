@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.metrics import spans
-
-Array64 = npt.NDArray[np.float64]
+from crfx.scores import Array64
 
 MOST = 1e9
 """The largest cost of a mistake: sums of larger costs would leave the range of scores."""

@@ -11,11 +11,10 @@ import numpy.typing as npt
 
 from crfx.batch import Batch
 from crfx.inference.problem import Part
-from crfx.scores import FloatArray, IntArray, Sharing, table_index, weighted_sum
+from crfx.scores import Array64, FloatArray, IntArray, Sharing, table_index, weighted_sum
 from crfx.structures import Chain, Forest
 
 UNKNOWN = -1
-Array64 = npt.NDArray[np.float64]
 ScoreName = Literal["node", "edge", "start", "end"]
 SCORE_NAMES: tuple[ScoreName, ...] = ("node", "edge", "start", "end")
 
