@@ -73,7 +73,7 @@ def core(repeats: str) -> dict[str, Any]:
     data = load_ocr()
     _, codes = np.unique(np.concatenate(data.y), return_inverse=True)
     problem, truth = problem_of([len(word) for word in data.y], codes, 26)
-    made = {name: OBJECTIVES[name]().bind(truth, Hamming(), THREADS) for name in COMPARED}
+    made = {name: OBJECTIVES[name].bind(truth, Hamming(), THREADS) for name in COMPARED}
     found: dict[str, Any] = {
         how: fastest(
             {name: partial(own.evaluate, problem, PARTS, curvature) for name, own in made.items()},
@@ -101,7 +101,7 @@ def by_length(length: int) -> dict[str, float]:
     n = max(2, 2000 // length**2)
     codes = np.random.default_rng(length).integers(26, size=n * length)
     problem, truth = problem_of([length] * n, codes, 26)
-    made = {name: OBJECTIVES[name]() for name in ("likelihood", "loss_scaled")}
+    made = {name: OBJECTIVES[name] for name in ("likelihood", "loss_scaled")}
     made["loss_scaled"] = type(made["loss_scaled"])(longest=length)
     bound = {name: own.bind(truth, Hamming(), 1) for name, own in made.items()}
     seconds = fastest(

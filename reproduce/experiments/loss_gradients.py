@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crfx.objectives.enumerated import OBJECTIVES
+from crfx.testing.enumerated_objectives import OBJECTIVES
 from reproduce.experiments.task import Outcome, Task
 
 ENERGIES = (-1.0, -0.5, 0.0, 0.5, 1.0)
@@ -19,7 +19,7 @@ LOSSES = (5.0, 1.0, 0.0, 1.0, 5.0)
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`objective`: a name of `crfx.objectives.enumerated`, with its options' defaults: T = 1."""
+    """`objective`: a name in `crfx.testing.enumerated_objectives`; with default options, T = 1."""
 
     objective: str
 

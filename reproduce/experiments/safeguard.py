@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crfx.estimators.gbcrf import GBCRF
-from crfx.objectives.likelihood import LEAST_CURVATURE, Likelihood, Slopes, Sums
+from crfx.objectives.curvature import LEAST_CURVATURE
+from crfx.objectives.likelihood import Likelihood, Slopes, Sums
 from reproduce.experiments import ocr
 from reproduce.experiments.task import Outcome, Task
 from reproduce.experiments.training import fit

@@ -5,7 +5,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from crfx.inference.clamping import clamped
 from crfx.inference.max_product import best_labels
 from crfx.inference.problem import prepare
 from crfx.inference.sum_product import summed
@@ -19,7 +18,7 @@ def test_only_labellings_that_agree_are_left(given):
     node, edge = random.normal(size=(4, 3)), random.normal(size=(3, 3))
     problem = prepare(node, edge, [0, 4])
     rows, labels = (np.array(list(own), int) for own in (given.keys(), given.values()))
-    found = clamped(problem, rows, labels)
+    found = problem.clamped(rows, labels)
     scores = {
         codes: node[np.arange(4), codes].sum() + edge[codes[:-1], codes[1:]].sum()
         for codes in product(range(3), repeat=4)

@@ -1,9 +1,13 @@
 """The NumPy reference against enumeration, and the laws that both must obey."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
+import crfx
 from crfx.batch import Batch
 from crfx.inference import reference
 from crfx.inference.problem import prepare
@@ -264,3 +268,35 @@ def test_bad_options_are_refused(name, changes, message):
     arguments = {"node": NODE, "edge": EDGE, "offsets": OFFSETS, **CALLS[name], **changes}
     with pytest.raises(ValueError, match=message):
         getattr(reference, name)(**arguments)
+
+
+# The reference is a witness: nothing in the library may run on it.
+
+
+def importers(source):
+    """Files that import the reference, itself and `testing` aside."""
+    imports = re.compile(r"^\s*(?:from|import) .*\breference\w*", re.MULTILINE)
+    return [
+        path.name
+        for path in sorted(source.rglob("*.py"))
+        if path.parent.name != "testing"
+        and not path.name.startswith("reference")
+        and imports.search(path.read_text(encoding="utf-8"))
+    ]
+
+
+def test_the_library_does_not_import_the_reference():
+    assert importers(Path(crfx.__file__).parent) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from crfx.inference import reference",
+        "from crfx.inference.reference_recursions import k_best",
+        "def f():\n    import crfx.inference.reference",
+    ],
+)
+def test_an_import_of_the_reference_is_seen(tmp_path, line):
+    (tmp_path / "model.py").write_text(line)
+    assert importers(tmp_path) == ["model.py"]

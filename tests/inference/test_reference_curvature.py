@@ -12,8 +12,8 @@ from hypothesis import given, settings
 
 from crfx.inference import reference
 from crfx.inference.problem import prepare
-from crfx.inference.reference_curvature import _chain_messages, _tree_messages, mixing_rate
-from crfx.inference.reference_windows import beliefs, window_trees
+from crfx.inference.reference_recursions import _chain_messages, _tree_messages, mixing_rate
+from crfx.inference.window_tree import beliefs, window_trees
 from crfx.testing import enumerate_instances, make_problem, problems
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}

@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crfx.inference.problem import prepare
+from crfx.inference.problem import has_short_chains, prepare
 from crfx.inference.sampling import drawn
-from crfx.inference.short_chains import has_short_chains
 from crfx.inference.spans import Span, SpanTags, probable_spans
 from crfx.inference.sum_product import summed
 from crfx.metrics import spans

@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 from crfx.inference.problem import prepare
-from crfx.objectives import enumerated
-from crfx.objectives.bound_losses import bound
-from crfx.objectives.candidates import Candidates, ListedDivergence, ListedExpectedLoss
+from crfx.objectives.candidates import Candidates
+from crfx.objectives.costs import bind
 from crfx.objectives.curvature import parse
+from crfx.objectives.expected_loss import ListedExpectedLoss
+from crfx.objectives.kl import ListedDivergence
 from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.task_loss import SpanF1, ZeroOne
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.testing import central_differences, enumerate_instances, make_problem
+from crfx.testing import enumerated_objectives as enumerated
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
 DIFFERENCES = {"rtol": 1e-6, "atol": 1e-8}
@@ -35,7 +37,7 @@ def case(structure, loss, weighted=True, unknown=0.0):
     labels[random.random(len(labels)) < unknown] = UNKNOWN
     weights = random.integers(1, 20, problem.batch.n_instances) / 8 if weighted else None
     truth = Truth(problem.batch, problem.structure, labels, weights, CLASSES)
-    return raw, problem, bound(loss, truth)
+    return raw, problem, bind(loss, truth)
 
 
 def listed(raw, losses):
@@ -114,7 +116,7 @@ def test_samples_come_near_the_exact_expectation():
 
 def test_lists_of_the_truth_and_others_repeat_nothing():
     _, problem, losses = case({"lengths": (2, 1)}, ZeroOne())
-    drawn = Candidates.found(problem, "samples", 5000, 0, None).with_truth(losses.truth)
+    drawn = Candidates.of(problem, "samples", 5000, 0, None).with_truth(losses.truth)
     assert drawn.exist.sum(axis=0).tolist() == [9, 3]
     np.testing.assert_array_equal(drawn.labels[0], losses.truth.labels)
     assert drawn.exist[0].all()

@@ -8,10 +8,10 @@ import pytest
 from crfx.batch import Batch
 from crfx.inference import reference
 from crfx.inference.problem import Problem, prepare
-from crfx.objectives.class_weights import levels_of, likelihood_of, perceptron_loss_of
+from crfx.objectives.by_parts import levels_of
 from crfx.objectives.curvature import parse
-from crfx.objectives.likelihood import Likelihood
-from crfx.objectives.perceptron import PerceptronLoss
+from crfx.objectives.likelihood import Likelihood, likelihood_of
+from crfx.objectives.perceptron import PerceptronLoss, perceptron_loss_of
 from crfx.objectives.registry import OBJECTIVES
 from crfx.objectives.task_loss import Hamming, SpanF1
 from crfx.objectives.truth import UNKNOWN, Truth
@@ -51,11 +51,11 @@ def case(structure, unknown=0.0, weighted=False, seed=0, class_weights=WEIGHTS):
     )
 
 
-def bound(name, truth, **settings):
+def bound(name, truth):
     """An objective of crfx.objectives, or a perceptron."""
     if name in ("perceptron", "large_margin"):
         return perceptron_loss_of(truth, 1.5 if name == "large_margin" else 0.0)
-    return OBJECTIVES[name](**settings).bind(truth, Hamming(), None)
+    return OBJECTIVES[name].bind(truth, Hamming(), None)
 
 
 def enumerated_value(raw, truth):
@@ -245,9 +245,7 @@ def test_levels_hold_only_instances_that_have_such_labels():
     batch = Batch.from_lengths(np.array([2, 1, 2]))
     labels = np.array([0, 1, 0, UNKNOWN, 2])
     truth = Truth(batch, Chain(1), labels, np.array([1.0, 2.0, 1.0]), CLASSES, WEIGHTS)
-    found = [
-        (level.part.instances.tolist(), level.truth.weights.tolist()) for level in levels_of(truth)
-    ]
+    found = [(level.instances.tolist(), level.truth.weights.tolist()) for level in levels_of(truth)]
     assert found == [([0, 1, 2], [0.5, 1.0, 0.5]), ([0, 2], [0.5, 0.5]), ([0], [2.0])]
 
 
@@ -279,7 +277,7 @@ def test_first_order_curvature_is_the_weight_of_a_part(objective):
 def test_objectives_that_cannot_weigh_labels_refuse(name):
     _, _, truth = case({"lengths": (4, 3)})
     with pytest.raises(ValueError, match=f'objective "{name}" has no weights of labels'):
-        OBJECTIVES[name]().bind(truth, Hamming(), None)
+        OBJECTIVES[name].bind(truth, Hamming(), None)
     for whole in ("kl", "expected_loss"):
         with pytest.raises(ValueError, match="has no weights of labels: leave out class_weight"):
-            OBJECTIVES[whole]().bind(truth, SpanF1(), None)
+            OBJECTIVES[whole].bind(truth, SpanF1(), None)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from crfx.inference.problem import prepare
-from crfx.objectives import enumerated
-from crfx.objectives.bound_losses import bound
+from crfx.objectives.costs import bind
 from crfx.objectives.curvature import parse
 from crfx.objectives.expected_loss import ExpectedCost
 from crfx.objectives.kl import Divergence
@@ -18,6 +17,7 @@ from crfx.objectives.loss_scaled import loss_scaled, unit_of
 from crfx.objectives.task_loss import CostMatrix, Hamming
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.testing import central_differences, enumerate_instances, make_problem
+from crfx.testing import enumerated_objectives as enumerated
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
 DIFFERENCES = {"rtol": 1e-6, "atol": 1e-8}
@@ -74,7 +74,7 @@ def case(structure, loss="hamming", weighted=False, seed=0, unknown=0.0):
     labels[random.random(len(labels)) < unknown] = UNKNOWN
     weights = random.integers(1, 20, problem.batch.n_instances) / 8 if weighted else None
     truth = Truth(problem.batch, problem.structure, labels, weights, np.arange(n))
-    return raw, problem, bound(COSTS[loss](n), truth)
+    return raw, problem, bind(COSTS[loss](n), truth)
 
 
 def listed(raw, costs):
@@ -199,7 +199,7 @@ def test_less_than_half_the_scaled_curvature_is_no_bound():
     """The companion: one position, two labels, of which both count alike."""
     problem = prepare(np.array([[0.0, -1.0]]), None, [0, 1])
     truth = Truth(problem.batch, problem.structure, np.array([0]), None, np.arange(2))
-    objective = loss_scaled(bound(Hamming(), truth), longest=10, n_samples=1)
+    objective = loss_scaled(bind(Hamming(), truth), longest=10, n_samples=1)
     now = objective.evaluate(problem, ["node"], parse("auto"))
 
     def slope(step):
@@ -304,7 +304,7 @@ def test_forbidden_parts():
     problem = prepare(**raw.arguments())
     best = [e.labels[e.scores.argmax()] for e in enumerate_instances(**raw.arguments())]
     truth = Truth(problem.batch, problem.structure, np.concatenate(best), None, np.arange(3))
-    costs = bound(Hamming(), truth)
+    costs = bind(Hamming(), truth)
     for name in ("loss_augmented", "loss_scaled", "expected_loss"):
         found = MADE[name](costs).evaluate(problem, ["node"])
         value = sum(
@@ -319,7 +319,7 @@ def test_a_forbidden_truth_is_named():
     node[1, 0] = -np.inf
     problem = prepare(node, None, [0, 2])
     truth = Truth(problem.batch, problem.structure, np.array([0, 0]), None, np.arange(2))
-    objective = loss_scaled(bound(Hamming(), truth), longest=10, n_samples=1)
+    objective = loss_scaled(bind(Hamming(), truth), longest=10, n_samples=1)
     with pytest.raises(ValueError, match=r"instance 0: .* forbid its true labelling"):
         objective.evaluate(problem, ())
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from crfx.inference.problem import prepare
-from crfx.objectives.curvature import ENDS_GAMMA, Curvature, parse
-from crfx.objectives.likelihood import LEAST_CURVATURE, Likelihood, event_curvature
+from crfx.objectives.curvature import ENDS_GAMMA, LEAST_CURVATURE, Curvature, parse
+from crfx.objectives.likelihood import Likelihood, event_curvature
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.scores import Scores
 from crfx.testing import central_differences, enumerate_instances, make_problem

@@ -5,10 +5,10 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 
-from crfx.objectives import enumerated, ranking_reference
 from crfx.objectives.ranking import MOST_SUMMED, OBJECTIVES, RankingObjective
 from crfx.structures.ranking import rank_weights
-from crfx.testing import central_differences
+from crfx.testing import central_differences, ranking_reference
+from crfx.testing import enumerated_objectives as enumerated
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
 DIFFERENCES = {"rtol": 1e-6, "atol": 1e-7}

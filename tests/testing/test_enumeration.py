@@ -7,7 +7,7 @@ one and expects the comparison to object.
 import numpy as np
 import pytest
 
-from crfx.inference import reference, reference_curvature
+from crfx.inference import reference, reference_recursions
 from crfx.inference.results import MaxProduct
 from crfx.testing import (
     assert_best,
@@ -320,7 +320,7 @@ def test_windows_that_mix_in_one_step_are_seen_to_fail(monkeypatch):
         return reference.sum_product(**arguments, curvature="mixing").node_gamma
 
     assert (exact <= bound() + SLACK).all()
-    rates = reference_curvature._window_rates
+    rates = reference_recursions._window_rates
     one_step = lambda joints, rate: rates(joints, rate)[:1] * len(joints)  # noqa: E731
-    monkeypatch.setattr(reference_curvature, "_window_rates", one_step)
+    monkeypatch.setattr(reference_recursions, "_window_rates", one_step)
     assert (exact > bound() + SLACK).any()

@@ -13,8 +13,8 @@ from scipy import sparse
 from crfx.batch import Batch
 from crfx.explanation import ExplainedEdge, ExplainedPosition, Explanation
 from crfx.features.matrix import take_rows
-from crfx.inference.neighbours import side_messages
 from crfx.inference.problem import Problem
+from crfx.inference.window_tree import side_messages
 from crfx.messages import shown
 from crfx.model.model import Model
 from crfx.potentials.linear import WEIGHT_TIMES_VALUE, weighted_terms

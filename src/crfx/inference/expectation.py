@@ -11,7 +11,6 @@ from crfx import _core
 from crfx.inference.native import EdgeOutput, native_problem
 from crfx.inference.problem import Problem, checked_cost, prepare
 from crfx.inference.results import Expectation
-from crfx.inference.short_chains import pieces
 from crfx.scores import FloatArray
 from crfx.threads import thread_count
 
@@ -44,16 +43,7 @@ def expectation(
     >>> result.value, result.node[0]
     (array([1.]), array([-0.25,  0.25]))
     """
-    problem = prepare(
-        node,
-        edge,
-        offsets,
-        parents=parents,
-        edge_types=edge_types,
-        start=start,
-        end=end,
-        order=order,
-    )
+    problem = prepare(node, edge, offsets, parents, edge_types, start, end, order)
     costs = checked_cost(cost, problem, problem.scores.dtype)
     return expected(problem, costs, edge_marginals, n_jobs)
 
@@ -61,28 +51,17 @@ def expectation(
 def expected(
     problem: Problem, cost: FloatArray, edge_marginals: str | None, n_jobs: int | None = None
 ) -> Expectation:
-    """Run the pass over a prepared problem; ``cost`` is finite and of the dtype of its scores."""
+    """Run the pass over a prepared problem; ``cost`` is finite and has the dtype of its scores."""
     value = np.empty(problem.batch.n_instances)
     gradient = np.empty_like(problem.scores.node)
     edges = EdgeOutput(problem, edge_marginals)
-    parts = pieces(problem)
-    if parts is not None:
-        for part in parts:
-            how = None if part.is_short else edge_marginals
-            found = expected(part.problem, np.ascontiguousarray(cost[part.rows]), how, n_jobs)
-            value[part.instances], gradient[part.rows] = found.value, found.node
-            if edges.each is not None and not part.is_short:
-                edges.each[part.rows] = found.edge
-            elif edges.sum is not None and found.edge is not None:
-                edges.sum += found.edge
-        return Expectation(value, gradient, edges.result)
-    _core.expectation(
-        native_problem(problem),
-        cost,
-        value,
-        gradient,
-        edges.each,
-        edges.sum,
-        thread_count(n_jobs),
-    )
+    pieces = problem.pieces()
+    if pieces is None:
+        outputs = value, gradient, edges.each, edges.sum
+        _core.expectation(native_problem(problem), cost, *outputs, thread_count(n_jobs))
+    for piece in pieces or ():
+        how = None if piece.is_short else edge_marginals
+        result = expected(piece.problem, np.ascontiguousarray(cost[piece.rows]), how, n_jobs)
+        value[piece.instances], gradient[piece.rows] = result.value, result.node
+        edges.add(piece, result.edge)
     return Expectation(value, gradient, edges.result)

@@ -1,4 +1,4 @@
-"""Whether constraints leave any labelling, and whether they allow the labels that are known."""
+"""Feasibility: whether constraints leave any labelling, and whether they allow known labels."""
 
 from __future__ import annotations
 
@@ -25,17 +25,46 @@ def check_allowed(
 ) -> None:
     """Raise ValueError at the first known label, code of ``labels`` (rows,), that is forbidden.
 
-    Negative codes are unknown: some label must be left for them.  O(rows), and O(rows K^2) where
+    Negative codes are unknown: some label must be left for them.  O(rows), and O(rows K^2) if
     labels are unknown.
     """
     if mask is None and batch.allowed is None:
         return
-    _check_positions(batch, labels, classes)
-    if mask is not None:
-        _check_ends(batch, structure, labels, mask, classes)
-        _check_pairs(batch, structure, labels, mask, classes)
-    if (labels < 0).any():
+    names, known = classes.tolist(), labels >= 0
+    rows: IntArray
+    if batch.allowed is not None:
+        rows = np.flatnonzero(known)
+        rows = rows[~batch.allowed[rows, labels[rows]]]
+        if rows.size:
+            label = names[labels[rows[0]]]
+            _raise_at(batch, rows, f"the true label {label!r} is not among those allowed there")
+    mask = mask or Mask()
+    for place, allowed, find_rows in (
+        ("first", mask.start, structure.root_rows),
+        ("last", mask.end if isinstance(structure, Chain) else None, structure.last_rows),
+    ):
+        if allowed is None:
+            continue
+        rows = find_rows(batch)
+        rows = rows[known[rows] & ~allowed[labels[rows]]]
+        if rows.size:
+            label = names[labels[rows[0]]]
+            what = f"constraints forbid {label!r} as the {place} label, which it truly is"
+            _raise_at(batch, rows, what)
+    if mask.pair is not None:
+        first_order: Structure = Chain(1) if isinstance(structure, Chain) else structure
+        rows, before = first_order.edge_rows(batch), first_order.contexts(batch)[:, 0]
+        bad = known[before] & known[rows] & ~mask.pair[labels[before], labels[rows]]
+        if bad.any():
+            pair = names[labels[before[bad][0]]], names[labels[rows[bad][0]]]
+            what = f"constraints forbid the pair {pair!r}, whose second label is the true one here"
+            _raise_at(batch, rows[bad], what)
+    if not known.all():
         check_possible(batch, structure, mask, labels, len(classes))
+
+
+def _raise_at(batch: Batch, rows: IntArray, what: str) -> None:
+    raise ValueError(f"{batch.place(int(rows[0]))}: {what}")
 
 
 def check_possible(
@@ -48,11 +77,11 @@ def check_possible(
 ) -> None:
     """Raise ValueError at the first instance for which no labelling is left.
 
-    Without labels and ``batch.allowed`` a mask is judged by lengths alone, which costs next to
-    nothing where it leaves a labelling of every length, as those of schemes do.
+    Without labels and ``batch.allowed`` the lengths are checked first, which costs next to nothing
+    if the mask leaves a labelling of every length, as those of schemes do.
     """
     is_free = labels is None and batch.allowed is None
-    if is_free and _any_shape_will_do(batch, structure, mask, n_labels):
+    if is_free and _allows_every_length(batch, structure, mask, n_labels):
         return
     bad = np.flatnonzero(impossible_rows(batch, structure, mask, labels, n_labels, n_jobs))
     if bad.size:
@@ -69,11 +98,11 @@ def impossible_rows(
     n_labels: int,
     n_jobs: int | None = None,
 ) -> BoolArray:
-    """(rows,) where the labelling that breaks the fewest constraints breaks some.
+    """Return (rows,) where the labelling that breaks the fewest constraints breaks some.
 
     An instance has a labelling exactly if it has no such row.  Every constraint that is broken
-    costs 1, and max-product finds the least sum.  What constraints ask for is told by neighbours
-    alone, so order 1 will do.  O(rows K^2), in the core.
+    costs 1, and max-product finds the least sum.  Constraints bind neighbours only, so order 1
+    suffices.  O(rows K^2), in the core.
     """
     is_chain = isinstance(structure, Chain)
     own: Chain | Forest = Chain(1) if is_chain else Forest()
@@ -106,14 +135,14 @@ def impossible_rows(
     return np.asarray(found)
 
 
-def _any_shape_will_do(
+def _allows_every_length(
     batch: Batch, structure: Structure, mask: Mask | None, n_labels: int
 ) -> bool:
-    """Whether a mask leaves a labelling of every length up to the longest, and so of every forest.
+    """Return whether a mask leaves a labelling of every length up to the longest, or forest.
 
-    A node of a forest needs of its label only that walks as long as its tallest branch begin there:
-    it has one if chains that may end in any label have.  Walks back from the end repeat themselves
-    soon, after K steps at most where any label may be the last.
+    The label of a node in a forest must only begin walks as long as its tallest branch: one exists
+    if chains that may end in any label have one.  Walks back from the end soon repeat themselves,
+    after K steps at most if any label may be the last.
     """
     if mask is None or not batch.n_rows:
         return True
@@ -131,60 +160,3 @@ def _any_shape_will_do(
         seen.add(left.tobytes())
         left = np.asarray((pair & left).any(axis=1))
     return True
-
-
-def _check_positions(batch: Batch, labels: IntArray, classes: npt.NDArray[Any]) -> None:
-    if batch.allowed is None:
-        return
-    known = np.flatnonzero(labels >= 0)
-    bad = known[~batch.allowed[known, labels[known]]]
-    if bad.size:
-        label = classes.tolist()[labels[bad[0]]]
-        raise ValueError(
-            f"{batch.place(int(bad[0]))}: the true label {label!r} is not among those allowed there"
-        )
-
-
-def _check_ends(
-    batch: Batch,
-    structure: Structure,
-    labels: IntArray,
-    mask: Mask,
-    classes: npt.NDArray[Any],
-) -> None:
-    ends = [("first", mask.start, structure.root_rows(batch))]
-    if isinstance(structure, Chain):
-        ends.append(("last", mask.end, structure.last_rows(batch)))
-    for place, allowed, rows in ends:
-        if allowed is None:
-            continue
-        own = labels[rows]
-        bad = rows[(own >= 0) & ~allowed[own]]
-        if bad.size:
-            label = classes.tolist()[labels[bad[0]]]
-            raise ValueError(
-                f"{batch.place(int(bad[0]))}: constraints forbid {label!r} as the {place} label, "
-                "which it truly is"
-            )
-
-
-def _check_pairs(
-    batch: Batch,
-    structure: Structure,
-    labels: IntArray,
-    mask: Mask,
-    classes: npt.NDArray[Any],
-) -> None:
-    if mask.pair is None:
-        return
-    first_order: Structure = Chain(1) if isinstance(structure, Chain) else structure
-    rows = first_order.edge_rows(batch)
-    one, other = labels[first_order.contexts(batch)[:, 0]], labels[rows]
-    bad = np.flatnonzero((one >= 0) & (other >= 0) & ~mask.pair[one, other])
-    if bad.size:
-        names = classes.tolist()
-        pair = names[one[bad[0]]], names[other[bad[0]]]
-        raise ValueError(
-            f"{batch.place(int(rows[bad[0]]))}: constraints forbid the pair {pair!r}, whose "
-            "second label is the true one here"
-        )

@@ -1,6 +1,8 @@
-"""Max-product: the best labelling of every instance, or its k best."""
+"""Max-product: the best labelling of every instance, its k best, or the most labels right."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,8 +11,9 @@ from crfx import _core
 from crfx.inference.native import native_problem
 from crfx.inference.problem import Problem, prepare
 from crfx.inference.results import KBest, MaxProduct
-from crfx.inference.short_chains import pieces
-from crfx.scores import IntArray
+from crfx.scores import Array64, IntArray, Scores, Sharing
+from crfx.structures import Chain, Forest, Mask
+from crfx.structures.mask import masked
 from crfx.threads import thread_count
 
 
@@ -45,24 +48,15 @@ def max_product(
     [1 1] 1.0
     [0 0] 0.5
     """
-    problem = prepare(
-        node,
-        edge,
-        offsets,
-        parents=parents,
-        edge_types=edge_types,
-        start=start,
-        end=end,
-        order=order,
-    )
+    problem = prepare(node, edge, offsets, parents, edge_types, start, end, order)
     if checked_k(k) > 1:
         lists = best_lists(problem, int(k), n_jobs)
-        return MaxProduct(lists, np.array([found[0][1] for found in lists]))
+        return MaxProduct(lists, np.array([best[0][1] for best in lists]))
     return MaxProduct(*best_labels(problem, n_jobs))
 
 
 def checked_k(k: int) -> int:
-    """How many labellings are asked for, or ValueError."""
+    """Return the number of labellings to find, or raise ValueError."""
     whole = isinstance(k, int | np.integer) and not isinstance(k, bool)
     if not whole or not 1 <= k < 2**31:
         raise ValueError(f"k is {k!r}: pass how many labellings you want, 1 to {2**31 - 1}")
@@ -71,37 +65,49 @@ def checked_k(k: int) -> int:
 
 def best_labels(
     problem: Problem, n_jobs: int | None = None
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
-    """The best labelling (rows,) and its score (instances,), of a prepared problem."""
+) -> tuple[npt.NDArray[np.int32], Array64]:
+    """Return the best labelling (rows,) of a prepared problem and its score (instances,)."""
     labels = np.empty(problem.batch.n_rows, np.int32)
     scores = np.empty(problem.batch.n_instances)
-    parts = pieces(problem)
-    if parts is not None:
-        for part in parts:
-            labels[part.rows], scores[part.instances] = best_labels(part.problem, n_jobs)
-        return labels, scores
-    _core.max_product(native_problem(problem), labels, scores, thread_count(n_jobs))
+    pieces = problem.pieces()
+    if pieces is None:
+        _core.max_product(native_problem(problem), labels, scores, thread_count(n_jobs))
+    for piece in pieces or ():
+        labels[piece.rows], scores[piece.instances] = best_labels(piece.problem, n_jobs)
     return labels, scores
 
 
 def best_lists(problem: Problem, k: int, n_jobs: int | None = None) -> KBest:
-    """Up to ``k`` best labellings of each instance, of a prepared problem."""
-    parts = pieces(problem)
-    if parts is not None:
-        whole: KBest = [[] for _ in range(problem.batch.n_instances)]
-        for part in parts:
-            for instance, own in zip(
-                part.instances, best_lists(part.problem, k, n_jobs), strict=True
-            ):
-                whole[instance] = own
-        return whole
+    """Return up to ``k`` best labellings of each instance of a prepared problem."""
+    lists: KBest = [[] for _ in range(problem.batch.n_instances)]
+    pieces = problem.pieces()
+    for piece in pieces or ():
+        best = best_lists(piece.problem, k, n_jobs)
+        for instance, best_of_instance in zip(piece.instances, best, strict=True):
+            lists[instance] = best_of_instance
+    if pieces is not None:
+        return lists
     counts, scores, labels = _core.k_best(native_problem(problem), k, thread_count(n_jobs))
-    lists: KBest = []
     next_score = next_label = 0
-    for count, length in zip(counts, problem.batch.lengths, strict=True):
-        found: list[tuple[IntArray, float]] = []
+    for best_of_instance, count, length in zip(lists, counts, problem.batch.lengths, strict=True):
         for _ in range(count):
-            found.append((labels[next_label : next_label + length], float(scores[next_score])))
+            codes = labels[next_label : next_label + length]
+            best_of_instance.append((codes, float(scores[next_score])))
             next_score, next_label = next_score + 1, next_label + length
-        lists.append(found)
     return lists
+
+
+def most_together(
+    shares: npt.NDArray[Any], problem: Problem, mask: Mask, n_jobs: int | None
+) -> IntArray:
+    """Return (rows,) the allowed labelling with the largest sum of ``shares`` (rows, K).
+
+    With the probabilities of labels this is posterior decoding under constraints: the labelling
+    with most labels right in expectation.  Constraints bind neighbours only, so order 1 suffices.
+    """
+    is_forest = problem.batch.parents is not None
+    node = np.where(np.isneginf(problem.scores.node), problem.scores.node, shares)
+    scores = masked(Scores(node), mask, None, 1, is_forest=is_forest)
+    structure = Forest() if is_forest else Chain(1)
+    sharing: Sharing = "none" if mask.pair is None else "shared"
+    return best_labels(Problem(problem.batch, scores, structure, sharing), n_jobs)[0]

@@ -5,23 +5,21 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from crfx import _core
-from crfx.inference.problem import Problem
+from crfx.inference.problem import Piece, Problem
 from crfx.messages import shown
-from crfx.scores import FloatArray
+from crfx.scores import Array64, FloatArray
 
-# One of _core.Problem32 and _core.Problem64. Which one is known at run time only, when it is handed
-# on together with arrays of its own dtype.
 NativeProblem: TypeAlias = Any
+"""_core.Problem32 or _core.Problem64: which one is known at run time only."""
 
 
 def native_problem(problem: Problem) -> NativeProblem:
-    """Hand the arrays to the core, which views and does not copy them.
+    """Return the core's view of the arrays, without a copy.
 
-    In a forest this also finds the visit order, and refuses parents that are out of range or form a
-    cycle.  Without edge scores a table of zeros stands in: positions are then independent.
+    In a forest this also finds the visit order; raises ValueError if parents are out of range or
+    form a cycle.  A table of zeros replaces missing edge scores: positions are then independent.
     """
     scores, batch = problem.scores, problem.batch
     edge, sharing, order = scores.edge, problem.sharing, problem.order
@@ -44,13 +42,13 @@ def native_problem(problem: Problem) -> NativeProblem:
 
 
 class EdgeOutput:
-    """The array that edge marginals (or gradients) are written to, summed or one table per row."""
+    """The array for edge marginals (or gradients), summed or one table per row."""
 
     __slots__ = ("each", "sum")
 
     def __init__(self, problem: Problem, how: str | None) -> None:
         self.each: FloatArray | None = None
-        self.sum: npt.NDArray[np.float64] | None = None
+        self.sum: Array64 | None = None
         check_option("edge_marginals", how, ("sum", "each", None))
         if how is None or problem.scores.edge is None:
             return
@@ -62,15 +60,22 @@ class EdgeOutput:
         else:
             self.sum = np.zeros(table)
 
+    def add(self, piece: Piece, values: FloatArray | None) -> None:
+        """Add the values of a piece of the problem; None if it has no edges."""
+        if values is not None and self.each is not None:
+            self.each[piece.rows] = values
+        elif values is not None and self.sum is not None:
+            self.sum += values
+
     @property
     def result(self) -> FloatArray | None:
-        """Whichever of the two there is."""
+        """The array that was asked for, if any."""
         return self.sum if self.each is None else self.each
 
 
 def check_option(name: str, value: object, allowed: tuple[object, ...]) -> None:
-    """Raise and list what is allowed."""
-    # Not `in` alone, which asks arrays whether they are equal.
+    """Raise ValueError, with the allowed values, if an option has another value."""
+    # `in` alone would compare arrays elementwise.
     if (value is not None and not isinstance(value, str)) or value not in allowed:
         choices = ", ".join(map(repr, allowed))
         raise ValueError(f"{name} is {shown(value)}: choose one of {choices}")

@@ -1,15 +1,22 @@
-"""A problem: the checked and normalised arguments of every inference function."""
+"""A problem: the checked and normalised arguments of every inference function.
+
+Parts of a problem are problems too: some of its instances, the labellings that agree with given
+labels, or the chains that are too short for an edge of their order.  A table of order n scores
+n + 1 labels; a chain of 2 to n positions has no edge.  Where constraints forbid neighbours
+(`Scores.pairs`), such chains are a problem of order 1 with these pairs as edge scores, and
+inference runs on the two kinds of chains separately.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
-from crfx.scores import LARGEST_SCORE, FloatArray, IntArray, Scores, Sharing
+from crfx.scores import LARGEST_SCORE, Array64, FloatArray, IntArray, Scores, Sharing
 from crfx.structures import Chain, Forest
 from crfx.structures.forest import NO_LAST_POSITION
 
@@ -31,24 +38,86 @@ class Problem:
         """Number of labels that come before an edge's own; 1 in a forest."""
         return self.structure.n_label_axes - 1
 
-    def cut(self, batch: Batch, rows: IntArray) -> Problem:
-        """Some instances: ``batch`` has them, ``rows`` are theirs here."""
+    def cut(self, part: Part) -> Problem:
+        """Return the problem of some instances."""
         scores, edge = self.scores, self.scores.edge
         if edge is not None and self.sharing == "each":
-            edge = edge[rows]
-        return Problem(
-            batch,
-            Scores(scores.node[rows], edge, scores.start, scores.end, scores.pairs),
-            self.structure,
-            self.sharing,
+            edge = edge[part.rows]
+        scores = replace(scores, node=scores.node[part.rows], edge=edge)
+        return replace(self, batch=part.batch, scores=scores)
+
+    def clamped(self, rows: IntArray, labels: IntArray) -> Problem:
+        """Return the problem in which ``labels`` (n,) are the only ones allowed at ``rows`` (n,).
+
+        Their scores stay, all others are -inf there.  A copy: O(rows K).
+        """
+        node = self.scores.node.copy()
+        kept = node[rows, labels]
+        node[rows] = -np.inf
+        node[rows, labels] = kept
+        return replace(self, scores=replace(self.scores, node=node))
+
+    def pieces(self) -> list[Piece] | None:
+        """Split chains with edges from those too short for one; None if all are of one kind."""
+        if self.scores.pairs is None or not has_short_chains(self.batch, self.order):
+            return None
+        is_short = _are_short(self.batch, self.order)
+        return [self._piece(np.flatnonzero(is_short == which), which) for which in (False, True)]
+
+    def _piece(self, instances: IntArray, is_short: bool) -> Piece:
+        part = Part.of(self.batch, instances)
+        problem = self.cut(part)
+        if is_short:
+            scores = replace(problem.scores, edge=self.scores.pairs, pairs=None)
+            problem = Problem(part.batch, scores, Chain(1), "shared")
+        return Piece(part.batch, instances, part.rows, problem, is_short)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some instances of a batch as a batch; ``rows`` are their rows in the whole."""
+
+    batch: Batch
+    instances: IntArray
+    rows: IntArray
+
+    @classmethod
+    def of(cls, whole: Batch, instances: IntArray) -> Part:
+        """Cut instances out, in the order given."""
+        lengths = whole.lengths[instances]
+        starts = np.repeat(whole.offsets[:-1][instances], lengths)
+        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        rows = starts + within
+        batch = Batch.from_lengths(
+            lengths,
+            parents=None if whole.parents is None else whole.parents[rows],
+            edge_types=None if whole.edge_types is None else whole.edge_types[rows],
+            allowed=None if whole.allowed is None else whole.allowed[rows],
         )
+        return cls(batch, instances, rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Piece(Part):
+    """The chains of a problem with edges, or those too short for one, as a problem."""
+
+    problem: Problem
+    is_short: bool
+
+
+def has_short_chains(batch: Batch, order: int) -> bool:
+    """Return whether a chain has neighbours and no edge of that order."""
+    return bool(_are_short(batch, order).any())
+
+
+def _are_short(batch: Batch, order: int) -> npt.NDArray[np.bool_]:
+    return (batch.lengths > 1) & (batch.lengths <= order)
 
 
 def prepare(
     node: npt.ArrayLike,
     edge: npt.ArrayLike | None,
     offsets: npt.ArrayLike,
-    *,
     parents: npt.ArrayLike | None = None,
     edge_types: npt.ArrayLike | None = None,
     start: npt.ArrayLike | None = None,
@@ -66,7 +135,7 @@ def prepare(
         parents=cast("IntArray | None", parents),
         edge_types=cast("IntArray | None", edge_types),
     )
-    scores = Scores(*(cast("npt.NDArray[np.float64]", table) for table in (node, edge, start, end)))
+    scores = Scores(*(cast("Array64", table) for table in (node, edge, start, end)))
     if scores.n_rows != batch.n_rows:
         raise ValueError(
             f"offsets end at {batch.n_rows} but node has {scores.n_rows} rows: the lengths of "

@@ -2,7 +2,7 @@
 
 Same signatures as ``crfx.inference`` and the same results (samples: the same distribution, not the
 same draws); clear before fast.  Chains of every order and
-forests go through one recursion, on a tree of windows (``reference_windows``).
+forests go through one recursion, on a tree of windows (`window_tree`).
 """
 
 from __future__ import annotations
@@ -14,14 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.inference.problem import Problem, checked_cost, prepare
-from crfx.inference.reference_curvature import Curvature, gammas
-from crfx.inference.reference_decoding import draw, k_best
-from crfx.inference.reference_expectation import (
+from crfx.inference.reference_recursions import (
+    Curvature,
     conditional_costs,
     covariance,
+    draw,
     expected_value,
+    gammas,
+    k_best,
 )
-from crfx.inference.reference_windows import (
+from crfx.inference.results import Expectation, KBest, MaxProduct, SumProduct
+from crfx.inference.window_tree import (
     Array,
     Tree,
     beliefs,
@@ -30,7 +33,6 @@ from crfx.inference.reference_windows import (
     project,
     window_trees,
 )
-from crfx.inference.results import Expectation, KBest, MaxProduct, SumProduct
 from crfx.scores import IntArray
 
 EdgeMarginals = Literal["sum", "each"]
@@ -54,10 +56,10 @@ def sum_product(
 
     ``node`` (rows, K); ``edge`` None, (K, ..., K) with order + 1 axes, (types, K, ..., K) with
     ``edge_types`` or (rows, K, ..., K); ``offsets`` (instances + 1,).  One thread, whatever
-    ``n_jobs``.  O(rows * K^(order+1)); see ``reference_curvature`` for the cost of curvature.
+    ``n_jobs``.  O(rows * K^(order+1)); see ``reference_recursions`` for the cost of curvature.
     """
     _check_options(edge_marginals, curvature, n_jobs)
-    problem = _problem(node, edge, offsets, parents, edge_types, start, end, order)
+    problem = _checked(prepare(node, edge, offsets, parents, edge_types, start, end, order))
     log_z = np.zeros(problem.batch.n_instances)
     out_node, out_edge = _empty_parts(problem)
     for instance, tree in window_trees(problem):
@@ -93,7 +95,7 @@ def max_product(
     _check_options(None, None, n_jobs)
     if operator.index(k) < 1:
         raise ValueError(f"k must be 1 or more, got {k}")
-    problem = _problem(node, edge, offsets, parents, edge_types, start, end, order)
+    problem = _checked(prepare(node, edge, offsets, parents, edge_types, start, end, order))
     lists: KBest = []
     for instance, tree in window_trees(problem):
         found = k_best(tree, k, problem.scores.n_labels)
@@ -127,7 +129,7 @@ def sample(
     _check_options(None, None, n_jobs)
     if operator.index(n) < 0:
         raise ValueError(f"n must be 0 or more, got {n}")
-    problem = _problem(node, edge, offsets, parents, edge_types, start, end, order)
+    problem = _checked(prepare(node, edge, offsets, parents, edge_types, start, end, order))
     labels = np.zeros((n, problem.batch.n_rows), dtype=np.int32)
     random = np.random.default_rng(seed)
     for instance, tree in window_trees(problem):
@@ -157,7 +159,7 @@ def expectation(
     summed into one table (or one per type), or one per row.  O(rows * K^(order+1)).
     """
     _check_options(edge_marginals, None, n_jobs)
-    problem = _problem(node, edge, offsets, parents, edge_types, start, end, order)
+    problem = _checked(prepare(node, edge, offsets, parents, edge_types, start, end, order))
     costs: Array = checked_cost(cost, problem, np.float64).astype(np.float64, copy=False)
     value = np.zeros(problem.batch.n_instances)
     out_node, out_edge = _empty_parts(problem)
@@ -186,21 +188,8 @@ def _check_options(edge_marginals: str | None, curvature: str | None, n_jobs: in
         raise ValueError("n_jobs must be None or a number of threads other than 0")
 
 
-def _problem(
-    node: npt.ArrayLike,
-    edge: npt.ArrayLike | None,
-    offsets: npt.ArrayLike,
-    parents: npt.ArrayLike | None,
-    edge_types: npt.ArrayLike | None,
-    start: npt.ArrayLike | None,
-    end: npt.ArrayLike | None,
-    order: int,
-) -> Problem:
-    """Prepare, then run the checks that the core makes on its way: parents, NaN, +inf."""
-    ends = {"start": start, "end": end}
-    problem = prepare(
-        node, edge, offsets, parents=parents, edge_types=edge_types, order=order, **ends
-    )
+def _checked(problem: Problem) -> Problem:
+    """Run the checks that the core makes on its way: parents, NaN, +inf."""
     problem.structure.check(problem.batch)
     used = problem.structure.edge_rows(problem.batch) if problem.sharing == "each" else None
     problem.scores.check_finite(problem.batch, used)

@@ -1,4 +1,4 @@
-"""Labellings drawn from the model."""
+"""Samples: labellings drawn from the model."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import numpy.typing as npt
 from crfx import _core
 from crfx.inference.native import native_problem
 from crfx.inference.problem import Problem, prepare
-from crfx.inference.short_chains import pieces
 from crfx.threads import thread_count
 
 SEED_RANGE = 2**64
 MOST_DRAWN = 2**32
-"""Labels of one call, in all draws together: 16 GiB."""
+"""Labels in all draws of one call together: 16 GiB."""
 SHORT_CHAINS = 0x9E3779B97F4A7C15
-"""Turns a seed into that of chains too short for an edge."""
+"""XOR with a seed gives the seed of chains too short for an edge."""
 
 
 def sample(
@@ -44,21 +43,12 @@ def sample(
     >>> sample(np.array([[0.0, -np.inf], [-np.inf, 0.0]]), None, [0, 2], n=2).tolist()
     [[0, 1], [0, 1]]
     """
-    problem = prepare(
-        node,
-        edge,
-        offsets,
-        parents=parents,
-        edge_types=edge_types,
-        start=start,
-        end=end,
-        order=order,
-    )
+    problem = prepare(node, edge, offsets, parents, edge_types, start, end, order)
     return drawn(problem, *checked_draws(n, seed), n_jobs)
 
 
 def checked_draws(n: int, seed: int) -> tuple[int, int]:
-    """How many labellings are asked for, and by which seed; or ValueError."""
+    """Return the number of draws and the seed, or raise ValueError."""
     for name, value, limit in (("n", n, 2**31), ("seed", seed, SEED_RANGE)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
             raise ValueError(f"{name} is {value!r}: pass a whole number")
@@ -68,18 +58,17 @@ def checked_draws(n: int, seed: int) -> tuple[int, int]:
 
 
 def drawn(problem: Problem, n: int, seed: int, n_jobs: int | None = None) -> npt.NDArray[np.int32]:
-    """(n, rows) labellings of a prepared problem."""
+    """Return (n, rows) labellings drawn from a prepared problem."""
     if n * problem.batch.n_rows > MOST_DRAWN:
         raise ValueError(
             f"n is {n}: with {problem.batch.n_rows} rows that is {n * problem.batch.n_rows:.3g} "
             f"labels, and at most {MOST_DRAWN:.3g} fit; draw fewer at a time, with other seeds"
         )
     labels = np.empty((n, problem.batch.n_rows), np.int32)
-    parts = pieces(problem)
-    if parts is not None:
-        for part in parts:  # rows are numbered anew: short chains must not share others' chances
-            own = seed if not part.is_short else seed ^ SHORT_CHAINS
-            labels[:, part.rows] = drawn(part.problem, n, own, n_jobs)
-        return labels
-    _core.sample(native_problem(problem), labels, seed, thread_count(n_jobs))
+    pieces = problem.pieces()
+    if pieces is None:
+        _core.sample(native_problem(problem), labels, seed, thread_count(n_jobs))
+    for piece in pieces or ():  # each numbers its rows from 0: another seed gives other chances
+        piece_seed = seed ^ SHORT_CHAINS if piece.is_short else seed
+        labels[:, piece.rows] = drawn(piece.problem, n, piece_seed, n_jobs)
     return labels

@@ -2,9 +2,9 @@
 
 Given x, the labels of a chain of order n are a Markov chain of order n, whose steps follow from the
 marginals of edges: P(y_t | n labels before).  A span (s, e, type) is there where y_s opens one of
-its type, each label to y_{e-1} goes on with it and y_e does not: all told by neighbours.  Walking
-along these paths sums all labellings that have the span.  Marginals are formed in float64; what is
-found agrees with enumeration to 1e-9.
+its type, each label to y_{e-1} continues it and y_e does not: all depend on neighbours only.
+Walking along these paths sums all labellings that have the span.  Marginals are formed in float64;
+the results agree with enumeration to 1e-9.
 """
 
 from __future__ import annotations
@@ -16,19 +16,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from crfx.inference.problem import Problem
-from crfx.inference.short_chains import Piece, pieces
+from crfx.inference.problem import Piece, Problem
 from crfx.inference.sum_product import summed
 from crfx.metrics import spans
-from crfx.scores import FloatArray, IntArray, Scores
+from crfx.scores import Array64, FloatArray, IntArray, Scores
 from crfx.structures import Chain
 from crfx.structures.label_schemes import OUTSIDE, continuing, tag_and_type
 
-Array64 = npt.NDArray[np.float64]
-
 
 class Span(NamedTuple):
-    """Positions from ``start`` up to ``stop``, exclusive, their type, and how probable it is."""
+    """Positions from ``start`` up to ``stop``, exclusive, their type and its probability."""
 
     start: int
     stop: int
@@ -38,7 +35,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SpanTags:
-    """What labels say of spans: their type's number (-1 for O), and which go on with which."""
+    """The number of the type of each label (-1 for O), and which label continues which."""
 
     classes: npt.NDArray[Any]
     types: list[str]
@@ -61,10 +58,9 @@ class SpanTags:
         return cls(classes, types, np.array(numbers, np.int64), continuing(classes.tolist()))
 
     def by_type(self, weights: Array64) -> Array64:
-        """(types,) from (K,) weights of labels."""
-        inside = self.type_of >= 0
-        found = np.bincount(self.type_of[inside], weights[inside], minlength=len(self.types))
-        return found.astype(np.float64)
+        """Return (types,) sums of (K,) weights of labels."""
+        inside, n_types = self.type_of >= 0, len(self.types)
+        return np.bincount(self.type_of[inside], weights[inside], n_types).astype(np.float64)
 
 
 def probable_spans(
@@ -74,30 +70,30 @@ def probable_spans(
     least: float | None,
     n_jobs: int | None = None,
 ) -> list[list[Span]]:
-    """Per chain the spans of the labelling ``codes`` (rows,), or all as probable as ``least``.
+    """Return per chain the spans of the labelling ``codes`` (rows,), or all of ``least`` or more.
 
-    O(K^(n+1)) for every position of a walk; walks end where less than ``least`` goes on.
+    O(K^(n+1)) for every position of a walk; walks end where less than ``least`` continues.
     """
-    found: list[list[Span]] = [[] for _ in range(problem.batch.n_instances)]
-    for part in _with_edges(problem):
-        sums = summed(part.problem, "each", None, n_jobs=n_jobs)
+    chains: list[list[Span]] = [[] for _ in range(problem.batch.n_instances)]
+    for piece in _with_edges(problem):
+        sums = summed(piece.problem, "each", None, n_jobs=n_jobs)
         assert sums.edge is not None
-        batch = part.problem.batch
-        for number, instance in enumerate(part.instances):
-            rows = batch.slice_of(number)
-            walks = _Walks(sums.node[rows], sums.edge[rows], part.problem.order, tags)
+        for number, instance in enumerate(piece.instances):
+            rows = piece.batch.slice_of(number)
+            walks = _Walks(sums.node[rows], sums.edge[rows], piece.problem.order, tags)
             if codes is None:
                 assert least is not None
-                found[instance] = sorted(walks.all(least))
+                chains[instance] = sorted(walks.all(least))
             else:
-                own = tags.classes[codes[part.rows[rows]]]
-                found[instance] = [walks.span(*span) for span in sorted(spans(own))]
-    return found
+                labels = tags.classes[codes[piece.rows[rows]]]
+                chains[instance] = [walks.span(*span) for span in sorted(spans(labels))]
+    return chains
 
 
 def _with_edges(problem: Problem) -> list[Piece]:
-    """In float64, so that every chain of two positions or more has edges: chains without any, or
-    too short for theirs, get a table of zeros, of order 1.
+    """Return float64 pieces in which every chain of two positions or more has edges.
+
+    Chains without any, or too short for theirs, get a table of zeros, of order 1.
     """
     scores = problem.scores
     none = np.zeros((scores.n_labels,) * 2)
@@ -112,8 +108,8 @@ def _with_edges(problem: Problem) -> list[Piece]:
         wide["pairs"] = none
     problem = replace(problem, scores=Scores(**wide))
     batch = problem.batch
-    everything = Piece(problem, np.arange(batch.n_instances), np.arange(batch.n_rows), False)
-    return pieces(problem) or [everything]
+    everything = np.arange(batch.n_instances), np.arange(batch.n_rows)
+    return problem.pieces() or [Piece(batch, *everything, problem, is_short=False)]
 
 
 class _Walks:
@@ -158,7 +154,7 @@ class _Walks:
             state = self._forget(on)
 
     def _begun(self, t: int) -> Array64:
-        """The state at t where a span begins there."""
+        """Return the state at t if a span begins there."""
         joint = np.where(self.tags.type_of >= 0, self._joint(t), 0.0)
         if t:
             joint = np.where(self.tags.goes_on, 0.0, joint)
@@ -166,11 +162,10 @@ class _Walks:
 
     def _forget(self, joint: Array64) -> Array64:
         """Sum out what no later label depends on."""
-        found: Array64 = joint.sum(axis=0) if joint.ndim > self.order else joint
-        return found
+        return np.asarray(joint.sum(axis=0)) if joint.ndim > self.order else joint
 
     def _joint(self, t: int) -> Array64:
-        """P of the labels up to y_t that the edge at t sees, or of all where there are fewer."""
+        """Return P of the labels up to y_t that the edge at t joins, or of all if fewer."""
         if len(self.node) == 1:
             return np.asarray(self.node[0], np.float64)
         if t >= self.order:
@@ -179,14 +174,13 @@ class _Walks:
         return np.asarray(self.edge[self.order].sum(axis=tuple(later)), np.float64)
 
     def _next(self, t: int) -> Array64:
-        """P(y_t | the state at t - 1); 0 after what cannot be."""
+        """Return P(y_t | the state at t - 1); 0 after impossible states."""
         joint = self._joint(t)
         before = joint.sum(axis=-1, keepdims=True)
-        found: Array64 = np.divide(joint, before, out=np.zeros_like(joint), where=before > 0)
-        return found
+        return np.asarray(np.divide(joint, before, out=np.zeros_like(joint), where=before > 0))
 
 
 def _over(values: Array64, axis: int) -> Array64:
-    """(K,) summed over all other axes."""
+    """Return (K,) sums over all other axes."""
     kept = np.moveaxis(values, axis, -1)
     return np.asarray(kept.reshape(-1, kept.shape[-1]).sum(axis=0))

@@ -9,16 +9,15 @@ import numpy.typing as npt
 
 from crfx import _core
 from crfx.inference.native import EdgeOutput, check_option, native_problem
-from crfx.inference.problem import Problem, prepare
+from crfx.inference.problem import Piece, Problem, prepare
 from crfx.inference.results import SumProduct
-from crfx.inference.short_chains import Piece, pieces
-from crfx.scores import LARGEST_SCORE, FloatArray
+from crfx.scores import LARGEST_SCORE, Array64, FloatArray
 from crfx.threads import thread_count
 
 CURVATURES = ("mixing", "dobrushin", "exact", "length", None)
 ALONE_GAMMA = 2.0
-"""Of a label that depends on no other: a row of the Hessian is p (1 - p) and -p p' over the rest,
-which adds up to 2 p (1 - p) in absolute value.  The bounds agree."""
+"""Gamma of a label that depends on no other: its row of the Hessian holds p (1 - p), and -p p' for
+the other labels, whose absolute values add up to 2 p (1 - p).  The bounds agree."""
 
 
 def sum_product(
@@ -80,16 +79,7 @@ def sum_product(
     >>> round(float(np.exp(result.log_z[0])))      # equal scores: Z counts the labellings
     81
     """
-    problem = prepare(
-        node,
-        edge,
-        offsets,
-        parents=parents,
-        edge_types=edge_types,
-        start=start,
-        end=end,
-        order=order,
-    )
+    problem = prepare(node, edge, offsets, parents, edge_types, start, end, order)
     check_option("curvature", curvature, CURVATURES)
     return summed(problem, edge_marginals, curvature, n_jobs=n_jobs)
 
@@ -101,26 +91,24 @@ def summed(
     *,
     nodes: bool = True,
     edge_curvature: bool = False,
-    weights: npt.NDArray[np.float64] | None = None,
+    weights: Array64 | None = None,
     n_jobs: int | None = None,
 ) -> SumProduct:
-    """Run sum-product over a prepared problem, with what only training asks for.
+    """Run sum-product over a prepared problem, with options for training.
 
-    Without ``nodes`` there may be an empty array in place of node marginals, which cost time and
-    memory.
-
+    Without ``nodes`` the node marginals, which cost time and memory, may be an empty array.
     ``edge_curvature`` asks for sum_e gamma_e p (1 - p), shaped like summed edge marginals, which it
-    goes with; gamma is 1 where ``curvature`` is None.  ``weights`` (instances,) multiply both sums
+    requires; gamma is 1 where ``curvature`` is None.  ``weights`` (instances,) multiply both sums
     (and nothing else).  Costs a few operations more per table entry.
     """
-    parts = pieces(problem)
-    if parts is not None:
+    pieces = problem.pieces()
+    if pieces is not None:
         asked = {"nodes": nodes, "edge_curvature": edge_curvature, "n_jobs": n_jobs}
-        return _joined(problem, parts, edge_marginals, curvature, weights, asked)
+        return _joined(problem, pieces, edge_marginals, curvature, weights, asked)
     if curvature != "length" and _has_nodes_only(problem):
-        found = _independent(problem, curvature, thread_count(n_jobs))
-        if found is not None:
-            return found
+        sums = _independent(problem, curvature, thread_count(n_jobs))
+        if sums is not None:
+            return sums
     marginals = np.empty_like(problem.scores.node) if nodes else None
     log_z = np.empty(problem.batch.n_instances)
     edges = EdgeOutput(problem, edge_marginals)
@@ -148,34 +136,32 @@ def summed(
 
 def _joined(
     problem: Problem,
-    parts: list[Piece],
+    pieces: list[Piece],
     edge_marginals: str | None,
     curvature: str | None,
-    weights: npt.NDArray[np.float64] | None,
+    weights: Array64 | None,
     asked: dict[str, Any],
 ) -> SumProduct:
-    """Sums over chains with edges and over those too short for them, put together."""
-    found = []
-    for part in parts:
-        own = None if weights is None else weights[part.instances]
-        edges = None if part.is_short else edge_marginals
-        found.append(summed(part.problem, edges, curvature, weights=own, **asked))
-    scores, edge = problem.scores, found[0].edge
-    log_z = np.empty(problem.batch.n_instances)
-    node = np.empty_like(scores.node) if asked["nodes"] else found[0].node
+    """Sum over chains with edges and over those too short for one, and put the results together."""
+    log_z, node = np.empty(problem.batch.n_instances), np.empty_like(problem.scores.node)
+    edges, edge_curvature = EdgeOutput(problem, edge_marginals), None
     node_gamma, edge_gamma = _gamma_arrays(problem, curvature)
-    if edge_marginals == "each" and edge is not None:
-        edge = np.zeros((len(scores.node), *edge.shape[1:]), edge.dtype)
-        edge[parts[0].rows] = found[0].edge
-    for part, own_sums in zip(parts, found, strict=True):
-        log_z[part.instances] = own_sums.log_z
+    edge_gamma = None if problem.scores.edge is None else edge_gamma
+    for piece in pieces:
+        piece_weights = None if weights is None else weights[piece.instances]
+        how = None if piece.is_short else edge_marginals
+        sums = summed(piece.problem, how, curvature, weights=piece_weights, **asked)
+        log_z[piece.instances] = sums.log_z
+        edges.add(piece, sums.edge)
         if asked["nodes"]:
-            node[part.rows] = own_sums.node
+            node[piece.rows] = sums.node
         if node_gamma is not None:
-            node_gamma[part.rows] = own_sums.node_gamma
-    if edge_gamma is not None:
-        edge_gamma[parts[0].rows] = found[0].edge_gamma
-    return SumProduct(log_z, node, edge, node_gamma, edge_gamma, found[0].edge_curvature)
+            node_gamma[piece.rows] = sums.node_gamma
+        if not piece.is_short:
+            edge_curvature = sums.edge_curvature
+            if edge_gamma is not None:
+                edge_gamma[piece.rows] = sums.edge_gamma
+    return SumProduct(log_z, node, edges.result, node_gamma, edge_gamma, edge_curvature)
 
 
 def _has_nodes_only(problem: Problem) -> bool:
@@ -185,9 +171,9 @@ def _has_nodes_only(problem: Problem) -> bool:
 
 
 def _independent(problem: Problem, curvature: str | None, n_threads: int) -> SumProduct | None:
-    """Sum-product without edges: a softmax per row.  None where a row has no finite sum.
+    """Return sums without edges, a softmax per row; None if a row has no finite sum.
 
-    The general way then tells an impossible instance from a bad score, and says where it is.
+    The general way then distinguishes an impossible instance from a bad score, and locates it.
     """
     node, batch = problem.scores.node, problem.batch
     marginals, row_log_z = np.empty_like(node), np.empty(batch.n_rows)
@@ -205,7 +191,7 @@ def _independent(problem: Problem, curvature: str | None, n_threads: int) -> Sum
 def _gamma_arrays(
     problem: Problem, curvature: str | None
 ) -> tuple[FloatArray | None, FloatArray | None]:
-    """Room for the multipliers; exact ones depend on the label too."""
+    """Return empty arrays for the multipliers; exact ones have label axes."""
     if curvature is None:
         return None, None
     rows, labels, dtype = problem.batch.n_rows, problem.scores.n_labels, problem.scores.dtype

@@ -12,7 +12,10 @@ Hamming(weights={'B': 2.0}, normalize=False)
 KL(temperature=0.1, candidates=None, n_candidates=20, seed=0)
 """
 
-from crfx.objectives.options import KL, ExpectedLoss, LossAugmented, LossScaled
+from crfx.objectives.expected_loss import ExpectedLoss
+from crfx.objectives.kl import KL
+from crfx.objectives.loss_augmented import LossAugmented
+from crfx.objectives.loss_scaled import LossScaled
 from crfx.objectives.task_loss import CostMatrix, Hamming, SpanF1, ZeroOne
 
 __all__ = [

@@ -1,48 +1,44 @@
-"""Losses of whole labellings, on candidates: samples of the model, or its k best labellings.
+"""Candidates for losses of whole labellings: samples of the model, or its k best labellings.
 
-A loss such as 1 - F1 of spans is no sum over positions, so no exact sum over all labellings is in
-reach.  Candidates are found anew in every evaluation, samples from the same seed.
+A loss such as 1 - F1 of spans is no sum over positions, so no exact sum over all labellings exists.
+Candidates are made anew in every evaluation, samples from the same seed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from crfx.inference.max_product import best_lists
 from crfx.inference.problem import Problem
-from crfx.inference.sampling import drawn
-from crfx.objectives.base import Evaluation, PartName
-from crfx.objectives.bound_losses import WholeLosses
-from crfx.objectives.counts import add_counts, labelling_scores, moved_scores, sharing_of
-from crfx.objectives.curvature import Curvature
-from crfx.objectives.expected_loss import BorrowedCurvature
-from crfx.objectives.likelihood import Likelihood
+from crfx.inference.sampling import SEED_RANGE, drawn
+from crfx.objectives.base import check_whole
+from crfx.objectives.costs import PositionCosts, WholeLosses, bind
+from crfx.objectives.counts import add_counts, labelling_scores
+from crfx.objectives.task_loss import TaskLoss
 from crfx.objectives.truth import ScoreName, Truth
-from crfx.scores import FloatArray, Sharing, weighted_sum
+from crfx.scores import Array64, FloatArray, Sharing
 
-Array64 = npt.NDArray[np.float64]
 Source = Literal["samples", "kbest"]
 
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Some labellings of every instance: ``labels`` (n, rows), and which of them ``exist``
-    (n, instances): lists may be shorter than n, and repeat nothing where asked.
+    """Some labellings of every instance: ``labels`` (n, rows), and which ``exist`` (n, instances),
+    since lists may be shorter than n.
     """
 
     labels: npt.NDArray[np.int32]
     exist: npt.NDArray[np.bool_]
 
     @classmethod
-    def found(
+    def of(
         cls, problem: Problem, source: Source, n: int, seed: int, n_jobs: int | None
     ) -> Candidates:
-        """Samples, or the best."""
+        """Draw samples, or find the best."""
         batch = problem.batch
         if source == "samples":
             labels = drawn(problem, n, seed, n_jobs)
@@ -51,147 +47,39 @@ class Candidates:
         exist = np.zeros((n, batch.n_instances), bool)
         for instance, best in enumerate(best_lists(problem, n, n_jobs)):
             rows = batch.slice_of(instance)
-            for number, (own, _) in enumerate(best):
-                labels[number, rows], exist[number, instance] = own, True
+            for number, (codes, _) in enumerate(best):
+                labels[number, rows], exist[number, instance] = codes, True
         return cls(labels, exist)
 
     def with_truth(self, truth: Truth) -> Candidates:
-        """The truth first, then those that differ from it and from each other."""
+        """Return the truth first, then those that differ from it and from each other."""
         labels = np.concatenate([truth.labels[None].astype(np.int32), self.labels])
         exist = np.concatenate([np.ones((1, self.exist.shape[1]), bool), self.exist])
         for instance in range(truth.batch.n_instances):
-            own = labels[:, truth.batch.slice_of(instance)]
+            rows = truth.batch.slice_of(instance)
             seen: set[bytes] = set()
             for number in np.flatnonzero(exist[:, instance]):
-                key = own[number].tobytes()
+                key = labels[number, rows].tobytes()
                 exist[number, instance] = key not in seen
                 seen.add(key)
         return Candidates(labels, exist)
 
     def losses(self, losses: WholeLosses) -> Array64:
-        """(n, instances), 0 where there is none."""
-        batch, found = losses.truth.batch, np.zeros(self.exist.shape)
+        """Return (n, instances) losses, 0 where there is no candidate."""
+        batch, values = losses.truth.batch, np.zeros(self.exist.shape)
         for instance in range(batch.n_instances):
-            own = np.flatnonzero(self.exist[:, instance])
-            labels = self.labels[own, batch.slice_of(instance)]
-            found[own, instance] = losses.of_instance(instance, labels)
-        return found
+            numbers = np.flatnonzero(self.exist[:, instance])
+            labels = self.labels[numbers, batch.slice_of(instance)]
+            values[numbers, instance] = losses.of_instance(instance, labels)
+        return values
 
     def shares(self, problem: Problem) -> Array64:
-        """(n, instances) probabilities among the candidates."""
-        scores = np.stack([labelling_scores(problem, own) for own in self.labels])
-        return _softmax(np.where(self.exist, scores, -np.inf))
+        """Return (n, instances) probabilities among the candidates."""
+        scores = np.stack([labelling_scores(problem, codes) for codes in self.labels])
+        return softmax(np.where(self.exist, scores, -np.inf))
 
 
-class ListedExpectedLoss:
-    """sum_i w_i E[loss_i], the mean over samples, or over the k best as they are probable.
-
-    Of samples the gradient is without bias, Cov(loss, parts); of k-best lists value and gradient
-    are exact for the model that knows these labellings alone.
-    """
-
-    curvature_kind: Literal["bound", "diagonal", "none"] = "none"
-
-    def __init__(
-        self, losses: WholeLosses, source: Source, n: int, seed: int, n_jobs: int | None = None
-    ) -> None:
-        losses.truth.check_no_class_weights('"expected_loss" with a loss of whole labellings')
-        self.losses, self.truth, self.n_jobs = losses, losses.truth, n_jobs
-        self.source, self.n, self.seed = source, n, seed
-        # A mistake is worth some share of the whole.
-        shares = 1.0 / np.maximum(losses.truth.batch.lengths, 1)
-        self._borrowed = BorrowedCurvature(losses.truth, shares, n_jobs)
-
-    def evaluate(
-        self, problem: Problem, parts: Sequence[PartName], curvature: Curvature | None = None
-    ) -> Evaluation:
-        """Evaluate at a problem's scores."""
-        found = Candidates.found(problem, self.source, self.n, self.seed, self.n_jobs)
-        losses, truth = found.losses(self.losses), self.truth
-        p = np.full(losses.shape, 1 / self.n)
-        if self.source == "kbest":
-            p = found.shares(problem)
-        value = (p * losses).sum(axis=0)
-        pull = p * (losses - value)
-        if self.source == "samples":
-            pull *= self.n / (self.n - 1)
-        if truth.weights is not None:
-            pull *= truth.weights
-        gradient: dict[str, FloatArray] = {}
-        for part in parts:
-            sharing = sharing_of(part, problem.sharing)
-            for name, shape in moved_scores(problem, part).items():
-                by_row = name == "node" or part == "each_edge"
-                gradient[name] = np.zeros(shape, problem.scores.dtype if by_row else np.float64)
-                _add_all(gradient[name], truth, name, sharing, found.labels, pull)
-        return Evaluation(
-            float(weighted_sum(truth.weights, value)),
-            gradient,
-            self._borrowed(problem, parts, curvature),
-        )
-
-
-class ListedDivergence(Likelihood):
-    """sum_i w_i KL(q_i || p_i), with q proportional to exp(-loss / T) on the truth and candidates.
-
-    log Z is exact, over all labellings, so the curvature of the likelihood holds.
-    """
-
-    def __init__(
-        self,
-        losses: WholeLosses,
-        temperature: float,
-        source: Source,
-        n: int,
-        seed: int,
-        n_jobs: int | None = None,
-    ) -> None:
-        super().__init__(losses.truth, n_jobs)
-        losses.truth.check_all_known("kl")
-        losses.truth.check_no_class_weights('"kl"')
-        self.losses, self.temperature = losses, temperature
-        self.source: Source = source
-        self.n, self.seed = n, seed
-
-    def evaluate(
-        self, problem: Problem, parts: Sequence[PartName], curvature: Curvature | None = None
-    ) -> Evaluation:
-        """Evaluate at a problem's scores."""
-        found = Candidates.found(problem, self.source, self.n, self.seed, self.n_jobs)
-        found = found.with_truth(self.truth)
-        exponents = np.where(found.exist, found.losses(self.losses) / -self.temperature, -np.inf)
-        q = _softmax(exponents)
-        entropy = -(q * np.log(np.where(q > 0, q, 1.0))).sum(axis=0)
-        if self.truth.weights is not None:
-            q, entropy = q * self.truth.weights, entropy * self.truth.weights
-        self.target = ListedTarget(self.truth, found.labels, q)
-        whole = super().evaluate(problem, parts, curvature)
-        return Evaluation(
-            whole.value - float(entropy.sum()), whole.gradient, whole.curvature, whole.mean_gamma
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class ListedTarget:
-    """Labellings (n, rows) of every instance with weights (n, instances); a `Target`."""
-
-    truth: Truth
-    labels: npt.NDArray[np.int32]
-    weights: Array64
-
-    def score(self, name: ScoreName, scores: FloatArray, sharing: Sharing) -> float:
-        """What they score, weighted."""
-        counts = np.zeros(scores.shape)
-        _add_all(counts, self.truth, name, sharing, self.labels, self.weights)
-        used = counts != 0
-        return float((counts[used] * scores[used]).sum(dtype=np.float64))
-
-    def subtract_from(self, name: ScoreName, expected: FloatArray, sharing: Sharing) -> None:
-        """Expected counts minus theirs, in place."""
-        _add_all(expected, self.truth, name, sharing, self.labels, -self.weights)
-
-
-def _add_all(
+def add_weighted_counts(
     total: FloatArray,
     truth: Truth,
     name: ScoreName,
@@ -199,14 +87,36 @@ def _add_all(
     labels: npt.NDArray[np.int32],
     weights: Array64,
 ) -> None:
-    for own, weight in zip(labels, weights, strict=True):
+    """Add the parts of labellings (n, rows), times weights (n, instances), to ``total``."""
+    for codes, weight in zip(labels, weights, strict=True):
         if weight.any():
             by_row = np.repeat(weight, truth.batch.lengths)
-            add_counts(total, truth, name, sharing, own, by_row)
+            add_counts(total, truth, name, sharing, codes, by_row)
 
 
-def _softmax(exponents: Array64) -> Array64:
-    """Over the first axis; 0 where all are -inf."""
+def softmax(exponents: Array64) -> Array64:
+    """Return the softmax over the first axis; 0 where all are -inf."""
     top = exponents.max(axis=0, initial=-np.inf)
     p = np.exp(exponents - np.where(np.isneginf(top), 0.0, top))
     return np.asarray(p / np.maximum(p.sum(axis=0), np.finfo(float).tiny))
+
+
+def check_candidates(source: Any, n: Any, seed: Any) -> None:
+    """Raise ValueError at settings of candidates that are invalid."""
+    if source not in (None, "samples", "kbest"):
+        raise ValueError(f'candidates is {source!r}: choose one of "samples", "kbest", or None')
+    check_whole("n_candidates", n, 2)
+    check_whole("seed", seed, 0, SEED_RANGE - 1)
+
+
+def bind_either(
+    task_loss: TaskLoss, truth: Truth, source: Source | None
+) -> PositionCosts | WholeLosses:
+    """Return a loss with the truth; raise ValueError if it is exact and candidates are set."""
+    costs = bind(task_loss, truth)
+    if isinstance(costs, PositionCosts) and source is not None:
+        raise ValueError(
+            f"candidates is {source!r}, but this task_loss is a sum over positions, "
+            "exact over all labellings: leave candidates out"
+        )
+    return costs

@@ -7,6 +7,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from crfx.objectives.task_loss import is_number
+
 BOUNDS = ("mixing", "dobrushin", "exact", "length")
 CurvatureOption: TypeAlias = (
     Literal["auto", "mixing", "dobrushin", "exact", "length", "diagonal"] | float | None
@@ -14,13 +16,15 @@ CurvatureOption: TypeAlias = (
 
 ENDS_GAMMA = 4.0
 """Start and end events of one chain: each moves itself and the other by an L1 distance of 2."""
+LEAST_CURVATURE = 1e-16
+"""Keeps leaves of rows that are all but certain finite where nothing regularises."""
 
 
 @dataclass(frozen=True)
 class Curvature:
-    """gamma * p * (1 - p) with gamma from ``bound``, times ``factor``; or 1 where first order.
+    """gamma * p * (1 - p) with gamma from ``bound``, times ``factor``; or 1 if first order.
 
-    ``bound`` names what ``crfx.inference.sum_product`` computes, or is None: gamma = 1.
+    ``bound`` is an option of ``crfx.inference.sum_product``, or None: gamma = 1.
     """
 
     bound: str | None
@@ -45,11 +49,7 @@ def parse(option: CurvatureOption) -> Curvature:
             return Curvature(option)
         if option in ("auto", "diagonal"):
             return Curvature("mixing" if option == "auto" else None)
-    elif (
-        isinstance(option, int | float | np.integer | np.floating)
-        and not isinstance(option, bool)
-        and 0 < option < np.inf
-    ):
+    elif is_number(option) and 0 < option < np.inf:
         return Curvature(None, factor=float(option))
     choices = ", ".join(map(repr, ("auto", *BOUNDS, "diagonal")))
     raise ValueError(f"curvature is {option!r}: choose one of {choices}, a positive number or None")

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from crfx.inference.expectation import expected
-from crfx.inference.problem import Problem
+from crfx.inference.problem import Part, Problem
 from crfx.inference.sum_product import summed
-from crfx.objectives.base import Evaluation, PartName
+from crfx.objectives.base import CurvatureKind, Evaluation, PartName
 from crfx.objectives.counts import edges_of, named_slopes
 from crfx.objectives.curvature import Curvature
 from crfx.objectives.expected_loss import BorrowedCurvature
 from crfx.objectives.likelihood import Likelihood
-from crfx.objectives.truth import UNKNOWN, Part, Truth
-from crfx.scores import FloatArray, IntArray, weighted_sum
+from crfx.objectives.truth import UNKNOWN, Truth
+from crfx.scores import Array64, FloatArray, IntArray, weighted_sum
 
 RESOLVED = {np.dtype(np.float32): 1e-8, np.dtype(np.float64): 1e-80}
 """Marginals that messages resolve well enough to divide by: small ones are held at a floor, see
 docs/decisions/0003.  The few labels below are summed over one by one."""
 COPIES_AT_ONCE = 1000
+"""Instances in a batch of copies."""
 
 
 class LabelwiseLikelihood:
@@ -35,7 +34,7 @@ class LabelwiseLikelihood:
     `BorrowedCurvature`.  Cost: one sum-product and one expectation pass.
     """
 
-    curvature_kind: Literal["bound", "diagonal", "none"] = "none"
+    curvature_kind: CurvatureKind = "none"
 
     def __init__(self, truth: Truth, n_jobs: int | None = None) -> None:
         self.truth, self.n_jobs = truth, n_jobs
@@ -56,25 +55,25 @@ class LabelwiseLikelihood:
         if parts:
             cost, pull = np.zeros_like(p), -1.0 / true
             cost[rows, self.truth.labels[rows]] = pull if weights is None else weights * pull
-            found = expected(problem, cost, edges_of(parts), self.n_jobs)
-            gradient = named_slopes(self.truth, problem, parts, found.node, found.edge)
-        for part, own in self._one_by_one(problem, parts, self._rows[~is_resolved]):
-            value += own.value
-            for name, slope in own.gradient.items():
+            result = expected(problem, cost, edges_of(parts), self.n_jobs)
+            gradient = named_slopes(self.truth, problem, parts, result.node, result.edge)
+        for part, term in self._one_by_one(problem, parts, self._rows[~is_resolved]):
+            value += term.value
+            for name, slope in term.gradient.items():
                 if name == "node" or ("each_edge" in parts and name == "edge"):
                     np.add.at(gradient[name], part.rows, slope)
                 else:
                     gradient[name] = gradient[name] + slope
         return Evaluation(value, gradient, self._borrowed(problem, parts, curvature))
 
-    def _weights_of(self, rows: IntArray) -> npt.NDArray[np.float64] | None:
+    def _weights_of(self, rows: IntArray) -> Array64 | None:
         weights = self.truth.position_weights
         return None if weights is None else weights[rows]
 
     def _one_by_one(
         self, problem: Problem, parts: Sequence[PartName], rows: IntArray
     ) -> Iterator[tuple[Part, Evaluation]]:
-        """-log p(y_t) is the likelihood of an instance of which no other label is known."""
+        """Yield -log p(y_t), the likelihood of an instance with no other label known."""
         truth = self.truth
         for begin in range(0, len(rows), COPIES_AT_ONCE):
             chosen = rows[begin : begin + COPIES_AT_ONCE]
@@ -85,4 +84,4 @@ class LabelwiseLikelihood:
             labels[part.batch.offsets[:-1] + within] = truth.labels[chosen]
             weights = self._weights_of(chosen)
             alone = Likelihood(Truth(part.batch, truth.structure, labels, weights), self.n_jobs)
-            yield part, alone.evaluate(problem.cut(part.batch, part.rows), parts)
+            yield part, alone.evaluate(problem.cut(part), parts)

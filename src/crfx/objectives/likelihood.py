@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from crfx import _core
-from crfx.inference.clamping import clamped
+from crfx.batch import Batch
 from crfx.inference.problem import Problem
 from crfx.inference.results import SumProduct
 from crfx.inference.sum_product import summed
-from crfx.objectives.base import Evaluation, PartName
-from crfx.objectives.counts import edges_of
-from crfx.objectives.curvature import Curvature
-from crfx.objectives.first_order import END_NAMES, unit_curvature
-from crfx.objectives.truth import UNKNOWN, ScoreName, Target, Truth
+from crfx.objectives.base import CurvatureKind, Evaluation, Objective, PartName
+from crfx.objectives.by_parts import ByLevels
+from crfx.objectives.counts import END_NAMES, edges_of, unit_curvature
+from crfx.objectives.curvature import LEAST_CURVATURE, Curvature
+from crfx.objectives.truth import SCORE_NAMES, UNKNOWN, Target, Truth
 from crfx.scores import FloatArray, IntArray, Sharing, weighted_sum
+from crfx.structures import Chain
 from crfx.threads import thread_count
-
-SCORE_NAMES: tuple[ScoreName, ...] = ("node", "edge", "start", "end")
-LEAST_CURVATURE = 1e-16
-"""Keeps leaves of rows that are all but certain finite where nothing regularises."""
-
 
 Slopes = tuple[dict[str, FloatArray], dict[str, FloatArray]]
 """Gradient and curvature, by name of the scores."""
 
 
 class Sums(NamedTuple):
-    """What the parts of an evaluation read: sums over all labellings, and over those that agree
-    with what is known of the partly labelled.
+    """Sums over all labellings, and, of partly labelled instances, over those that agree with the
+    known labels.
     """
 
     problem: Problem
@@ -51,7 +48,7 @@ class Likelihood:
     marginals given what is known.  One sum-product per evaluation, two where labels are unknown.
     """
 
-    curvature_kind: Literal["bound", "diagonal", "none"] = "bound"
+    curvature_kind: CurvatureKind = "bound"
 
     def __init__(self, truth: Truth, n_jobs: int | None = None) -> None:
         self.truth, self.n_jobs = truth, n_jobs
@@ -93,14 +90,14 @@ class Likelihood:
         return Evaluation(value, gradient, curved, mean)
 
     def _clamped(self, problem: Problem, edges: str | None) -> SumProduct | None:
-        """Sum over the labellings that agree with what is known, of the partly labelled."""
+        """Sum over the labellings of partly labelled instances that agree with known labels."""
         part = self.truth.partial
         if part is None:
             return None
         labels, weights = self.truth.labels[part.rows], self.truth.weights
         known = np.flatnonzero(labels != UNKNOWN)
         return summed(
-            clamped(problem.cut(part.batch, part.rows), known, labels[known]),
+            problem.cut(part).clamped(known, labels[known]),
             edges,
             None,
             weights=None if weights is None else weights[part.instances],
@@ -109,41 +106,48 @@ class Likelihood:
 
     def _value(self, problem: Problem, free: SumProduct, agreeing: SumProduct | None) -> float:
         weights = self.truth.weights
-        value = float(weighted_sum(weights, free.log_z)) - self._known_score(problem)
+        known = sum(
+            self.target.score(name, scores, problem.sharing)
+            for name in SCORE_NAMES
+            if (scores := getattr(problem.scores, name)) is not None
+        )
+        value = float(weighted_sum(weights, free.log_z)) - known
         if agreeing is not None and self.truth.partial is not None:
             partial = None if weights is None else weights[self.truth.partial.instances]
             value -= float(weighted_sum(partial, agreeing.log_z))
         return value
 
-    def _known_score(self, problem: Problem) -> float:
-        """Weighted score of the truth, over the fully labelled instances."""
-        return sum(
-            self.target.score(name, scores, problem.sharing)
-            for name in SCORE_NAMES
-            if (scores := getattr(problem.scores, name)) is not None
-        )
-
     # One method per part.
 
     def _node(self, at: Sums) -> Slopes:
-        problem, free, agreeing, curvature = at
-        p, truth = free.node, self.truth
-        curved: dict[str, FloatArray] = {}
-        if curvature is not None:
-            gamma = free.node_gamma
-            curved = {"node": event_curvature(p, gamma, curvature.factor, self.n_jobs)}
-        if agreeing is not None and truth.partial is not None:
-            p[truth.partial.rows] -= agreeing.node
-        self._weigh(p, *curved.values())
-        self.target.subtract_from("node", p, problem.sharing)
-        return {"node": p}, curved
+        known = None if at.agreeing is None else at.agreeing.node
+        return self._by_row(at, "node", at.free.node, at.free.node_gamma, known)
 
-    def _weigh(self, *arrays: FloatArray) -> None:
-        """Times the weight of each row's instance, in place."""
+    def _each_edge(self, at: Sums) -> Slopes:
+        assert at.free.edge is not None
+        known = None if at.agreeing is None else at.agreeing.edge
+        return self._by_row(at, "edge", at.free.edge, at.free.edge_gamma, known)
+
+    def _by_row(
+        self,
+        at: Sums,
+        name: Literal["node", "edge"],
+        p: FloatArray,
+        gamma: FloatArray | None,
+        known: FloatArray | None,
+    ) -> Slopes:
+        """Turn marginals ``p`` into the gradient, in place; ``known`` are those of ``agreeing``."""
+        curved: dict[str, FloatArray] = {}
+        if at.curvature is not None:
+            curved = {name: event_curvature(p, gamma, at.curvature.factor, self.n_jobs)}
+        if known is not None and self.truth.partial is not None:
+            p[self.truth.partial.rows] -= known
         weights = self.truth.row_weights
         if weights is not None:
-            for array in arrays:
+            for array in (p, *curved.values()):
                 array *= weights.reshape((-1,) + (1,) * (array.ndim - 1)).astype(array.dtype)
+        self.target.subtract_from(name, p, at.problem.sharing)
+        return {name: p}, curved
 
     def _edge(self, at: Sums) -> Slopes:
         problem, free, agreeing, curvature = at
@@ -159,24 +163,9 @@ class Likelihood:
         assert free.edge_curvature is not None
         return {"edge": gradient}, {"edge": curvature.factor * free.edge_curvature}
 
-    def _each_edge(self, at: Sums) -> Slopes:
-        problem, free, agreeing, curvature = at
-        assert free.edge is not None
-        p, truth = free.edge, self.truth
-        curved: dict[str, FloatArray] = {}
-        if curvature is not None:
-            gamma = free.edge_gamma
-            curved = {"edge": event_curvature(p, gamma, curvature.factor, self.n_jobs)}
-        if agreeing is not None and truth.partial is not None:
-            assert agreeing.edge is not None
-            p[truth.partial.rows] -= agreeing.edge
-        self._weigh(p, *curved.values())
-        self.target.subtract_from("edge", p, problem.sharing)
-        return {"edge": p}, curved
-
     def _ends(self, at: Sums) -> Slopes:
         problem, free, agreeing, curvature = at
-        truth = self.truth
+        truth, partial = self.truth, self.truth.partial
         gradient: dict[str, FloatArray] = {}
         curvatures: dict[str, FloatArray] = {}
         for name in END_NAMES:
@@ -186,12 +175,10 @@ class Likelihood:
             p, weights = free.node.take(rows, axis=0), self._weights_of(rows)
             slope = weighted_sum(weights, p)
             if curvature is not None:
-                variance = weighted_sum(weights, p * (1 - p))
-                curvatures[name] = curvature.ends_factor * variance
-            if agreeing is not None and truth.partial is not None:
-                own = truth.rows_with(name, truth.partial.batch)
-                known = self._weights_of(truth.partial.rows[own])
-                slope -= weighted_sum(known, agreeing.node[own])
+                curvatures[name] = curvature.ends_factor * weighted_sum(weights, p * (1 - p))
+            if agreeing is not None and partial is not None:
+                rows = truth.rows_with(name, partial.batch)
+                slope -= weighted_sum(self._weights_of(partial.rows[rows]), agreeing.node[rows])
             self.target.subtract_from(name, slope, problem.sharing)
             gradient[name] = slope
         return gradient, curvatures
@@ -201,12 +188,50 @@ class Likelihood:
         return None if weights is None else weights[rows]
 
 
+class WeightedLikelihood(ByLevels):
+    """sum_i w_i sum_l (v_l - v_{l-1}) -log p(labels of weight v_l or more | the others, x).
+
+    Convex as the likelihood is, and its bounds are those of log Z over fewer labellings.  Without
+    edges it is the likelihood of positions, each with its own weight.
+    """
+
+    curvature_kind: CurvatureKind = "bound"
+
+    def __init__(self, truth: Truth, n_jobs: int | None = None) -> None:
+        super().__init__(truth, lambda level: Likelihood(level, n_jobs))
+        self.n_jobs = n_jobs
+
+    def evaluate(
+        self, problem: Problem, parts: Sequence[PartName], curvature: Curvature | None = None
+    ) -> Evaluation:
+        """Evaluate at a problem's scores."""
+        scores = problem.scores
+        if scores.edge is not None or scores.start is not None or scores.end is not None:
+            return super().evaluate(problem, parts, curvature)
+        alone = Problem(self._positions.truth.batch, scores, Chain(1), "none")
+        return self._positions.evaluate(alone, parts, curvature)
+
+    @cached_property
+    def _positions(self) -> Likelihood:
+        """Every position as an instance."""
+        truth = self.truth
+        batch = Batch.from_lengths(np.ones(truth.batch.n_rows, np.int64))
+        alone = Truth(batch, Chain(1), truth.labels, truth.position_weights)
+        return Likelihood(alone, self.n_jobs)
+
+
+def likelihood_of(truth: Truth, n_jobs: int | None = None) -> Objective:
+    """Return the likelihood, weighted if labels have weights."""
+    kind = Likelihood if truth.class_weights is None else WeightedLikelihood
+    return kind(truth, n_jobs)
+
+
 def event_curvature(
     p: FloatArray, gamma: FloatArray | None, factor: float, n_jobs: int | None = None
 ) -> FloatArray:
-    """factor * gamma * p * (1 - p), not below ``LEAST_CURVATURE``; gamma by row or by event.
+    """Return factor * gamma * p * (1 - p), at least ``LEAST_CURVATURE``; gamma by row or event.
 
-    In place, p becomes 1 where rounding left it above: or a sure event would have a slope and no
+    In place, p becomes 1 where rounding left it above: a sure event would have a slope and no
     curvature.
     """
     curved = np.empty_like(p)

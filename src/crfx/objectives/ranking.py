@@ -18,31 +18,24 @@ the model's h times the standard deviation of the loss, a scale and no more.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from crfx import _core
 from crfx.batch import Batch
-from crfx.scores import IntArray
+from crfx.scores import Array64, IntArray
 from crfx.threads import thread_count
 
-Array64 = npt.NDArray[np.float64]
 RankingObjectiveName = Literal["kl", "likelihood", "loss_augmented", "loss_scaled", "expected_loss"]
-OBJECTIVES: tuple[RankingObjectiveName, ...] = (
-    "kl",
-    "likelihood",
-    "loss_augmented",
-    "loss_scaled",
-    "expected_loss",
-)
+OBJECTIVES: tuple[RankingObjectiveName, ...] = get_args(RankingObjectiveName)
 
 MOST_SUMMED: int = _core.MOST_SUMMED
 MOST_LISTED: int = _core.MOST_LISTED
 MOST_DOCUMENTS: int = _core.MOST_DOCUMENTS
 LARGEST_SCORE = 1e9
-"""Of a document, and of ``loss_weight``: beyond it float64 cannot tell orders apart."""
+"""Limit of a document's score and of ``loss_weight``: float64 cannot order larger ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +53,7 @@ class RankingEvaluation:
 
 @dataclass(frozen=True)
 class RankingObjective:
-    """What is minimised, and its options; those of other objectives do not count.
+    """An objective with its options; options of other objectives have no effect.
 
     Parameters
     ----------
@@ -68,13 +61,13 @@ class RankingObjective:
     temperature : float
         T of KL's target, which is proportional to exp(-loss / T).
     loss_weight : float
-        Of the loss in the loss-augmented energy.
+        Weight of the loss in the loss-augmented energy.
     truths : "mean" or "sum"
-        Of the likelihoods: over the permutations of loss 0 (Eq. 10 is the sum).
+        How likelihoods combine the permutations of loss 0 (Eq. 10 is the sum).
     cut : int, optional
         The loss is 1 - NDCG@cut; None: whole lists.
     n_samples : int
-        Permutations drawn of a query that is too large.
+        Permutations drawn for a query that is too large.
     """
 
     name: RankingObjectiveName = "kl"
@@ -104,12 +97,12 @@ class RankingObjective:
 
     @property
     def curvature_kind(self) -> Literal["bound", "none"]:
-        """Whether the curvature dominates the Hessian, or is no more than a scale."""
+        """ "bound" if the curvature dominates the Hessian, "none" if it is only a scale."""
         return "none" if self.name == "expected_loss" else "bound"
 
     @property
     def most_exact(self) -> int:
-        """Up to so many documents a query is summed over exactly."""
+        """The largest number of documents of a query that is summed exactly."""
         return MOST_LISTED if self.name == "loss_scaled" else MOST_SUMMED
 
     def evaluate(
@@ -132,27 +125,27 @@ class RankingObjective:
         O(n_samples m^2).
         """
         batch = Batch(np.asarray(offsets))
-        own = _numbers("scores", scores, batch)
+        values = _numbers("scores", scores, batch)
         worth = _numbers("gains", gains, batch)
-        if (worth < 0).any():
-            raise ValueError(f"{_place(batch, worth < 0)}: its gain is below 0")
-        if (np.abs(own) > LARGEST_SCORE).any():
+        if (negative := worth < 0).any():
+            raise ValueError(f"{_place(batch, negative)}: its gain is below 0")
+        if (beyond := np.abs(values) > LARGEST_SCORE).any():
             raise ValueError(
-                f"{_place(batch, np.abs(own) > LARGEST_SCORE)}: its score is beyond "
-                f"{LARGEST_SCORE:g}, where orders cannot be told apart"
+                f"{_place(batch, beyond)}: its score is beyond {LARGEST_SCORE:g}, where orders "
+                "cannot be told apart"
             )
         self._check_sizes(batch.lengths)
-        # The core counts queries from 0 on: as many without documents come before.
+        # The core counts queries from 0 on: empty queries come before them.
         is_sampled = sample_all or batch.lengths.max(initial=0) > self.most_exact
         skipped = first if is_sampled else 0
-        found = RankingEvaluation(
+        result = RankingEvaluation(
             np.empty(skipped + batch.n_instances),
             np.empty(batch.n_rows),
             np.empty(batch.n_rows) if curvature else None,
             np.empty(skipped + batch.n_instances),
         )
         _core.ranking_objective(
-            own,
+            values,
             worth,
             np.concatenate([np.zeros(skipped, np.int64), batch.offsets], dtype=np.int64),
             objective=self.name,
@@ -163,13 +156,13 @@ class RankingObjective:
             n_samples=int(self.n_samples),
             sample_all=bool(sample_all),
             seed=int(seed),
-            value=found.value,
-            gradient=found.gradient,
-            curvature=found.curvature,
-            effective=found.effective,
+            value=result.value,
+            gradient=result.gradient,
+            curvature=result.curvature,
+            effective=result.effective,
             n_threads=thread_count(n_jobs),
         )
-        return replace(found, value=found.value[skipped:], effective=found.effective[skipped:])
+        return replace(result, value=result.value[skipped:], effective=result.effective[skipped:])
 
     def _check_sizes(self, lengths: IntArray) -> None:
         too_large = np.flatnonzero(lengths > MOST_DOCUMENTS)
@@ -182,7 +175,7 @@ class RankingObjective:
 
 
 def _numbers(name: str, values: npt.ArrayLike, batch: Batch) -> Array64:
-    """(documents,) finite numbers."""
+    """Return (documents,) numbers; raise ValueError if one is not finite."""
     array = np.ascontiguousarray(values, np.float64)
     if array.shape != (batch.n_rows,):
         raise ValueError(

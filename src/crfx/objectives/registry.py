@@ -1,11 +1,11 @@
 """Objectives by name, and the choice that ``objective``, ``task_loss`` and ``curvature`` make.
 
-To add an objective: write its class in a file of its own and list it in `OBJECTIVES`.
+To add an objective: write its settings and its evaluation in a file, and list it in `OBJECTIVES`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
@@ -13,45 +13,63 @@ from crfx.inference.sampling import SEED_RANGE
 from crfx.inference.sum_product import ALONE_GAMMA
 from crfx.objectives import curvature as curvatures
 from crfx.objectives import task_loss as task_losses
-from crfx.objectives.base import Objective
-from crfx.objectives.class_weights import perceptron_loss_of
-from crfx.objectives.options import (
-    KL,
-    ExpectedLoss,
-    Labelwise,
-    Likely,
-    LossAugmented,
-    LossScaled,
-    ObjectiveOption,
-    Pseudo,
-)
+from crfx.objectives.base import Objective, Unbound
+from crfx.objectives.expected_loss import ExpectedLoss
+from crfx.objectives.kl import KL
+from crfx.objectives.labelwise import LabelwiseLikelihood
+from crfx.objectives.likelihood import likelihood_of
+from crfx.objectives.loss_augmented import LossAugmented
+from crfx.objectives.loss_scaled import LossScaled
+from crfx.objectives.perceptron import perceptron_loss_of
+from crfx.objectives.pseudo_likelihood import PseudoLikelihood
 from crfx.objectives.task_loss import TaskLoss, WholeLoss
 from crfx.objectives.truth import Truth
 from crfx.workers import current
 
-OBJECTIVES: dict[str, Any] = {
-    kind.name: kind
-    for kind in (Likely, Pseudo, Labelwise, LossAugmented, LossScaled, ExpectedLoss, KL)
-}
-"""Classes by the names that estimators know them by."""
 PERCEPTRONS = ("perceptron", "large_margin")
 """Trainers that have a loss of their own."""
 SEED_STRIDE = 0x9E3779B97F4A7C15
 """Between the seeds of workers: far apart, as others count theirs up by one."""
 
 
-def parse(objective: Any) -> ObjectiveOption:
+class WithoutSettings:
+    """An objective without settings and task loss; ``make`` (truth, n_jobs) binds it."""
+
+    uses_loss = False
+    weighs_classes = True
+
+    def __init__(self, name: str, make: Callable[[Truth, int | None], Objective]) -> None:
+        self.name, self._make = name, make
+
+    def bind(self, truth: Truth, loss: TaskLoss, n_jobs: int | None) -> Objective:
+        """Return the objective for the truth of a batch."""
+        return self._make(truth, n_jobs)
+
+
+SETTINGS = (LossAugmented(), LossScaled(), ExpectedLoss(), KL())
+OBJECTIVES: dict[str, Unbound] = {
+    objective.name: objective
+    for objective in (
+        WithoutSettings("likelihood", likelihood_of),
+        WithoutSettings("pseudo_likelihood", lambda truth, _: PseudoLikelihood(truth)),
+        WithoutSettings("labelwise_likelihood", LabelwiseLikelihood),
+        *SETTINGS,
+    )
+}
+"""Objectives without data, with default settings, by the names that estimators know them by."""
+
+
+def parse(objective: Any) -> Unbound:
     """Read the estimators' argument ``objective``."""
     if isinstance(objective, str) and objective in OBJECTIVES:
-        named: ObjectiveOption = OBJECTIVES[objective]()
-        return named
+        return OBJECTIVES[objective]
     needed = ("bind", "name", "uses_loss")
     if not isinstance(objective, str | type) and all(hasattr(objective, each) for each in needed):
         return objective  # type: ignore[no-any-return]
     choices = ", ".join(map(repr, OBJECTIVES))
     if isinstance(objective, TaskLoss):
         raise ValueError(f"objective is {objective!r}, a task_loss: choose one of {choices}")
-    if isinstance(objective, type) and objective in OBJECTIVES.values():
+    if any(objective is type(known) for known in SETTINGS):
         name = objective.__name__
         raise ValueError(f"objective is the class {name}: pass one of its kind, {name}()")
     raise ValueError(
@@ -64,9 +82,9 @@ def to_plain(objective: Any) -> Any:
     """Return a name or a dict of settings, for JSON; a user's own is needed in training only."""
     if isinstance(objective, str):
         return objective
-    if type(objective) in OBJECTIVES.values():
+    if any(type(objective) is type(known) for known in SETTINGS):
         return {"objective": objective.name, **asdict(objective)}
-    return "likelihood"
+    return objective.name if isinstance(objective, WithoutSettings) else "likelihood"
 
 
 def from_plain(value: Any) -> Any:
@@ -74,7 +92,8 @@ def from_plain(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     settings = dict(value)
-    return OBJECTIVES[settings.pop("objective")](**settings)
+    objective: Any = OBJECTIVES[settings.pop("objective")]
+    return replace(objective, **settings) if settings else objective
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,9 +170,9 @@ class ObjectiveSettings:
         """
         objective = parse(self.objective)
         rank = current().rank
-        if rank and type(objective) in OBJECTIVES.values() and hasattr(objective, "seed"):
+        if rank and isinstance(objective, LossScaled | ExpectedLoss | KL):
             seed = (objective.seed + rank * SEED_STRIDE) % SEED_RANGE
-            objective = replace(objective, seed=seed)  # type: ignore[type-var]
+            objective = replace(objective, seed=seed)
         return objective.bind(truth, task_losses.parse(self.task_loss), self.n_jobs)
 
     def bind_for_trainer(self, truth: Truth) -> Objective:

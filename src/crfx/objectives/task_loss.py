@@ -4,7 +4,7 @@ Two kinds.  A `PositionLoss` is a sum over positions of costs[true label, predic
 the true one: exact sums over all labellings exist for it.  A `WholeLoss` judges a labelling as a
 whole: sums run over samples or k-best lists.  Positions whose label is unknown cost nothing.
 
-These objects are settings, kept by estimators as they are; `bound_losses` ties them to data.
+These objects are settings, kept by estimators as they are; `costs` binds them to data.
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.metrics import spans
+from crfx.scores import Array64
 
-Array64 = npt.NDArray[np.float64]
-
-_FROM, MOST = 0.0, 1e9
-"""What a mistake may cost: beyond, sums of costs would leave the range of scores."""
+MOST = 1e9
+"""The largest cost of a mistake: sums of larger costs would leave the range of scores."""
 _COSTS_ARE = "a mistake costs between 0 and 1e9"
 
 
-def _is_cost(value: Any) -> bool:
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    return is_number and bool(_FROM <= value <= MOST)
+def is_number(value: Any) -> bool:
+    """Return whether a setting is a real number, not a bool."""
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def _check_normalize(value: Any) -> None:
@@ -37,13 +36,13 @@ def _check_normalize(value: Any) -> None:
 
 
 class PositionLoss(ABC):
-    """A sum over positions."""
+    """A loss that is a sum over positions."""
 
     normalize: bool
 
     @abstractmethod
     def costs(self, classes: npt.NDArray[Any]) -> Array64:
-        """(K, K) cost of predicting the second label where the first is true; 0 on the diagonal."""
+        """Return (K, K) the cost of the second label where the first is true; 0 on the diagonal."""
 
 
 class WholeLoss(ABC):
@@ -51,7 +50,7 @@ class WholeLoss(ABC):
 
     @abstractmethod
     def losses(self, true: npt.NDArray[Any], predicted: list[npt.NDArray[Any]]) -> Array64:
-        """(candidates,) of one instance, from labels (length,)."""
+        """Return (candidates,) the losses of labels (length,) of one instance."""
 
 
 TaskLoss = PositionLoss | WholeLoss
@@ -64,7 +63,7 @@ class Hamming(PositionLoss):
     Parameters
     ----------
     weights : dict, optional
-        What a mistake costs where a label is true, by label; 1 for those that are not named.
+        The cost of a mistake by true label; 1 for labels that are not named.
     normalize : bool
         Divide by the length of the instance: the share of wrong positions.  It changes the scale
         of weights and temperatures that objectives put on the loss.
@@ -83,19 +82,18 @@ class Hamming(PositionLoss):
         if self.weights is not None and not isinstance(self.weights, Mapping):
             raise ValueError(f"weights is {self.weights!r}: pass a dict from labels to weights")
         for label, weight in (self.weights or {}).items():
-            if not _is_cost(weight):
+            if not is_number(weight) or not 0 <= weight <= MOST:
                 raise ValueError(f"the weight of {label!r} is {weight!r}: {_COSTS_ARE}")
         _check_normalize(self.normalize)
 
     def costs(self, classes: npt.NDArray[Any]) -> Array64:
-        """Weight of the true label where the other differs."""
-        own = np.ones(len(classes))
-        known = {label: code for code, label in enumerate(classes.tolist())}
+        """Return the weight of the true label where the other differs."""
+        costs, codes = np.ones(len(classes)), {label: k for k, label in enumerate(classes.tolist())}
         for label, weight in (self.weights or {}).items():
-            if label not in known:
+            if label not in codes:
                 raise ValueError(f"task_loss has a weight for {label!r}, a label that y has not")
-            own[known[label]] = weight
-        return own[:, None] * (1.0 - np.eye(len(classes)))
+            costs[codes[label]] = weight
+        return costs[:, None] * (1.0 - np.eye(len(classes)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +103,7 @@ class CostMatrix(PositionLoss):
     Parameters
     ----------
     matrix : (K, K) numbers
-        ``matrix[i][j]`` is what label j costs where label i is true: from 0 to 1e9, 0 on the
+        ``matrix[i][j]`` is the cost of label j where label i is true: from 0 to 1e9, 0 on the
         diagonal.  A data frame is read by the labels of its rows and columns.
     normalize : bool
         Divide by the length of the instance.
@@ -119,10 +117,10 @@ class CostMatrix(PositionLoss):
 
     def __post_init__(self) -> None:
         try:
-            found = np.asarray(self.matrix)
+            matrix = np.asarray(self.matrix)
         except ValueError:
             raise ValueError("the cost matrix has rows of unequal lengths") from None
-        if found.dtype.kind not in "iuf" or not ((found >= _FROM) & (found <= MOST)).all():
+        if matrix.dtype.kind not in "iuf" or not ((matrix >= 0) & (matrix <= MOST)).all():
             raise ValueError(f"the cost matrix holds something else than costs: {_COSTS_ARE}")
         _check_normalize(self.normalize)
         if hasattr(self.matrix, "columns"):
@@ -132,22 +130,22 @@ class CostMatrix(PositionLoss):
             object.__setattr__(self, "labels", rows if self.labels is None else self.labels)
 
     def costs(self, classes: npt.NDArray[Any]) -> Array64:
-        """The matrix, checked."""
-        found, n = np.asarray(self.matrix, np.float64), len(classes)
+        """Return the matrix in the order of labels, checked."""
+        matrix, n = np.asarray(self.matrix, np.float64), len(classes)
         if self.labels is not None:
-            found = found[np.ix_(*[self._order(classes.tolist())] * 2)]
-        if found.shape != (n, n):
+            matrix = matrix[np.ix_(*[self._order(classes.tolist())] * 2)]
+        if matrix.shape != (n, n):
             raise ValueError(
-                f"task_loss: the cost matrix has shape {found.shape}, but y has {n} labels: it "
+                f"task_loss: the cost matrix has shape {matrix.shape}, but y has {n} labels: it "
                 f"must be ({n}, {n}), in the order of sorted labels"
             )
-        if np.diagonal(found).any():
-            label = classes.tolist()[np.flatnonzero(np.diagonal(found))[0]]
+        if np.diagonal(matrix).any():
+            label = classes.tolist()[np.flatnonzero(np.diagonal(matrix))[0]]
             raise ValueError(f"task_loss: the right label {label!r} must cost 0")
-        return found
+        return matrix
 
     def _order(self, classes: list[Any]) -> list[int]:
-        """Where each label stands in the matrix."""
+        """Return the place of each label in the matrix."""
         labels = list(self.labels)
         if len(labels) != len(np.asarray(self.matrix)) or len(set(labels)) < len(labels):
             raise ValueError("task_loss: the cost matrix needs one label for every row, each once")
@@ -161,14 +159,13 @@ class SpanF1(WholeLoss):
     """1 - F1 of the spans of an instance (labels in BIO or BIOES); 0 where neither has any."""
 
     def losses(self, true: npt.NDArray[Any], predicted: list[npt.NDArray[Any]]) -> Array64:
-        """By whole spans."""
-        wanted = spans(true)
-        found = np.zeros(len(predicted))
+        """Return 1 - F1 of each."""
+        wanted, losses = spans(true), np.zeros(len(predicted))
         for number, labels in enumerate(predicted):
-            own = spans(labels)
-            if wanted or own:
-                found[number] = 1.0 - 2 * len(wanted & own) / (len(wanted) + len(own))
-        return found
+            found = spans(labels)
+            if wanted or found:
+                losses[number] = 1.0 - 2 * len(wanted & found) / (len(wanted) + len(found))
+        return losses
 
 
 @dataclass(frozen=True)
@@ -176,15 +173,11 @@ class ZeroOne(WholeLoss):
     """1 where any label of an instance is wrong."""
 
     def losses(self, true: npt.NDArray[Any], predicted: list[npt.NDArray[Any]]) -> Array64:
-        """Whether they differ."""
+        """Return 1 for those that differ from the truth."""
         return np.array([float((labels != true).any()) for labels in predicted])
 
 
-NAMED: dict[str, TaskLoss] = {
-    "hamming": Hamming(),
-    "span_f1": SpanF1(),
-    "zero_one": ZeroOne(),
-}
+NAMED: dict[str, TaskLoss] = {"hamming": Hamming(), "span_f1": SpanF1(), "zero_one": ZeroOne()}
 
 
 def parse(task_loss: Any) -> TaskLoss:
@@ -196,15 +189,15 @@ def parse(task_loss: Any) -> TaskLoss:
     if isinstance(task_loss, str) and task_loss in NAMED:
         return NAMED[task_loss]
     choices = ", ".join(map(repr, NAMED))
-    told = repr(task_loss) if isinstance(task_loss, str) else f"a {type(task_loss).__name__}"
+    value = repr(task_loss) if isinstance(task_loss, str) else f"a {type(task_loss).__name__}"
     raise ValueError(
-        f"task_loss is {told}: choose one of {choices}, Hamming(weights={{label: cost}}) or "
+        f"task_loss is {value}: choose one of {choices}, Hamming(weights={{label: cost}}) or "
         "CostMatrix(array) of crfx.objectives"
     )
 
 
 def to_plain(task_loss: Any) -> Any:
-    """As JSON has it: a name, or a dict of settings; a user's own is needed in training only."""
+    """Return a name or a dict of settings, for JSON; a user's own is needed in training only."""
     if task_loss is None or isinstance(task_loss, str):
         return task_loss
     if type(task_loss) is Hamming:
@@ -220,7 +213,7 @@ def to_plain(task_loss: Any) -> Any:
 
 
 def from_plain(value: Any) -> Any:
-    """What `to_plain` wrote."""
+    """Return what `to_plain` wrote."""
     if not isinstance(value, dict):
         return value
     settings = dict(value)

@@ -10,51 +10,24 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
-from crfx.scores import FloatArray, IntArray, Sharing, table_index, weighted_sum
+from crfx.inference.problem import Part
+from crfx.scores import Array64, FloatArray, IntArray, Sharing, table_index, weighted_sum
 from crfx.structures import Chain, Forest
 
 UNKNOWN = -1
-Array64 = npt.NDArray[np.float64]
 ScoreName = Literal["node", "edge", "start", "end"]
-
-
-@dataclass(frozen=True, eq=False)
-class Uses:
-    """Cells of a score array that the truth uses, each once, and how often, weights counted."""
-
-    cells: IntArray
-    counts: Array64
-
-    @classmethod
-    def counted(cls, cells: IntArray, weights: Array64 | None) -> Uses:
-        """Count cells that occur many times, as those of shared tables do."""
-        distinct, place = np.unique(cells, return_inverse=True)
-        return cls(distinct, np.bincount(place, weights, minlength=len(distinct)).astype(float))
-
-    @cached_property
-    def _weights(self) -> Array64 | None:
-        """The counts, or None if all of them are 1."""
-        return None if (self.counts == 1.0).all() else self.counts
-
-    def score(self, scores: FloatArray) -> float:
-        """Return the score of the truth."""
-        return float(weighted_sum(self._weights, scores.reshape(-1).take(self.cells)))
-
-    def subtract_from(self, expected: FloatArray) -> None:
-        """Subtract the counts of the truth from expected counts, in place: the gradient."""
-        counts = 1 if self._weights is None else self.counts.astype(expected.dtype)
-        expected.reshape(-1)[self.cells] -= counts
+SCORE_NAMES: tuple[ScoreName, ...] = ("node", "edge", "start", "end")
 
 
 class Target(Protocol):
-    """What the scores are to favour: one labelling of each instance, or a mixture of many."""
+    """What the scores should favour: one labelling of each instance, or a mixture of many."""
 
     def score(self, name: ScoreName, scores: FloatArray, sharing: Sharing) -> float:
-        """What it scores, weights counted."""
+        """Return its score, times the weights of instances."""
         ...
 
     def subtract_from(self, name: ScoreName, expected: FloatArray, sharing: Sharing) -> None:
-        """Expected counts minus its own, in place: the gradient."""
+        """Subtract its counts from expected counts, in place: the gradient."""
         ...
 
 
@@ -62,8 +35,8 @@ class Target(Protocol):
 class Truth:
     """Label codes (rows,), ``UNKNOWN`` where not known, and a weight per instance or None for 1.
 
-    ``classes`` (K,) are the labels behind the codes, for losses that ask.  ``class_weights`` (K,)
-    are weights of the labels, or None for 1: what they mean, `crfx.objectives.class_weights` says.
+    ``classes`` (K,) are the labels behind the codes, for task losses.  ``class_weights`` (K,) are
+    weights of the labels, or None for 1; `crfx.objectives.by_parts` explains them.
     """
 
     batch: Batch
@@ -72,31 +45,30 @@ class Truth:
     weights: Array64 | None = None
     classes: npt.NDArray[Any] | None = None
     class_weights: Array64 | None = None
-    _uses: dict[tuple[ScoreName, tuple[int, ...], Sharing], Uses] = field(
+    _counts: dict[Any, tuple[IntArray, Array64 | None]] = field(
         default_factory=dict, init=False, repr=False
     )
+    _end_rows: dict[ScoreName, IntArray] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def row_weights(self) -> Array64 | None:
         """(rows,) the weight of each row's instance; None for 1."""
-        if self.weights is None:
-            return None
-        return np.repeat(self.weights, self.batch.lengths)
+        return None if self.weights is None else np.repeat(self.weights, self.batch.lengths)
 
     @cached_property
     def position_weights(self) -> Array64 | None:
         """(rows,) the weight of each row's instance times that of its label; None for 1.
 
-        Of a row whose label is unknown, that of the heaviest label of its instance.
+        A row whose label is unknown has the weight of the heaviest label of its instance.
         """
         if self.class_weights is None:
-            return None if self.weights is None else np.repeat(self.weights, self.batch.lengths)
+            return self.row_weights
         known, owner = self.labels != UNKNOWN, self.batch.instance_of_row
-        own = np.where(known, self.class_weights[self.labels], 0.0)
+        of_labels = np.where(known, self.class_weights[self.labels], 0.0)
         heaviest = np.zeros(self.batch.n_instances)
-        np.maximum.at(heaviest, owner, own)
-        own = np.where(known, own, heaviest[owner])
-        return own if self.weights is None else own * self.weights[owner]
+        np.maximum.at(heaviest, owner, of_labels)
+        of_labels = np.where(known, of_labels, heaviest[owner])
+        return of_labels if self.weights is None else of_labels * self.weights[owner]
 
     @cached_property
     def edge_row_weights(self) -> Array64 | None:
@@ -104,19 +76,19 @@ class Truth:
         weights = self.position_weights
         if weights is None or self.class_weights is None:
             return weights
-        rows, found = self.structure.edge_rows(self.batch), weights.copy()
+        rows, heaviest = self.structure.edge_rows(self.batch), weights.copy()
         before = weights[self.structure.contexts(self.batch)].max(axis=1, initial=0.0)
-        found[rows] = np.maximum(found[rows], before)
-        return found
+        heaviest[rows] = np.maximum(heaviest[rows], before)
+        return heaviest
 
     @property
     def taught_labels(self) -> IntArray:
-        """Label codes, ``UNKNOWN`` also where nothing is learned from them: of weight 0."""
+        """Label codes, ``UNKNOWN`` also where the weight is 0, so that nothing is learned."""
         weights = self.position_weights
         return self.labels if weights is None else np.where(weights > 0, self.labels, UNKNOWN)
 
     def by_instance(self) -> Truth:
-        """The same where an instance has the mean weight of its positions, and labels have none."""
+        """Return the truth with the mean weight of its positions per instance, none of labels."""
         if self.class_weights is None:
             return self
         weights, owner = self.position_weights, self.batch.instance_of_row
@@ -125,7 +97,7 @@ class Truth:
         return replace(self, weights=means, class_weights=None)
 
     def check_no_class_weights(self, objective: str) -> None:
-        """Raise ValueError where labels have weights, for objectives that know none."""
+        """Raise ValueError if labels have weights, for objectives that do not support them."""
         if self.class_weights is not None:
             raise ValueError(
                 f"objective {objective} has no weights of labels: leave out class_weight"
@@ -148,70 +120,51 @@ class Truth:
                 "and this one is unknown"
             )
 
-    def uses(self, name: ScoreName, scores: FloatArray, sharing: Sharing) -> Uses:
-        """What the truth uses of an array of scores; of fully labelled instances only.
-
-        Found once for every shape: training asks several times a round.
-        """
-        key = (name, scores.shape, sharing)
-        if key not in self._uses:
-            self._uses[key] = self._find_uses(*key)
-        return self._uses[key]
-
     def score(self, name: ScoreName, scores: FloatArray, sharing: Sharing) -> float:
-        """What the truth scores, weights counted."""
-        return self.uses(name, scores, sharing).score(scores)
+        """Return the score of the truth, times the weights of instances."""
+        cells, counts = self._counted(name, scores.shape, sharing)
+        return float(weighted_sum(counts, scores.reshape(-1).take(cells)))
 
     def subtract_from(self, name: ScoreName, expected: FloatArray, sharing: Sharing) -> None:
-        """Expected counts minus those of the truth, in place: the gradient."""
-        self.uses(name, expected, sharing).subtract_from(expected)
+        """Subtract the counts of the truth from expected counts, in place: the gradient."""
+        cells, counts = self._counted(name, expected.shape, sharing)
+        expected.reshape(-1)[cells] -= 1 if counts is None else counts.astype(expected.dtype)
 
-    def _find_uses(self, name: ScoreName, shape: tuple[int, ...], sharing: Sharing) -> Uses:
-        batch, structure = self.batch, self.structure
-        rows = self.rows_with(name, batch)
-        known = ~self.is_partial[batch.instance_of_row[rows]]
-        rows = rows[known]
-        index: tuple[IntArray, ...] = (self.labels[rows],)
-        if name == "node":
-            index = (rows, *index)
-        elif name == "edge":
-            before = self.labels[structure.contexts(batch)[known]]
-            index = (*table_index(sharing, rows, batch.edge_types), *before.T, *index)
-        cells = np.ravel_multi_index(index, shape)
-        weights = None
-        if self.weights is not None:
-            weights = self.weights[batch.instance_of_row[rows]]
-        if name == "node" or (name == "edge" and sharing == "each"):
-            return Uses(cells, np.ones(len(cells)) if weights is None else weights)
-        return Uses.counted(cells, weights)
+    def _counted(
+        self, name: ScoreName, shape: tuple[int, ...], sharing: Sharing
+    ) -> tuple[IntArray, Array64 | None]:
+        """Return the cells of scores that fully labelled instances use, each once, and how often.
+
+        Counts are times the weights of instances, None where all are 1.  Cached for every shape:
+        training asks several times a round.
+        """
+        key = (name, shape, sharing)
+        if key not in self._counts:
+            known = ~self.is_partial[self.batch.instance_of_row]
+            at = self.batch, self.structure, self.labels
+            rows, cells = used_cells(*at, *key, known)
+            counts = None if self.row_weights is None else self.row_weights[rows]
+            if name in ("start", "end") or (name == "edge" and sharing != "each"):
+                cells, place = np.unique(cells, return_inverse=True)
+                counts = np.bincount(place, counts, minlength=len(cells)).astype(np.float64)
+            is_one = counts is None or bool((counts == 1.0).all())
+            self._counts[key] = cells, None if is_one else counts
+        return self._counts[key]
 
     def end_rows(self, name: Literal["start", "end"]) -> IntArray:
-        """The rows that start, or end, scores belong to; found once."""
-        return self._starts if name == "start" else self._ends
-
-    @cached_property
-    def _starts(self) -> IntArray:
-        return self.rows_with("start", self.batch)
-
-    @cached_property
-    def _ends(self) -> IntArray:
-        return self.rows_with("end", self.batch)
+        """Return the rows that start, or end, scores belong to; cached."""
+        if name not in self._end_rows:
+            self._end_rows[name] = self.rows_with(name, self.batch)
+        return self._end_rows[name]
 
     def rows_with(self, name: ScoreName, batch: Batch) -> IntArray:
-        """The rows of a batch that scores of that name belong to; edges to those where they end."""
-        if name == "node":
-            return np.arange(batch.n_rows)
-        found = {
-            "edge": self.structure.edge_rows,
-            "start": self.structure.root_rows,
-            "end": self.structure.last_rows,
-        }
-        return found[name](batch)
+        """Return the rows of a batch that scores of a name belong to; edges end there."""
+        return rows_with(name, batch, self.structure)
 
     def edge_weights(self, shape: tuple[int, ...]) -> FloatArray:
-        """(rows, K, ..., K) of that shape: the weight of each row's instance, 0 where no edge ends.
+        """Return (rows, K, ..., K): the weight of each row's instance, 0 where no edge ends.
 
-        A view of one number per row: not to be written to.
+        A read-only view of one number per row.
         """
         rows = self.rows_with("edge", self.batch)
         weights, by_row = np.zeros(self.batch.n_rows, np.float32), self.edge_row_weights
@@ -219,7 +172,7 @@ class Truth:
         return np.broadcast_to(weights.reshape((-1,) + (1,) * (len(shape) - 1)), shape)
 
     def take(self, instances: IntArray) -> tuple[Truth, IntArray]:
-        """The truth of some instances, in the order given, and their rows in the whole."""
+        """Return the truth of some instances, in the order given, and their rows in the whole."""
         part = Part.of(self.batch, instances)
         weights = None if self.weights is None else self.weights[instances]
         labels = self.labels[part.rows]
@@ -228,30 +181,44 @@ class Truth:
 
     @cached_property
     def partial(self) -> Part | None:
-        """The instances with unknown labels, as a batch of their own; None where there are none."""
+        """The instances with unknown labels, as a batch; None if there are none."""
         chosen = np.flatnonzero(self.is_partial)
         return Part.of(self.batch, chosen) if len(chosen) else None
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
-    """Some instances of a batch as a batch; ``rows`` are theirs in the whole."""
+def used_cells(
+    batch: Batch,
+    structure: Chain | Forest,
+    labels: IntArray,
+    name: ScoreName,
+    shape: tuple[int, ...],
+    sharing: Sharing,
+    among: npt.NDArray[np.bool_] | None = None,
+) -> tuple[IntArray, IntArray]:
+    """Return the rows that scores of a name apply to, and the cell that a labelling uses at each.
 
-    batch: Batch
-    instances: IntArray
-    rows: IntArray
+    ``labels`` (rows,); cells are flat indices into scores of a shape.  ``among`` (rows,) selects
+    rows; None: all.
+    """
+    rows = rows_with(name, batch, structure)
+    kept = slice(None) if among is None else among[rows]
+    rows = rows[kept]
+    index: tuple[IntArray, ...] = (labels[rows],)
+    if name == "node":
+        index = (rows, *index)
+    elif name == "edge":
+        before = labels[structure.contexts(batch)[kept]]
+        index = (*table_index(sharing, rows, batch.edge_types), *before.T, *index)
+    return rows, np.ravel_multi_index(index, shape)
 
-    @classmethod
-    def of(cls, whole: Batch, instances: IntArray) -> Part:
-        """Cut instances out, in the order given."""
-        lengths = whole.lengths[instances]
-        starts = np.repeat(whole.offsets[:-1][instances], lengths)
-        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        rows = starts + within
-        batch = Batch.from_lengths(
-            lengths,
-            parents=None if whole.parents is None else whole.parents[rows],
-            edge_types=None if whole.edge_types is None else whole.edge_types[rows],
-            allowed=None if whole.allowed is None else whole.allowed[rows],
-        )
-        return cls(batch, instances, rows)
+
+def rows_with(name: ScoreName, batch: Batch, structure: Chain | Forest) -> IntArray:
+    """Return the rows that scores of a name belong to; edges to those where they end."""
+    if name == "node":
+        return np.arange(batch.n_rows)
+    methods = {
+        "edge": structure.edge_rows,
+        "start": structure.root_rows,
+        "end": structure.last_rows,
+    }
+    return methods[name](batch)

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
-from crfx.inference.clamping import clamped
 from crfx.inference.feasibility import impossible_rows
 from crfx.inference.max_product import best_lists
 from crfx.inference.problem import Problem
@@ -121,6 +120,6 @@ def _log_likelihood(
     is_impossible[batch.instance_of_row[is_strange]] = True
     codes = np.where(np.repeat(is_impossible, batch.lengths), UNKNOWN, codes)
     known = np.flatnonzero(codes != UNKNOWN)
-    agreeing = clamped(problem, known, codes[known])
+    agreeing = problem.clamped(known, codes[known])
     values = predictor.sums(agreeing).log_z - predictor.sums(problem).log_z
     return np.asarray(np.where(is_impossible, -np.inf, values), dtype=np.float64)

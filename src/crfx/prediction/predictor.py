@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
-from crfx.inference.max_product import best_labels
-from crfx.inference.posterior_decoding import most_together
+from crfx.inference.max_product import best_labels, most_together
 from crfx.inference.problem import Problem
 from crfx.inference.results import SumProduct
 from crfx.inference.sum_product import summed

@@ -1,8 +1,9 @@
 """Takes tiny problems, gives oracles to compare with; comes after `inference`, before nothing else.
 
 Public, so that users can put their own parts to the same tests: enumeration of all labellings,
-finite differences, and makers of random problems and tasks.  Nothing in the library imports this
-package.
+finite differences, and makers of random problems and tasks.  `enumerated_objectives` evaluates
+objectives on listed configurations, `ranking_reference` those of rankings in plain NumPy.  Nothing
+in the library imports this package.
 """
 
 from crfx.testing.differences import central_differences

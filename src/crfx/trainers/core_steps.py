@@ -19,15 +19,14 @@ from crfx import _core
 from crfx.model.model import Model
 from crfx.objectives.base import Objective
 from crfx.objectives.by_parts import ByParts
-from crfx.objectives.class_weights import WeightedLikelihood, WeightedPerceptronLoss
 from crfx.objectives.expected_loss import ExpectedCost
 from crfx.objectives.kl import Divergence
 from crfx.objectives.labelwise import LabelwiseLikelihood
-from crfx.objectives.likelihood import Likelihood
+from crfx.objectives.likelihood import Likelihood, WeightedLikelihood
 from crfx.objectives.loss_augmented import AugmentedLikelihood
-from crfx.objectives.perceptron import PerceptronLoss
+from crfx.objectives.loss_scaled import ExactLossScaled
+from crfx.objectives.perceptron import PerceptronLoss, WeightedPerceptronLoss
 from crfx.objectives.pseudo_likelihood import PseudoLikelihood
-from crfx.objectives.scaled_exact import ExactLossScaled
 from crfx.objectives.truth import Truth
 from crfx.potentials.hidden_unit import HiddenUnitFunction
 from crfx.potentials.linear import LinearFunction

@@ -20,8 +20,7 @@ from crfx.features.matrix import chunks, is_on_disk, is_sparse, no_rows, take_ro
 from crfx.model.flat_parameters import get_weights, parameter_arrays, set_weights
 from crfx.model.model import Model
 from crfx.objectives.base import Objective
-from crfx.objectives.class_weights import WeightedPerceptronLoss
-from crfx.objectives.perceptron import PerceptronLoss
+from crfx.objectives.perceptron import PerceptronLoss, WeightedPerceptronLoss
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.potentials.hidden_unit import HiddenUnitFunction
 from crfx.potentials.numbers import as_numbers

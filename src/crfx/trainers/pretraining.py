@@ -18,7 +18,7 @@ from scipy import sparse
 
 from crfx.model.flat_parameters import set_weights
 from crfx.model.model import Model
-from crfx.objectives.class_weights import likelihood_of
+from crfx.objectives.likelihood import likelihood_of
 from crfx.objectives.truth import UNKNOWN
 from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
 from crfx.potentials.numbers import as_numbers

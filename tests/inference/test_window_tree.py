@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from crfx.inference import reference
-from crfx.inference.neighbours import side_messages
 from crfx.inference.problem import prepare
+from crfx.inference.window_tree import side_messages
 from crfx.testing import enumeration, make_problem
 
 EXACT = {"rtol": 1e-9, "atol": 1e-10}

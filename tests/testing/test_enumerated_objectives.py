@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from crfx.objectives import enumerated
-from crfx.objectives.enumerated import OBJECTIVES
 from crfx.testing import central_differences
+from crfx.testing import enumerated_objectives as enumerated
+from crfx.testing.enumerated_objectives import OBJECTIVES
 
 DIFFERENCES = {"rtol": 1e-6, "atol": 1e-8}
 EXACT = {"rtol": 1e-12, "atol": 1e-12}

@@ -31,7 +31,7 @@ class Enumerated(NamedTuple):
 def likelihood(
     energies: npt.ArrayLike, losses: npt.ArrayLike, *, truths: Truths = "mean"
 ) -> Enumerated:
-    """Minus log p of the truth (Eq. 2; Eq. 10 where there are several)."""
+    """Return minus log p of the truth (Eq. 2; Eq. 10 if there are several)."""
     E, loss = _checked(energies, losses)
     return _likelihood(E, _uniform_over_truths(E, loss), truths)
 
@@ -43,13 +43,13 @@ def loss_augmented(
     weight: float = 1.0,
     truths: Truths = "mean",
 ) -> Enumerated:
-    """The likelihood with every energy lower by ``weight`` times its loss (Eq. 4)."""
+    """Return the likelihood with every energy lower by ``weight`` times its loss (Eq. 4)."""
     E, loss = _checked(energies, losses)
     return _likelihood(E - weight * loss, _uniform_over_truths(E, loss), truths)
 
 
 def loss_scaled(energies: npt.ArrayLike, losses: npt.ArrayLike) -> Enumerated:
-    """Log of the sum of exp(loss * (1 + energy of the truth - energy)) (Eq. 5 and 11)."""
+    """Return the log of the sum of exp(loss * (1 + energy of the truth - energy)) (Eq. 5, 11)."""
     E, loss = _checked(energies, losses)
     uniform = _uniform_over_truths(E, loss)
     exists = np.isfinite(E)
@@ -61,7 +61,7 @@ def loss_scaled(energies: npt.ArrayLike, losses: npt.ArrayLike) -> Enumerated:
 
 
 def expected_loss(energies: npt.ArrayLike, losses: npt.ArrayLike) -> Enumerated:
-    """The loss of a configuration drawn from the model (Eq. 6 and 7)."""
+    """Return the expected loss of a configuration drawn from the model (Eq. 6 and 7)."""
     E, loss = _checked(energies, losses)
     _, p = _log_partition(E)
     value = (p * loss).sum(axis=-1)
@@ -69,7 +69,7 @@ def expected_loss(energies: npt.ArrayLike, losses: npt.ArrayLike) -> Enumerated:
 
 
 def kl(energies: npt.ArrayLike, losses: npt.ArrayLike, *, temperature: float = 1.0) -> Enumerated:
-    """The divergence of p from q, which is proportional to exp(-loss / temperature) (Eq. 8, 9).
+    """Return the divergence of p from q, proportional to exp(-loss / temperature) (Eq. 8, 9).
 
     As the temperature falls to 0 it becomes the likelihood; with several truths the mean of log p
     over them, less the log of their number.
@@ -93,7 +93,7 @@ OBJECTIVES: dict[str, Callable[..., Enumerated]] = {
     "expected_loss": expected_loss,
     "kl": kl,
 }
-"""By the names that estimators know them by."""
+"""Functions by the names that estimators know the objectives by."""
 
 
 def _likelihood(E: Array64, uniform: Array64, truths: Truths) -> Enumerated:
@@ -124,7 +124,7 @@ def _checked(energies: npt.ArrayLike, losses: npt.ArrayLike) -> tuple[Array64, A
 
 
 def _uniform_over_truths(E: Array64, loss: Array64) -> Array64:
-    """1 / (number of truths) at each of them, else 0."""
+    """Return 1 / (number of truths) at each of them, else 0."""
     is_truth = (loss == 0) & np.isfinite(E)
     count = is_truth.sum(axis=-1, keepdims=True)
     if not count.all():
@@ -133,7 +133,7 @@ def _uniform_over_truths(E: Array64, loss: Array64) -> Array64:
 
 
 def _log_partition(E: Array64) -> tuple[Array64, Array64]:
-    """Log of the sum of exp(-E), and the probabilities."""
+    """Return the log of the sum of exp(-E), and the probabilities."""
     least = E.min(axis=-1, keepdims=True)
     p: Any = np.exp(least - E)
     total = p.sum(axis=-1, keepdims=True)
@@ -141,5 +141,5 @@ def _log_partition(E: Array64) -> tuple[Array64, Array64]:
 
 
 def _mean(weights: Array64, values: Array64) -> Array64:
-    """Sum of weights times values, where a weight of 0 silences an infinite value."""
+    """Return the sum of weights times values, where a weight of 0 makes an infinite value 0."""
     return np.asarray((weights * np.where(weights > 0, values, 0.0)).sum(axis=-1))

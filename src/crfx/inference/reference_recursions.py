@@ -1,5 +1,9 @@
-"""Factors gamma with which gamma * diag(H) dominates H, the Hessian of log Z.
+"""Recursions of the reference beyond sum-product: expected costs, decoding, curvature.
 
+A first-order expectation semiring carries (weight, weight * expected cost).  Here the second number
+is kept as a ratio, the conditional expectation, which neither grows nor vanishes.
+
+Curvature: factors gamma with which gamma * diag(H) dominates H, the Hessian of log Z.
 H over all node events (or all edge events) of an instance is the covariance of their indicators.
 By diagonal dominance any gamma_i >= sum_j |H_ij| / H_ii will do (Chen et al. 2015, Eq. 6 to 10);
 the four kinds trade tightness for time, exact <= dobrushin <= mixing <= length for nodes.
@@ -7,26 +11,205 @@ the four kinds trade tightness for time, exact <= dobrushin <= mixing <= length 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+import heapq
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from crfx.inference.problem import Problem
-from crfx.inference.reference_windows import (
+from crfx.inference.results import IMPOSSIBLE
+from crfx.inference.window_tree import (
     Array,
     Beliefs,
+    Messages,
     Tree,
+    Window,
+    all_but_one,
     beliefs,
     exchanged,
     log_sum,
     normalised,
+    older_axis,
     project,
+    spread,
     window_trees,
 )
-from crfx.inference.results import IMPOSSIBLE
+from crfx.scores import IntArray
+
+# Expected costs.
+
+
+@dataclass(frozen=True, eq=False)
+class ExpectedCost:
+    """Expected cost of a tree given the labels of each window, and of each edge (None at roots)."""
+
+    windows: list[Array]
+    edges: list[Array | None]
+
+
+def conditional_costs(tree: Tree, messages: Messages, cost: Array) -> ExpectedCost:
+    """Return E[cost | window] and E[cost | edge] of each window's own tree.
+
+    ``cost`` (rows, K).  The same two passes as for log Z: O(windows * K^(n+1)).
+    """
+    local = [spread(cost, window) for window in tree]
+    inside, up = _upward(tree, messages, local)
+    context: list[Array] = [np.zeros(())] * len(tree)
+    outside: list[Array] = [np.zeros(())] * len(tree)
+    for index, window in enumerate(tree):
+        siblings = all_but_one([up[child] for child in window.children])
+        for child, others in zip(window.children, siblings, strict=True):
+            context[child] = local[index] + outside[index] + others
+            outside[child] = _mean_outside(tree[child], messages.context[child], context[child])
+    edges = [
+        None if w.table is None else context[i][..., None] + older_axis(inside[i], w)
+        for i, w in enumerate(tree)
+    ]
+    return ExpectedCost([a + b for a, b in zip(inside, outside, strict=True)], edges)
+
+
+def covariance(log_probability: Array, expected: Array) -> Array:
+    """Cov(cost, 1[event]) = P(event) (E[cost | event] - E[cost]) for a full set of events."""
+    probability = np.exp(log_probability)
+    return np.asarray(probability * (expected - (probability * expected).sum()))
+
+
+def expected_value(tree: Tree, found: Beliefs, costs: ExpectedCost) -> float:
+    """Return E[cost] of the instance, the sum over its trees."""
+    return float(
+        sum(
+            (np.exp(found.windows[i]) * costs.windows[i]).sum()
+            for i, window in enumerate(tree)
+            if window.table is None
+        )
+    )
+
+
+def _upward(tree: Tree, messages: Messages, local: list[Array]) -> tuple[list[Array], list[Array]]:
+    inside: list[Array] = list(local)
+    up: list[Array] = [np.zeros(())] * len(tree)
+    for index in reversed(range(len(tree))):
+        window = tree[index]
+        inside[index] = local[index] + sum(up[child] for child in window.children)
+        if window.table is not None:
+            weights = window.table + older_axis(messages.inside[index], window)
+            up[index] = _mean(weights, older_axis(inside[index], window), axis=-1)
+    return inside, up
+
+
+def _mean_outside(child: Window, context: Array, cost: Array) -> Array:
+    assert child.table is not None
+    return _mean(child.table + context[..., None], cost[..., None], axis=0)
+
+
+def _mean(log_weights: Array, values: Array, *, axis: int) -> Array:
+    """Mean of values under softmax weights; 0 where nothing is allowed (its weight is 0 too)."""
+    total = np.logaddexp.reduce(log_weights, axis=axis, keepdims=True)
+    weights = np.exp(log_weights - np.where(np.isneginf(total), 0.0, total))
+    return np.asarray((weights * values).sum(axis=axis))
+
+
+# Decoding: best labellings and samples.
+
+Partial = tuple[float, tuple[int, ...]]
+"""Score and labels of some rows: a window's new ones, then those of its branches in turn."""
+
+Lists = dict[tuple[int, ...], list[Partial]]
+"""For every state (labels) of a window, the best partial labellings below it, best first."""
+
+
+def k_best(tree: Tree, k: int, n_labels: int) -> list[tuple[float, dict[int, int]]]:
+    """Return the k best allowed labellings as (score, {row: label}), best first.
+
+    Each message holds the k best of its branch for each state of the parent: whatever is among
+    the k best overall is among the k best of every branch.  Ties go to the smaller labels.
+    O(windows * K^(n+1) * k log k), in plain Python.
+    """
+    messages: list[Lists] = [{} for _ in tree]
+    best: list[Partial] = [(0.0, ())]
+    for index in reversed(range(len(tree))):
+        window = tree[index]
+        inside = _inside_lists(window, messages, k, n_labels)
+        if window.table is not None:
+            messages[index] = _message_lists(window, inside, k, n_labels)
+        else:  # roots come last to first, so each goes in front of those already joined
+            own = _top(k, (partial for partials in inside.values() for partial in partials))
+            best = _joined(own, best, k)
+    rows = [row for i, w in enumerate(tree) if w.table is None for row in _subtree_rows(tree, i)]
+    return [(score, dict(zip(rows, labels, strict=True))) for score, labels in best]
+
+
+def draw(tree: Tree, messages: Messages, labels: IntArray, random: np.random.Generator) -> None:
+    """Fill the columns of ``labels`` (n, rows) that belong to the tree with samples.
+
+    Root windows are drawn from their marginal, each later label given the window before it, by
+    the Gumbel trick: the argmax of log weights plus Gumbel noise is a draw.
+    O(n * windows * K), and K^n at roots.
+    """
+    n = len(labels)
+    for index, window in enumerate(tree):
+        inside = messages.inside[index]
+        if window.table is None:
+            noisy = inside.ravel() + random.gumbel(size=(n, inside.size))
+            states = np.unravel_index(noisy.argmax(axis=1), inside.shape)
+            labels[:, window.rows] = np.stack(states, axis=1)
+        else:
+            weights = window.table + older_axis(inside, window)
+            given = weights[tuple(labels[:, row] for row in tree[window.parent].rows)]
+            labels[:, window.rows[-1]] = (given + random.gumbel(size=given.shape)).argmax(axis=1)
+
+
+def _inside_lists(window: Window, messages: list[Lists], k: int, n_labels: int) -> Lists:
+    lists: Lists = {}
+    for state in product(range(n_labels), repeat=len(window.rows)):
+        new = tuple(state[axis] for axis in window.new_axes)
+        partials = _top(k, [(float(window.local[state]), new)])
+        for child in window.children:
+            partials = _joined(partials, messages[child][state], k)
+        lists[state] = partials
+    return lists
+
+
+def _message_lists(window: Window, inside: Lists, k: int, n_labels: int) -> Lists:
+    assert window.table is not None
+    table = window.table
+    return {
+        before: _top(
+            k,
+            (
+                (float(table[(*before, label)]) + score, labels)
+                for label in range(n_labels)
+                for score, labels in inside[(*before[1:], label)]
+            ),
+        )
+        for before in product(range(n_labels), repeat=len(window.rows))
+    }
+
+
+def _joined(left: list[Partial], right: list[Partial], k: int) -> list[Partial]:
+    return _top(k, ((a + b, first + second) for a, first in left for b, second in right))
+
+
+def _top(k: int, partials: Iterable[Partial]) -> list[Partial]:
+    allowed = (partial for partial in partials if partial[0] > -np.inf)
+    return heapq.nsmallest(k, allowed, key=lambda partial: (-partial[0], partial[1]))
+
+
+def _subtree_rows(tree: Tree, root: int) -> list[int]:
+    """Rows in the order in which partial labellings list their labels (no recursion: deep)."""
+    rows, pending = [], [root]
+    while pending:
+        window = tree[pending.pop()]
+        rows += [window.rows[axis] for axis in window.new_axes]
+        pending += reversed(window.children)
+    return rows
+
+
+# Curvature.
 
 Curvature = Literal["mixing", "dobrushin", "exact", "length"]
 Rate = Callable[[Array, Array], float]

@@ -1,4 +1,4 @@
-"""The slow twin of `ranking`: one query at a time, plain NumPy in log space, for tests and reading.
+"""The reference of `crfx.objectives.ranking`: one query at a time, plain NumPy in log space.
 
 Sums run over subsets of documents, as in the core; probabilities of pairs come from striking out
 one document and one rank; the loss-scaled objective lists all permutations.
@@ -30,7 +30,7 @@ class Reference(NamedTuple):
 
 
 def evaluate(objective: RankingObjective, scores: Array64, gains: Array64) -> Reference:
-    """The objective of one query: scores and gains (m,).  O(4^m m^2), loss-scaled O(m! m^2)."""
+    """Evaluate one query: scores and gains (m,).  O(4^m m^2), loss-scaled O(m! m^2)."""
     m = len(scores)
     alpha = rank_weights(m)
     discount = alpha * (np.arange(m) < (objective.cut or m))
@@ -65,7 +65,7 @@ def evaluate(objective: RankingObjective, scores: Array64, gains: Array64) -> Re
 
 
 def order_probabilities(logs: Array64) -> tuple[float, Array64]:
-    """Log of the sum over permutations of exp(sum of logs[i, y_i]), and P(i has rank r) (m, m).
+    """Return the log of the sum over permutations of exp(sum of logs[i, y_i]), and P(i has rank r).
 
     O(2^m m) sums over subsets s: ``forward[s]`` of giving them the first ranks, ``backward[s]`` of
     giving the other ranks to the others.
@@ -74,7 +74,7 @@ def order_probabilities(logs: Array64) -> tuple[float, Array64]:
     subsets = range(2**m)
     forward, backward = np.full(2**m, -np.inf), np.full(2**m, -np.inf)
     forward[0] = backward[-1] = 0.0
-    found = np.zeros((m, m))
+    probabilities = np.zeros((m, m))
     for s in subsets:
         rank = s.bit_count()
         for i in range(m):
@@ -87,12 +87,12 @@ def order_probabilities(logs: Array64) -> tuple[float, Array64]:
             if not s >> i & 1:
                 rest = logs[i, rank] + backward[s | 1 << i]
                 backward[s] = np.logaddexp(backward[s], rest)
-                found[i, rank] += np.exp(forward[s] + rest - forward[-1])
-    return float(forward[-1]), found
+                probabilities[i, rank] += np.exp(forward[s] + rest - forward[-1])
+    return float(forward[-1]), probabilities
 
 
 def pair_probabilities(logs: Array64) -> tuple[float, Array64]:
-    """As above, and how likely i has rank r and j has rank s: (m, m, m, m).  O(2^m m^3)."""
+    """Return the log of the sum, and P(i has rank r, j has rank s) (m, m, m, m).  O(2^m m^3)."""
     m = len(logs)
     log_z, single = order_probabilities(logs)
     pairs = np.zeros((m, m, m, m))
@@ -107,7 +107,7 @@ def pair_probabilities(logs: Array64) -> tuple[float, Array64]:
 
 
 def _truth_logs(discount: Array64, gains: Array64) -> Array64:
-    """(m, m): 0 where a document may have a rank in a permutation without loss, else -inf."""
+    """Return (m, m) 0 where a document may have a rank in a permutation without loss, else -inf."""
     falling = np.sort(gains)[::-1]
     fits = (gains[:, None] == falling[None, :]) | (discount == 0)[None, :]
     return np.where(fits, 0.0, -np.inf)
