@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from crfx.distributed.together import together
+from crfx.distributed.collective import together
 from crfx.trainers.averaging import Sweepers, averaged
 from crfx.trainers.sgd import AveragedParameters, Descent
 from crfx.workers import ALONE

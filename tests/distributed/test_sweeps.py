@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crfx import HiddenUnitCRF, LinearCRF, load
-from crfx.distributed.together import together
+from crfx.distributed.collective import together
 from crfx.estimators.hidden_sweeps import block_rates
 from crfx.estimators.model_parameters import get_weights
 from crfx.estimators.resuming import resumed

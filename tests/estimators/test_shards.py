@@ -13,7 +13,7 @@ from crfx.estimators import sweeping
 from crfx.estimators.mini_batches import MiniBatches
 from crfx.estimators.model_parameters import get_weights
 from crfx.inputs.passed import Passed, read_input
-from crfx.io.npz_shard import NpzShard
+from crfx.io.arrays import NpzShard
 
 SAME_PROBABILITY = 1e-6
 """Scores of a chunk are those of the whole; BLAS may sum them in another order."""

@@ -21,7 +21,7 @@ MODULES = [
     "crfx.estimators.ranking.file",
     "crfx.estimators.ranking.parameters",
     "crfx.io.model_file",
-    "crfx.io.npy",
+    "crfx.io.npz",
     "crfx.objectives.registry",
     "crfx.objectives.task_loss",
     "crfx.potentials.tree_arrays",

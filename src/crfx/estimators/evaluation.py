@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crfx.errors import about
 from crfx.inference.problem import Problem
 from crfx.inputs.passed import Input
 from crfx.inputs.training_set import EvalMetric, Watched
@@ -96,10 +97,8 @@ def _loss(
 
     def bind() -> Objective:
         # Perceptrons have "likelihood" here: their own loss grows with the scale of scores.
-        try:
+        with about("eval_set"):
             return ObjectiveSettings.of(vars(estimator)).bind(truth)
-        except ValueError as error:
-            raise ValueError(f"eval_set: {error}") from None
 
     objective = agreed_objective(bind, batch)
     n_rows = count(workers, batch.n_rows)

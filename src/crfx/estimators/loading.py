@@ -36,7 +36,7 @@ from crfx.io.reading import Reading
 from crfx.objectives import registry as objectives
 from crfx.objectives import task_loss
 from crfx.structures import constraints
-from crfx.structures.marked_spans import scheme_of_labels
+from crfx.structures.label_schemes import scheme_of_labels
 from crfx.threads import thread_count
 from crfx.trainers.induction import FeatureInduction
 

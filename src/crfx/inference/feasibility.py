@@ -56,9 +56,8 @@ def check_possible(
         return
     bad = np.flatnonzero(impossible_rows(batch, structure, mask, labels, n_labels, n_jobs))
     if bad.size:
-        where = batch.place(int(bad[0]))
         known = "" if labels is None else " that agrees with the labels that are known"
-        raise ValueError(f"{where}: constraints leave no label here{known}")
+        raise batch.bad_row(bad[0], f"constraints leave no label here{known}")
 
 
 def impossible_rows(
@@ -140,9 +139,7 @@ def _check_positions(batch: Batch, labels: IntArray, classes: npt.NDArray[Any]) 
     bad = known[~batch.allowed[known, labels[known]]]
     if bad.size:
         label = classes.tolist()[labels[bad[0]]]
-        raise ValueError(
-            f"{batch.place(int(bad[0]))}: the true label {label!r} is not among those allowed there"
-        )
+        raise batch.bad_row(bad[0], f"the true label {label!r} is not among those allowed there")
 
 
 def _check_ends(
@@ -162,9 +159,8 @@ def _check_ends(
         bad = rows[(own >= 0) & ~allowed[own]]
         if bad.size:
             label = classes.tolist()[labels[bad[0]]]
-            raise ValueError(
-                f"{batch.place(int(bad[0]))}: constraints forbid {label!r} as the {place} label, "
-                "which it truly is"
+            raise batch.bad_row(
+                bad[0], f"constraints forbid {label!r} as the {place} label, which it truly is"
             )
 
 
@@ -184,7 +180,7 @@ def _check_pairs(
     if bad.size:
         names = classes.tolist()
         pair = names[one[bad[0]]], names[other[bad[0]]]
-        raise ValueError(
-            f"{batch.place(int(rows[bad[0]]))}: constraints forbid the pair {pair!r}, whose "
-            "second label is the true one here"
+        raise batch.bad_row(
+            rows[bad[0]],
+            f"constraints forbid the pair {pair!r}, whose second label is the true one here",
         )

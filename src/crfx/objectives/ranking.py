@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from crfx import _core
 from crfx.batch import Batch
+from crfx.errors import BadInstance
 from crfx.scores import IntArray
 from crfx.threads import thread_count
 
@@ -135,11 +136,12 @@ class RankingObjective:
         own = _numbers("scores", scores, batch)
         worth = _numbers("gains", gains, batch)
         if (worth < 0).any():
-            raise ValueError(f"{_place(batch, worth < 0)}: its gain is below 0")
+            raise batch.bad_row(np.argmax(worth < 0), "its gain is below 0", "query")
         if (np.abs(own) > LARGEST_SCORE).any():
-            raise ValueError(
-                f"{_place(batch, np.abs(own) > LARGEST_SCORE)}: its score is beyond "
-                f"{LARGEST_SCORE:g}, where orders cannot be told apart"
+            raise batch.bad_row(
+                np.argmax(np.abs(own) > LARGEST_SCORE),
+                f"its score is beyond {LARGEST_SCORE:g}, where orders cannot be told apart",
+                "query",
             )
         self._check_sizes(batch.lengths)
         # The core counts queries from 0 on: as many without documents come before.
@@ -175,10 +177,11 @@ class RankingObjective:
         too_large = np.flatnonzero(lengths > MOST_DOCUMENTS)
         if too_large.size:
             query = int(too_large[0])
-            raise ValueError(
-                f"query {query} has {lengths[query]} documents: at most {MOST_DOCUMENTS} can be "
-                "ordered at a time; take subsets"
+            reason = (
+                f"it has {lengths[query]} documents: at most {MOST_DOCUMENTS} can be ordered at a "
+                "time; take subsets"
             )
+            raise BadInstance(query, reason, unit="query")
 
 
 def _numbers(name: str, values: npt.ArrayLike, batch: Batch) -> Array64:
@@ -189,11 +192,6 @@ def _numbers(name: str, values: npt.ArrayLike, batch: Batch) -> Array64:
             f"{name} have shape {array.shape}: pass one per document, {batch.n_rows} in all"
         )
     if not np.isfinite(array).all():
-        bad = ~np.isfinite(array)
-        raise ValueError(f"{_place(batch, bad)}: {name} hold {array[bad][0]}, which is not finite")
+        row = int(np.argmin(np.isfinite(array)))
+        raise batch.bad_row(row, f"{name} hold {array[row]}, which is not finite", "query")
     return array
-
-
-def _place(batch: Batch, bad: npt.NDArray[np.bool_]) -> str:
-    query, document = batch.locate(int(np.argmax(bad)))
-    return f"query {query}, document {document}"

@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from crfx.errors import BadInstance
 from crfx.inference.problem import Problem
 from crfx.inference.sampling import SEED_RANGE, drawn
 from crfx.inference.sum_product import summed
@@ -106,9 +107,7 @@ class SampledLossScaled:
         truth = labelling_scores(problem, self.truth.labels)
         if np.isneginf(truth).any():
             instance = int(np.flatnonzero(np.isneginf(truth))[0])
-            raise ValueError(
-                f"instance {instance}: the -inf scores (constraints) forbid its true labelling"
-            )
+            raise BadInstance(instance, "the -inf scores (constraints) forbid its true labelling")
         log_weights = losses * (1.0 + scores - truth) - mixture - np.log(len(drawn_labels))
         wrong = drawn_labels != self.truth.labels
         is_wrong = _by_instance(np.logical_or, wrong, batch.offsets)
