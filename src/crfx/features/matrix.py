@@ -240,8 +240,10 @@ def single_entries(X: Any) -> Any:
 def first_infinite(X: Any) -> tuple[int, int] | None:
     """Return (row, column) of the first number that is infinite, or too large for float32; or None.
 
-    Of a dense array, CSR matrix or data frame.
+    Of a dense array, CSR matrix or data frame; what stays on disk is checked when it is read.
     """
+    if is_on_disk(X):
+        return None
     if is_frame(X):
         return _first_infinite_of_frame(X)
     values = X.data if sparse.issparse(X) else X
@@ -259,6 +261,11 @@ def first_infinite(X: Any) -> tuple[int, int] | None:
         if len(bad):
             return begin + int(bad[0, 0]), int(bad[0, 1])
     return None
+
+
+def infinite_feature(column: int) -> str:
+    """Say what is wrong with a number that float32 does not have."""
+    return f"feature {column} is infinite, or too large for float32; NaN marks a missing value"
 
 
 def _first_infinite_of_frame(X: Any) -> tuple[int, int] | None:

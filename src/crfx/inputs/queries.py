@@ -14,12 +14,11 @@ import numpy.typing as npt
 from crfx.batch import Batch
 from crfx.errors import BadInstance, about
 from crfx.features.columns import Columns
-from crfx.features.matrix import first_infinite, is_on_disk, stack, stacked, unwrapped
+from crfx.features.matrix import first_infinite, infinite_feature, stack, stacked, unwrapped
 from crfx.inputs.rows import (
     Rows,
     check_finite,
     check_not_beside_shards,
-    infinite_feature,
     sharded_rows,
     with_common_columns,
 )
@@ -53,8 +52,7 @@ class Queries:
 def read_documents(X: Any, columns: Columns) -> Rows:
     """Read X with the columns of a fitted model; the features of shards stay on disk."""
     rows = _documents(X, columns)
-    at = None if is_on_disk(rows.matrix) else first_infinite(rows.matrix)
-    if at is not None:
+    if (at := first_infinite(rows.matrix)) is not None:
         raise ValueError(f"document {at[0]}: {infinite_feature(at[1])}")
     return rows
 

@@ -17,6 +17,7 @@ from crfx.batch import Batch
 from crfx.features.columns import Columns, united
 from crfx.features.matrix import (
     first_infinite,
+    infinite_feature,
     is_frame,
     is_on_disk,
     is_sparse,
@@ -253,26 +254,13 @@ def sharded_rows(
     else:
         columns.check_numbers()
         batch = replace(batch, X=mapped(batch.X, partial(columns.matched, training=training)))
-
-    def check(rows: slice, chunk: Any) -> None:
-        if (at := first_infinite(chunk)) is not None:
-            raise batch.bad_row(rows.start + at[0], infinite_feature(at[1]))
-
-    assert is_on_disk(batch.X)
-    checked = replace(batch, X=batch.X.checked(check))
-    return Rows(checked.X, batch.lengths, columns, False, checked, X.weights())
+    return Rows(batch.X, batch.lengths, columns, False, batch, X.weights())
 
 
 def check_finite(batch: Batch, unit: str = "instance") -> None:
     """Raise BadInstance at the first infinite number; those on disk are checked when read."""
-    at = None if is_on_disk(batch.X) else first_infinite(batch.X)
-    if at is not None:
+    if (at := first_infinite(batch.X)) is not None:
         raise batch.bad_row(at[0], infinite_feature(at[1]), unit)
-
-
-def infinite_feature(column: int) -> str:
-    """Say what is wrong with a number that float32 does not have."""
-    return f"feature {column} is infinite, or too large for float32; NaN marks a missing value"
 
 
 def check_not_beside_shards(arguments: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from glob import glob, has_magic
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -19,7 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
-from crfx.features.matrix import Matrix, joined, stacked
+from crfx.features.matrix import (
+    Matrix,
+    first_infinite,
+    infinite_feature,
+    joined,
+    stacked,
+)
 from crfx.io.arrays import NpzShard
 from crfx.io.parquet import ColumnNames, ParquetShard, with_all_categories
 from crfx.io.shard_layout import OPTIONAL, Shard, check_alike, check_weights
@@ -202,13 +208,23 @@ class ShardFeatures:
         return self.shards.has
 
     def batch(self) -> Batch:
-        """Return the instances with their structure; their features stay on disk."""
-        return Batch.from_lengths(
+        """Return the instances with their structure; their features stay on disk.
+
+        When features are read first, raise BadInstance at an infinite number.
+        """
+        matrix = self.shards.matrix().mapped(stacked)
+        batch = Batch.from_lengths(
             self.shards.lengths,
             parents=self.shards.numbers("parents"),
             edge_types=self.shards.numbers("edge_types"),
-            X=self.shards.matrix().mapped(stacked),
+            X=matrix,
         )
+
+        def check(rows: slice, chunk: Any) -> None:
+            if (at := first_infinite(chunk)) is not None:
+                raise batch.bad_row(rows.start + at[0], infinite_feature(at[1]))
+
+        return replace(batch, X=matrix.checked(check))
 
     def weights(self) -> npt.NDArray[Any] | None:
         """Return the weights of all instances; None if there are none."""
