@@ -68,5 +68,6 @@ def about(argument: object) -> Iterator[None]:
     except ValueError as error:
         error = located(error)
         if isinstance(error, BadInstance):
-            raise replace(error, argument=str(argument)) from None
+            inner = "" if error.argument is None else f": {error.argument}"
+            raise replace(error, argument=f"{argument}{inner}") from None
         raise ValueError(f"{argument}: {error}") from None

@@ -306,3 +306,42 @@ def _remembered(value: Value) -> Callable[[Any], str | None] | None:
     if value.size is None:
         return lru_cache(_MOST_VALUES)(function)
     return lru_cache(_MOST_VALUES)(lambda text: function(text, value.size))
+
+
+_OF_WORD = """\
+{word}[-2..2]
+lower({word}[-1..1])
+{word}[-1..0] & {word}[0..1]
+prefix({word}[0], 1..4)
+suffix({word}[0], 1..4)
+shape({word}[-1..1])
+kind({word}[-2..2])
+kind({word}[-1..0]) & kind({word}[0..1])
+kind({word}[-1]) & kind({word}[0]) & kind({word}[1])
+lower({word}[-1]) & kind({word}[0])
+lower({word}[1]) & kind({word}[0])
+"""
+_OF_COLUMN = """\
+{column}[-2..2]
+{column}[-1..0] & {column}[0..1]
+"""
+
+
+def text_template(columns: Sequence[str]) -> str:
+    """Return the text of a `Template` for text files when the user has none.
+
+    It is good for entities, chunks and tags alike: it was chosen on held-out data, see
+    reports/text-template.md.  The first column is the word; others describe it.
+
+    >>> print(text_template(["word", "pos"]).splitlines()[-2])
+    pos[-2..2]
+    """
+    if not columns:
+        raise ValueError("there is no column to make features of")
+    for name in columns:
+        if re.fullmatch(r"[A-Za-z_]\w*", name) is None:
+            raise ValueError(
+                f"the column {name!r} cannot stand in a template: names have letters, digits and _"
+            )
+    word, *further = columns
+    return _OF_WORD.format(word=word) + "".join(_OF_COLUMN.format(column=name) for name in further)

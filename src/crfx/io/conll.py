@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from crfx.io.lines import mistake
-from crfx.io.sentences import Line, Sentence
+from crfx.io.sentences import Line, PlainValues, Sentence
 
 DOCUMENT = "-DOCSTART-"
 _WORD = re.compile(r"[^ \t]+")
@@ -26,7 +26,7 @@ _SEPARATORS = {"\t": "tabs", " ": "blanks"}
 
 
 @dataclass(frozen=True)
-class Conll:
+class Conll(PlainValues):
     """Files with these ``columns``, and a label.
 
     ``label`` says which column of the file has it, counted from 0, or from the end below 0.  Lines
@@ -116,16 +116,6 @@ class Conll:
         if n_fields == self._width:
             return text[:begin] + label + text[end:]
         return f"{text[:begin]}{label}{self.separator if n_fields == 1 else own}{text[begin:]}"
-
-    def to_plain(self) -> dict[str, Any]:
-        """Itself in plain values."""
-        return {
-            "name": self.name,
-            "columns": list(self.columns),
-            "label": self.label,
-            "comments": self.comments,
-            "separator": self.separator,
-        }
 
 
 def fields_of(text: str, separator: str) -> list[str]:
