@@ -1,7 +1,7 @@
 """How fast is a file tagged, beside CRFsuite: read it, make features, decode, write it?
 
 CoNLL-2003 testb from $CRFX_DATA, an uncompressed file with three columns and no label. Both tools
-have the same features, those of `crfx.features.text_template`, and a model of 20 iterations on
+have the same features, those of `crfx.features.templates`, and a model of 20 iterations on
 eng.train. For CRFsuite features are made in Python, as its users do, but well: a column at a time.
 Ours tags in every instruction set of the processor.
 
@@ -41,8 +41,7 @@ from crfx.cli.streaming import MOST_AT_ONCE, as_they_come
 from crfx.cli.tagged_text import Tagger
 from crfx.datasets import load_conll2003
 from crfx.features import Template
-from crfx.features.templates import FUNCTIONS, Value
-from crfx.features.text_template import text_template
+from crfx.features.templates import FUNCTIONS, Value, text_template
 from crfx.io.conll import Conll
 from crfx.io.reading import Reading
 from reproduce import crfsuite

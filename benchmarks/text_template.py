@@ -36,7 +36,7 @@ from measuring import (
 from crfx import LinearCRF
 from crfx.datasets import load_conll2003
 from crfx.features import Template
-from crfx.features.text_template import text_template
+from crfx.features.templates import text_template
 from crfx.tag_report import TagReport
 from reproduce.datasets import load_conll2000, load_ud_ewt
 
@@ -147,7 +147,7 @@ def page(found: dict[str, Any]) -> str:
     lines = [
         "# The template for text files",
         "",
-        "What `crfx.features.text_template` was chosen against. Judged on sentences kept for",
+        "What `crfx.features.templates` was chosen against. Judged on sentences kept for",
         "choosing: entities on CoNLL-2003 testa (F1 of spans), chunks on the last tenth of",
         "CoNLL-2000's training sentences (F1), tags on UD-EWT dev (right universal tags, percent).",
         f"`LinearCRF({', '.join(f'{k}={v}' for k, v in CHOSEN.items())})` unless the row says",

@@ -35,6 +35,7 @@ FLOORS = (
         "features",
         "workers",
         "threads",
+        "errors",
         "messages",
         "explanation",
         "terms",

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crfx.errors import BadInstance
 from crfx.features.matrix import Matrix
 from crfx.scores import IntArray
 
@@ -74,7 +75,7 @@ class Batch:
         negative = np.flatnonzero(counts < 0)
         if negative.size:
             first = int(negative[0])
-            raise ValueError(f"instance {first}: length {counts[first]} is negative")
+            raise BadInstance(first, f"length {counts[first]} is negative")
         offsets = np.concatenate([[0], np.cumsum(counts)])
         if (offsets < 0).any():  # the sum went round
             raise ValueError("lengths add up to more than 64 bits hold")
@@ -165,23 +166,26 @@ class Batch:
         return instance, int(row - self.offsets[instance])
 
     def place(self, row: int) -> str:
-        """Where a row is, in the words of messages: "instance 3, position 4"."""
-        instance, position = self.locate(row)
-        return f"{self.file_of(row)}instance {instance}, position {position}"
+        """Return where a row is: its file, instance and position, in words."""
+        return self.bad_row(row, "").place
 
-    def file_of(self, row: int) -> str:
-        """The file that a row lies in, "train/2.npz: ", before what is told of it; "" in memory."""
-        name = self.X.name_of(row) if isinstance(self.X, Matrix) else None
-        return "" if name is None else f"{name}: "
+    def bad_row(
+        self, row: int | np.integer[Any], reason: str, unit: str = "instance"
+    ) -> BadInstance:
+        """Return the error that a row is wrong, with its instance, position and file."""
+        instance, position = self.locate(int(row))
+        file = self.X.name_of(int(row)) if isinstance(self.X, Matrix) else None
+        return BadInstance(instance, reason, position, file, unit=unit)
 
     def check_labels(self, labels: npt.ArrayLike, n_labels: int) -> IntArray:
         """Return ``labels`` (rows,) as int64, or raise and name the first bad code.  O(rows)."""
         codes = self._per_row("labels", labels, np.int64)
         bad = np.flatnonzero((codes < 0) | (codes >= n_labels))
         if bad.size:
-            raise ValueError(
-                f"{self.place(int(bad[0]))}: label code {codes[bad[0]]} is out of range, "
-                f"there are {n_labels} labels (0 to {n_labels - 1})"
+            raise self.bad_row(
+                bad[0],
+                f"label code {codes[bad[0]]} is out of range, there are {n_labels} labels "
+                f"(0 to {n_labels - 1})",
             )
         return codes
 
@@ -227,9 +231,10 @@ def _check_offsets(offsets: IntArray) -> None:
     falls = np.flatnonzero(offsets[1:] < offsets[:-1])
     if falls.size:
         first = int(falls[0])
-        raise ValueError(
-            f"instance {first}: offsets fall from {offsets[first]} to {offsets[first + 1]}; "
-            "an instance cannot have a negative length"
+        raise BadInstance(
+            first,
+            f"offsets fall from {offsets[first]} to {offsets[first + 1]}; an instance cannot have "
+            "a negative length",
         )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crfx.errors import BadInstance
 from crfx.metrics import pairs_of_labels
 
 ROUNDING = 1e-3
@@ -119,15 +120,16 @@ def reliability(
     for instance, true, predicted in pairs_of_labels(y_true, y_pred):
         p = np.asarray(probabilities[instance], np.float64)
         if p.shape != predicted.shape:
-            raise ValueError(
-                f"instance {instance}: y_pred has {len(predicted)} labels, probabilities have "
-                f"shape {p.shape}; pass that of the label at every position"
+            raise BadInstance(
+                instance,
+                f"y_pred has {len(predicted)} labels, probabilities have shape {p.shape}; pass "
+                "that of the label at every position",
             )
         known = np.array([label is not None for label in true.tolist()], dtype=bool)
         try:
             found.add(p[known], (true == predicted)[known])
         except ValueError as error:
-            raise ValueError(f"instance {instance}: {error}") from None
+            raise BadInstance(instance, str(error)) from None
     return found
 
 

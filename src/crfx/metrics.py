@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from crfx.errors import BadInstance
+
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
@@ -140,13 +142,14 @@ def pairs_of_labels(
         true, predicted = map(np.asarray, pair)
         for name, labels in (("y_true", true), ("y_pred", predicted)):
             if labels.ndim != 1:
-                raise ValueError(
-                    f"instance {instance}: {name} must be one-dimensional, "
-                    f"has shape {labels.shape}; split a stacked array into instances first"
+                raise BadInstance(
+                    instance,
+                    f"{name} must be one-dimensional, has shape {labels.shape}; split a stacked "
+                    "array into instances first",
                 )
         if len(true) != len(predicted):
-            raise ValueError(
-                f"instance {instance}: y_true has {len(true)} labels, y_pred has {len(predicted)}"
+            raise BadInstance(
+                instance, f"y_true has {len(true)} labels, y_pred has {len(predicted)}"
             )
         yield instance, true, predicted
 

@@ -15,6 +15,8 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from crfx.errors import BadInstance
+
 Array64 = npt.NDArray[np.float64]
 FloatArray = npt.NDArray[np.floating[Any]]
 IntArray = npt.NDArray[np.integer[Any]]
@@ -262,9 +264,11 @@ def _check_rows(name: str, table: FloatArray, rows: IntArray, batch: Locates) ->
     if bad is not None:
         instance, position = batch.locate(int(rows[bad[0]]))
         labels = ", ".join(map(str, bad[1:]))
-        raise ValueError(
-            f"instance {instance}, position {position}: the {name} score of label {labels} is "
-            f"{table[bad]}; scores must be finite (within ±{LARGEST_SCORE:g}), or -inf to forbid"
+        raise BadInstance(
+            instance,
+            f"the {name} score of label {labels} is {table[bad]}; scores must be finite (within "
+            f"±{LARGEST_SCORE:g}), or -inf to forbid",
+            position,
         )
 
 

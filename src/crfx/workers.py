@@ -7,7 +7,6 @@ each of them, bit by bit, so that they take the same decisions.  By default ther
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from crfx.errors import BadInstance, located
 from crfx.messages import untold
 
 Result = TypeVar("Result")
@@ -79,7 +79,7 @@ def joined(workers: Workers) -> Iterator[None]:
 
 
 def sums(workers: Workers, arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
-    """The sums of several arrays, by name, in one message per kind of number."""
+    """Return the sums of several arrays, by name, in one message per kind of number."""
     if workers.size == 1:
         return dict(arrays)
     found: dict[str, npt.NDArray[Any]] = {}
@@ -111,9 +111,6 @@ def place(workers: Workers, n_own: Any) -> tuple[Any, Any]:
     return sum(counts), sum(counts[: workers.rank])
 
 
-_INSTANCE = re.compile(r"\b(instance|query) (\d+)")
-
-
 def agreed(
     work: Callable[[], Result], tell: Callable[[Result], tuple[int, Told]]
 ) -> tuple[Result, list[Told]]:
@@ -121,34 +118,27 @@ def agreed(
 
     ``tell`` returns the number of instances and anything else that the others need.  If ``work``
     raises ValueError anywhere, all workers raise the error of the first such worker, in which
-    instances have their numbers among those of all workers.
+    instances have their numbers among those of all workers; if it is about no instance, it names
+    the worker.
     """
     workers = current()
     if workers.size == 1:
         result = work()
         return result, [tell(result)[1]]
-    error, own = None, None
+    error: BadInstance | str | None = None
+    own = None
     try:
         result = work()
         own = tell(result)
     except ValueError as raised:
-        error = str(raised)
+        bad = located(raised)
+        error = bad if isinstance(bad, BadInstance) else str(bad)
     answers = workers.gather((error, own))
     errors = [error for error, _ in answers]
     for rank, error in enumerate(errors):
+        if isinstance(error, BadInstance):
+            raise error.after(sum(answer[0] for _, answer in answers[:rank])) from None
         if error is not None:
-            n_before = sum(told[0] for _, told in answers[:rank])
-            raise ValueError(_among_all(error, n_before, rank, errors)) from None
-    return result, [told for _, (_, told) in answers]
-
-
-def renumbered(error: str, n_before: int) -> str:
-    """Return a message in which instances have their numbers among those of all workers."""
-    return _INSTANCE.sub(lambda match: f"{match[1]} {int(match[2]) + n_before}", error)
-
-
-def _among_all(error: str, n_before: int, rank: int, errors: list[str | None]) -> str:
-    """Return the error of one worker for all; it names the worker if it names no instance."""
-    if _INSTANCE.search(error):
-        return renumbered(error, n_before)
-    return error if all(other == error for other in errors) else f"worker {rank}: {error}"
+            is_everywhere = all(other == error for other in errors)
+            raise ValueError(error if is_everywhere else f"worker {rank}: {error}") from None
+    return result, [answer for _, (_, answer) in answers]

@@ -8,7 +8,7 @@ import pytest
 from crfx import LinearCRF
 from crfx.cli import main
 from crfx.features import HashedVocabulary, Template
-from crfx.features.text_template import text_template
+from crfx.features.templates import text_template
 from crfx.io import arrays
 from crfx.io.crfsuite import Crfsuite
 from crfx.io.lines import open_lines

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.base import clone
 
-from crfx.distributed.together import together
+from crfx.distributed.collective import together
 
 
 def part_of(workers, values):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from crfx.distributed.together import together
+from crfx.distributed.collective import together
 from crfx.trainers.sgd import AveragedParameters, AveragingWorkers, Descent, averaged
 from crfx.workers import ALONE
 

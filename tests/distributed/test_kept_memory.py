@@ -9,7 +9,7 @@ SIZE = 64 * 2**20
 ASKED = f"""
 from pathlib import Path
 import numpy as np
-from crfx.distributed.kept_memory import kept_memory
+from crfx.distributed.worker import kept_memory
 
 def held():
     lines = Path("/proc/self/status").read_text().splitlines()

@@ -8,7 +8,7 @@ from scipy import sparse
 from crfx import RankingCRF
 from crfx.batch import Batch
 from crfx.distributed import cluster
-from crfx.distributed.together import together
+from crfx.distributed.collective import together
 from crfx.estimators.ranking.training import seed_of
 from crfx.objectives.ranking import RankingObjective
 from crfx.potentials.base import Addition
@@ -185,7 +185,7 @@ WRONG = {
     ),
     "query 30, document 0: feature 2 is infinite": lambda X, y: (X * [1, 1, np.inf, 1], y),
     "query 30: relevance has shape": lambda X, y: (X, y[1:]),
-    "query 30 has 12 relevance levels": lambda X, y: (
+    "query 30: it has 12 relevance levels": lambda X, y: (
         np.ones((12, 4), np.float32),
         np.arange(12.0),
     ),

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from crfx import GBCRF, LinearCRF
-from crfx.distributed.together import together
+from crfx.distributed.collective import together
 from crfx.estimators.base import drawn_seed
 from crfx.testing import make_task
 

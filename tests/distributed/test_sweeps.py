@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crfx import HiddenUnitCRF, LinearCRF, load
-from crfx.distributed.together import together
+from crfx.distributed.collective import together
 from crfx.estimators.resuming import resumed
 from crfx.inputs.passed import Passed
 from crfx.inputs.training_set import Start, read_training_set

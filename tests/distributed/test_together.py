@@ -6,7 +6,7 @@ from parts import fitted_together
 from sklearn.tree import DecisionTreeRegressor
 
 from crfx import GBCRF
-from crfx.distributed.together import together
+from crfx.distributed.collective import together
 from crfx.features.matrix import Matrix
 from crfx.potentials.xgboost_learner import XGBoostLearner
 from crfx.testing import make_task

@@ -6,7 +6,7 @@ from parts import fitted, fitted_together
 from scipy import sparse
 
 from crfx import GBCRF, Constraints, HiddenUnitCRF, LinearCRF
-from crfx.distributed.together import together
+from crfx.distributed.collective import together
 from crfx.inputs.label_codes import encode
 from crfx.inputs.passed import Passed, read_input
 from crfx.model.flat_parameters import get_weights

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from crfx import TreeCRF
-from crfx.distributed.together import together
+from crfx.distributed.collective import together
 from crfx.potentials.tree_arrays import NAMES
 from crfx.testing import make_task
 from crfx.workers import WorkerLost, joined

@@ -6,7 +6,7 @@ from parts import fitted, fitted_together, part_of
 from sklearn.base import clone
 
 from crfx import GBCRF, Checkpoint, LinearCRF, load
-from crfx.distributed.together import together
+from crfx.distributed.collective import together
 from crfx.testing import make_task
 
 SAME = 1e-5

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from crfx import GBCRF, Checkpoint, RankingCRF, TreeCRF, load, write_shards
-from crfx.distributed.together import together
+from crfx.distributed.collective import together
 from crfx.estimators.resuming import resumed
 from crfx.potentials import tree_format, ubjson
 from crfx.potentials.xgboost_learner import XGBoostLearner, check_cuda

@@ -10,7 +10,7 @@ import xgboost
 from sklearn.tree import DecisionTreeRegressor
 
 from crfx import GBCRF, RankingCRF, TreeCRF, load, write_shards
-from crfx.distributed.together import together
+from crfx.distributed.collective import together
 from crfx.testing import make_task
 
 X, Y = make_task(n_instances=20)

@@ -106,7 +106,7 @@ def test_documents(scorer, given, message):
 
 def test_too_many_levels():
     relevance = np.arange(8.0)
-    with refused("query 0 has 8 relevance levels, more than subset_size, 6"):
+    with refused("query 0: it has 8 relevance levels, more than subset_size, 6"):
         RankingCRF().fit(np.zeros((8, 1)), relevance, group=[8])
 
 

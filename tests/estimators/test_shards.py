@@ -11,7 +11,7 @@ from sklearn.base import clone
 import crfx
 from crfx.inputs.passed import Passed, read_input
 from crfx.inputs.training_set import Start, read_training_set
-from crfx.io.npz_shard import NpzShard
+from crfx.io.arrays import NpzShard
 from crfx.model.flat_parameters import get_weights
 from crfx.trainers import epochs
 from crfx.trainers.epochs import MiniBatches

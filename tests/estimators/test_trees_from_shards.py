@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.tree import DecisionTreeRegressor
 
 from crfx import GBCRF, Shards, write_shards
-from crfx.distributed.together import together
+from crfx.distributed.collective import together
 from crfx.testing import make_task
 
 SETTINGS = {"max_bin": 16, "max_depth": 3, "n_jobs": 1, "random_state": 0}

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from crfx.distributed.together import together
+from crfx.distributed.collective import together
 from crfx.features import quantile_cuts
 from crfx.features.matrix import Matrix
 from crfx.features.quantile_cuts import quantile_points

@@ -4,7 +4,7 @@ import pytest
 
 from crfx import LinearCRF
 from crfx.features import Template
-from crfx.features.text_template import text_template
+from crfx.features.templates import text_template
 
 SENTENCES = [
     [("Mr.", "NNP"), ("Smith", "NNP"), ("flew", "VBD"), ("to", "TO"), ("Paris", "NNP")],

@@ -17,7 +17,7 @@ MODULES = [
     "crfx.estimators.ranking.parameters",
     "crfx.estimators.registry",
     "crfx.io.model_file",
-    "crfx.io.npy",
+    "crfx.io.npz",
     "crfx.objectives.registry",
     "crfx.objectives.task_loss",
     "crfx.potentials.context_trees",

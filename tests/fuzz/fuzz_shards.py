@@ -16,11 +16,9 @@ from crfx import LinearCRF, Shards
 MODULES = [
     "crfx.inputs.rows",
     "crfx.io.arrays",
-    "crfx.io.npy",
-    "crfx.io.npz_shard",
+    "crfx.io.npz",
     "crfx.io.shard_layout",
     "crfx.io.shards",
-    "crfx.io.zip_members",
 ]
 LENGTHS = np.array([3, 0, 2])
 X = np.linspace(-2, 2, 15, dtype=np.float32).reshape(5, 3)

@@ -61,7 +61,7 @@ OBJECT = np.array([{}, 1, 2, 3], dtype=object)
         ({**GOOD, "y": OBJECT}, "y: an array holds '[|]O', not numbers or text"),
         ({**GOOD, "y": np.zeros(4, "c16")}, "y: an array holds complex128"),
         ({**GOOD, "y": np.zeros(4, "M8[D]")}, "y: an array holds '<M8"),
-        ({**GOOD, "y": [1, 2, 3]}, r"y has shape \(3,\): 4 rows need one each"),
+        ({**GOOD, "y": [1, 2, 3]}, r"y has shape \(3,\): beside X it must be \(4,\)"),
         ({**GOOD, "y": np.zeros((4, 1))}, r"y has shape \(4, 1\)"),
         ({**GOOD, "lengths": [3, 2]}, "lengths add up to 5, and X has 4 rows"),
         ({**GOOD, "lengths": [5, -1]}, "lengths: instance 1 has -1 rows"),
@@ -82,7 +82,7 @@ OBJECT = np.array([{}, 1, 2, 3], dtype=object)
             "parents: row 3 has 1, and its instance, 2, has 1 rows",
         ),
         ({**GOOD, "parents": [-2, 0, 0, -1]}, "parents: row 0 has -2"),
-        ({**GOOD, "edge_types": [0.5] * 4}, "edge_types has shape .* whole numbers"),
+        ({**GOOD, "edge_types": [0.5] * 4}, "edge_types holds float64: it must hold whole numbers"),
         ({**CSR, "lengths": [4], "indptr": [0, 1, 2]}, "indptr has 3 entries: 4 rows need 5"),
         ({**CSR, "lengths": [4], "indptr": [0, 2, 1, 1, 2]}, "indptr must rise from 0 to 2"),
         ({**CSR, "lengths": [4], "indptr": [0, 1, 1, 1, 9]}, "indptr must rise from 0 to 2"),
@@ -133,8 +133,8 @@ def header(shape, kind="<f8"):
         (header("(-1, -4)") + bytes(32), "the impossible shape"),
         (header("(4, 1)", "|O") + bytes(32), "an array holds '[|]O'"),
         (b"\x93NUMPY\x03\x00" + bytes(20), "an array has an unknown format"),
-        (b"nothing", "no archive of arrays"),
-        (b"", "no archive of arrays"),
+        (b"nothing", "X: an array has an unknown format"),
+        (b"", "X: an array has an unknown format"),
     ],
 )
 def test_sizes_are_checked_before_memory_is_taken(tmp_path, data, message):

@@ -8,8 +8,8 @@ import pytest
 from scipy import sparse
 
 import crfx
-from crfx.io import npy, npz_shard, parquet_shard
-from crfx.io.npz_shard import NpzShard
+from crfx.io import arrays, npz, parquet
+from crfx.io.arrays import NpzShard
 
 RANDOM = np.random.default_rng(0)
 LENGTHS = [3, 0, 4, 2, 1, 5]
@@ -266,7 +266,9 @@ def test_they_travel(shards):
 
 def test_only_headers_and_lengths_are_read_at_first(shards, monkeypatch):
     read = []
-    monkeypatch.setattr(npy, "read", lambda stream, size: read.append(stream.name) or np.zeros(0))
+    monkeypatch.setattr(
+        npz, "read_array", lambda stream, size: read.append(stream.name) or np.zeros(0)
+    )
     with pytest.raises(ValueError, match="lengths add up to 0"):
         NpzShard(shards.paths[0])
     assert read == ["lengths.npy"]
@@ -282,15 +284,15 @@ def test_a_folder_that_has_shards_is_not_written_to(shards, tmp_path):
 @pytest.mark.parametrize("error", [OSError(28, "no space"), KeyboardInterrupt()], ids=repr)
 def test_a_part_of_a_corpus_does_not_stay(tmp_path, monkeypatch, format, error):
     """It would read as a smaller one."""
-    module = {"npz": npz_shard, "parquet": parquet_shard}[format]
-    write = module.write
+    module = {"npz": arrays, "parquet": parquet}[format]
+    write = module.write_shard
 
     def fails(path, *given):
         if path.stem == "00002":
             raise error
         write(path, *given)
 
-    monkeypatch.setattr(module, "write", fails)
+    monkeypatch.setattr(module, "write_shard", fails)
     (tmp_path / "notes.txt").write_text("not a shard")
     given = {"lengths": [length for length in LENGTHS if length], "format": format}
     with pytest.raises(type(error)):

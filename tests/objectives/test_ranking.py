@@ -339,5 +339,5 @@ def test_bad_numbers(scores, gains, message):
 
 
 def test_too_many_documents():
-    with pytest.raises(ValueError, match="query 0 has 161 documents: at most 160"):
+    with pytest.raises(ValueError, match="query 0: it has 161 documents: at most 160"):
         RankingObjective().evaluate(np.zeros(161), np.zeros(161), [0, 161])

@@ -80,5 +80,5 @@ def test_nothing_drawn():
 
 
 def test_more_levels_than_documents():
-    with pytest.raises(ValueError, match="query 1 has 4 relevance levels, more than subset"):
+    with pytest.raises(ValueError, match="query 1: it has 4 relevance levels, more than subset"):
         subsets([2, 5], [0, 1, 0, 1, 2, 3, 3])

@@ -36,7 +36,7 @@ def choose_scheme(wanted: str, train: Labelled, start: Any, reading: Reading | N
         return Scheme(None if wanted == "none" else wanted)
     if start is not None:
         return Scheme(start.constraints, start.reading_ is not None and start.reading_.as_bio)
-    from crfx.structures.marked_spans import scheme_of_labels
+    from crfx.structures.label_schemes import scheme_of_labels
 
     found = scheme_of_labels(train.labels)
     if found != "bio" or reading is None or any(None in labels for labels in train.y):

@@ -176,7 +176,7 @@ def find_format(arguments: argparse.Namespace, lines: Lines, name: str | None) -
 def read_template(path: Path | None, columns: tuple[str, ...]) -> Template:
     """The template of a file, or without one the template for text."""
     from crfx.features import Template
-    from crfx.features.text_template import text_template
+    from crfx.features.templates import text_template
     from crfx.io.lines import open_lines
 
     if path is None:

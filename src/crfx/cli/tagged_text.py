@@ -77,7 +77,7 @@ class Tagger:
 
     def _objects(self, given: dict[str, Any], sentences: Sequence[Sentence]) -> list[str]:
         """JSON, one line a sentence."""
-        from crfx.structures.marked_spans import scheme_of_labels
+        from crfx.structures.label_schemes import scheme_of_labels
 
         whole = self.model.predict_confidence(**given)
         objects: list[dict[str, Any]] = [

@@ -257,7 +257,7 @@ def _new_model(
 
 
 def _metric(labels: set[Any]) -> str:
-    from crfx.structures.marked_spans import scheme_of_labels
+    from crfx.structures.label_schemes import scheme_of_labels
 
     return "token_accuracy" if scheme_of_labels(labels) is None else "span_f1"
 

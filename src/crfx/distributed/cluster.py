@@ -9,11 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from crfx.distributed.dask_collections import Collections, is_collection
-from crfx.distributed.losses import SchedulerLost, workers_there
+from crfx.distributed.availability import SchedulerLost, available_workers
 from crfx.distributed.prediction import lazily_predicted, predicted
-from crfx.distributed.shard_files import Files, is_sharded
-from crfx.distributed.shares import ARGUMENTS, InMemory, Instances
+from crfx.distributed.shares import ARGUMENTS, instances_of, is_collection
 from crfx.distributed.training import ClusterOptions, Record, Run, target_of
 from crfx.estimators.base import check_fitted
 from crfx.estimators.placement import at
@@ -129,7 +127,7 @@ class Cluster:
         if is_collection(arguments["X"]):
             return lazily_predicted(estimator, method, arguments)
         own, common = _parted(arguments)
-        data = self._data(own, stays=True)
+        data = instances_of(own, self.client, stays=True)
         self._check_workers()
         options = self.options
         return predicted(
@@ -142,14 +140,15 @@ class Cluster:
         own, common = _parted(arguments)
         eval_set = _named(estimator, common.pop("eval_set", None))
         common["init_model"] = _loaded(common.get("init_model"))
-        watched = None if eval_set is None else self._data(eval_set)
+        watched = None if eval_set is None else instances_of(eval_set, self.client)
         self._check_workers()
-        run = Run(self.client, self.options, estimator, self._data(own), watched, common)
+        data = instances_of(own, self.client)
+        run = Run(self.client, self.options, estimator, data, watched, common)
         with self.client.as_current():
             lock = Lock(_LOCK)
         lock.acquire()
         try:
-            found = run.fit()
+            fitted = run.fit()
         except SchedulerLost:
             lock.refresh_leases = False  # it is gone too, and would be asked for ever
             raise
@@ -159,42 +158,29 @@ class Cluster:
             raise
         lock.release()
         self.last_run = run.record
-        asked = estimator.get_params(deep=False)
+        arguments = estimator.get_params(deep=False)
         vars(estimator).clear()
-        vars(estimator).update(vars(found) | asked)
+        vars(estimator).update(vars(fitted) | arguments)
         return estimator
 
     def _check_workers(self) -> None:
         """Raise ValueError where an address that was passed is of no worker."""
-        there = workers_there(self.client, None)
+        there = available_workers(self.client, None)
         if unknown := [own for own in self.options.workers or () if own not in there]:
             raise ValueError(
                 f"workers has {unknown[0]!r}, but the cluster has {', '.join(there) or 'none'}; "
                 "one that was started anew has another address"
             )
 
-    def _data(self, arguments: dict[str, Any], *, stays: bool = False) -> Instances:
-        if is_sharded(arguments):
-            return Files(arguments, ranks="relevance" in arguments, stays=stays)
-        if any(is_collection(value) for value in arguments.values()):
-            return Collections(arguments, self.client)
-        return InMemory({name: _listed_once(value) for name, value in arguments.items()})
-
-
-def _listed_once(values: Any) -> Any:
-    """What can be gone through once only as a list: it may be shared out again."""
-    is_passing = hasattr(values, "__iter__") and not hasattr(values, "__len__")
-    return list(values) if is_passing and not hasattr(values, "shape") else values
-
 
 def _parted(arguments: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What tells of instances, and the rest."""
+    """Return what describes instances, and the rest."""
     own = {name: value for name, value in arguments.items() if name in ARGUMENTS}
     return own, {name: value for name, value in arguments.items() if name not in ARGUMENTS}
 
 
 def _named(estimator: Any, eval_set: Any) -> dict[str, Any] | None:
-    """The parts of an ``eval_set`` by name."""
+    """Return the parts of an ``eval_set`` by name."""
     if eval_set is None or isinstance(eval_set, dict):
         return eval_set
     if isinstance(eval_set, list) and len(eval_set) == 1:
@@ -207,7 +193,7 @@ def _named(estimator: Any, eval_set: Any) -> dict[str, Any] | None:
 
 
 def _loaded(init_model: Any) -> Any:
-    """A model file lies on the disk of the client."""
+    """Load a model file here: it lies on the disk of the client."""
     if isinstance(init_model, str | os.PathLike):
         from crfx.estimators.registry import load
 

@@ -1,26 +1,30 @@
-"""XGBoost's collective as a communicator: the workers that grow trees together sum the rest too."""
+"""Workers that XGBoost's collective joins: those that grow trees together sum the rest too."""
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from contextvars import copy_context
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from crfx.potentials.xgboost_learner import plain_errors
-from crfx.workers import joined
+from crfx.workers import WorkerLost, Workers, joined
+
+Result = TypeVar("Result")
 
 SECONDS_TO_WAIT = 7 * 24 * 3600
-"""For other workers, who may read files, or judge by a slow metric.  Of the dead Dask tells."""
+"""For other workers, who may read files or compute a slow metric; Dask reports those that died."""
 
 
-class Collective:
-    """The communicator of this thread, which XGBoost holds; see `member`.
+class CollectiveWorkers:
+    """The workers that this thread has joined, see `member`.
 
-    ``n_bytes`` counts what was summed, without what XGBoost tells for itself.
+    ``n_bytes`` counts what was summed, without what XGBoost sends for itself.
     """
 
     def __init__(self) -> None:
@@ -30,20 +34,19 @@ class Collective:
         self.n_bytes = 0
 
     def sum(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """O(bytes) on the wire of each worker, in a ring."""
+        """Add up the arrays of all workers, in a ring: each sends O(bytes)."""
         from xgboost import collective
 
         return self._reduced(array, collective.Op.SUM)
 
     def gather(self, value: Any) -> list[Any]:
-        """Every worker writes into its own part of one array: two messages, O(bytes of all)."""
+        """Return a value from each worker; each writes its part of one array: O(bytes of all)."""
         from xgboost import collective
 
         own = np.frombuffer(pickle.dumps(value), np.uint8)
         sizes = np.zeros(self.size, np.int64)
         sizes[self.rank] = len(own)
-        sizes = self._reduced(sizes, collective.Op.SUM)
-        ends = np.cumsum(sizes)
+        ends = np.cumsum(self._reduced(sizes, collective.Op.SUM))
         parts = np.zeros(ends[-1], np.uint8)
         parts[ends[self.rank] - len(own) : ends[self.rank]] = own
         parts = self._reduced(parts, collective.Op.BITWISE_OR)
@@ -60,8 +63,8 @@ class Collective:
 
 
 @contextmanager
-def member(arguments: dict[str, Any], number: int) -> Iterator[Collective]:
-    """Be worker ``number`` of those that a tracker brings together, in this thread."""
+def member(arguments: dict[str, Any], number: int) -> Iterator[CollectiveWorkers]:
+    """Join the workers of a tracker as worker ``number``, in this thread."""
     import xgboost
     from xgboost import collective
 
@@ -73,11 +76,11 @@ def member(arguments: dict[str, Any], number: int) -> Iterator[Collective]:
             dmlc_timeout=SECONDS_TO_WAIT,
         )
         try:
-            communicator = Collective()
-            with joined(communicator):
-                yield communicator
+            workers = CollectiveWorkers()
+            with joined(workers):
+                yield workers
         except BaseException:
-            with suppress(xgboost.core.XGBoostError):  # the others may be gone: that is known
+            with suppress(xgboost.core.XGBoostError):  # the others may be gone
                 collective.finalize()
             raise
         collective.finalize()
@@ -85,22 +88,48 @@ def member(arguments: dict[str, Any], number: int) -> Iterator[Collective]:
 
 @contextmanager
 def tracker(n_workers: int, host: str) -> Iterator[dict[str, Any]]:
-    """What workers need to be told to find each other."""
+    """Yield the arguments with which workers find each other."""
     import xgboost
     from xgboost.tracker import RabitTracker
 
     with xgboost.config_context(verbosity=0):
-        found = RabitTracker(n_workers=n_workers, host_ip=host, sortby="task")
-        found.start()
+        rabit = RabitTracker(n_workers=n_workers, host_ip=host, sortby="task")
+        rabit.start()
         try:
-            yield dict(found.worker_args())
+            yield dict(rabit.worker_args())
         finally:
-            _forget(found)
+            with suppress(xgboost.core.XGBoostError):  # workers have gone: their results say so
+                rabit.free()
 
 
-def _forget(found: Any) -> None:
-    """XGBoost complains of a tracker whose workers went away: that is told by their results."""
-    import xgboost
+def together(n_workers: int, work: Callable[[Workers], Result]) -> list[Result]:
+    """Return what ``work`` gives in each of so many threads that train together: for tests.
 
-    with suppress(xgboost.core.XGBoostError):
-        found.free()
+    If one fails, its error is raised; the others have lost a worker then.
+
+    >>> import numpy as np
+    >>> together(3, lambda workers: int(workers.sum(np.array([workers.rank]))[0]))
+    [3, 3, 3]
+    """
+    results: list[Any] = [None] * n_workers
+    errors: list[BaseException | None] = [None] * n_workers
+
+    def run(number: int, arguments: dict[str, Any]) -> None:
+        try:
+            with member(arguments, number) as workers:
+                results[number] = work(workers)
+        except BaseException as error:
+            errors[number] = error
+
+    with tracker(n_workers, "127.0.0.1") as arguments:
+        threads = [
+            threading.Thread(target=copy_context().run, args=(run, number, arguments))
+            for number in range(n_workers)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    for error in sorted(filter(None, errors), key=lambda each: isinstance(each, WorkerLost)):
+        raise error
+    return results

@@ -11,20 +11,32 @@ from typing import Any
 
 import numpy as np
 
-from crfx.distributed.attempt import SECONDS_BETWEEN_LOOKS
-from crfx.distributed.dask_collections import Collections, is_collection, length, partitions
-from crfx.distributed.losses import LOSSES, SchedulerLost, scheduler_answers, workers_there
-from crfx.distributed.shares import ARGUMENTS, Instances, Share
-from crfx.workers import renumbered
+from crfx.distributed.availability import (
+    LOSSES,
+    MOST_LOSSES,
+    SECONDS_BETWEEN_LOOKS,
+    SchedulerLost,
+    available_workers,
+    awaited,
+    scheduler_answers,
+)
+from crfx.distributed.shares import (
+    ARGUMENTS,
+    Instances,
+    Share,
+    by_partition,
+    is_collection,
+    n_rows,
+    partitions,
+)
+from crfx.errors import BadInstance, located
 
 PARTS_PER_WORKER = 4
 """So that a slow worker delays the others little."""
-MOST_LOSSES = 5
-"""Then a prediction is given up."""
 
 
 class _Failed(Exception):
-    """A method has raised: that is never taken for a loss."""
+    """A method has raised an error, which must not be taken for a loss."""
 
     def __init__(self, reason: BaseException) -> None:
         super().__init__(reason)
@@ -40,22 +52,22 @@ def predicted(
     data: Instances,
     common: dict[str, Any],
 ) -> Any:
-    """What a method gives of all instances, in their order.
+    """Return what a method gives for all instances, in their order.
 
-    What a worker had that is lost is sent to others again.  ``workers`` may be used, None: all;
-    where there are none, they are waited for, so many seconds at most.
+    The shares of a worker that is lost are sent to others again.  ``workers`` may be used (None:
+    all); if there are none, wait for them, so many seconds at most.
     """
-    there = _awaited(client, workers, wait)
-    left = dict(enumerate(data.shares(PARTS_PER_WORKER * len(there))))
-    found: dict[int, Any] = {}
+    addresses = _awaited(client, workers, wait)
+    shares = dict(enumerate(data.shares(PARTS_PER_WORKER * len(addresses))))
+    results: dict[int, Any] = {}
     last: BaseException | None = None
     for _ in range(MOST_LOSSES):
         try:
-            futures = _submitted(client, there, estimator, method, left, common)
+            futures = _submitted(client, addresses, estimator, method, shares, common)
             for number, future in futures.items():
-                if (own := _result(future)) is not _LOST:
-                    found[number] = own
-                    del left[number]
+                if (result := _result(future)) is not _LOST:
+                    results[number] = result
+                    del shares[number]
         except _Failed as failed:
             raise failed.reason from None
         except LOSSES as error:
@@ -63,34 +75,34 @@ def predicted(
             if not scheduler_answers(client):
                 raise SchedulerLost from error
             time.sleep(SECONDS_BETWEEN_LOOKS)  # until the scheduler knows who is gone
-        if not left:
-            return _joined([found[number] for number in range(len(found))])
-        there = _awaited(client, workers, wait)
-    told = f"workers were lost {MOST_LOSSES} times in a row while they predicted"
-    raise RuntimeError(told) from last
+        if not shares:
+            parts = [results[number] for number in range(len(results))]
+            is_listed = isinstance(parts[0], list)
+            return [own for part in parts for own in part] if is_listed else np.concatenate(parts)
+        addresses = _awaited(client, workers, wait)
+    message = f"workers were lost {MOST_LOSSES} times in a row while they predicted"
+    raise RuntimeError(message) from last
 
 
 def _awaited(client: Any, workers: list[str] | None, wait: float) -> list[str]:
-    end = time.monotonic() + wait
-    while not (there := workers_there(client, workers)):
-        if time.monotonic() > end:
-            told = "the cluster has no workers" if workers is None else "all of workers were lost"
-            raise RuntimeError(told)
-        time.sleep(SECONDS_BETWEEN_LOOKS)
-    return there
+    addresses = awaited(lambda: available_workers(client, workers), 1, wait)
+    if not addresses:
+        what = "the cluster has no workers" if workers is None else "all of workers were lost"
+        raise RuntimeError(what)
+    return addresses
 
 
 def _submitted(
     client: Any,
-    there: list[str],
+    addresses: list[str],
     estimator: Any,
     method: str,
     shares: dict[int, Share],
     common: dict[str, Any],
 ) -> dict[int, Any]:
-    """A future for every share."""
+    """Return a future for every share."""
     # Not with broadcast=True: Dask then waits for ever where a worker dies meanwhile.
-    (model,) = client.scatter([estimator], hash=False, workers=there)
+    (model,) = client.scatter([estimator], hash=False, workers=addresses)
     return {
         number: client.submit(
             _call,
@@ -98,9 +110,9 @@ def _submitted(
             method,
             share.load,
             share.first,
-            client.scatter(share.given, hash=False, workers=there),
+            client.scatter(share.given, hash=False, workers=addresses),
             common,
-            workers=there,
+            workers=addresses,
             pure=False,
         )
         for number, share in shares.items()
@@ -111,7 +123,7 @@ _LOST = object()
 
 
 def _result(future: Any) -> Any:
-    """What a method gave of a share; ``_LOST`` where a worker was lost."""
+    """Return what a method gave for a share; ``_LOST`` if a worker was lost."""
     from distributed import KilledWorker, wait
 
     with suppress(CancelledError):
@@ -139,19 +151,14 @@ def _call(
     try:
         return getattr(estimator, method)(**load(*given), **common)
     except ValueError as error:
-        raise ValueError(renumbered(str(error), first)) from None
-
-
-def _joined(parts: list[Any]) -> Any:
-    if isinstance(parts[0], list):
-        return [own for part in parts for own in part]
-    return np.concatenate(parts)
+        bad = located(error)
+        raise (bad.after(first) if isinstance(bad, BadInstance) else bad) from None
 
 
 def lazily_predicted(estimator: Any, method: str, arguments: dict[str, Any]) -> Any:
-    """The same of a collection of Dask, as a collection: a bag of a bag, an array of rows.
+    """Return the same for a collection of Dask, as a collection: a bag of a bag, an array of rows.
 
-    Nothing is computed before it is asked for.
+    Nothing is computed yet.
     """
     import dask
     from dask import array, bag
@@ -162,7 +169,7 @@ def lazily_predicted(estimator: Any, method: str, arguments: dict[str, Any]) -> 
     rest = {name: value for name, value in own.items() if name not in held}
     others: list[dict[str, Any]] = [{}] * len(held["X"])
     if rest:
-        others = Collections.others(rest, _row_counts(arguments["X"], held["X"]))
+        others = by_partition(rest, _row_counts(arguments["X"], held["X"]))
     model = dask.delayed(estimator)
     call = dask.delayed(_of_partition, pure=True)
     pieces = [
@@ -183,13 +190,13 @@ def lazily_predicted(estimator: Any, method: str, arguments: dict[str, Any]) -> 
 
 
 def _row_counts(X: Any, parts: list[Any]) -> Any:
-    """(partitions,) rows of each, or instances of a bag; counted where Dask does not know."""
+    """Return (partitions,) rows, or instances of a bag; count them if Dask does not know."""
     import dask
 
     known = X.chunks[0] if hasattr(X, "chunks") else [np.nan]
     if not np.isnan(known).any():
         return np.array(known)
-    return np.array(dask.compute(*[dask.delayed(length)(part) for part in parts]))
+    return np.array(dask.compute(*[dask.delayed(n_rows)(part) for part in parts]))
 
 
 def _of_partition(

@@ -1,7 +1,8 @@
 """What is learned from or labelled, shared out over workers: whole instances, in their order.
 
-A share is a function that gives the arguments of a method, and what it is called with: it runs
-where the instances are wanted, so that files are read there and what Dask holds goes there.
+Instances are in memory, in shards, or held by Dask as bags of them or as arrays and data frames of
+rows.  A share is a function that returns the arguments of a method, and what it is called with: it
+runs where the instances are wanted, so that files are read there and what Dask holds goes there.
 """
 
 from __future__ import annotations
@@ -17,18 +18,19 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.features.matrix import unwrapped
+from crfx.io.shards import ShardLabels, Shards, is_sharded
 
 SIZES = ("lengths", "group")
-"""Names of the argument that says how many rows each instance has, where they are stacked."""
+"""Names of the argument that says how many rows each instance has, if they are stacked."""
 BY_ROW = ("X", "y", "relevance", "parents", "edge_types", "allowed")
 BY_INSTANCE = (*SIZES, "sample_weight")
 NEEDED = ("X", "y", "relevance")
 ARGUMENTS = (*BY_ROW, *BY_INSTANCE)
-"""All arguments that tell of instances; the others are the same for all workers."""
+"""All arguments that describe instances; the others are the same for all workers."""
 
 
 class Share(NamedTuple):
-    """``load(*given)`` gives arguments by name; ``given`` may hold futures of Dask.
+    """``load(*given)`` returns arguments by name; ``given`` may hold futures of Dask.
 
     ``first`` is the number of the first instance among all.
     """
@@ -37,26 +39,38 @@ class Share(NamedTuple):
     given: list[Any]
     first: int = 0
 
+    def arguments(self) -> dict[str, Any]:
+        """Load them."""
+        return self.load(*self.given)
+
 
 class Instances(Protocol):
     """Some instances, and what goes with them."""
 
     def shares(self, n_workers: int) -> list[Share]:
-        """Share them out, to at most so many workers: fewer where there is too little."""
+        """Share them out, to at most so many workers: fewer if there is too little."""
         ...
 
     def fingerprint(self) -> str:
-        """The same for the same instances, as far as that is quickly told."""
+        """Return the same text for the same instances, as far as that is quickly known."""
         ...
 
 
-def digest(told: Any) -> str:
-    """A few letters that are others where something else is told."""
-    return hashlib.sha256(pickle.dumps(told)).hexdigest()[:32]
+def instances_of(arguments: dict[str, Any], client: Any, *, stays: bool = False) -> Instances:
+    """Return the instances of arguments of a method; ``stays`` as in `Files`."""
+    if is_sharded(arguments.get("X")):
+        return Files(arguments, ranks="relevance" in arguments, stays=stays)
+    if any(is_collection(value) for value in arguments.values()):
+        return Collections(arguments, client)
+    return InMemory({name: _listed(value, once=True) for name, value in arguments.items()})
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(pickle.dumps(content)).hexdigest()[:32]
 
 
 def borders(sizes: npt.NDArray[Any], n_parts: int) -> npt.NDArray[np.int64]:
-    """(parts + 1,) where to cut a row of things so that parts are of about equal size.
+    """Return (parts + 1,) where to cut a row of things so that parts are of about equal size.
 
     No part is empty; there are at most as many as things.
 
@@ -73,6 +87,9 @@ def borders(sizes: npt.NDArray[Any], n_parts: int) -> npt.NDArray[np.int64]:
     return np.concatenate([[0], cuts, [len(sizes)]]).astype(np.int64)
 
 
+# In memory ----------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, eq=False)
 class InMemory:
     """Arguments of a method as the user passed them: lists, or stacked rows and their lengths."""
@@ -84,38 +101,38 @@ class InMemory:
         others = {name: value for name, value in self.arguments.items() if name != "X"}
         X = self.arguments.get("X")
         shape = getattr(X, "shape", None) or [_length(own) for own in X or ()]
-        return digest((shape, others))
+        return _digest((shape, others))
 
     def shares(self, n_workers: int) -> list[Share]:
-        """Slices of them.  Where they do not fit together one worker gets all there is, and says
-        what is wrong, as it is said without a cluster.
+        """Return slices of them.
+
+        If arguments do not fit together, one worker gets all there is, and raises the error that
+        is raised without a cluster.
         """
+        everything = [Share(dict, [self.arguments])]
         given = {name: value for name, value in self.arguments.items() if value is not None}
         if any(name in NEEDED and name not in given for name in self.arguments):
-            return [Share(dict, [self.arguments])]
-        name = next((name for name in SIZES if name in given), None)
-        if name is None:
+            return everything
+        sizes_name = next((name for name in SIZES if name in given), None)
+        if sizes_name is None:
             return self._shares_of_lists(given, n_workers)
-        sizes = _whole_numbers(given[name], least=1 if name == "group" else 0)
-        if sizes is None or not _fit_together(given, sizes):
-            return [Share(dict, [self.arguments])]
+        sizes = _whole_numbers(given[sizes_name], least=1 if sizes_name == "group" else 0)
+        if sizes is None:
+            return everything
         rows = np.concatenate([[0], np.cumsum(sizes)])
-        cuts = borders(np.diff(rows), n_workers)
-        return [
-            Share(
-                dict,
-                [
-                    {
-                        name: _cut(value, begin, end)
-                        if name in BY_INSTANCE
-                        else _cut(value, rows[begin], rows[end])
-                        for name, value in given.items()
-                    }
-                ],
-                int(begin),
-            )
-            for begin, end in itertools.pairwise(cuts)
-        ]
+        for name, value in given.items():
+            if _length(value) != (len(sizes) if name in BY_INSTANCE else rows[-1]):
+                return everything
+        shares = []
+        for begin, end in itertools.pairwise(borders(sizes, n_workers)):
+            own = slice(begin, end)
+            own_rows = slice(rows[begin], rows[end])
+            part = {
+                name: _cut(value, own if name in BY_INSTANCE else own_rows)
+                for name, value in given.items()
+            }
+            shares.append(Share(dict, [part], int(begin)))
+        return shares
 
     def _shares_of_lists(self, given: dict[str, Any], n_workers: int) -> list[Share]:
         X = unwrapped(given["X"])
@@ -123,59 +140,50 @@ class InMemory:
             return [Share(dict, [self.arguments])]
         if len(getattr(X, "shape", ())) == 2:  # rows without lengths
             return [Share(dict, [given])]
-        given = {name: _listed(value) for name, value in given.items()} | {"X": _listed(X)}
+        given = {name: _listed(value) for name, value in (given | {"X": X}).items()}
         lengths = [_length(own) for own in given["X"]]
         if any(_length(value) != len(lengths) for value in given.values()) or None in lengths:
             return [Share(dict, [self.arguments | given])]
-        sizes = np.array(lengths, np.int64)
-        cuts = borders(sizes, n_workers)
         return [
             Share(
                 unpacked,
                 [{name: packed(value[begin:end]) for name, value in given.items()}],
                 int(begin),
             )
-            for begin, end in itertools.pairwise(cuts)
+            for begin, end in itertools.pairwise(borders(np.array(lengths, np.int64), n_workers))
         ]
 
 
-def _listed(values: Any) -> Any:
-    """Something that can be cut: lists and arrays as they are, others as lists; what is no list of
-    anything stays as it is.
+def _listed(values: Any, *, once: bool = False) -> Any:
+    """Return lists and arrays as they are, and other collections as lists, which can be cut.
+
+    ``once``: only those that can be gone through once.  What is no collection stays as it is.
     """
-    is_cut = isinstance(values, list | np.ndarray) or not hasattr(values, "__iter__")
-    return values if is_cut else list(values)
+    stays = isinstance(values, list | np.ndarray) or not hasattr(values, "__iter__")
+    stays = stays or (once and (hasattr(values, "__len__") or hasattr(values, "shape")))
+    return values if stays else list(values)
 
 
 def _length(values: Any) -> int | None:
-    """How many there are, of rows or others; None where that cannot be told."""
+    """Return how many there are, of rows or others; None if that is not known."""
     if shape := getattr(values, "shape", None):
         return int(shape[0])
     return len(values) if hasattr(values, "__len__") and shape is None else None
 
 
 def _whole_numbers(sizes: Any, least: int) -> npt.NDArray[np.int64] | None:
-    """As an array, where they are such numbers."""
+    """Return sizes as an array, or None if they are not such numbers."""
     try:
-        found = np.asarray(sizes)
+        array = np.asarray(sizes)
     except ValueError:  # lists of unequal lengths
         return None
-    if found.ndim != 1 or found.dtype.kind not in "iu" or (found < least).any():
+    if array.ndim != 1 or array.dtype.kind not in "iu" or (array < least).any():
         return None
-    return found.astype(np.int64)
+    return array.astype(np.int64)
 
 
-def _fit_together(given: dict[str, Any], sizes: npt.NDArray[np.int64]) -> bool:
-    """Whether there is as much of everything as the sizes of instances say."""
-    n_rows = int(sizes.sum())
-    return all(
-        _length(value) == (len(sizes) if name in BY_INSTANCE else n_rows)
-        for name, value in given.items()
-    )
-
-
-def _cut(values: Any, begin: int, end: int) -> Any:
-    return values.iloc[begin:end] if hasattr(values, "iloc") else values[begin:end]
+def _cut(values: Any, rows: slice) -> Any:
+    return values.iloc[rows] if hasattr(values, "iloc") else values[rows]
 
 
 class Packed(NamedTuple):
@@ -186,26 +194,208 @@ class Packed(NamedTuple):
 
 
 def packed(values: Sequence[Any]) -> Any:
-    """The same, joined where it is a list of arrays of one kind and width."""
+    """Return a list of arrays of one kind and width as `Packed`; others are returned as is."""
     if not isinstance(values, list) or len(values) < 2:
         return values
-    first = values[0]
-    if not isinstance(first, np.ndarray) or not first.ndim or first.dtype == object:
-        return values
-    kind = first.dtype, first.shape[1:]
-    if not all(isinstance(own, np.ndarray) and own.ndim for own in values):
-        return values
-    if any((own.dtype, own.shape[1:]) != kind for own in values):
+    kinds = {
+        (own.dtype, own.shape[1:]) if isinstance(own, np.ndarray) and own.ndim else None
+        for own in values
+    }
+    if len(kinds) > 1 or None in kinds or values[0].dtype == object:
         return values
     return Packed(np.concatenate(values), np.array([len(own) for own in values], np.int64))
 
 
 def unpacked(arguments: dict[str, Any]) -> dict[str, Any]:
-    """What `packed` was made of; views, not copies."""
-    return {name: _apart(value) for name, value in arguments.items()}
+    """Return what `packed` was made of; views, not copies."""
+    return {
+        name: np.split(value.joined, np.cumsum(value.lengths)[:-1])
+        if isinstance(value, Packed)
+        else value
+        for name, value in arguments.items()
+    }
 
 
-def _apart(value: Any) -> Any:
-    if not isinstance(value, Packed):
-        return value
-    return np.split(value.joined, np.cumsum(value.lengths)[:-1])
+# In shards: each worker reads some of the files, whole --------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Files:
+    """Arguments of which X is `Shards.X`; workers must find the files under the same paths.
+
+    ``ranks``: labels are relevance, and lengths groups.  ``stays``: features stay on disk with the
+    workers too, and are read a file at a time.
+    """
+
+    arguments: dict[str, Any]
+    ranks: bool = False
+    stays: bool = False
+
+    def fingerprint(self) -> str:
+        """Of names and sizes of the files."""
+        paths = self.arguments["X"].shards.paths
+        for path in paths:
+            if not path.is_file():
+                raise ValueError(f"{path}: there is no such file")
+        return _digest([(path.name, path.stat().st_size) for path in paths])
+
+    def shares(self, n_workers: int) -> list[Share]:
+        """Return consecutive files, of about the same number of rows."""
+        given = {name: value for name, value in self.arguments.items() if value is not None}
+        shards: Shards = given.pop("X").shards
+        labels = [given.pop(name) for name in ("y", "relevance") if name in given]
+        for own in labels:
+            if not isinstance(own, ShardLabels):
+                raise ValueError("X is of shards: pass their labels too, fit(shards.X, shards.y)")
+            if own.shards.paths != shards.paths:
+                raise ValueError("X and the labels are of different shards: pass those of the same")
+        if given:
+            raise ValueError(f"{next(iter(given))} is given beside shards, which have their own")
+        shards = shards.absolute()  # workers may be in another folder
+        sizes = [shards[number : number + 1].n_rows for number in range(len(shards))]
+        return [
+            Share(
+                opened if self.stays else loaded,
+                [shards[begin:end], bool(labels), self.ranks],
+                shards[:begin].n_instances if begin else 0,
+            )
+            for begin, end in itertools.pairwise(borders(np.array(sizes), n_workers).tolist())
+        ]
+
+
+def loaded(shards: Shards, has_labels: bool, ranks: bool) -> dict[str, Any]:
+    """Return all that the files hold, in memory."""
+    arguments = shards.load()
+    if not has_labels:
+        arguments.pop("y", None)
+    names = {"y": "relevance", "lengths": "group"} if ranks else {}
+    return {names.get(name, name): value for name, value in arguments.items()}
+
+
+def opened(shards: Shards, has_labels: bool, ranks: bool) -> dict[str, Any]:
+    """Return features on disk, with their labels."""
+    label = {"relevance" if ranks else "y": shards.y} if has_labels else {}
+    return {"X": shards.X, **label}
+
+
+# Held by Dask: partitions hold whole instances, and those of X, y and the rest belong together ----
+
+
+def is_collection(value: Any) -> bool:
+    """Return whether Dask holds it."""
+    return hasattr(value, "__dask_graph__") and hasattr(value, "to_delayed")
+
+
+def holds_futures(value: Any) -> bool:
+    """Return whether a value, a list or a dict of such holds futures of Dask."""
+    if isinstance(value, dict):
+        return any(holds_futures(each) for each in value.values())
+    if isinstance(value, list):
+        return bool(value) and holds_futures(value[0])
+    return hasattr(value, "key") and hasattr(value, "client")
+
+
+def partitions(value: Any) -> list[Any]:
+    """Return one delayed value per partition, of rows or of instances; columns in one piece."""
+    if hasattr(value, "chunks") and value.ndim == 2 and len(value.chunks[1]) > 1:
+        value = value.rechunk({1: -1})
+    return list(np.ravel(np.array(value.to_delayed(), dtype=object)))
+
+
+@dataclass(frozen=True, eq=False)
+class Collections:
+    """Arguments of which some are collections, and the client that computes them."""
+
+    arguments: dict[str, Any]
+    client: Any
+
+    def fingerprint(self) -> str:
+        """Of numbers of partitions: nothing is computed for it."""
+        held = (value for value in self.arguments.values() if is_collection(value))
+        return _digest([len(partitions(value)) for value in held])
+
+    def shares(self, n_workers: int) -> list[Share]:
+        """Return consecutive partitions, of about the same number of rows."""
+        given = {name: value for name, value in self.arguments.items() if value is not None}
+        pieces = {name: partitions(value) for name, value in given.items() if is_collection(value)}
+        rest = {name: value for name, value in given.items() if name not in pieces}
+        if "X" not in pieces:
+            raise ValueError(f"{next(iter(pieces))} is a collection of Dask, but X is none")
+        n_parts = len(pieces["X"])
+        for name, own in pieces.items():
+            if len(own) != n_parts:
+                raise ValueError(f"{name} has {len(own)} partitions, but X has {n_parts}")
+        computed = {name: self.client.compute(own) for name, own in pieces.items()}
+        counts = np.array(self.client.gather(self.client.map(n_rows, computed["X"], pure=False)))
+        others = by_partition(rest, counts)
+        shares = []
+        for begin, end in itertools.pairwise(borders(counts, n_workers)):
+            parts = others[begin:end]
+            joined_rest = {name: _concatenated([part[name] for part in parts]) for name in rest}
+            futures = {name: own[begin:end] for name, own in computed.items()}
+            shares.append(Share(joined, [futures, joined_rest]))
+        return shares
+
+
+def by_partition(rest: dict[str, Any], counts: npt.NDArray[Any]) -> list[dict[str, Any]]:
+    """Cut what is not held by Dask like X, whose partitions have ``counts`` rows or instances."""
+    rows = np.concatenate([[0], np.cumsum(counts)])
+    sizes_name = next((name for name in SIZES if name in rest), None)
+    if sizes_name is None:
+        for name, value in rest.items():
+            if len(value) != rows[-1]:
+                raise ValueError(f"{name} has {len(value)} instances but X has {rows[-1]}")
+        instances = rows
+    else:
+        instances = _instance_borders(np.asarray(rest[sizes_name]), rows)
+    return [
+        {
+            name: value[slice(*(instances if name in BY_INSTANCE else rows)[k : k + 2])]
+            for name, value in rest.items()
+        }
+        for k in range(len(counts))
+    ]
+
+
+def _instance_borders(sizes: npt.NDArray[Any], rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Return (partitions + 1,) how many instances have ended at each border of partitions."""
+    begins = np.concatenate([[0], np.cumsum(sizes)])
+    if not len(sizes) or begins[-1] != rows[-1]:
+        raise ValueError(
+            f"the sizes of instances add up to {int(sizes.sum())} but X has {int(rows[-1])} rows"
+        )
+    ended = np.searchsorted(begins, rows, side="right") - 1
+    ended[0] = 0  # empty instances at the start belong to the first partition
+    split = np.flatnonzero(begins[ended] != rows)
+    if split.size:
+        raise ValueError(
+            f"partition {split[0] - 1} of X ends within instance {ended[split[0]]}: repartition, "
+            "so that no instance is split"
+        )
+    return np.asarray(ended, np.int64)
+
+
+def joined(pieces: dict[str, list[Any]], rest: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a share from its partitions."""
+    return {name: _concatenated(own) for name, own in pieces.items()} | rest
+
+
+def _concatenated(parts: list[Any]) -> Any:
+    first = parts[0]
+    if hasattr(first, "iloc"):
+        import pandas
+
+        return pandas.concat(parts, ignore_index=True)
+    if isinstance(first, np.ndarray):
+        return np.concatenate(parts)
+    if hasattr(first, "tocsr"):
+        from scipy import sparse
+
+        return sparse.vstack(parts, format="csr")
+    return [instance for part in parts for instance in part]
+
+
+def n_rows(part: Any) -> int:
+    """Return the number of rows, or of instances, of a partition."""
+    shape = getattr(part, "shape", None)
+    return int(shape[0]) if shape else len(part)

@@ -1,36 +1,48 @@
 """One call of ``fit`` on a cluster, from the client: share out, train, recover.
 
-Where a worker is lost, the others end, and training goes on from the last model that was kept: with
-as many workers as before where one comes back in time, so that shares and sums are the same and so
-is the model; else with those that are left.
+If a worker is lost, the others end, and training goes on from the last model that was kept: with as
+many workers as before if one comes back in time, so that shares and sums are the same and so is the
+model; otherwise with those that are left.
 """
 
 from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from inspect import signature
 from typing import Any
 
 from sklearn.utils import check_random_state
 
-from crfx.distributed.attempt import SECONDS_BETWEEN_LOOKS, Attempt
+from crfx.distributed.availability import (
+    LOSSES,
+    MOST_LOSSES,
+    SECONDS_BETWEEN_LOOKS,
+    SchedulerLost,
+    available_workers,
+    awaited,
+    scheduler_answers,
+)
 from crfx.distributed.checkpoints import Kept
-from crfx.distributed.losses import LOSSES, SchedulerLost, scheduler_answers, workers_there
-from crfx.distributed.shares import Instances, Share
-from crfx.distributed.worker import Job, Outcome
+from crfx.distributed.shares import Instances, Share, holds_futures
+from crfx.distributed.worker import Job, Outcome, close_tracker, open_tracker, train
 from crfx.estimators.base import rounds_argument, rounds_done
 from crfx.messages import warn
 from crfx.trainers.callbacks import Progress
 from crfx.trainers.progress import ProgressBar
 
-MOST_LOSSES = 5
-"""In a row, without a model kept in between: then a run is given up."""
+SECONDS_TO_END = 15.0
+"""For workers to notice that another is lost.  XGBoost may wait for the dead for ever: then they
+are restarted."""
+MOST_MESSAGES = 2
+"""That wait for the client: of models that are kept the newest will do."""
 
 
 class NotKept(Exception):
-    """A model could not be written, for a reason that is not to be taken for one of the cluster."""
+    """A model could not be written, which must not be taken for an error of the cluster."""
 
     def __init__(self, reason: OSError) -> None:
         super().__init__(reason)
@@ -51,8 +63,8 @@ class ClusterOptions:
 
 @dataclass
 class Record:
-    """What a training was like: how often workers were lost, and how many bytes the first worker
-    had summed after each round since the last loss, without what XGBoost tells for itself.
+    """How a training went: how often workers were lost, and how many bytes the first worker had
+    summed after each round since the last loss, without what XGBoost sends for itself.
     """
 
     n_losses: int = 0
@@ -83,10 +95,10 @@ class Run:
         self.record = Record()
 
     def fit(self) -> Any:
-        """The trained estimator; raises what went wrong for a worker."""
+        """Return the trained estimator; raise what went wrong for a worker."""
         if self.estimator.verbose:
-            asked = getattr(self.estimator, rounds_argument(self.estimator))
-            self._bar = ProgressBar(asked or 0)
+            n_rounds = getattr(self.estimator, rounds_argument(self.estimator))
+            self._bar = ProgressBar(n_rounds or 0)
         try:
             outcomes = self._outcomes()
             if self._bar is not None and outcomes[0].estimator is not None:
@@ -102,97 +114,200 @@ class Run:
                 raise outcome.error
         self.kept.forget()
         self.record.bytes_by_round = outcomes[0].bytes_by_round
-        for text, category in dict.fromkeys(told for own in outcomes for told in own.warned):
+        for text, category in dict.fromkeys(each for own in outcomes for each in own.warned):
             warn(text, category)
         return outcomes[0].estimator
 
     def _outcomes(self) -> list[Outcome]:
         """Try until no worker is lost."""
-        wanted, losses = len(self._addresses()), 0
+        n_wanted, n_losses = len(self._addresses()), 0
         while True:
             before = self.kept.n_rounds
-            outcomes = self._attempted(wanted)
+            outcomes = self._attempted(n_wanted)
             is_lost = any(own.is_lost for own in outcomes) or not outcomes
             if not is_lost or any(own.error is not None for own in outcomes):
                 return outcomes
             self.record.n_losses += 1
-            losses = 1 if self.kept.n_rounds > before else losses + 1
-            if losses > MOST_LOSSES:
-                raise RuntimeError(self._told(f"workers were lost {losses} times in a row"))
+            n_losses = 1 if self.kept.n_rounds > before else n_losses + 1
+            if n_losses > MOST_LOSSES:
+                raise RuntimeError(self._hint(f"workers were lost {n_losses} times in a row"))
             warn(f"a worker was lost: training goes on from round {self.kept.n_rounds}")
 
-    def _attempted(self, wanted: int) -> list[Outcome]:
-        """How one attempt ended; nothing where a worker was gone before it began."""
-        addresses = self._workers(wanted)
-        shares = self.data.shares(len(addresses))
+    def _attempted(self, n_wanted: int) -> list[Outcome]:
+        """Return how one attempt ended; nothing if a worker was gone before it began."""
+        addresses = awaited(self._addresses, max(n_wanted, 1), self.options.wait)
+        if not addresses:
+            raise RuntimeError(self._hint("the cluster has no workers"))
+        shares = self.data.shares(min(len(addresses), n_wanted or len(addresses)))
         watched: list[Share | None] = [None] * len(shares)
         if self.watched is not None:
             nothing = Share(dict, [{"X": [], target_of(self.estimator): []}])
             watched = [*self.watched.shares(len(shares))]
-            watched += [nothing] * (len(shares) - len(watched))  # nothing is left for these
+            watched += [nothing] * (len(shares) - len(watched))
         name = f"crfx-{uuid.uuid4().hex}"
         options, shows = self.options, self._bar is not None
         job = Job(name, self._sent, self.common, options.every, options.seconds, shows)
-        used = addresses[: len(shares)]
-        attempt = Attempt(self.client, name, used, self._hear, self._restart)
+        attempt = Attempt(self.client, name, addresses[: len(shares)], self._receive, self._restart)
         try:
-            found = attempt.outcomes(job, self.kept.model, shares, watched)
+            outcomes = attempt.outcomes(job, self.kept.model, shares, watched)
         except LOSSES as error:
             if not scheduler_answers(self.client):
-                raise SchedulerLost(self._told(str(SchedulerLost()))) from error
-            found = []
+                raise SchedulerLost(self._hint(str(SchedulerLost()))) from error
+            outcomes = []
         except BaseException:
             attempt.end()
             raise
         attempt.end()
-        return found
+        return outcomes
 
-    def _told(self, what: str) -> str:
-        """With where to go on."""
+    def _hint(self, problem: str) -> str:
+        """Add where to go on from."""
         if self.kept.path is None:
-            return f"{what}; with checkpoint= a model on disk would be left to go on from"
+            return f"{problem}; with checkpoint= a model on disk would be left to go on from"
         if self.kept.model is None:
-            return f"{what}, before a model was kept: begin anew, or let every and seconds be less"
+            return (
+                f"{problem}, before a model was kept: begin anew, or let every and seconds be less"
+            )
         return (
-            f"{what}; the model after {self.kept.n_rounds} rounds is in {self.kept.path}: the same "
-            "call with resume=True goes on from there"
+            f"{problem}; the model after {self.kept.n_rounds} rounds is in {self.kept.path}: the "
+            "same call with resume=True goes on from there"
         )
 
     def _addresses(self) -> list[str]:
-        """Of the workers that may train, in an order that stays."""
+        """Return the workers that may train, in fixed order."""
         try:
-            there = workers_there(self.client, self.options.workers)
+            there = available_workers(self.client, self.options.workers)
         except SchedulerLost as lost:
-            raise SchedulerLost(self._told(str(lost))) from lost
+            raise SchedulerLost(self._hint(str(lost))) from lost
         return [address for address in there if address not in self._left_out]
 
-    def _workers(self, wanted: int) -> list[str]:
-        """As many as there were, if they come back in time; else those there are."""
-        end = time.monotonic() + self.options.wait
-        while len(found := self._addresses()) < max(wanted, 1) and time.monotonic() < end:
-            time.sleep(SECONDS_BETWEEN_LOOKS)
-        if not found:
-            raise RuntimeError(self._told("the cluster has no workers"))
-        return found[:wanted] if wanted else found
-
     def _restart(self, addresses: list[str]) -> None:
-        """Start workers anew that do not end; those that nobody starts anew are left out."""
+        """Restart workers that do not end; leave out those that nobody restarts."""
         try:
             self.client.restart_workers(addresses, raise_for_error=False)
         except ValueError:  # they have no nanny
             self._left_out.update(addresses)
 
-    def _hear(self, kind: str, n_rounds: int, told: Any) -> None:
-        """From the first worker."""
+    def _receive(self, kind: str, n_rounds: int, content: Any) -> None:
+        """Take a message from the first worker: a model to keep, or progress."""
         if kind == "checkpoint":
             try:
-                self.kept.keep(n_rounds, bytes(told))
+                self.kept.keep(n_rounds, bytes(content))
             except OSError as error:
                 raise NotKept(error) from error
         elif self._bar is not None:
-            self._bar(Progress(n_rounds, {name: [value] for name, value in told.items()}))
+            self._bar(Progress(n_rounds, {name: [value] for name, value in content.items()}))
+
+
+class Attempt:
+    """One attempt at a training, until it ends or a worker is lost: a task for each address.
+
+    ``receive`` (kind, rounds, content) is called with the messages of the first worker, ``restart``
+    with the addresses of workers that do not end.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        name: str,
+        addresses: list[str],
+        receive: Callable[[str, int, Any], None],
+        restart: Callable[[list[str]], None],
+    ) -> None:
+        from distributed import Queue
+
+        self.client, self.name, self.addresses = client, name, addresses
+        self.receive, self.restart = receive, restart
+        self.queue = Queue(name, client=client, maxsize=MOST_MESSAGES)
+        self._futures: list[Any] = []
+
+    def outcomes(
+        self, job: Job, checkpoint: bytes | None, shares: list[Share], watched: list[Share | None]
+    ) -> list[Outcome]:
+        """Return how it ended for each worker; KeyError, OSError: one was gone at the start."""
+        meeting = self._at_first(open_tracker, len(shares))
+        for number, (share, other) in enumerate(zip(shares, watched, strict=True)):
+            where = self.addresses[number]
+            sent = [self._sent(each, where) for each in (job, checkpoint)]
+            placed = [None if own is None else self._placed(own, where) for own in (share, other)]
+            self._futures.append(
+                self.client.submit(
+                    train, number, meeting, *sent, *placed, workers=[where], pure=False
+                )
+            )
+        return self._awaited_outcomes()
+
+    def end(self) -> None:
+        """Let no worker go on, nor wait for others."""
+        with suppress(Exception):  # a worker that does not answer is gone
+            self.client.cancel(self._futures, force=True)
+            self.queue.close()
+            self._close_meeting(set(self.client.nthreads()))
+
+    def _at_first(self, work: Any, *arguments: Any) -> Any:
+        """Call a function in the process of the first worker, beside what that is busy with."""
+        first = self.addresses[0]
+        return self.client.run(work, self.name, *arguments, workers=[first])[first]
+
+    def _sent(self, value: Any, address: str) -> Any:
+        # In a list: Dask would take a dict or a list apart.
+        return self.client.scatter([value], workers=[address], hash=False)[0]
+
+    def _placed(self, share: Share, address: str) -> tuple[Any, list[Any]]:
+        """Return a share whose data lie with the worker: what the client holds is sent there."""
+        return share.load, [
+            each if holds_futures(each) else self._sent(each, address) for each in share.given
+        ]
+
+    def _awaited_outcomes(self) -> list[Outcome]:
+        """Wait for all; workers that do not answer are lost.
+
+        Once one has failed, wait a little for the others: theirs may be the reason.
+        """
+        outcomes: dict[int, Outcome] = {}
+        end = None
+        while len(outcomes) < len(self._futures):
+            self._take_messages()
+            for number, future in enumerate(self._futures):
+                if number not in outcomes and future.done():
+                    outcomes[number] = _outcome(future)
+            there = set(self.client.nthreads())
+            silent = {own for number, own in enumerate(self.addresses) if number not in outcomes}
+            failed = any(own.is_lost or own.error is not None for own in outcomes.values())
+            if failed or silent - there:
+                if end is None:
+                    end = time.monotonic() + SECONDS_TO_END
+                    self._close_meeting(there)
+                if not silent & there:
+                    break
+                if time.monotonic() > end:
+                    self.restart(sorted(silent & there))
+                    break
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        self._take_messages()
+        lost = Outcome(is_lost=True)
+        return [outcomes.get(number, lost) for number in range(len(self._futures))]
+
+    def _close_meeting(self, there: set[str]) -> None:
+        """Let workers that still look for each other give up: they will not find all."""
+        if self.addresses[0] in there:  # a call to a dead worker would wait
+            with suppress(Exception):
+                self._at_first(close_tracker)
+
+    def _take_messages(self) -> None:
+        while self.queue.qsize():
+            self.receive(*self.queue.get())
+
+
+def _outcome(future: Any) -> Outcome:
+    if future.status == "finished":
+        outcome: Outcome = future.result()
+        return outcome
+    if future.status == "error":
+        return Outcome(error=future.exception())
+    return Outcome(is_lost=True)  # cancelled, with a worker that held what it needs
 
 
 def target_of(estimator: Any) -> str:
-    """What ``fit`` calls that which is to be learned."""
+    """Return what ``fit`` calls that which is to be learned."""
     return "relevance" if "relevance" in signature(type(estimator).fit).parameters else "y"

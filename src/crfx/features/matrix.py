@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from crfx.errors import BadInstance
+
 IntArray = npt.NDArray[np.integer[Any]]
 
 _LARGEST = np.finfo(np.float32).max
@@ -145,12 +147,12 @@ def whole(X: Any, why: str) -> Any:
 
 
 def is_frame(X: Any) -> bool:
-    """Whether X is a data frame (pandas); without importing it."""
+    """Return whether X is a data frame (pandas); without importing it."""
     return hasattr(X, "iloc") and hasattr(X, "columns")
 
 
 def unwrapped(X: Any) -> Any:
-    """X as an array where it is something that NumPy knows how to read (``__array__``)."""
+    """Return X as an array if it is something that NumPy knows how to read (``__array__``)."""
     if hasattr(X, "__dask_graph__"):
         raise ValueError(
             "X or y is held by Dask: call fit or predict within crfx.distributed.cluster(client), "
@@ -174,7 +176,7 @@ def stack(instances: Sequence[Any]) -> tuple[Any, list[int]]:
 
 
 def joined(chunks: Sequence[Any]) -> Any:
-    """Chunks of one matrix, which agree on what their columns hold, as one.
+    """Join chunks of one matrix, which agree on what their columns hold.
 
     Of data frames a column may be whole numbers in one chunk and fractions in another, where some
     are missing: fractions then.
@@ -189,7 +191,7 @@ def joined(chunks: Sequence[Any]) -> Any:
 def stacked(X: Any) -> Any:
     """Normalise one stacked matrix."""
     if is_frame(X):
-        _check_frame(X, "X")
+        _check_frame(X, None)
         return X
     return _csr(X, None) if sparse.issparse(X) else _array(X, None)
 
@@ -207,7 +209,7 @@ def take_rows(X: Any, rows: IntArray) -> Any:
 
 
 def inputs_at(X: Any, row: int, columns: IntArray) -> list[Any]:
-    """The values of some columns of a row, to be shown: None where one is missing."""
+    """Return the values of some columns of a row, to be shown: None where one is missing."""
     if is_frame(X):
         own = X.iloc[[row], columns]
         pairs = zip(columns.tolist(), own.isna().to_numpy()[0], strict=True)
@@ -220,12 +222,12 @@ def inputs_at(X: Any, row: int, columns: IntArray) -> list[Any]:
 
 
 def is_categorical(column: Any) -> bool:
-    """Whether a column of a data frame holds categories."""
+    """Return whether a column of a data frame holds categories."""
     return hasattr(column, "cat") and hasattr(column.cat, "categories")
 
 
 def single_entries(X: Any) -> Any:
-    """CSR with every entry once, added up in float32 where it is there twice."""
+    """Return CSR with every entry once, added up in float32 where it is there twice."""
     if X.has_canonical_format:
         return X
     # Not X.astype: it adds doubles up first, and they may be of int8.
@@ -236,10 +238,12 @@ def single_entries(X: Any) -> Any:
 
 
 def first_infinite(X: Any) -> tuple[int, int] | None:
-    """(row, column) of the first number that is infinite, or too large for float32; or None.
+    """Return (row, column) of the first number that is infinite, or too large for float32; or None.
 
-    Of a dense array, CSR matrix or data frame.
+    Of a dense array, CSR matrix or data frame; what stays on disk is checked when it is read.
     """
+    if is_on_disk(X):
+        return None
     if is_frame(X):
         return _first_infinite_of_frame(X)
     values = X.data if sparse.issparse(X) else X
@@ -259,6 +263,11 @@ def first_infinite(X: Any) -> tuple[int, int] | None:
     return None
 
 
+def infinite_feature(column: int) -> str:
+    """Say what is wrong with a number that float32 does not have."""
+    return f"feature {column} is infinite, or too large for float32; NaN marks a missing value"
+
+
 def _first_infinite_of_frame(X: Any) -> tuple[int, int] | None:
     first = None
     for column, dtype in enumerate(X.dtypes):
@@ -271,65 +280,60 @@ def _first_infinite_of_frame(X: Any) -> tuple[int, int] | None:
     return first
 
 
+def _bad_features(instance: int | None, reason: str) -> ValueError:
+    """Return the error that X, or the X of one instance, ``reason``, such as "has no rows"."""
+    reason = f"X{reason}" if reason.startswith(":") else f"X {reason}"
+    return ValueError(reason) if instance is None else BadInstance(instance, reason)
+
+
 def _csr(X: Any, instance: int | None) -> Any:
-    """CSR of two axes and of numbers."""
-    where = _where(instance)
+    """Return CSR of two axes and of numbers."""
     if not sparse.issparse(X):
         _array(X, instance)
-        raise ValueError(
-            f"{where} is dense, but others are sparse, where zeros are missing: use one kind"
+        raise _bad_features(
+            instance, "is dense, but others are sparse, where zeros are missing: use one kind"
         )
     if X.ndim != 2:
-        raise ValueError(f"{where} has shape {X.shape}: it must be (positions, features)")
+        raise _bad_features(instance, f"has shape {X.shape}: it must be (positions, features)")
     if X.dtype.kind not in "fiub":
-        raise ValueError(f"{where} has dtype {X.dtype}: pass real numbers")
+        raise _bad_features(instance, f"has dtype {X.dtype}: pass real numbers")
     try:
         matrix = sparse.csr_matrix(X)
         matrix.check_format(full_check=True)  # wrong column numbers would be read from anywhere
     except ValueError as error:
-        raise ValueError(f"{where} is no valid sparse matrix: {error}") from None
+        raise _bad_features(instance, f"is no valid sparse matrix: {error}") from None
     return matrix
 
 
-def _where(instance: int | None) -> str:
-    return "X" if instance is None else f"instance {instance}: X"
-
-
 def _array(X: Any, instance: int | None) -> Any:
-    where = _where(instance)
+    """Return an array of two axes and of numbers."""
     if isinstance(X, str | dict):
-        raise ValueError(
-            f"{where} is one {type(X).__name__}: an instance is a list of positions (a sentence: "
-            "its words, text.split()); wrap a single instance in a list, [X]"
+        raise _bad_features(
+            instance,
+            f"is one {type(X).__name__}: an instance is a list of positions (a sentence: its "
+            "words, text.split()); wrap a single instance in a list, [X]",
         )
     if isinstance(X, np.ma.MaskedArray):
-        raise ValueError(f"{where} is a masked array: put NaN where a value is missing")
+        raise _bad_features(instance, "is a masked array: put NaN where a value is missing")
     try:
         array = np.asarray(X)
     except ValueError:
-        raise ValueError(f"{where} has rows of unequal lengths") from None
+        raise _bad_features(instance, "has rows of unequal lengths") from None
     if array.ndim != 2:
-        raise ValueError(
-            f"{where} has shape {array.shape}: it must be (positions, features){_reshaped(array)}"
-        )
-    if array.dtype.kind == "c":
-        raise ValueError(f"{where} has dtype {array.dtype}: Complex data not supported")
+        remedy = ""
+        if array.ndim == 1:
+            remedy = (
+                ". Reshape your data: x.reshape(-1, 1) where it is one feature of many positions; "
+                "if X is a list of rows, it is one matrix, np.array(X)"
+            )
+        reason = f"has shape {array.shape}: it must be (positions, features){remedy}"
+        raise _bad_features(instance, reason)
     if array.dtype.kind not in "fiub":
-        raise ValueError(
-            f"{where} has dtype {array.dtype}: pass numbers, or a data frame with categorical "
-            "columns"
-        )
+        remedy = "pass numbers, or a data frame with categorical columns"
+        if array.dtype.kind == "c":
+            remedy = "Complex data not supported"
+        raise _bad_features(instance, f"has dtype {array.dtype}: {remedy}")
     return array if array.dtype.kind == "f" else array.astype(np.float32)
-
-
-def _reshaped(array: npt.NDArray[Any]) -> str:
-    """What makes a matrix of one axis."""
-    if array.ndim != 1:
-        return ""
-    return (
-        ". Reshape your data: x.reshape(-1, 1) where it is one feature of many positions; if X is "
-        "a list of rows, it is one matrix, np.array(X)"
-    )
 
 
 def _stack_frames(instances: Sequence[Any]) -> tuple[Any, list[int]]:
@@ -338,38 +342,37 @@ def _stack_frames(instances: Sequence[Any]) -> tuple[Any, list[int]]:
     first = instances[0]
     for instance, frame in enumerate(instances):
         if not is_frame(frame):
-            raise ValueError(f"instance {instance}: X is no data frame, but others are")
+            raise BadInstance(instance, "X is no data frame, but others are")
         if instance == 0:
-            _check_frame(frame, "instance 0: X")
+            _check_frame(frame, 0)
         if list(frame.columns) != list(first.columns):
-            raise ValueError(f"instance {instance}: its columns differ from those of instance 0")
+            raise BadInstance(instance, "its columns differ from those of {other}")
         if not frame.dtypes.equals(first.dtypes):
-            raise ValueError(
-                f"instance {instance}: its column types (or categories) differ from those of "
-                "instance 0: convert the whole data frame before you split it"
+            raise BadInstance(
+                instance,
+                "its column types (or categories) differ from those of {other}: convert the whole "
+                "data frame before you split it",
             )
     return pandas.concat(instances, ignore_index=True), [len(frame) for frame in instances]
 
 
-def _check_frame(X: Any, where: str) -> None:
-    """Names occur once, and columns hold numbers, truth values or categories."""
-    seen = set()
-    for name in X.columns:
-        if str(name) in seen:
-            raise ValueError(f"{where} has two columns {str(name)!r}")
-        seen.add(str(name))
-    for name, dtype in zip(X.columns, X.dtypes, strict=True):
-        if getattr(dtype, "kind", "O") in "fiub" or is_categorical(X[name]):
+def _check_frame(X: Any, instance: int | None) -> None:
+    """Raise ValueError unless names occur once and columns hold numbers, truths or categories."""
+    names = [str(name) for name in X.columns]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise _bad_features(instance, f"has two columns {twice!r}")
+    for name, dtype, column in zip(names, X.dtypes, X.columns, strict=True):
+        if getattr(dtype, "kind", "O") in "fiub" or is_categorical(X[column]):
             continue
-        raise ValueError(
-            f"{where}: column {str(name)!r} has dtype {dtype}: make it a category, for the whole "
-            f"data frame and before you split it: frame.astype({{{str(name)!r}: 'category'}})"
+        raise _bad_features(
+            instance,
+            f": column {name!r} has dtype {dtype}: make it a category, for the whole data frame "
+            f"and before you split it: frame.astype({{{name!r}: 'category'}})",
         )
 
 
 def _check_columns(shapes: Sequence[tuple[int, ...]]) -> None:
     for instance, shape in enumerate(shapes):
         if shape[1] != shapes[0][1]:
-            raise ValueError(
-                f"instance {instance}: X has {shape[1]} features, instance 0 has {shapes[0][1]}"
-            )
+            raise BadInstance(instance, f"X has {shape[1]} features, {{other}} has {shapes[0][1]}")

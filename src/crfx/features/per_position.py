@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
 
+from crfx.errors import BadInstance
 from crfx.features.matrix import stack, take_rows
 from crfx.features.words import peek
 
@@ -66,12 +67,12 @@ class PerPosition(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None): 
         try:
             yield transformer, labels
         except (ValueError, TypeError) as error:
-            if y is None or (place := _first_unknown(y)) is None:
+            unknown = None if y is None else _first_unknown(y)
+            if unknown is None:
                 raise
             name = type(self.transformer).__name__
-            raise ValueError(
-                f"{place}: y is None, an unknown label, and {name} does not take it: {error}"
-            ) from None
+            reason = f"y is None, an unknown label, and {name} does not take it: {error}"
+            raise BadInstance(unknown[0], reason, unknown[1]) from None
         self.transformer_, self.n_features_in_ = transformer, rows.shape[1]
 
     def transform(self, X: Any) -> list[Any]:
@@ -117,13 +118,10 @@ def _rows(X: Any) -> tuple[Any, list[int]]:
     return stack(listed)
 
 
-def _first_unknown(y: Any) -> str | None:
-    """The place of the first label that is None."""
-    for instance, own in enumerate(y):
-        for position, label in enumerate(own):
-            if label is None:
-                return f"instance {instance}, position {position}"
-    return None
+def _first_unknown(y: Any) -> tuple[int, int] | None:
+    """Return instance and position of the first label that is None."""
+    places = ((i, j) for i, own in enumerate(y) for j, label in enumerate(own) if label is None)
+    return next(places, None)
 
 
 def _cut(rows: Any, lengths: list[int]) -> list[Any]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from crfx.errors import BadInstance
 from crfx.features.words import Vocabulary
 
 _TERM = re.compile(
@@ -224,9 +225,9 @@ class Template:
 
     def _read(self, instance: Sequence[Any], number: int) -> list[list[str | None]]:
         if isinstance(instance, str):
-            raise ValueError(f"instance {number} is one text: it must be a list of positions")
+            raise BadInstance(number, "it is one text: it must be a list of positions")
         if not hasattr(instance, "__iter__"):
-            raise ValueError(f"instance {number} is {instance!r}: it must be a list of positions")
+            raise BadInstance(number, f"it is {instance!r}: it must be a list of positions")
         if set(map(type, instance)) == {tuple} and set(map(len, instance)) == {len(self.columns)}:
             columns = [list(column) for column in zip(*instance, strict=True)]
             if all(set(map(type, column)) == {str} for column in columns):
@@ -235,12 +236,14 @@ class Template:
         for position, row in enumerate(instance):
             row = self._columns_of_row(row, number, position)
             if len(row) != len(self.columns):
-                raise ValueError(
-                    f"instance {number}, position {position}: it has {len(row)} columns, the "
-                    f"template {len(self.columns)} ({', '.join(self.columns)})"
+                raise BadInstance(
+                    number,
+                    f"it has {len(row)} columns, the template {len(self.columns)} "
+                    f"({', '.join(self.columns)})",
+                    position,
                 )
             if not all(isinstance(text, str) for text in row):
-                raise ValueError(f"instance {number}, position {position}: {row!r} is not all text")
+                raise BadInstance(number, f"{row!r} is not all text", position)
             rows.append(row)
         return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in self.columns]
 
@@ -249,13 +252,11 @@ class Template:
         if isinstance(row, str):
             return (row,)
         if not hasattr(row, "__iter__"):
-            raise ValueError(f"instance {number}, position {position}: {row!r} has no columns")
+            raise BadInstance(number, f"{row!r} has no columns", position)
         if not isinstance(row, dict):
             return tuple(row)
         if missing := [name for name in self.columns if name not in row]:
-            raise ValueError(
-                f"instance {number}, position {position}: it has no column {missing[0]!r}"
-            )
+            raise BadInstance(number, f"it has no column {missing[0]!r}", position)
         return tuple(row[name] for name in self.columns)
 
 
@@ -305,3 +306,42 @@ def _remembered(value: Value) -> Callable[[Any], str | None] | None:
     if value.size is None:
         return lru_cache(_MOST_VALUES)(function)
     return lru_cache(_MOST_VALUES)(lambda text: function(text, value.size))
+
+
+_OF_WORD = """\
+{word}[-2..2]
+lower({word}[-1..1])
+{word}[-1..0] & {word}[0..1]
+prefix({word}[0], 1..4)
+suffix({word}[0], 1..4)
+shape({word}[-1..1])
+kind({word}[-2..2])
+kind({word}[-1..0]) & kind({word}[0..1])
+kind({word}[-1]) & kind({word}[0]) & kind({word}[1])
+lower({word}[-1]) & kind({word}[0])
+lower({word}[1]) & kind({word}[0])
+"""
+_OF_COLUMN = """\
+{column}[-2..2]
+{column}[-1..0] & {column}[0..1]
+"""
+
+
+def text_template(columns: Sequence[str]) -> str:
+    """Return the text of a `Template` for text files when the user has none.
+
+    It is good for entities, chunks and tags alike: it was chosen on held-out data, see
+    reports/text-template.md.  The first column is the word; others describe it.
+
+    >>> print(text_template(["word", "pos"]).splitlines()[-2])
+    pos[-2..2]
+    """
+    if not columns:
+        raise ValueError("there is no column to make features of")
+    for name in columns:
+        if re.fullmatch(r"[A-Za-z_]\w*", name) is None:
+            raise ValueError(
+                f"the column {name!r} cannot stand in a template: names have letters, digits and _"
+            )
+    word, *further = columns
+    return _OF_WORD.format(word=word) + "".join(_OF_COLUMN.format(column=name) for name in further)

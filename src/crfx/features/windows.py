@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crfx.errors import BadInstance
+
 
 def windows(
     instances: Sequence[npt.ArrayLike], left: int, right: int, outside: float = float("nan")
@@ -25,9 +27,10 @@ def windows(
         return []
     for number, array in enumerate(arrays):
         if array.ndim != 2 or array.shape[1] != arrays[0].shape[1]:
-            raise ValueError(
-                f"instance {number} has shape {array.shape}: it must be (positions, features), "
-                "with equally many features everywhere"
+            raise BadInstance(
+                number,
+                f"it has shape {array.shape}, which must be (positions, features), with equally "
+                "many features everywhere",
             )
     wide = windowed(np.concatenate(arrays), [len(x) for x in arrays], left, right, outside)
     return np.split(wide, np.cumsum([len(x) for x in arrays])[:-1])

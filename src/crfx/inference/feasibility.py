@@ -64,7 +64,7 @@ def check_allowed(
 
 
 def _raise_at(batch: Batch, rows: IntArray, what: str) -> None:
-    raise ValueError(f"{batch.place(int(rows[0]))}: {what}")
+    raise batch.bad_row(rows[0], what)
 
 
 def check_possible(
@@ -85,9 +85,8 @@ def check_possible(
         return
     bad = np.flatnonzero(impossible_rows(batch, structure, mask, labels, n_labels, n_jobs))
     if bad.size:
-        where = batch.place(int(bad[0]))
         known = "" if labels is None else " that agrees with the labels that are known"
-        raise ValueError(f"{where}: constraints leave no label here{known}")
+        raise batch.bad_row(bad[0], f"constraints leave no label here{known}")
 
 
 def impossible_rows(

@@ -175,10 +175,10 @@ def _check_edge_types(
     rows = structure.edge_rows(batch)
     bad = rows[(types[rows] < 0) | (types[rows] >= n_types)]
     if bad.size:
-        instance, position = batch.locate(int(bad[0]))
-        raise ValueError(
-            f"instance {instance}, position {position}: edge type {types[bad[0]]} is out of range, "
-            f"edge has {n_types} tables (types 0 to {n_types - 1})"
+        raise batch.bad_row(
+            bad[0],
+            f"edge type {types[bad[0]]} is out of range, edge has {n_types} tables (types 0 to "
+            f"{n_types - 1})",
         )
 
 
@@ -196,9 +196,9 @@ def checked_cost(cost: npt.ArrayLike, problem: Problem, dtype: npt.DTypeLike) ->
     costs: FloatArray = np.ascontiguousarray(array, dtype=dtype)
     bad = np.argwhere(~(np.abs(costs) <= LARGEST_SCORE))
     if bad.size:
-        instance, position = problem.batch.locate(int(bad[0, 0]))
-        raise ValueError(
-            f"instance {instance}, position {position}: the cost of label {bad[0, 1]} is "
-            f"{costs[tuple(bad[0])]}; costs must be finite (within ±{LARGEST_SCORE:g})"
+        raise problem.batch.bad_row(
+            bad[0, 0],
+            f"the cost of label {bad[0, 1]} is {costs[tuple(bad[0])]}; costs must be finite "
+            f"(within ±{LARGEST_SCORE:g})",
         )
     return costs

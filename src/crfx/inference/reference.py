@@ -13,6 +13,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from crfx.errors import BadInstance
 from crfx.inference.problem import Problem, checked_cost, prepare
 from crfx.inference.reference_recursions import (
     Curvature,
@@ -198,9 +199,8 @@ def _checked(problem: Problem) -> Problem:
 
 def _allowed(instance: int, value: float) -> float:
     if value == -np.inf:
-        raise ValueError(
-            f"instance {instance}: constraints (-inf scores) leave no allowed labelling; "
-            "allow at least one"
+        raise BadInstance(
+            instance, "constraints (-inf scores) leave no allowed labelling; allow at least one"
         )
     return value
 

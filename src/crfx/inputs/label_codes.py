@@ -13,68 +13,72 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
+from crfx.errors import BadInstance
 from crfx.features.matrix import unwrapped
-from crfx.inputs.hints import SWAPPED, has_entries, unequal
-from crfx.inputs.passed import Input
-from crfx.inputs.rows import check_handles
-from crfx.io.shards import ShardLabels
+from crfx.inputs.passed import Input, by_instance
+from crfx.inputs.rows import SWAPPED, has_entries
+from crfx.io.shards import labels_in
 from crfx.messages import shown, warn
 from crfx.objectives.truth import UNKNOWN
 from crfx.scores import IntArray
 from crfx.structures.constraints import scheme_of
-from crfx.structures.label_schemes import check_labels, completed
-from crfx.structures.scheme_conversion import converted
+from crfx.structures.label_schemes import check_labels, completed, converted
 
 MOST_NAMED = 5
 """Unknown labels that a warning names."""
 
 
 def flat_labels(y: Any, data: Input) -> list[Any]:
-    """The labels of all rows, in order; None where unknown (None, NaN and pandas' NA)."""
+    """Return the labels of all rows, in order; None where unknown (None, NaN and pandas' NA)."""
     batch = data.batch
     if y is None:
         raise ValueError(
             "y is missing: crfx requires y to be passed, but the target y is None; None is for "
             "single labels that are unknown"
         )
-    check_handles(y, "y")
-    y = y.shards.labels() if isinstance(y, ShardLabels) else unwrapped(y)
+    y = labels_in(unwrapped(y))
     if not hasattr(y, "__len__") and hasattr(y, "__iter__"):
         y = list(y)
-    if not data.as_list:
-        labels = plain_labels(_checked_list(y, "y is"))
+    if not _is_list(y):
+        raise ValueError(f"y is {shown(y)}, not a list of labels")
+    if data.as_list:
+        labels = []
+        hint = ": y holds one list of labels for every instance"
+        for instance, own, length in by_instance("y", y, batch, hint):
+            if not _is_list(own):
+                raise BadInstance(instance, f"y holds {shown(own)}, not a list of labels")
+            if len(own) != length:
+                raise BadInstance(instance, _unequal(instance, y, batch.lengths.tolist()))
+            labels += plain_labels(own)
+    else:
+        labels = plain_labels(y)
         if len(labels) != batch.n_rows:
             listed = labels and isinstance(labels[0], list | np.ndarray)
             remedy = ": beside lengths y is one flat list, np.concatenate(y)" if listed else ""
             raise ValueError(f"y has {len(labels)} labels but X has {batch.n_rows} rows{remedy}")
-        _check_labels(labels, batch)
-        return labels
-    _checked_list(y, "y is")
-    if len(y) != batch.n_instances:
-        raise ValueError(
-            f"y has {len(y)} instances but X has {batch.n_instances}: y holds one list of labels "
-            "for every instance"
-        )
-    labels = []
-    for instance, (own, length) in enumerate(zip(y, batch.lengths, strict=True)):
-        _checked_list(own, f"instance {instance}: y holds")
-        if len(own) != length:
-            raise ValueError(unequal(instance, y, batch.lengths.tolist()))
-        labels += plain_labels(own)
     _check_labels(labels, batch)
     return labels
 
 
-def _checked_list(labels: Any, begins: str) -> Any:
-    """Something that has labels in an order: no text, which is one label, and no set."""
+def _is_list(labels: Any) -> bool:
+    """Return whether it has labels in an order; text is one label, and a set has no order."""
     unordered = isinstance(labels, str | bytes | bytearray | set | frozenset | dict)
-    if unordered or not has_entries(labels):
-        raise ValueError(f"{begins} {shown(labels)}, not a list of labels")
-    return labels
+    return not unordered and has_entries(labels)
+
+
+def _unequal(instance: int, y: Sequence[Any], lengths: Sequence[int]) -> str:
+    """Say what to do about the first instance whose labels are more or fewer than its rows."""
+    text = f"y has {len(y[instance])} labels, X has {lengths[instance]} rows"
+    counts = {len(own) for own in y if hasattr(own, "__len__")}
+    if len(counts) == 1 < len(set(lengths)):
+        return f"{text}; if y is padded, cut it: [own[:len(x)] for own, x in zip(y, X)]"
+    if len(set(lengths)) == 1 < len(counts):
+        return f"{text}; if X is padded, cut it: [x[:len(own)] for x, own in zip(X, y)]"
+    return text
 
 
 def is_label(value: Any) -> bool:
-    """Whether it is one value, which a dict can have as key."""
+    """Return whether it is one value, which a dict can have as key."""
     return value.__hash__ is not None
 
 
@@ -83,16 +87,17 @@ def _check_labels(labels: list[Any], batch: Batch) -> None:
         return
     for row, label in enumerate(labels):
         if not is_label(label):
-            raise ValueError(
-                f"{batch.place(row)}: y holds {shown(label)}: a label is text, a number or another "
-                f"single value; {SWAPPED}"
+            raise batch.bad_row(
+                row,
+                f"y holds {shown(label)}: a label is text, a number or another single value; "
+                f"{SWAPPED}",
             )
         if isinstance(label, float) and math.isinf(label):
-            raise ValueError(f"{batch.place(row)}: y holds {label}, which is no label")
+            raise batch.bad_row(row, f"y holds {label}, which is no label")
 
 
 def plain_labels(y: Any) -> list[Any]:
-    """Labels as Python's own values; None where unknown."""
+    """Return labels as Python's own values; None where unknown."""
     labels = y.tolist() if hasattr(y, "tolist") else list(y)
     if _are_plain(labels):
         return labels
@@ -115,7 +120,7 @@ def _is_missing(label: Any) -> bool:
 
 
 def find_classes(labels: Sequence[Any]) -> npt.NDArray[Any]:
-    """The distinct known labels, sorted."""
+    """Return the distinct known labels, sorted."""
     known = {label for label in labels if label is not None}
     if not known:
         raise ValueError("y has no known label")
@@ -129,18 +134,18 @@ def find_classes(labels: Sequence[Any]) -> npt.NDArray[Any]:
 
 
 def label_array(labels: Sequence[Any]) -> npt.NDArray[Any]:
-    """Labels in an array that gives each of them back as it was.
+    """Return labels in an array that gives each of them back as it was.
 
     NumPy's own kinds where they do: its text loses zeros at the end, 2**63 and -1 become floats.
     """
     if len({type(label) for label in labels}) == 1 and isinstance(labels[0], str | int | float):
-        found: npt.NDArray[Any] = np.array(labels)
+        array: npt.NDArray[Any] = np.array(labels)
         kind = "U" if isinstance(labels[0], str) else "f" if isinstance(labels[0], float) else "biu"
-        if found.dtype.kind in kind and found.tolist() == list(labels):
-            return found
-    found = np.empty(len(labels), dtype=object)
-    found[:] = labels
-    return found
+        if array.dtype.kind in kind and array.tolist() == list(labels):
+            return array
+    array = np.empty(len(labels), dtype=object)
+    array[:] = labels
+    return array
 
 
 def encode(
@@ -150,24 +155,22 @@ def encode(
     what: str,
     seen_in: str = "training",
 ) -> IntArray:
-    """Label codes (rows,), ``UNKNOWN`` for None; raise at the first label that is not a class."""
+    """Return codes (rows,), ``UNKNOWN`` for None; raise at the first label that is no class."""
     codes_of = {label: code for code, label in enumerate(classes.tolist())}
     codes_of[None] = UNKNOWN
     try:
         return np.fromiter(map(codes_of.__getitem__, labels), np.int64, len(labels))
     except KeyError:
         row, label = next(each for each in enumerate(labels) if each[1] not in codes_of)
-        raise ValueError(
-            f"{data.batch.place(row)}: {what} has the label {label!r}, which was not seen in "
-            f"{seen_in}"
-        ) from None
+        reason = f"{what} has the label {label!r}, which was not seen in {seen_in}"
+        raise data.batch.bad_row(row, reason) from None
 
 
 # Classes ------------------------------------------------------------------------------------------
 
 
 def read_classes(classes: Any) -> list[Any]:
-    """The argument ``classes``: labels."""
+    """Return the labels of the argument ``classes``."""
     if isinstance(classes, str) or not hasattr(classes, "__iter__"):
         raise ValueError(f"classes is {classes!r}: pass a list of labels")
     labels = plain_labels(classes)
@@ -195,7 +198,7 @@ def named_classes(classes: Any, known: npt.NDArray[Any], constraints: Any) -> li
 def scheme_labels(
     constraints: Any, labels: Sequence[Any], data: Input, *, strict: bool = False
 ) -> list[Any]:
-    """The labels of all rows in the scheme of the constraints, where they have one.
+    """Return the labels of all rows in the scheme of the constraints, if they have one.
 
     ``strict``: raise at a label that does not fit it.
     """
@@ -208,7 +211,7 @@ def scheme_labels(
 
 
 def scheme_classes(constraints: Any, labels: Sequence[Any]) -> list[Any]:
-    """The labels, and those without which they could not be reached."""
+    """Return the labels, and those without which they could not be reached."""
     scheme = scheme_of(constraints)
     return list(labels) if scheme is None else [*labels, *completed(scheme, labels)]
 
@@ -217,37 +220,35 @@ def scheme_classes(constraints: Any, labels: Sequence[Any]) -> list[Any]:
 
 
 def with_allowed(data: Input, allowed: Any, classes: npt.NDArray[Any]) -> Input:
-    """The input whose positions may have some labels only."""
-    found = read_allowed(allowed, data, classes)
-    return data if found is None else replace(data, batch=replace(data.batch, allowed=found))
+    """Return the input with the labels that each position may have."""
+    mask = read_allowed(allowed, data, classes)
+    return data if mask is None else replace(data, batch=replace(data.batch, allowed=mask))
 
 
 def read_allowed(
     allowed: Any, data: Input, classes: npt.NDArray[Any]
 ) -> npt.NDArray[np.bool_] | None:
-    """(rows, K) from a list per instance (stacked X: one list) with an entry per position.
+    """Return (rows, K) from a list per instance (stacked X: one list) with an entry per position.
 
     An entry is None (any label), one label, or a list, tuple, set or array of labels.
     """
     if allowed is None:
         return None
     code_of = {label: code for code, label in enumerate(classes.tolist())}
-    found = np.ones((data.batch.n_rows, len(classes)), bool)
+    mask = np.ones((data.batch.n_rows, len(classes)), bool)
     for row, entry in enumerate(_entries(allowed, data)):
         if entry is None:
             continue
         labels = _labels(entry, code_of)
         if not labels:
-            raise ValueError(f"{data.batch.place(row)}: allowed holds no label, so none is left")
+            raise data.batch.bad_row(row, "allowed holds no label, so none is left")
         for label in labels:
             if not is_label(label) or label not in code_of:
-                raise ValueError(
-                    f"{data.batch.place(row)}: allowed has the label {label!r}, which the model "
-                    "does not know"
-                )
-        found[row] = False
-        found[row, [code_of[label] for label in labels]] = True
-    return found
+                reason = f"allowed has the label {label!r}, which the model does not know"
+                raise data.batch.bad_row(row, reason)
+        mask[row] = False
+        mask[row, [code_of[label] for label in labels]] = True
+    return mask
 
 
 def _entries(allowed: Any, data: Input) -> list[Any]:
@@ -258,37 +259,29 @@ def _entries(allowed: Any, data: Input) -> list[Any]:
         if len(allowed) != batch.n_rows:
             raise ValueError(f"allowed has {len(allowed)} entries but X has {batch.n_rows} rows")
         return list(allowed)
-    if len(allowed) != batch.n_instances:
-        raise ValueError(
-            f"allowed has {len(allowed)} instances but X has {batch.n_instances}: it holds one "
-            "list for every instance, with an entry per position"
-        )
     entries: list[Any] = []
-    for instance, (own, length) in enumerate(zip(allowed, batch.lengths, strict=True)):
-        if own is None:  # nothing is said of the instance
-            entries += [None] * int(length)
+    hint = ": it holds one list for every instance, with an entry per position"
+    for instance, own, length in by_instance("allowed", allowed, batch, hint):
+        if own is None:  # any label at every position
+            entries += [None] * length
             continue
         if not _has_order(own):
-            raise ValueError(f"instance {instance}: allowed holds {own!r}, not a list of entries")
+            raise BadInstance(instance, f"allowed holds {own!r}, not a list of entries")
         if len(own) != length:
-            raise ValueError(
-                f"instance {instance}: allowed has {len(own)} entries, X has {length} rows"
-            )
+            raise BadInstance(instance, f"allowed has {len(own)} entries, X has {length} rows")
         entries += list(own)
     return entries
 
 
 def _has_order(value: Any) -> bool:
-    """Whether entries have places: not those of a set or a dict, nor an array without axes."""
-    if isinstance(value, str | Set | Mapping) or not hasattr(value, "__len__"):
-        return False
-    return not (isinstance(value, np.ndarray) and value.ndim == 0)
+    """Return whether entries have places: not those of a set, a dict or an array without axes."""
+    return not isinstance(value, Set | Mapping) and has_entries(value)
 
 
 def _labels(entry: Any, code_of: dict[Any, int]) -> list[Any]:
-    """A collection is one of labels, unless it is a label itself (labels may be tuples)."""
+    """Return the labels of an entry: a collection, unless it is a label itself (e.g. a tuple)."""
     if isinstance(entry, np.ndarray) and entry.ndim == 0:
-        return plain_labels([entry.item()])
+        entry = entry.item()
     if not isinstance(entry, list | tuple | set | frozenset | np.ndarray):
         return plain_labels([entry])
     if isinstance(entry, tuple | frozenset) and entry in code_of:
@@ -305,8 +298,9 @@ def _labels(entry: Any, code_of: dict[Any, int]) -> list[Any]:
 def known_codes(
     labels: Sequence[Any], classes: npt.NDArray[Any]
 ) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-    """Label codes (rows,), ``UNKNOWN`` for None and for labels that are no class; and (rows,)
-    whether they are the latter.
+    """Return codes (rows,), ``UNKNOWN`` for None and for labels that are no class.
+
+    Also return (rows,) whether the label is no class.
     """
     code_of = {label: code for code, label in enumerate(classes.tolist())}
     codes = np.array([code_of.get(label, UNKNOWN) for label in labels], dtype=np.int64)
@@ -315,19 +309,19 @@ def known_codes(
 
 
 def unknown_counts(labels: Sequence[Any], is_strange: npt.NDArray[np.bool_]) -> Counter[Any]:
-    """How often every label occurs that the model does not know."""
+    """Count every label that the model does not know."""
     return Counter(labels[int(row)] for row in np.flatnonzero(is_strange))
 
 
 def warn_of_unknown(counts: Counter[Any], where: str, effect: str) -> None:
-    """Name the labels that the model does not know, where there are any, and what it means."""
+    """Warn of the labels that the model does not know, if there are any, and of the effect."""
     if not counts:
         return
-    told = [f"{label!r} ({count})" for label, count in counts.most_common(MOST_NAMED)]
+    named = [f"{label!r} ({count})" for label, count in counts.most_common(MOST_NAMED)]
     if len(counts) > MOST_NAMED:
-        told.append(f"and {len(counts) - MOST_NAMED} more")
+        named.append(f"and {len(counts) - MOST_NAMED} more")
     warn(
-        f"{where} has labels that the model was not trained on, so often: {', '.join(told)}; "
+        f"{where} has labels that the model was not trained on, so often: {', '.join(named)}; "
         f"{effect}",
         UserWarning,
     )

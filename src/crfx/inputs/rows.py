@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -16,8 +16,8 @@ import numpy.typing as npt
 from crfx.batch import Batch
 from crfx.features.columns import Columns, united
 from crfx.features.matrix import (
-    Matrix,
     first_infinite,
+    infinite_feature,
     is_frame,
     is_on_disk,
     is_sparse,
@@ -28,16 +28,21 @@ from crfx.features.matrix import (
     unwrapped,
 )
 from crfx.features.words import EncodesItself, Numbering, Total, peek
-from crfx.inputs.hints import beside_lengths, without_lengths, wrong_shape
-from crfx.io.shards import ShardFeatures, ShardLabels, Shards
+from crfx.io.shards import ShardFeatures, is_sharded
+from crfx.messages import shown, warn
 from crfx.workers import agreed, current
+
+LEAST_ROWS = 2
+"""Rows at the end of an instance that look like padding; a single one may have been measured."""
+SWAPPED = "are X and y swapped?"
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
     """A stacked matrix, the lengths of its instances, its columns, and whether X was a list.
 
-    X of shards also has a batch, and perhaps weights of instances.
+    X of shards also has a batch, and perhaps weights of instances.  Documents in one matrix have no
+    lengths: ``group`` tells them.
     """
 
     matrix: Any
@@ -46,6 +51,10 @@ class Rows:
     as_list: bool
     batch: Batch | None = None
     weights: npt.NDArray[Any] | None = None
+
+    def split(self, values: npt.NDArray[Any]) -> Any:
+        """Return (rows,) as a list per instance if X was a list, otherwise as it is."""
+        return np.split(values, np.cumsum(self.lengths)[:-1]) if self.as_list else values
 
     def frequent(
         self, min_count: int, known: Columns | None, total: Total = lambda counts: counts
@@ -65,13 +74,13 @@ class Rows:
 
     def with_columns(self, columns: Columns) -> Rows:
         """Renumber names and categories as ``columns`` of all workers have them."""
+        if self.columns is columns:
+            return self
         if self.columns.vocabulary is None:
             matrix = mapped(self.matrix, columns.matched)
         else:
             assert columns.vocabulary is not None
-            matrix = self.matrix
-            if self.columns is not columns:
-                matrix = self.columns.vocabulary.renumbered(matrix, columns.vocabulary)
+            matrix = self.columns.vocabulary.renumbered(self.matrix, columns.vocabulary)
         return replace(self, matrix=matrix, columns=columns)
 
 
@@ -89,41 +98,46 @@ def read_rows(
     ``columns`` are those of a fitted model, which X must have too.  If they are names of features
     and ``grows``, new names, rare ones included, are added to a copy of them; see `Rows.frequent`.
     """
-    check_handles(X, "X")
-    if isinstance(X, ShardFeatures):
-        batch, columns = sharded_batch(X, {"lengths": lengths}, columns, training)
-        if numbering is not None:
-            numbering.check(columns.vocabulary)
-        weights = X.shards.numbers("sample_weight")
-        return Rows(batch.X, batch.lengths, columns, False, batch, weights)
+    if is_sharded(X):
+        rows = sharded_rows(X, {"lengths": lengths}, columns, training)
+    else:
+        rows = _rows_in_memory(X, lengths, columns, training, grows, numbering or Numbering())
+    if numbering is not None:
+        numbering.check(rows.columns.vocabulary)
+    return rows
+
+
+def _rows_in_memory(
+    X: Any,
+    lengths: Any,
+    columns: Columns | None,
+    training: bool,
+    grows: bool,
+    numbering: Numbering,
+) -> Rows:
     X = unwrapped(X)
     instances = _instances(X)
-    if instances is None:
+    if instances is not None:
+        if lengths is not None:
+            raise ValueError(_beside_lengths(X))
+        matrix, lengths, columns = _stacked(instances, columns, grows, numbering)
+    else:
         if len(getattr(X, "shape", ())) != 2:
-            raise ValueError(wrong_shape(X))
+            raise ValueError(_wrong_shape(X))
         if lengths is None:
-            raise ValueError(without_lengths(X))
+            raise ValueError(_without_lengths(X))
         if columns is not None:
             columns.check_numbers()
-        matrix, counts = stacked(X), lengths
-    elif lengths is not None:
-        raise ValueError(beside_lengths(X))
-    else:
-        matrix, counts, columns = _stacked(instances, columns, grows, numbering or Numbering())
+        matrix = stacked(X)
     if columns is None:
         columns = Columns.of(matrix)
     elif matrix.shape[0]:
         matrix = columns.matched(matrix, training=training)
-    if numbering is not None:
-        numbering.check(columns.vocabulary)
-    return Rows(matrix, counts, columns, instances is not None)
+    return Rows(matrix, lengths, columns, instances is not None)
 
 
 def _stacked(
-    instances: Iterable[Any],
-    columns: Columns | None,
-    grows: bool,
-    numbering: Numbering,
+    instances: Iterable[Any], columns: Columns | None, grows: bool, numbering: Numbering
 ) -> tuple[Any, list[int], Columns | None]:
     """Return instances as one matrix, their lengths, and the columns if X has names of features."""
     is_text, instances = peek(instances)
@@ -143,26 +157,21 @@ def _stacked(
 
 
 def _stacked_words(
-    instances: Iterable[Any],
-    columns: Columns | None,
-    grows: bool,
-    numbering: Numbering,
+    instances: Iterable[Any], columns: Columns | None, grows: bool, numbering: Numbering
 ) -> tuple[Any, list[int], Columns]:
     """Do the same for dicts or texts; leave out names that a fitted model has not seen."""
-    known = None if columns is None else columns.vocabulary
-    if columns is not None and known is None:
-        raise ValueError("X holds dicts or texts, but the model was fitted on numbers")
-    if columns is not None and known is not None and not grows:
-        if numbering.min_count > 1:
-            raise ValueError(
-                f"min_count is {numbering.min_count}, but the model underneath, init_model, has "
-                "its features already: they stay"
-            )
-        return *known.compact(instances), columns
+    known = numbering.empty() if columns is None else columns.vocabulary
     if known is None:
-        known = numbering.empty()
-    matrix, lengths, vocabulary = known.learned(instances)
-    return matrix, lengths, Columns.of_words(vocabulary)
+        raise ValueError("X holds dicts or texts, but the model was fitted on numbers")
+    if columns is None or grows:
+        matrix, lengths, vocabulary = known.learned(instances)
+        return matrix, lengths, Columns.of_words(vocabulary)
+    if numbering.min_count > 1:
+        raise ValueError(
+            f"min_count is {numbering.min_count}, but the model underneath, init_model, has its "
+            "features already: they stay"
+        )
+    return *known.compact(instances), columns
 
 
 def _instances(X: Any) -> Iterable[Any] | None:
@@ -180,46 +189,78 @@ def _instances(X: Any) -> Iterable[Any] | None:
     return None
 
 
-# Shards ------------------------------------------------------------------------------------------
+def has_entries(value: Any) -> bool:
+    """Return whether a value is a list of anything; text and an array without axes are none."""
+    is_text = isinstance(value, str | bytes)
+    return hasattr(value, "__len__") and not is_text and getattr(value, "ndim", 1) > 0
 
 
-def sharded_batch(
+def _without_lengths(X: Any) -> str:
+    """Say what to do about X that is one stacked matrix, or data frame, without ``lengths``."""
+    kind = "data frame" if is_frame(X) else "matrix"
+    cut = ("X.iloc[:5]", "X.iloc[5:]") if is_frame(X) else ("X[:5]", "X[5:]")
+    return (
+        f"X is one {kind} of shape {X.shape}, which does not tell where instances end: pass "
+        "lengths=, the number of rows of each, as in fit(X, y, lengths=[5, 3]), or a list with one "
+        f"{kind} per instance, as in fit([{', '.join(cut)}], [y[:5], y[5:]]), [X] for a single "
+        "one; cross-validation needs the list"
+    )
+
+
+def _wrong_shape(X: Any) -> str:
+    """Say what to do about X that is neither a list of instances nor one stacked matrix."""
+    what = f"has shape {X.shape}" if hasattr(X, "shape") else f"is {shown(X)}"
+    remedy = ""
+    if len(getattr(X, "shape", ())) == 1:
+        remedy = (
+            ". Reshape your data: X.reshape(-1, 1) where it is one feature of many positions, "
+            "X.reshape(1, -1) where it is one position"
+        )
+    return (
+        f"X {what}: pass a list with one matrix per instance, or one stacked matrix with lengths="
+        f"{remedy}"
+    )
+
+
+def _beside_lengths(X: Any) -> str:
+    """Say what to do about a list of instances that is passed with ``lengths``."""
+    if getattr(X, "ndim", 0) == 3:
+        return (
+            f"lengths are given, but X has three axes, {X.shape}: if it is padded, cut it, "
+            "[x[:n] for x, n in zip(X, lengths)], and y likewise; nothing is padded here"
+        )
+    first = X[0] if isinstance(X, list | tuple) and X else []
+    if not hasattr(first, "__len__"):
+        return f"lengths are given, but X is a list of {shown(first)} and the like: {SWAPPED}"
+    if isinstance(first, str):
+        return f"lengths are given, but X is a list of texts, {shown(first)} first: {SWAPPED}"
+    return "lengths are given, but X is a list: a list has its own lengths"
+
+
+# Features on disk, and numbers that are not finite ------------------------------------------------
+
+
+def sharded_rows(
     X: ShardFeatures, beside: dict[str, Any], columns: Columns | None, training: bool
-) -> tuple[Batch, Columns]:
-    """Return the instances of shards and their columns; ``columns`` are those of a fitted model.
+) -> Rows:
+    """Return the rows of shards, which stay on disk; ``columns`` are those of a fitted model.
 
     ``beside`` are arguments that shards have themselves, by name: each must be None.
     """
-    shards = X.shards
     check_not_beside_shards(beside)
-    matrix = shards.matrix().mapped(stacked)
+    batch = X.batch()
     if columns is None:
-        columns = Columns.of(matrix.no_rows)
+        columns = Columns.of(no_rows(batch.X))
     else:
         columns.check_numbers()
-        matrix = matrix.mapped(partial(columns.matched, training=training))
-    batch = Batch.from_lengths(
-        shards.lengths,
-        parents=shards.numbers("parents"),
-        edge_types=shards.numbers("edge_types"),
-        X=matrix,
-    )
-    return replace(batch, X=_checked_when_read(matrix, batch)), columns
+        batch = replace(batch, X=mapped(batch.X, partial(columns.matched, training=training)))
+    return Rows(batch.X, batch.lengths, columns, False, batch, X.weights())
 
 
-def _checked_when_read(matrix: Matrix, batch: Batch) -> Matrix:
-    """Return the matrix with a check, when a chunk is read first, that no number is infinite."""
-
-    def check(rows: slice, chunk: Any) -> None:
-        if (at := first_infinite(chunk)) is not None:
-            raise ValueError(f"{batch.place(rows.start + at[0])}: {infinite_feature(at[1])}")
-
-    return matrix.checked(check)
-
-
-def infinite_feature(column: int) -> str:
-    """Say what is wrong with a number that float32 does not have."""
-    return f"feature {column} is infinite, or too large for float32; NaN marks a missing value"
+def check_finite(batch: Batch, unit: str = "instance") -> None:
+    """Raise BadInstance at the first infinite number; those on disk are checked when read."""
+    if (at := first_infinite(batch.X)) is not None:
+        raise batch.bad_row(at[0], infinite_feature(at[1]), unit)
 
 
 def check_not_beside_shards(arguments: dict[str, Any]) -> None:
@@ -229,20 +270,75 @@ def check_not_beside_shards(arguments: dict[str, Any]) -> None:
             raise ValueError(f"{name} is given beside shards, which have their own: leave it out")
 
 
-def check_handles(value: Any, name: str) -> None:
-    """Raise ValueError if shards are passed for X or y that are not their features or labels."""
-    other = ShardLabels if name == "X" else ShardFeatures
-    if isinstance(value, Shards | other):
-        raise ValueError(f"{name} is {value!r}: pass shards.X as X, and shards.y as y")
-
-
 def check_in_memory(X: Any, why: str) -> None:
     """Raise ValueError if features stay on disk, for what needs them all at once."""
-    if is_on_disk(X) or isinstance(X, ShardFeatures):
+    if is_on_disk(X) or is_sharded(X):
         raise ValueError(f"{why} in memory, and these are shards: pass what shards.load() gives")
 
 
-# Workers -----------------------------------------------------------------------------------------
+# Padding ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Padding:
+    """What looks like padding in one array of instances.
+
+    ``n_padded`` of its instances end in rows of one value throughout; ``values`` and ``labels`` are
+    those of these rows.
+    """
+
+    shape: tuple[int, ...]
+    n_padded: int
+    values: set[str]
+    labels: set[Any]
+
+
+def padding_of(X: Any, labels: Sequence[Any]) -> Padding | None:
+    """Return what looks like padding if X is one array of three axes; None if X is no such array.
+
+    ``labels`` are those of all rows, one instance after another.
+    """
+    if getattr(X, "ndim", 0) != 3 or X.shape[2] < 2:  # one feature is one value in any row
+        return None
+    values, padded_labels, n_padded = set[str](), set[Any](), 0
+    for instance, x in enumerate(X):
+        if (n_rows := _rows_of_one_value(x)) >= LEAST_ROWS:
+            end = (instance + 1) * X.shape[1]
+            values.add(str(x[-1, 0]))
+            padded_labels.update(labels[end - n_rows : end])
+            n_padded += 1
+    return Padding(X.shape, n_padded, values, padded_labels)
+
+
+def warn_of_padding(parts: Sequence[Padding]) -> None:
+    """Warn if the instances of an array end in rows that all have one value and one label.
+
+    Training would learn from them.  ``parts`` are those of the array, one per worker.
+    """
+    values = set[str]().union(*(part.values for part in parts))
+    labels = set[Any]().union(*(part.labels for part in parts))
+    if len(values) == len(labels) == 1 and labels != {None}:
+        n_instances = sum(part.shape[0] for part in parts)
+        n_padded = sum(part.n_padded for part in parts)
+        shape = (n_instances, *parts[0].shape[1:])
+        warn(
+            f"X is one array of shape {shape}, and {n_padded} of its {n_instances} instances "
+            f"end in rows that are all {values.pop()}, with the label {shown(labels.pop())}: if "
+            "that is padding, cut it, [x[:n] for x, n in zip(X, lengths)], and y likewise, or it "
+            "is learned from"
+        )
+
+
+def _rows_of_one_value(x: Any) -> int:
+    """Return how many rows at the end of (length, features) hold the last row's first value."""
+    if not len(x):
+        return 0
+    value = x[-1, 0]
+    is_other = ~((x == value) | ((x != x) & (value != value))).all(axis=1)  # NaN is one value
+    return int(np.argmax(is_other[::-1])) if is_other.any() else len(x)
+
+
+# Workers ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,31 +350,53 @@ class Sample:
     no_rows: Any
 
     @classmethod
-    def of(cls, matrix: Any, columns: Columns | None = None) -> Sample:
-        """Describe a matrix, in memory or on disk; ``columns`` None: as the matrix has them."""
-        empty = no_rows(matrix)
-        columns = Columns.of(empty) if columns is None else columns
+    def of(cls, rows: Rows) -> Sample:
+        """Describe rows, in memory or on disk."""
+        empty = no_rows(rows.matrix)
         kind = "dense arrays"
-        if columns.vocabulary is not None:
+        if rows.columns.vocabulary is not None:
             kind = "dicts or texts"
         elif is_frame(empty):
             kind = "data frames"
         elif is_sparse(empty):
             kind = "sparse matrices"
-        return cls(kind, columns, empty)
+        return cls(kind, rows.columns, empty)
 
 
-def common_sample(answers: list[Sample | None], columns: Columns | None) -> Sample:
-    """Return what the workers that have instances agree on, with the columns of all.
+def with_common_columns(
+    read: Callable[[], Rows],
+    columns: Columns | None,
+    *,
+    is_nothing: bool,
+    n_instances: int,
+    without_rows: Callable[[Sample], Rows],
+) -> Rows | None:
+    """Read rows with the columns of all workers; None if no worker has any.
 
-    ``columns`` None: those of the workers are united.  Raise if their X are of different kinds.
+    Of several workers, ``is_nothing`` says that the X of this one, of ``n_instances``, does not
+    tell what features there are; ``without_rows`` then makes its rows from what the others have.
+    ``columns`` are those of a fitted model that stay; None: those of the workers are united.
     """
+    if current().size == 1:
+        return read()
+    rows, answers = agreed(
+        lambda: None if is_nothing else read(),
+        lambda rows: (
+            (n_instances, None) if rows is None else (np.size(rows.lengths), Sample.of(rows))
+        ),
+    )
     samples = {f"worker {rank}": own for rank, own in enumerate(answers) if own is not None}
+    if not samples:
+        return None
     (first, sample), *others = samples.items()
     for name, other in others:
         if other.kind != sample.kind:
             raise ValueError(f"X holds {sample.kind} at {first} and {other.kind} at {name}")
-    return replace(sample, columns=_united(samples) if columns is None else columns)
+    common = replace(sample, columns=_united(samples) if columns is None else columns)
+    return agreed(
+        lambda: without_rows(common) if rows is None else rows.with_columns(common.columns),
+        lambda _: (0, None),
+    )[0]
 
 
 def _united(samples: dict[str, Sample]) -> Columns:
@@ -301,32 +419,24 @@ def agreed_rows(
 
     Names of features are numbered as if one worker had read all rows, and counted over all.
     """
-    workers, min_count = current(), 1 if numbering is None else numbering.min_count
+    workers = current()
+    if workers.size > 1 and not (hasattr(X, "__len__") or is_sharded(X)):
+        X = X if isinstance(X, EncodesItself) else list(X)
 
     def read() -> Rows:
         return read_rows(X, lengths, columns, training=True, grows=grows, numbering=numbering)
 
-    if workers.size == 1:
-        return read().frequent(min_count, columns)
-    if not hasattr(X, "__len__") and not isinstance(X, EncodesItself | ShardFeatures):
-        X = list(X)
-
-    def tell(rows: Rows | None) -> tuple[int, Sample | None]:
-        if rows is None:
-            return len(X), None
-        return np.size(rows.lengths), Sample.of(rows.matrix, rows.columns)
-
-    has_none = lengths is None and _has_no_features(X)
-    rows, answers = agreed(lambda: None if has_none else read(), tell)
-    if all(answer is None for answer in answers):
-        return read()  # raises the same error on all workers
     stays = columns is not None and (columns.vocabulary is None or not grows)
-    sample = common_sample(answers, columns if stays else None)
-    matched, _ = agreed(
-        lambda: _of_nothing(X, sample) if rows is None else rows.with_columns(sample.columns),
-        lambda _: (0, None),
+    is_nothing = workers.size > 1 and lengths is None and _has_no_features(X)
+    rows = with_common_columns(
+        read,
+        columns if stays else None,
+        is_nothing=is_nothing,
+        n_instances=len(X) if is_nothing else 0,
+        without_rows=lambda sample: _of_nothing(X, sample),
     )
-    return matched.frequent(min_count, columns, workers.sum)
+    rows = read() if rows is None else rows  # raises the same error on all workers
+    return rows.frequent(1 if numbering is None else numbering.min_count, columns, workers.sum)
 
 
 def _has_no_features(X: Any) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,7 @@ from crfx.inputs.label_codes import flat_labels
 from crfx.inputs.passed import Input, Passed, read_input
 from crfx.inputs.rows import check_in_memory
 from crfx.inputs.weights import instance_weights
-from crfx.io import npz_shard, parquet_shard
-from crfx.io.npz_shard import CSR
+from crfx.io import arrays, parquet
 from crfx.io.shards import SUFFIXES, Shards
 from crfx.messages import shown
 
@@ -66,17 +65,17 @@ def write_shards(
         raise ValueError("X holds dicts or texts, which have no columns yet: shards hold matrices")
     labels = None if y is None else _label_array(flat_labels(y, data))
     weights = instance_weights(sample_weight, data.batch.n_instances)
-    pieces = _pieces(data, labels, weights, int(positions))
-    writers: dict[str, Callable[[Path, _Piece], None]] = {"npz": _npz, "parquet": _parquet}
-    if not isinstance(format, str) or format not in writers:
-        raise ValueError(f'format is {shown(format)}: choose "npz" or "parquet"')
     _check_format(data, format)
+    pieces = _pieces(data, labels, weights, int(positions))
     place = _new_folder(Path(folder))
     digits = max(5, len(str(len(pieces) - 1)))
     paths = [place / f"{number:0{digits}d}.{format}" for number in range(len(pieces))]
     try:
         for path, piece in zip(paths, pieces, strict=True):
-            writers[format](path, piece)
+            if format == "npz":
+                arrays.write_shard(path, piece.members())
+            else:
+                parquet.write_shard(path, piece.table_columns(), piece.batch.X)
         return Shards(paths)
     except BaseException:  # some of the files would read as a whole corpus
         for path in paths:
@@ -84,34 +83,58 @@ def write_shards(
         raise
 
 
-class _Piece:
-    """The instances of one file, with what belongs to them."""
-
-    def __init__(
-        self,
-        batch: Batch,
-        first: int,
-        labels: _Labels | None,
-        weights: npt.NDArray[np.float64] | None,
-    ) -> None:
-        self.batch, self.first, self.labels, self.weights = batch, first, labels, weights
-
-
-class _Labels:
+class _Labels(NamedTuple):
     """Labels of rows in an array of their own type, and which of them are not known."""
 
-    def __init__(self, values: npt.NDArray[Any], is_unknown: npt.NDArray[np.bool_]) -> None:
-        self.values, self.is_unknown = values, is_unknown
+    values: npt.NDArray[Any]
+    is_unknown: npt.NDArray[np.bool_]
 
-    def take(self, rows: slice) -> _Labels:
-        return _Labels(self.values[rows], self.is_unknown[rows])
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """The instances of one file, with what belongs to them; ``first`` numbers the first of all."""
+
+    batch: Batch
+    first: int
+    labels: _Labels | None
+    weights: npt.NDArray[np.float64] | None
+
+    def members(self) -> dict[str, Any]:
+        """Return the arrays of an npz shard by name; None is left out."""
+        members = {"X": self.batch.X, "lengths": self.batch.lengths}
+        if self.labels is not None:
+            members["y"] = self.labels.values
+            if self.labels.is_unknown.any():
+                members["unknown"] = self.labels.is_unknown
+        return members | {
+            "parents": self.batch.parents,
+            "edge_types": self.batch.edge_types,
+            "sample_weight": self.weights,
+        }
+
+    def table_columns(self) -> dict[str, Any]:
+        """Return the columns of a Parquet shard that hold no feature."""
+        batch, labels, weights = self.batch, None, None
+        if self.labels is not None:
+            labels = self.labels.values.astype(object)
+            labels[self.labels.is_unknown] = None
+        if self.weights is not None:
+            weights = np.repeat(self.weights, batch.lengths)
+        columns = {
+            "instance": self.first + batch.instance_of_row,
+            "label": labels,
+            "parent": batch.parents,
+            "edge_type": batch.edge_types,
+            "weight": weights,
+        }
+        return {name: values for name, values in columns.items() if values is not None}
 
 
 def _label_array(labels: list[Any]) -> _Labels:
     kinds = {type(label) for label in labels if label is not None}
     if len(kinds) > 1 or not kinds <= set(LABEL_TYPES):
-        told = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise ValueError(f"y has labels of {told}: in files they are all text, or all numbers")
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise ValueError(f"y has labels of {names}: in files they are all text, or all numbers")
     kind = kinds.pop() if kinds else str
     is_unknown = np.array([label is None for label in labels], bool)
     try:
@@ -132,22 +155,19 @@ def _label_array(labels: list[Any]) -> _Labels:
 def _pieces(
     data: Input, labels: _Labels | None, weights: npt.NDArray[np.float64] | None, positions: int
 ) -> list[_Piece]:
-    found, instance, row = [], 0, 0
+    pieces, instance, row = [], 0, 0
     for batch in data.batch.parts(positions):
         last, end = instance + batch.n_instances, row + batch.n_rows
-        found.append(
-            _Piece(
-                batch,
-                instance,
-                None if labels is None else labels.take(slice(row, end)),
-                None if weights is None else weights[instance:last],
-            )
-        )
+        own = None if labels is None else _Labels(*(part[row:end] for part in labels))
+        own_weights = None if weights is None else weights[instance:last]
+        pieces.append(_Piece(batch, instance, own, own_weights))
         instance, row = last, end
-    return found
+    return pieces
 
 
-def _check_format(data: Input, format: str) -> None:
+def _check_format(data: Input, format: object) -> None:
+    if not isinstance(format, str) or format not in ("npz", "parquet"):
+        raise ValueError(f'format is {shown(format)}: choose "npz" or "parquet"')
     X, lengths = data.batch.X, data.batch.lengths
     if format == "npz" and is_frame(X):
         raise ValueError('X is a data frame, and npz keeps no names: pass format="parquet"')
@@ -168,36 +188,3 @@ def _new_folder(folder: Path) -> Path:
                 f"{folder} has shards already, {path.name} for one: use another folder"
             )
     return folder
-
-
-def _npz(path: Path, piece: _Piece) -> None:
-    X: Any = piece.batch.X
-    parts = (X.data, X.indices, X.indptr, np.array(X.shape)) if sparse.issparse(X) else (X,)
-    members: dict[str, Any] = dict(zip(CSR if len(parts) > 1 else ("X",), parts, strict=True))
-    members["lengths"] = piece.batch.lengths
-    if piece.labels is not None:
-        members["y"] = piece.labels.values
-        if piece.labels.is_unknown.any():
-            members["unknown"] = piece.labels.is_unknown
-    rest = {
-        "parents": piece.batch.parents,
-        "edge_types": piece.batch.edge_types,
-        "sample_weight": piece.weights,
-    }
-    npz_shard.write(path, members | {name: own for name, own in rest.items() if own is not None})
-
-
-def _parquet(path: Path, piece: _Piece) -> None:
-    batch: Any = piece.batch
-    own: dict[str, Any] = {"instance": piece.first + batch.instance_of_row}
-    if piece.labels is not None:
-        labels = piece.labels.values.astype(object)
-        labels[piece.labels.is_unknown] = None
-        own["label"] = labels
-    if batch.parents is not None:
-        own["parent"] = batch.parents
-    if batch.edge_types is not None:
-        own["edge_type"] = batch.edge_types
-    if piece.weights is not None:
-        own["weight"] = np.repeat(piece.weights, batch.lengths)
-    parquet_shard.write(path, own, batch.X)

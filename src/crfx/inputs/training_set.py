@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
+from crfx.errors import about
 from crfx.features.columns import Columns
 from crfx.features.matrix import take_rows, unwrapped
 from crfx.features.words import Numbering
 from crfx.inference.feasibility import check_allowed, check_possible, impossible_rows
-from crfx.inputs.hints import padding_of, warn_of_padding
 from crfx.inputs.label_codes import (
     encode,
     find_classes,
@@ -32,9 +32,8 @@ from crfx.inputs.label_codes import (
     warn_of_unknown,
     with_allowed,
 )
-from crfx.inputs.passed import Input, Passed, read_input
-from crfx.inputs.rows import agreed_rows
-from crfx.inputs.structure import agreed_batch, like_others
+from crfx.inputs.passed import Input, Passed, agreed_batch, like_others, read_input
+from crfx.inputs.rows import agreed_rows, padding_of, warn_of_padding
 from crfx.inputs.weights import ClassWeight, class_weights, weights_of
 from crfx.model.model import Model
 from crfx.objectives.truth import UNKNOWN, Truth
@@ -108,7 +107,13 @@ def read_training_set(passed: Passed, settings: InputSettings, start: Start) -> 
         numbering=settings.numbering,
     )
     batch = agreed_batch(rows, passed.parents, passed.edge_types)
-    _check_batch(batch, settings.order)
+    if not count(current(), batch.n_rows):
+        raise ValueError("every instance of X is empty: there is nothing to learn from")
+    if batch.parents is not None and settings.order != 1:
+        raise ValueError(
+            f"parents are given with order={settings.order}: a node of a forest has one parent and "
+            "no sequence of labels before it; use order=1"
+        )
     data = Input(batch, rows.columns, rows.as_list, rows.weights)
     labels, known = _agreed_labels(passed, data, settings.constraints)
     classes = _classes(known, settings, start)
@@ -117,16 +122,6 @@ def read_training_set(passed: Passed, settings: InputSettings, start: Start) -> 
     data, truth = _without_weightless(data, truth)
     truth = replace(truth, class_weights=class_weights(settings.class_weight, truth))
     return TrainingSet(data, data.columns, classes, truth, mask)
-
-
-def _check_batch(batch: Batch, order: int) -> None:
-    if not count(current(), batch.n_rows):
-        raise ValueError("every instance of X is empty: there is nothing to learn from")
-    if batch.parents is not None and order != 1:
-        raise ValueError(
-            f"parents are given with order={order}: a node of a forest has one parent and no "
-            "sequence of labels before it; use order=1"
-        )
 
 
 def _agreed_labels(passed: Passed, data: Input, constraints: Any) -> tuple[list[Any], set[Any]]:
@@ -286,15 +281,13 @@ def read_eval_set(
 
     def check() -> Watched:
         model.check_structure(batch)
-        try:
+        with about("eval_set"):
             if settings.eval_metric != "loss":
                 check_possible(batch, structure, mask, None, n_labels, settings.n_jobs)
                 return watched
             # Only the loss asks how probable the truth is.
             possible = watched.without_impossible(structure, mask, n_labels)
             check_allowed(batch, structure, possible.codes, mask, data.classes)
-        except ValueError as error:
-            raise ValueError(f"eval_set: {error}") from None
         return possible
 
     possible, answers = agreed(check, lambda own: (batch.n_instances, own.has_known))
@@ -317,15 +310,13 @@ def _agreed_eval_set(eval_set: Any, data: TrainingSet, settings: EvalSettings) -
 
     def read() -> Watched:
         passed = _passed_eval_set(([], []) if eval_set is None else eval_set)
-        try:
+        with about("eval_set"):
             own = with_allowed(read_input(passed, data.columns), passed.allowed, data.classes)
             if own.weights is not None:
                 raise ValueError("its shards have sample_weight, which an eval_set has not")
             batch = like_others(own.batch, is_forest=is_forest, is_typed=is_typed)
             own = replace(own, batch=batch)
             labels = scheme_labels(settings.constraints, flat_labels(passed.y, own), own)
-        except ValueError as error:
-            raise ValueError(f"eval_set: {error}") from None
         return Watched(own, labels, known_codes(labels, data.classes)[0])
 
     def tell(own: Watched) -> tuple[int, tuple[Counter[Any], bool, bool]]:
@@ -335,7 +326,10 @@ def _agreed_eval_set(eval_set: Any, data: TrainingSet, settings: EvalSettings) -
     watched, answers = agreed(read, tell)
     strange = sum((counts for counts, _, _ in answers), Counter[Any]())
     if not any(has_known for _, has_known, _ in answers):
-        raise ValueError(_nothing_known(strange))
+        nothing = "has no position whose label is known: there is nothing to judge"
+        if strange:
+            nothing = f"has no label that the model knows, but {next(iter(strange))!r} for one"
+        raise ValueError(f"eval_set {nothing}")
     is_loss = settings.eval_metric == "loss"
     if not is_loss and any(has_none for _, _, has_none in answers):
         raise ValueError(
@@ -348,13 +342,6 @@ def _agreed_eval_set(eval_set: Any, data: TrainingSet, settings: EvalSettings) -
     return watched
 
 
-def _nothing_known(strange: Counter[Any]) -> str:
-    if strange:
-        label = next(iter(strange))
-        return f"eval_set has no label that the model knows, but {label!r} for one"
-    return "eval_set has no position whose label is known: there is nothing to judge"
-
-
 def _passed_eval_set(eval_set: Any) -> Passed:
     if isinstance(eval_set, dict):
         names = ("X", "y", "lengths", "parents", "edge_types", "allowed")
@@ -363,14 +350,11 @@ def _passed_eval_set(eval_set: Any) -> Passed:
         if missing := [name for name in ("X", "y") if name not in eval_set]:
             raise ValueError(f"eval_set has no {missing[0]}")
         return Passed(**eval_set)
-    if isinstance(eval_set, list) and eval_set and all(_is_pair(each) for each in eval_set):
+    is_list = isinstance(eval_set, list) and len(eval_set) > 0
+    if is_list and all(isinstance(pair, tuple) and len(pair) == 2 for pair in eval_set):
         if len(eval_set) > 1:
             raise ValueError(f"eval_set has {len(eval_set)} sets: pass one, (X, y)")
         eval_set = eval_set[0]  # as XGBoost has it
     if not isinstance(eval_set, list | tuple) or len(eval_set) != 2:
         raise ValueError("eval_set is not a pair (X, y), nor a dict with X and y")
     return Passed(*eval_set)
-
-
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, tuple) and len(value) == 2

@@ -8,7 +8,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from crfx.errors import BadInstance
 from crfx.inputs.passed import Input
+from crfx.inputs.rows import check_not_beside_shards
 from crfx.messages import shown
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.workers import current
@@ -19,37 +21,42 @@ ClassWeight: TypeAlias = Mapping[Any, float] | Literal["balanced"] | None
 BALANCED = "balanced"
 MOST_WEIGHT = 1e12
 """The largest weight of an instance: its square is still a number of float32."""
+_MOST_NAMED = 10
 
 
-def weights_of(sample_weight: Any, data: Input) -> npt.NDArray[np.float64] | None:
-    """The argument ``sample_weight``, or what came with X; (instances,) float64, or None."""
-    if sample_weight is not None and data.weights is not None:
-        raise ValueError("sample_weight is given beside shards, which have their own: leave it out")
-    given = data.weights if sample_weight is None else sample_weight
-    return instance_weights(given, data.batch.n_instances)
+def weights_of(sample_weight: Any, data: Input) -> Array64 | None:
+    """Return the argument ``sample_weight``, or what came with X; (instances,) float64, or None."""
+    if data.weights is not None:
+        check_not_beside_shards({"sample_weight": sample_weight})
+        sample_weight = data.weights
+    return instance_weights(sample_weight, data.batch.n_instances)
 
 
-def instance_weights(sample_weight: Any, n_instances: int) -> npt.NDArray[np.float64] | None:
-    """(instances,) float64, or None."""
+def instance_weights(
+    sample_weight: Any, n_instances: int, unit: str = "instance"
+) -> Array64 | None:
+    """Check weights of instances, or of queries; return (instances,) float64, or None."""
     if sample_weight is None:
         return None
     try:
         weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
     except (ValueError, TypeError):
         raise ValueError(
-            "sample_weight is not a list of numbers: pass one weight per instance"
+            f"sample_weight is not a list of numbers: pass one weight per {unit}"
         ) from None
     if weights.shape != (n_instances,):
         raise ValueError(
-            f"sample_weight has shape {weights.shape}: pass one weight per instance, {n_instances}"
+            f"sample_weight has shape {weights.shape}: pass one weight per {unit}, {n_instances}"
         )
     bad = np.flatnonzero(~((weights >= 0) & np.isfinite(weights)))
     if bad.size:
-        raise ValueError(f"instance {bad[0]}: its weight {weights[bad[0]]} is not 0 or more")
-    if weights.max(initial=0.0) > MOST_WEIGHT:
-        raise ValueError(
-            f"instance {weights.argmax()}: its weight {weights.max():g} is beyond {MOST_WEIGHT:g}: "
-            "divide all weights by the largest"
+        reason = f"its weight {weights[bad[0]]} is not 0 or more"
+        raise BadInstance(int(bad[0]), reason, unit=unit)
+    if unit == "instance" and weights.max(initial=0.0) > MOST_WEIGHT:
+        raise BadInstance(
+            int(weights.argmax()),
+            f"its weight {weights.max():g} is beyond {MOST_WEIGHT:g}: divide all weights by the "
+            "largest",
         )
     return weights
 
@@ -73,10 +80,7 @@ def check_class_weight(option: Any) -> None:
             )
 
 
-def class_weights(
-    option: ClassWeight,
-    truth: Truth,
-) -> Array64 | None:
+def class_weights(option: ClassWeight, truth: Truth) -> Array64 | None:
     """Return (K,) the weight of every label; None if all are 1.
 
     "balanced" is n / (labels that occur * count), over positions whose label is known, each with
@@ -96,46 +100,40 @@ def class_weights(
             "class_weight is given, but y has no known label that counts: there is nothing to "
             "learn from"
         )
+    weights = np.ones(len(classes))
     if isinstance(option, str):
-        weights = truth.weights
-        own = None if weights is None else np.repeat(weights, truth.batch.lengths)[rows]
-        weighed = np.bincount(truth.labels[rows], own, len(classes)).astype(np.float64)
-        return _balanced(total(weighed))
+        row_weights = None
+        if truth.weights is not None:
+            row_weights = np.repeat(truth.weights, truth.batch.lengths)[rows]
+        weighted = np.bincount(truth.labels[rows], row_weights, len(classes)).astype(np.float64)
+        weighted = total(weighted)
+        occurs = weighted > 0
+        weights[occurs] = weighted.sum() / (occurs.sum() * weighted[occurs])
+        return weights
     code_of = {label: code for code, label in enumerate(classes.tolist())}
-    found = np.ones(len(classes))
     for label, weight in option.items():
         if label not in code_of:
+            names = ", ".join(map(repr, list(code_of)[:_MOST_NAMED]))
+            more = ", ..." if len(code_of) > _MOST_NAMED else ""
             raise ValueError(
                 f"class_weight has the label {label!r}, which y has not: its labels are "
-                f"{_some(list(code_of))}"
+                f"{names}{more}"
             )
-        found[code_of[label]] = weight
-    if not found[counts > 0].any():
+        weights[code_of[label]] = weight
+    if not weights[counts > 0].any():
         raise ValueError(
             "class_weight is 0 for every label of y that counts: there is nothing to learn from"
         )
-    return None if (found == 1).all() else found
-
-
-def _balanced(counts: Array64) -> Array64:
-    occurs = counts > 0
-    found = np.ones(len(counts))
-    found[occurs] = counts.sum() / (occurs.sum() * counts[occurs])
-    return found
-
-
-def _some(labels: list[Any], most: int = 10) -> str:
-    told = ", ".join(map(repr, labels[:most]))
-    return told if len(labels) <= most else f"{told}, ..."
+    return None if (weights == 1).all() else weights
 
 
 def to_plain(option: Any) -> Any:
-    """As JSON has it, where the keys of a dict are text: pairs."""
+    """Return it as JSON has it, where the keys of a dict are text: as pairs."""
     if not isinstance(option, Mapping):
         return option
     return [[label, float(weight)] for label, weight in option.items()]
 
 
 def from_plain(value: Any) -> Any:
-    """What `to_plain` wrote."""
+    """Return what `to_plain` wrote."""
     return dict(value) if isinstance(value, list) else value

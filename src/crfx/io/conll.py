@@ -15,18 +15,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from crfx.io.lines import mistake
-from crfx.io.sentences import Line, Sentence
+from crfx.io.sentences import Line, PlainValues, Sentence
 
 DOCUMENT = "-DOCSTART-"
 _WORD = re.compile(r"[^ \t]+")
 _SEPARATORS = {"\t": "tabs", " ": "blanks"}
 
 
+class _Layout(NamedTuple):
+    """How the lines of a file look, by the number of the first line with a token."""
+
+    first: int
+    separator: str
+    width: int
+    labelled: bool
+
+
 @dataclass(frozen=True)
-class Conll:
+class Conll(PlainValues):
     """Files with these ``columns``, and a label.
 
     ``label`` says which column of the file has it, counted from 0, or from the end below 0.  Lines
@@ -56,7 +65,7 @@ class Conll:
 
     @property
     def _width(self) -> int:
-        """Columns of a file with labels."""
+        """The number of columns of a file with labels."""
         return len(self.columns) + 1
 
     @property
@@ -64,29 +73,71 @@ class Conll:
         return self.label % self._width
 
     def read(self, lines: Iterable[Line], *, labelled: bool = True) -> Iterator[Sentence]:
-        """Sentences; lines before the first token, empty ones too, belong to the one that follows.
+        """Yield sentences; lines before the first token belong to the one that follows.
 
         So what is no token is written back where it was.  After the last sentence there may be one
         without tokens, for the lines that are left.
         """
         lines = iter(lines)
-        reader = _Reader(self, lines, labelled)
+        layout = None
+        block: list[Line] = []
+        rows: list[int] = []
         for line in lines:
-            if not line.text.strip():
-                if reader.rows:
-                    yield reader.sentence()
-                else:
-                    reader.lines.append(line)
-            elif line.text.startswith(DOCUMENT):
-                if reader.rows:
-                    yield reader.sentence()
-                reader.lines.append(line)
-            elif self.comments is not None and line.text.startswith(self.comments):
-                reader.lines.append(line)
-            else:
-                reader.add(line)
-        if reader.rows or any(line.text.strip() for line in reader.lines):
-            yield reader.sentence()
+            is_blank, is_document = not line.text.strip(), line.text.startswith(DOCUMENT)
+            if rows and (is_blank or is_document):
+                yield self._sentence(lines, block, rows, layout)
+                block, rows = [], []
+                if is_blank:
+                    continue
+            is_comment = self.comments is not None and line.text.startswith(self.comments)
+            if not (is_blank or is_document or is_comment):
+                layout = layout or self._layout(lines, line, labelled)
+                rows.append(len(block))
+            block.append(line)
+        if rows or any(line.text.strip() for line in block):
+            yield self._sentence(lines, block, rows, layout)
+
+    def _layout(self, source: Iterable[Line], line: Line, must_be_labelled: bool) -> _Layout:
+        """Return how lines look, from the first token."""
+        separator = separator_of(line.text)
+        if self.separator == "\t" and self._width == 2 and not must_be_labelled:
+            separator = "\t"  # a word without its label, which may hold blanks
+        width, expected = len(fields_of(line.text, separator)), self._width
+        if width == expected or (width == expected - 1 and not must_be_labelled):
+            return _Layout(line.number, separator, width, width == expected)
+        wanted = f"{expected} columns ({', '.join(self.columns)} and a label)"
+        if not must_be_labelled:
+            wanted += ", or one fewer without labels"
+        if width == expected - 1:
+            wanted += ": there are no labels"
+        text = f"it has {_columns(width)}, and should have {wanted}"
+        raise mistake(source, line.number, text)
+
+    def _sentence(
+        self, source: Iterable[Line], block: list[Line], rows: list[int], layout: _Layout | None
+    ) -> Sentence:
+        """Read the tokens in some rows of a block of lines."""
+        if layout is None:  # no line of the file has a token
+            return Sentence([], [], block, rows)
+        tokens: list[Any] = []
+        labels: list[str | None] = []
+        for row in rows:
+            number, text = block[row].number, block[row].text
+            fields = fields_of(text, layout.separator)
+            if len(fields) != layout.width:
+                raise mistake(
+                    source,
+                    number,
+                    f"it has {_columns(len(fields))}, line {layout.first} has {layout.width}: all "
+                    f"lines must have as many, parted by {_SEPARATORS[layout.separator]}",
+                )
+            if "" in fields:
+                place = fields.index("") + 1
+                raise mistake(source, number, f"column {place} is empty: write a sign there")
+            if layout.labelled:
+                labels.append(fields.pop(self._label_at))
+            tokens.append(tuple(fields))
+        return Sentence(tokens, labels if layout.labelled else None, block, rows)
 
     def written(self, sentence: Sentence, labels: Sequence[str]) -> list[str]:
         """The lines, each label in the place of the one there was, or added where none was."""
@@ -108,7 +159,7 @@ class Conll:
 
     def _labelled(self, text: str, label: str, n_fields: int, by_tabs: bool) -> str:
         """A line of so many fields with a label; what parts the fields stays as it is."""
-        at, own = self._label_at, "\t" if "\t" in text else " "
+        at, own = self._label_at, separator_of(text)
         if at == n_fields:  # it comes last, and none was there
             text = text if by_tabs or n_fields == 1 else text.rstrip(" \t")
             return f"{text}{self.separator if n_fields == 1 else own}{label}"
@@ -117,19 +168,9 @@ class Conll:
             return text[:begin] + label + text[end:]
         return f"{text[:begin]}{label}{self.separator if n_fields == 1 else own}{text[begin:]}"
 
-    def to_plain(self) -> dict[str, Any]:
-        """Itself in plain values."""
-        return {
-            "name": self.name,
-            "columns": list(self.columns),
-            "label": self.label,
-            "comments": self.comments,
-            "separator": self.separator,
-        }
-
 
 def fields_of(text: str, separator: str) -> list[str]:
-    """The columns of a line; not `str.split()`, which parts at signs that words may hold.
+    """Return the columns of a line; `str.split()` would part at signs that words may hold.
 
     >>> fields_of("New\\u00a0York  NNP\\tO", " ")
     ['New\\xa0York', 'NNP', 'O']
@@ -141,78 +182,19 @@ def fields_of(text: str, separator: str) -> list[str]:
 
 
 def separator_of(text: str) -> str:
-    """A tab where there is one, else a blank."""
+    """Return a tab if there is one, otherwise a blank."""
     return "\t" if "\t" in text else " "
 
 
 def _places(text: str, separator: str) -> list[tuple[int, int]]:
-    """Where the fields of a line begin and end."""
+    """Return where the fields of a line begin and end."""
     if separator == " ":
         return [match.span() for match in _WORD.finditer(text)]
-    found, begin = [], 0
+    places, begin = [], 0
     for field in text.split("\t"):
-        found.append((begin, begin + len(field)))
+        places.append((begin, begin + len(field)))
         begin += len(field) + 1
-    return found
-
-
-class _Reader:
-    """Gathers one sentence after another; the first token says how all lines look."""
-
-    def __init__(self, format: Conll, source: Iterable[Line], labelled: bool) -> None:
-        self.format, self.source, self.must_be_labelled = format, source, labelled
-        self.first: Line | None = None
-        self.separator, self.width, self.labelled = " ", 0, True
-        self._clear()
-
-    def _clear(self) -> None:
-        self.lines: list[Line] = []
-        self.rows: list[int] = []
-        self.tokens: list[Any] = []
-        self.labels: list[str | None] = []
-
-    def sentence(self) -> Sentence:
-        found = Sentence(self.tokens, self.labels if self.labelled else None, self.lines, self.rows)
-        self._clear()
-        return found
-
-    def add(self, line: Line) -> None:
-        if self.first is None:
-            self._begin(line)
-        fields = fields_of(line.text, self.separator)
-        if len(fields) != self.width:
-            assert self.first is not None
-            raise mistake(
-                self.source,
-                line.number,
-                f"it has {_columns(len(fields))}, line {self.first.number} has {self.width}: all "
-                f"lines must have as many, parted by {_SEPARATORS[self.separator]}",
-            )
-        if "" in fields:
-            number = fields.index("") + 1
-            raise mistake(self.source, line.number, f"column {number} is empty: write a sign there")
-        if self.labelled:
-            self.labels.append(fields.pop(self.format._label_at))
-        self.rows.append(len(self.lines))
-        self.lines.append(line)
-        self.tokens.append(tuple(fields))
-
-    def _begin(self, line: Line) -> None:
-        self.first, self.separator = line, separator_of(line.text)
-        if self.format.separator == "\t" and self.format._width == 2 and not self.must_be_labelled:
-            self.separator = "\t"  # a word without its label, which may hold blanks
-        self.width = len(fields_of(line.text, self.separator))
-        expected, names = self.format._width, ", ".join(self.format.columns)
-        self.labelled = self.width == expected
-        if self.labelled or (self.width == expected - 1 and not self.must_be_labelled):
-            return
-        wanted = f"{expected} columns ({names} and a label)"
-        if not self.must_be_labelled:
-            wanted += ", or one fewer without labels"
-        if self.width == expected - 1:
-            wanted += ": there are no labels"
-        text = f"it has {_columns(self.width)}, and should have {wanted}"
-        raise mistake(self.source, line.number, text)
+    return places
 
 
 def _columns(count: int) -> str:

@@ -17,10 +17,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from crfx.io.lines import mistake
-from crfx.io.sentences import Line, Sentence
+from crfx.io.sentences import Line, PlainValues, Sentence
 
 FIELDS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 LABELS = ("upos", "xpos", "feats", "deprel")
@@ -31,7 +31,7 @@ _HEAD = FIELDS.index("head")
 
 
 @dataclass(frozen=True)
-class Conllu:
+class Conllu(PlainValues):
     """Treebanks, with one field as the ``label`` and others as ``columns``.
 
     Only the form is known in a text that is to be tagged; lemma and the rest are there where
@@ -130,15 +130,6 @@ class Conllu:
             fields[place] = label
             texts[row] = "\t".join(fields)
         return texts
-
-    def to_plain(self) -> dict[str, Any]:
-        """Itself in plain values."""
-        return {
-            "name": self.name,
-            "label": self.label,
-            "columns": list(self.columns),
-            "trees": self.trees,
-        }
 
 
 def _fields(line: Line, n_words: int) -> list[str] | None:

@@ -15,10 +15,11 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from itertools import chain
+from typing import ClassVar
 
 from crfx.io.lines import mistake
-from crfx.io.sentences import Line, Sentence
+from crfx.io.sentences import Line, PlainValues, Sentence
 
 _FIELD = re.compile(r"((?:[^:\\]|\\[:\\]|\\(?![:\\]))*)(?::([^:]*))?")
 _ESCAPED = re.compile(r"\\([:\\])")
@@ -26,7 +27,7 @@ _LARGEST = 3.4e38  # features are kept in 32 bits
 
 
 @dataclass(frozen=True)
-class Crfsuite:
+class Crfsuite(PlainValues):
     """Files whose tokens are features already: lists of names, or dicts where values are not 1."""
 
     name: ClassVar[str] = "crfsuite"
@@ -34,22 +35,15 @@ class Crfsuite:
     columns: ClassVar[tuple[str, ...] | None] = None
 
     def read(self, lines: Iterable[Line], *, labelled: bool = True) -> Iterator[Sentence]:
-        """Sentences; empty lines before one are its own, and written back."""
+        """Yield sentences; empty lines before one belong to it, and are written back."""
         lines = iter(lines)
-        found = _empty()
-        for line in lines:
-            if line.text.strip():
-                try:
-                    _add(found, line, labelled)
-                except ValueError as error:
-                    raise mistake(lines, line.number, str(error)) from None
-            elif found.rows:
-                yield _finished(found)
-                found = _empty()
-            else:
-                found.lines.append(line)
-        if found.rows:
-            yield _finished(found)
+        block: list[Line] = []
+        for line in chain(lines, [Line(0, "")]):
+            if line.text.strip() or not block or not block[-1].text.strip():
+                block.append(line)
+                continue
+            yield _sentence(lines, block, labelled)
+            block = []
 
     def written(self, sentence: Sentence, labels: Sequence[str]) -> list[str]:
         """The lines with other labels."""
@@ -58,10 +52,6 @@ class Crfsuite:
             _, tab, attributes = texts[row].partition("\t")
             texts[row] = escaped(label) + tab + attributes
         return texts
-
-    def to_plain(self) -> dict[str, Any]:
-        """Itself in plain values."""
-        return {"name": self.name}
 
 
 def line_of(label: str, features: Iterable[str] | Mapping[str, float]) -> str:
@@ -89,27 +79,22 @@ def escaped(name: str) -> str:
     return name.replace("\\", "\\\\").replace(":", "\\:")
 
 
-def _empty() -> Sentence:
-    return Sentence([], [], [], [])
-
-
-def _finished(found: Sentence) -> Sentence:
-    """Labels are left out where the file has none."""
-    assert found.labels is not None
-    if any(label is not None for label in found.labels):
-        return found
-    return Sentence(found.tokens, None, found.lines, found.rows)
-
-
-def _add(found: Sentence, line: Line, labelled: bool) -> None:
-    label, *attributes = line.text.split("\t")
-    if labelled and not label:
-        raise ValueError("there is no label before the first tab")
-    assert found.labels is not None
-    found.labels.append(_label(label) if label else None)
-    found.tokens.append(_features([text for text in attributes if text]))
-    found.rows.append(len(found.lines))
-    found.lines.append(line)
+def _sentence(source: Iterable[Line], block: list[Line], labelled: bool) -> Sentence:
+    """Read a sentence; its labels are None if it has none at all."""
+    rows = [row for row, line in enumerate(block) if line.text.strip()]
+    labels: list[str | None] = []
+    tokens = []
+    for row in rows:
+        label, *attributes = block[row].text.split("\t")
+        try:
+            if labelled and not label:
+                raise ValueError("there is no label before the first tab")
+            labels.append(_label(label) if label else None)
+            tokens.append(_features([text for text in attributes if text]))
+        except ValueError as error:
+            raise mistake(source, block[row].number, str(error)) from None
+    has_labels = any(label is not None for label in labels)
+    return Sentence(tokens, labels if has_labels else None, block, rows)
 
 
 def _label(text: str) -> str:

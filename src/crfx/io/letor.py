@@ -23,7 +23,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from crfx.io.whole_file import whole_file
+from crfx.io.whole_file import whole_text
 
 _BLOCK_BYTES = 1 << 24
 _ROWS_AT_ONCE = 4096
@@ -94,25 +94,24 @@ def join(parts: Sequence[Rankings]) -> Rankings:
     if (counts > 1).any():
         raise ValueError(f"query {numbers[counts > 1][0]} is in two of the parts")
     width = max(part.X.shape[1] for part in parts)
-    told = [part.comments for part in parts if part.comments is not None]
+    comments = [part.comments for part in parts if part.comments is not None]
+    has_all = len(comments) == len(parts)
     return Rankings(
-        X=np.concatenate([_widened(part.X, width) for part in parts]),
+        X=np.concatenate(
+            [np.pad(part.X, ((0, 0), (0, width - part.X.shape[1]))) for part in parts]
+        ),
         relevance=np.concatenate([part.relevance for part in parts]),
         group=np.concatenate([part.group for part in parts]),
         query_ids=ids,
-        comments=[text for each in told for text in each] if len(told) == len(parts) else None,
+        comments=[text for own in comments for text in own] if has_all else None,
     )
 
 
 def write(path: str | os.PathLike[str], rankings: Rankings) -> None:
     """Write a file whole or not at all; `.gz` is compressed.  Reading it gives the same numbers."""
     _check_writable(rankings)
-    with whole_file(path) as file:
-        if os.fspath(path).endswith(".gz"):
-            with gzip.GzipFile(fileobj=file, mode="wb", mtime=0) as packed:
-                packed.writelines(_lines(rankings))
-        else:
-            file.writelines(_lines(rankings))
+    with whole_text(path) as file:
+        file.writelines(_lines(rankings))
 
 
 def _opened(path: str | os.PathLike[str]) -> IO[bytes]:
@@ -148,20 +147,18 @@ def _parsed(text: bytes, place: str, first_line: int, comments: bool) -> _Block:
         wrong = str(error)
     if not wrong and X.shape[1] > MOST_FEATURES:
         wrong = f"there are features beyond {MOST_FEATURES}"
-    if wrong or not ((relevance >= 0) & (relevance < np.inf)).all() or not _finite(X):
+    is_legal = not wrong and ((relevance >= 0) & (relevance < np.inf)).all()
+    if not is_legal or not np.isfinite(X.data).all():
         for number, line in enumerate(text.split(b"\n"), first_line):
             if mistake := _mistake(line):
                 raise ValueError(f"{place} {number}: {mistake}")
         raise ValueError(f"{place}s from {first_line} on: {wrong or 'not finite'}")
-    told = []
+    texts = []
     if comments:
-        documents = (line for line in text.split(b"\n") if line.partition(b"#")[0].strip())
-        told = [line.partition(b"#")[2].strip().decode("utf-8", "replace") for line in documents]
-    return _Block(X, relevance.astype(np.float64), query_ids.astype(np.int64), told)
-
-
-def _finite(X: Any) -> bool:
-    return bool(np.isfinite(X.data).all())
+        parts = (line.partition(b"#") for line in text.split(b"\n"))
+        kept = [after.strip() for before, _, after in parts if before.strip()]
+        texts = [comment.decode("utf-8", "replace") for comment in kept]
+    return _Block(X, relevance.astype(np.float64), query_ids.astype(np.int64), texts)
 
 
 def _mistake(line: bytes) -> str:
@@ -169,8 +166,7 @@ def _mistake(line: bytes) -> str:
     label, *rest = line.partition(b"#")[0].decode("utf-8", "replace").split() or [""]
     if not label:
         return ""
-    relevance = _number(label)
-    if relevance is None or not 0 <= relevance < math.inf:
+    if not 0 <= _number(label) < math.inf:
         return f"relevance is {label!r}: it must be a number of 0 or more"
     if not rest or not rest[0].startswith("qid:"):
         return "there is no query: write qid:NUMBER after the relevance"
@@ -185,18 +181,18 @@ def _mistake(line: bytes) -> str:
             return f"feature {number} is one too many: numbers go to {MOST_FEATURES}"
         if int(number) <= before:
             return f"feature {number} comes after feature {before}: numbers must rise"
-        found = _number(value)
-        if found is None or not abs(found) <= _LARGEST:
+        if not abs(_number(value)) <= _LARGEST:
             return f"feature {number} is {value!r}: it must be a number (32 bits)"
         before = int(number)
     return ""
 
 
-def _number(text: str) -> float | None:
+def _number(text: str) -> float:
+    """Return the number that a text is; NaN if it is none."""
     try:
         return float(text)
     except ValueError:
-        return None
+        return math.nan
 
 
 def _is_whole(text: str) -> bool:
@@ -225,20 +221,16 @@ def _stacked(
     path: str | os.PathLike[str], blocks: list[Any], n_features: int | None
 ) -> npt.NDArray[np.float32]:
     # The width of a parsed block is the greatest number in it.
-    found = max(block.shape[1] for block in blocks)
-    width = found if n_features is None else n_features
-    if found > width:
-        raise ValueError(f"{os.fspath(path)} has a feature {found}: there may be {width}")
+    greatest = max(block.shape[1] for block in blocks)
+    width = greatest if n_features is None else n_features
+    if greatest > width:
+        raise ValueError(f"{os.fspath(path)} has a feature {greatest}: there may be {width}")
     X = np.zeros((sum(block.shape[0] for block in blocks), width), np.float32)
     row = 0
     for block in blocks:
         X[row : row + block.shape[0], : block.shape[1]] = block.toarray()
         row += block.shape[0]
     return X
-
-
-def _widened(X: npt.NDArray[np.float32], width: int) -> npt.NDArray[np.float32]:
-    return np.pad(X, ((0, 0), (0, width - X.shape[1])))
 
 
 def _check_writable(rankings: Rankings) -> None:
@@ -259,7 +251,7 @@ def _check_writable(rankings: Rankings) -> None:
         raise ValueError("a comment has more than one line")
 
 
-def _lines(rankings: Rankings) -> Iterator[bytes]:
+def _lines(rankings: Rankings) -> Iterator[str]:
     ids = np.repeat(rankings.query_ids, rankings.group)
     for begin in range(0, len(ids), _ROWS_AT_ONCE):
         rows = slice(begin, begin + _ROWS_AT_ONCE)
@@ -271,4 +263,4 @@ def _lines(rankings: Rankings) -> Iterator[bytes]:
         ):
             pairs = " ".join(f"{number}:{value}" for number, value in enumerate(values, 1))
             comment = f" #{rankings.comments[row]}" if rankings.comments else ""
-            yield f"{level} qid:{query} {pairs}{comment}\n".encode()
+            yield f"{level} qid:{query} {pairs}{comment}\n"

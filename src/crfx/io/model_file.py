@@ -16,9 +16,15 @@ import zlib
 from collections import Counter
 from typing import Any, NoReturn
 
-from crfx.io import npy
+from crfx.io.npz import (
+    DAMAGED,
+    check_expansion,
+    check_members,
+    decode,
+    encode,
+    member_bytes,
+)
 from crfx.io.whole_file import whole_file
-from crfx.io.zip_members import DAMAGED, check_expansion, check_members, member_bytes
 from crfx.state import State
 
 FORMAT_VERSION = 1
@@ -43,7 +49,7 @@ def _write(file: Any, state: State) -> None:
         text = json.dumps(manifest, indent=1, allow_nan=False)
         _add(archive, _MANIFEST, text.encode(), expanded)
         for name, array in state.arrays.items():
-            _add(archive, f"{name}.npy", npy.encode(array), expanded)
+            _add(archive, f"{name}.npy", encode(array), expanded)
         for name, blob in state.blobs.items():
             _add(archive, f"{name}.ubj", blob, expanded)
 
@@ -83,7 +89,7 @@ def _read(archive: zipfile.ZipFile) -> State:
             f"its format is version {version}, this crfx reads up to {FORMAT_VERSION}: upgrade crfx"
         )
     names = archive.namelist()
-    arrays = {n[:-4]: npy.decode(member_bytes(archive, n)) for n in names if n.endswith(".npy")}
+    arrays = {n[:-4]: decode(member_bytes(archive, n)) for n in names if n.endswith(".npy")}
     blobs = {n[:-4]: member_bytes(archive, n) for n in names if n.endswith(".ubj")}
     return State(values, arrays, blobs)
 

@@ -29,16 +29,16 @@ class Reading:
     def arguments(self, sentences: Sequence[Sentence]) -> dict[str, Any]:
         """X, and parents where sentences are forests: arguments of `fit`, `predict` and others."""
         tokens: Any = [sentence.tokens for sentence in sentences]
-        found = {"X": tokens if self.template is None else self.template(tokens)}
+        arguments = {"X": tokens if self.template is None else self.template(tokens)}
         if sentences and sentences[0].parents is not None:
-            found["parents"] = [sentence.parents for sentence in sentences]
-        return found
+            arguments["parents"] = [sentence.parents for sentence in sentences]
+        return arguments
 
-    def labels(self, found: Iterable[Any]) -> list[Any]:
-        """Labels of a model as files have them; None stays."""
+    def labels(self, labels: Iterable[Any]) -> list[Any]:
+        """Return labels of a model as files have them; None stays."""
         if not self.as_bio:
-            return list(found)
-        return [label and _IN_BIO.get(label[0], label[0]) + label[1:] for label in found]
+            return list(labels)
+        return [label and _IN_BIO.get(label[0], label[0]) + label[1:] for label in labels]
 
     def __str__(self) -> str:
         """In words, as `crfx train` says it."""

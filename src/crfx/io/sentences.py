@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,17 @@ class Sentence:
     def number(self) -> int:
         """Of its first line."""
         return self.lines[0].number
+
+
+class PlainValues:
+    """A dataclass that can be written as plain values; `crfx.io.formats.from_plain` reads them."""
+
+    name: ClassVar[str]
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return its name and settings as a model file keeps them."""
+        settings: dict[str, Any] = {"name": self.name, **vars(self)}
+        return {key: list(v) if isinstance(v, tuple) else v for key, v in settings.items()}
 
 
 class Format(Protocol):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -11,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from crfx.errors import about
 from crfx.messages import shown
 
 PER_ROW = ("parents", "edge_types")
@@ -23,10 +23,10 @@ _LABEL_KINDS["b"] = "truth values"
 
 @dataclass(frozen=True)
 class Layout:
-    """How a shard is made; ``labels`` says of which kind its labels are, where it has some.
+    """How a shard is made; ``labels`` is the kind of its labels, if it has any.
 
-    ``columns`` are the names of features, or how many there are; ``has`` is a part of `OPTIONAL`;
-    ``kinds`` tell what each feature holds, where they may hold different things.
+    ``columns`` are the names of features, or their number; ``has`` is a part of `OPTIONAL`;
+    ``kinds`` are what each feature holds, if they may hold different things.
     """
 
     format: str
@@ -42,7 +42,7 @@ class Layout:
         return self.columns if isinstance(self.columns, int) else len(self.columns)
 
     def check_same(self, other: Layout, first: str) -> None:
-        """Raise ValueError where the ``first`` shard is made otherwise, as ``other`` says."""
+        """Raise ValueError if the ``first`` shard has another layout, ``other``."""
         if self.format != other.format:
             raise ValueError(f"it is {self.format}, and {first} is {other.format}: use one format")
         if self.is_sparse != other.is_sparse:
@@ -98,33 +98,28 @@ class Shard(Protocol):
         ...
 
 
-@contextmanager
-def told_of(path: Path) -> Iterator[None]:
-    """Errors with the name of the shard before them."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
-
-
 def label_kind(dtype: np.dtype[Any]) -> str:
-    """Which kind of labels an array holds, in words."""
+    """Return which kind of labels an array holds, in words."""
     if dtype.kind not in _LABEL_KINDS:
         raise ValueError(f"y holds {dtype}: labels are text, numbers or truth values")
     return _LABEL_KINDS[dtype.kind]
 
 
-def checked_lengths(lengths: npt.NDArray[np.int64], n_rows: int) -> npt.NDArray[np.int64]:
-    """None negative, and together all rows."""
-    if len(lengths) and lengths.min() < 0:
-        raise ValueError(f"lengths: instance {lengths.argmin()} has {lengths.min()} rows")
-    if lengths.sum() != n_rows:
-        raise ValueError(f"lengths add up to {lengths.sum()}, and X has {n_rows} rows")
-    return lengths
+def check_parents(parents: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> None:
+    """Raise ValueError unless each is in its instance; the structure looks for cycles."""
+    limits = np.repeat(lengths, lengths)
+    wrong = np.flatnonzero((parents < -1) | (parents >= limits))
+    if len(wrong):
+        row = wrong[0]
+        instance = int(np.searchsorted(np.cumsum(lengths), row, side="right"))
+        raise ValueError(
+            f"parents: row {row} has {parents[row]}, and its instance, {instance}, has "
+            f"{limits[row]} rows: -1 at a root, else 0 or more"
+        )
 
 
 def check_weights(weights: npt.NDArray[Any], file: str) -> None:
-    """Raise ValueError, naming the file, where one is negative, infinite or NaN."""
+    """Raise ValueError, naming the file, if one is negative, infinite or NaN."""
     bad = np.flatnonzero(~((weights >= 0) & np.isfinite(weights)))
     if bad.size:
         raise ValueError(
@@ -133,18 +128,17 @@ def check_weights(weights: npt.NDArray[Any], file: str) -> None:
 
 
 def listed_labels(values: npt.NDArray[Any], is_unknown: npt.NDArray[np.bool_] | None) -> list[Any]:
-    """Labels as Python's values, each of them once in memory however often it occurs."""
+    """Return labels as Python's values; equal ones are one object, and unknown ones None."""
     distinct, codes = np.unique(values, return_inverse=True)
-    found = np.empty(len(distinct) + 1, dtype=object)
-    found[:-1], found[-1] = distinct.tolist(), None
+    objects = np.array([*distinct.tolist(), None], dtype=object)
     if is_unknown is not None:
         codes = np.where(is_unknown, len(distinct), codes)
-    labels: list[Any] = found[codes].tolist()
+    labels: list[Any] = objects[codes].tolist()
     return labels
 
 
 def check_alike(shards: Sequence[Shard]) -> None:
-    """Raise ValueError, naming the file, where one is made otherwise than the first."""
+    """Raise ValueError, naming the file, if one is made otherwise than the first."""
     for shard in shards[1:]:
-        with told_of(shard.path):
+        with about(shard.path):
             shard.layout.check_same(shards[0].layout, str(shards[0].path))

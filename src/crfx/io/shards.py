@@ -1,7 +1,8 @@
 """Shards: instances in many files, read one file at a time.
 
-Each file holds whole instances; `crfx.io.npz_shard` and `crfx.io.parquet_shard` tell the formats,
-`crfx.write_shards` writes them.
+Each file holds whole instances; `crfx.io.arrays` and `crfx.io.parquet` read the formats, and
+`crfx.write_shards` writes them.  Only this package, `features` and `batch` know that features may
+stay on disk; others ask `is_sharded` and the methods of `ShardFeatures`.
 """
 
 from __future__ import annotations
@@ -9,18 +10,24 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from glob import glob, has_magic
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
-from crfx.features.matrix import Matrix, joined
-from crfx.io.npz_shard import NpzShard
-from crfx.io.parquet_columns import ColumnNames
-from crfx.io.parquet_shard import ParquetShard, with_all_categories
+from crfx.batch import Batch
+from crfx.features.matrix import (
+    Matrix,
+    first_infinite,
+    infinite_feature,
+    joined,
+    stacked,
+)
+from crfx.io.arrays import NpzShard
+from crfx.io.parquet import ColumnNames, ParquetShard, with_all_categories
 from crfx.io.shard_layout import OPTIONAL, Shard, check_alike, check_weights
 from crfx.messages import shown
 
@@ -79,31 +86,34 @@ class Shards:
         weight: str = "weight",
     ) -> None:
         names = ColumnNames(instance, label, parent, edge_type, weight)
-        found = [_opened(path, names) for path in _files(paths)]
-        check_alike(found)
-        self._shards: list[Shard] = with_all_categories(found)
+        shards = [_opened(path, names) for path in _files(paths)]
+        check_alike(shards)
+        self._shards: list[Shard] = with_all_categories(shards)
 
     def __len__(self) -> int:
-        """How many files there are."""
+        """The number of files."""
         return len(self._shards)
 
     def __getitem__(self, some: slice) -> Shards:
-        """Some of the files; they are not looked at again."""
+        """Return some of the files, without opening them again."""
         if not isinstance(some, slice):
             raise TypeError("take some shards by a slice, shards[2:5]")
-        found = object.__new__(Shards)
-        found._shards = self._shards[some]
-        if not found._shards:
+        if not self._shards[some]:
             raise ValueError(f"there are {len(self)} shards, and none of them was chosen")
-        return found
+        return self._of(self._shards[some])
 
     def absolute(self) -> Shards:
-        """The same files, found from any folder."""
-        found = object.__new__(Shards)
-        found._shards = [copy.copy(shard) for shard in self._shards]
-        for shard in found._shards:
+        """Return the same files, with paths that hold in any folder."""
+        shards = [copy.copy(shard) for shard in self._shards]
+        for shard in shards:
             shard.path = shard.path.absolute()
-        return found
+        return self._of(shards)
+
+    @staticmethod
+    def _of(shards: list[Shard]) -> Shards:
+        made = object.__new__(Shards)
+        made._shards = shards
+        return made
 
     def __repr__(self) -> str:
         return (
@@ -149,16 +159,15 @@ class Shards:
         return self._shards[0].layout.has
 
     def load(self) -> dict[str, Any]:
-        """All of it in memory, as the arguments of ``fit``: ``fit(**shards.load())``."""
-        features = [shard.features() for shard in self._shards]
-        found: dict[str, Any] = {"X": joined(features)}
+        """Read all into memory, as the arguments of ``fit``: ``fit(**shards.load())``."""
+        values: dict[str, Any] = {"X": joined([shard.features() for shard in self._shards])}
         if "y" in self.has:
-            found["y"] = self.labels()
-        found["lengths"] = self.lengths
-        return found | {name: self.numbers(name) for name in OPTIONAL[1:] if name in self.has}
+            values["y"] = self.labels()
+        values["lengths"] = self.lengths
+        return values | {name: self.numbers(name) for name in OPTIONAL[1:] if name in self.has}
 
     def matrix(self) -> Matrix:
-        """The features as they lie in the files, one file after the other."""
+        """Return the features as they lie in the files, one file after the other."""
         lengths = [int(shard.lengths.sum()) for shard in self._shards]
         return Matrix(
             lengths,
@@ -168,30 +177,58 @@ class Shards:
         )
 
     def labels(self) -> list[Any]:
-        """Of all rows; None where unknown.  Equal labels of a file are one object."""
+        """Return the labels of all rows; None where unknown.  Equal labels are one object."""
         return [label for shard in self._shards for label in shard.labels()]
 
     def numbers(self, name: str) -> npt.NDArray[Any] | None:
-        """Parents or edge types of all rows, or weights of all instances; None: there are none."""
+        """Return parents or edge types of all rows, or weights of all instances; None: no such."""
         if name not in self.has:
             return None
-        found = [shard.numbers(name) for shard in self._shards]
+        parts = [shard.numbers(name) for shard in self._shards]
         if name == "sample_weight":
-            for path, own in zip(self.paths, found, strict=True):
-                check_weights(own, str(path))
-        return np.concatenate(found)
+            for path, weights in zip(self.paths, parts, strict=True):
+                check_weights(weights, str(path))
+        return np.concatenate(parts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ShardFeatures:
-    """The features of shards, with their lengths and, where there are such, parents, edge types
-    and weights: what estimators take as X.
+    """The features of shards, with what else the files hold except labels: what estimators take
+    as X.
     """
 
     shards: Shards
 
     def __repr__(self) -> str:
         return f"{self.shards!r}.X"
+
+    @property
+    def has(self) -> frozenset[str]:
+        """Which of y, parents, edge_types and sample_weight there are."""
+        return self.shards.has
+
+    def batch(self) -> Batch:
+        """Return the instances with their structure; their features stay on disk.
+
+        When features are read first, raise BadInstance at an infinite number.
+        """
+        matrix = self.shards.matrix().mapped(stacked)
+        batch = Batch.from_lengths(
+            self.shards.lengths,
+            parents=self.shards.numbers("parents"),
+            edge_types=self.shards.numbers("edge_types"),
+            X=matrix,
+        )
+
+        def check(rows: slice, chunk: Any) -> None:
+            if (at := first_infinite(chunk)) is not None:
+                raise batch.bad_row(rows.start + at[0], infinite_feature(at[1]))
+
+        return replace(batch, X=matrix.checked(check))
+
+    def weights(self) -> npt.NDArray[Any] | None:
+        """Return the weights of all instances; None if there are none."""
+        return self.shards.numbers("sample_weight")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -204,6 +241,20 @@ class ShardLabels:
         return f"{self.shards!r}.y"
 
 
+def is_sharded(X: Any) -> TypeGuard[ShardFeatures]:
+    """Return whether X are the features of shards; raise ValueError at shards and their labels."""
+    if isinstance(X, Shards | ShardLabels):
+        raise ValueError(f"X is {X!r}: pass shards.X as X, and shards.y as y")
+    return isinstance(X, ShardFeatures)
+
+
+def labels_in(y: Any) -> Any:
+    """Read y from shards; return any other y as it is."""
+    if isinstance(y, Shards | ShardFeatures):
+        raise ValueError(f"y is {y!r}: pass shards.X as X, and shards.y as y")
+    return y.shards.labels() if isinstance(y, ShardLabels) else y
+
+
 def _opened(path: Path, names: ColumnNames) -> Shard:
     if path.suffix == ".npz":
         return NpzShard(path)
@@ -213,36 +264,36 @@ def _opened(path: Path, names: ColumnNames) -> Shard:
 
 
 def _files(paths: Paths) -> list[Path]:
-    """The files that are meant, each once."""
+    """Return the files that are meant, each once."""
     if isinstance(paths, str | os.PathLike):
-        found = _of_one(os.fspath(paths))
+        files = _matching(os.fspath(paths))
     elif isinstance(paths, list | tuple) and all(isinstance(p, str | os.PathLike) for p in paths):
-        found = [Path(path) for path in paths]
+        files = [Path(path) for path in paths]
     else:
         raise ValueError(f"shards are {shown(paths)}: pass a pattern, a folder or a list of files")
-    if not found:
+    if not files:
         raise ValueError("the list of shards is empty")
     seen: dict[tuple[int, int], Path] = {}
-    for path in found:
+    for path in files:
         if not path.is_file():
             raise ValueError(f"{path}: there is no such file")
-        about = path.stat()
-        if (same := seen.setdefault((about.st_dev, about.st_ino), path)) is not path:
+        status = path.stat()
+        if (same := seen.setdefault((status.st_dev, status.st_ino), path)) is not path:
             raise ValueError(f"{path} is the same file as {same}: its instances would count twice")
-    return found
+    return files
 
 
-def _of_one(given: str) -> list[Path]:
-    """The files of a pattern or a folder, sorted by name, or the one file."""
-    folder = Path(given)
+def _matching(name: str) -> list[Path]:
+    """Return the files of a pattern or a folder, sorted by name, or the one file."""
+    folder = Path(name)
     if folder.is_dir():
-        found = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES)
-        if not found:
-            raise ValueError(f"{given}: the folder has no shards, files {' or '.join(SUFFIXES)}")
-        return found
-    if not has_magic(given) or folder.is_file():
-        return [folder]
-    found = sorted(map(Path, glob(given)))
-    if not found:
-        raise ValueError(f"no file is called {given}")
-    return found
+        files = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES)
+        if not files:
+            raise ValueError(f"{name}: the folder has no shards, files {' or '.join(SUFFIXES)}")
+    elif not has_magic(name) or folder.is_file():
+        files = [folder]
+    else:
+        files = sorted(map(Path, glob(name)))
+        if not files:
+            raise ValueError(f"no file is called {name}")
+    return files

@@ -164,6 +164,5 @@ def _count_types(batch: Batch, structure: Chain | Forest) -> int:
     rows = structure.edge_rows(batch)
     types = batch.edge_types[rows]
     if len(types) and types.min() < 0:
-        place = batch.place(int(rows[types.argmin()]))
-        raise ValueError(f"{place}: edge type {types.min()} is negative")
+        raise batch.bad_row(rows[types.argmin()], f"edge type {types.min()} is negative")
     return int(types.max(initial=0)) + 1

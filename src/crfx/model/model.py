@@ -200,9 +200,8 @@ class Model:
             rows = self.structure(batch).edge_rows(batch)
             bad = rows[(batch.edge_types[rows] < 0) | (batch.edge_types[rows] >= self.n_types)]
             if bad.size:
-                raise ValueError(
-                    f"{batch.place(int(bad[0]))}: edge type {batch.edge_types[bad[0]]} was not "
-                    "seen in training"
+                raise batch.bad_row(
+                    bad[0], f"edge type {batch.edge_types[bad[0]]} was not seen in training"
                 )
 
     @property

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx import _core
+from crfx.errors import BadInstance
 from crfx.inference.native import EdgeOutput, native_problem
 from crfx.inference.problem import Part, Piece, Problem
 from crfx.inference.sampling import SEED_RANGE, drawn
@@ -283,9 +284,7 @@ class SampledLossScaled:
         truth = labelling_scores(problem, self.truth.labels)
         if np.isneginf(truth).any():
             instance = int(np.flatnonzero(np.isneginf(truth))[0])
-            raise ValueError(
-                f"instance {instance}: the -inf scores (constraints) forbid its true labelling"
-            )
+            raise BadInstance(instance, "the -inf scores (constraints) forbid its true labelling")
         log_weights = losses * (1.0 + scores - truth) - mixture - np.log(len(drawn_labels))
         wrong = drawn_labels != self.truth.labels
         is_wrong = np.stack([self._by_instance(rows) > 0 for rows in wrong])

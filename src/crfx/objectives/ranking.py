@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from crfx import _core
 from crfx.batch import Batch
+from crfx.errors import BadInstance
 from crfx.scores import Array64, IntArray
 from crfx.threads import thread_count
 
@@ -128,12 +129,10 @@ class RankingObjective:
         values = _numbers("scores", scores, batch)
         worth = _numbers("gains", gains, batch)
         if (negative := worth < 0).any():
-            raise ValueError(f"{_place(batch, negative)}: its gain is below 0")
+            raise batch.bad_row(np.argmax(negative), "its gain is below 0", "query")
         if (beyond := np.abs(values) > LARGEST_SCORE).any():
-            raise ValueError(
-                f"{_place(batch, beyond)}: its score is beyond {LARGEST_SCORE:g}, where orders "
-                "cannot be told apart"
-            )
+            reason = f"its score is beyond {LARGEST_SCORE:g}, where orders cannot be told apart"
+            raise batch.bad_row(np.argmax(beyond), reason, "query")
         self._check_sizes(batch.lengths)
         # The core counts queries from 0 on: empty queries come before them.
         is_sampled = sample_all or batch.lengths.max(initial=0) > self.most_exact
@@ -168,10 +167,11 @@ class RankingObjective:
         too_large = np.flatnonzero(lengths > MOST_DOCUMENTS)
         if too_large.size:
             query = int(too_large[0])
-            raise ValueError(
-                f"query {query} has {lengths[query]} documents: at most {MOST_DOCUMENTS} can be "
-                "ordered at a time; take subsets"
+            reason = (
+                f"it has {lengths[query]} documents: at most {MOST_DOCUMENTS} can be ordered at a "
+                "time; take subsets"
             )
+            raise BadInstance(query, reason, unit="query")
 
 
 def _numbers(name: str, values: npt.ArrayLike, batch: Batch) -> Array64:
@@ -182,11 +182,6 @@ def _numbers(name: str, values: npt.ArrayLike, batch: Batch) -> Array64:
             f"{name} have shape {array.shape}: pass one per document, {batch.n_rows} in all"
         )
     if not np.isfinite(array).all():
-        bad = ~np.isfinite(array)
-        raise ValueError(f"{_place(batch, bad)}: {name} hold {array[bad][0]}, which is not finite")
+        row = int(np.argmin(np.isfinite(array)))
+        raise batch.bad_row(row, f"{name} hold {array[row]}, which is not finite", "query")
     return array
-
-
-def _place(batch: Batch, bad: npt.NDArray[np.bool_]) -> str:
-    query, document = batch.locate(int(np.argmax(bad)))
-    return f"query {query}, document {document}"

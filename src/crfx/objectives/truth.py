@@ -115,9 +115,8 @@ class Truth:
         """Raise ValueError at the first label that is unknown."""
         unknown = np.flatnonzero(self.labels == UNKNOWN)
         if unknown.size:
-            raise ValueError(
-                f'{self.batch.place(int(unknown[0]))}: objective "{objective}" needs every label, '
-                "and this one is unknown"
+            raise self.batch.bad_row(
+                unknown[0], f'objective "{objective}" needs every label, and this one is unknown'
             )
 
     def score(self, name: ScoreName, scores: FloatArray, sharing: Sharing) -> float:

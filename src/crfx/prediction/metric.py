@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from crfx.errors import about
 from crfx.inference.problem import Problem
 from crfx.inputs.training_set import EvalMetric, Watched
 from crfx.messages import shown
@@ -116,10 +117,8 @@ def _loss(watched: Watched, training: Truth, settings: ObjectiveSettings) -> Eva
 
     def bind() -> Objective:
         # Perceptrons have "likelihood" here: their own loss grows with the scale of scores.
-        try:
+        with about("eval_set"):
             return settings.bind(truth)
-        except ValueError as error:
-            raise ValueError(f"eval_set: {error}") from None
 
     objective = agreed_objective(bind, batch)
     n_rows = count(workers, batch.n_rows)

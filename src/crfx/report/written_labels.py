@@ -20,7 +20,7 @@ from crfx.features.matrix import stacked, unwrapped
 from crfx.inputs.label_codes import flat_labels
 from crfx.inputs.passed import Passed, read_input
 from crfx.structures.constraints import scheme_of
-from crfx.structures.scheme_conversion import converted
+from crfx.structures.label_schemes import converted
 
 Probabilities = npt.NDArray[np.float64]
 

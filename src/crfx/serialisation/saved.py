@@ -37,7 +37,7 @@ from crfx.serialisation.saved_training import (
 )
 from crfx.state import State, listed, texts, to_number
 from crfx.structures import constraints
-from crfx.structures.marked_spans import scheme_of_labels
+from crfx.structures.label_schemes import scheme_of_labels
 from crfx.threads import thread_count
 from crfx.trainers.base import TrainingState
 from crfx.trainers.callbacks import History

@@ -38,20 +38,21 @@ class Forest(Structure):
         outside = np.flatnonzero((parents < -1) | (parents >= lengths))
         if outside.size:
             row = int(outside[0])
-            raise ValueError(
-                f"{batch.place(row)}: parent {parents[row]} is out of range; parents count within"
-                f" the instance, 0 to {lengths[row] - 1}, and -1 marks a root"
+            raise batch.bad_row(
+                row,
+                f"parent {parents[row]} is out of range; parents count within the instance, 0 to "
+                f"{lengths[row] - 1}, and -1 marks a root",
             )
         itself = np.flatnonzero(parents == batch.positions)
         if itself.size:
-            where = batch.place(int(itself[0]))
-            raise ValueError(f"{where}: the node is its own parent; use -1 to mark a root")
+            raise batch.bad_row(itself[0], "the node is its own parent; use -1 to mark a root")
         top, _ = self._climb(batch)
         endless = np.flatnonzero(parents[top] != -1)
         if endless.size:
-            raise ValueError(
-                f"{batch.place(int(top[endless[0]]))}: the node is its own ancestor (a cycle of "
-                "parents); some node on the cycle must be a root, with parent -1"
+            raise batch.bad_row(
+                top[endless[0]],
+                "the node is its own ancestor (a cycle of parents); some node on the cycle must be "
+                "a root, with parent -1",
             )
 
     def root_rows(self, batch: Batch) -> IntArray:

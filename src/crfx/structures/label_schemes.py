@@ -1,4 +1,4 @@
-"""BIO and BIOES: labels that mark spans, and what may follow them.
+"""Label schemes, BIO and BIOES: how labels mark spans, what may follow them, and conversion.
 
 A label is "O", or a tag (B, I, E, S), alone or followed by a hyphen and a type: "B-PER".
 """
@@ -18,13 +18,15 @@ BoolArray = npt.NDArray[np.bool_]
 
 TAGS = {"bio": "BI", "bioes": "BIES"}
 OUTSIDE = "O"
-MOST_REMEMBERED = 4096
-"""Labels and pairs of them that have been read: the same come again and again."""
+_CACHED = 4096
+"""Number of labels, and of pairs of them, whose parts are cached."""
+_AMBIGUOUS = object()
+"""A label whose BIOES form depends on an unknown label."""
 
 
-@lru_cache(maxsize=MOST_REMEMBERED)
+@lru_cache(maxsize=_CACHED)
 def tag_and_type(label: Any) -> tuple[str, str] | None:
-    """The two parts of a label; None where it marks no span and is not "O".
+    """Return the two parts of a label; None if it marks no span and is not "O".
 
     >>> tag_and_type("B-PER"), tag_and_type("O"), tag_and_type("NN")
     (('B', 'PER'), ('O', ''), None)
@@ -39,17 +41,40 @@ def tag_and_type(label: Any) -> tuple[str, str] | None:
     return tag, kind
 
 
-@lru_cache(maxsize=MOST_REMEMBERED)
-def goes_on(before: Any, label: Any) -> bool:
-    """Whether a label continues the span that the label before it has open (conlleval's rule).
+def tag_of(label: Any) -> str | None:
+    """Return O, B, I, E or S; None if a label marks no span and is not "O"."""
+    parts = tag_and_type(label)
+    return None if parts is None else parts[0]
 
-    >>> goes_on("I-PER", "I-PER"), goes_on("I-PER", "B-PER"), goes_on("E-PER", "I-PER")
+
+@lru_cache(maxsize=_CACHED)
+def continues(before: Any, label: Any) -> bool:
+    """Return whether a label continues the span of the label before it (conlleval's rule).
+
+    >>> continues("I-PER", "I-PER"), continues("I-PER", "B-PER"), continues("E-PER", "I-PER")
     (True, False, False)
     """
     one, other = tag_and_type(before), tag_and_type(label)
     if one is None or other is None:
         return False
     return one[0] in "BI" and other[0] in "IE" and one[1] == other[1]
+
+
+def continuing(classes: Sequence[Any]) -> BoolArray:
+    """Return (K, K) whether the second label continues the span that the first has open."""
+    pairs = [[continues(before, label) for label in classes] for before in classes]
+    return np.array(pairs, dtype=bool).reshape(len(classes), len(classes))
+
+
+def scheme_of_labels(labels: Iterable[Any]) -> str | None:
+    """Return the narrowest scheme that all labels fit; None if some mark no span, or all are "O".
+
+    >>> scheme_of_labels(["O", "B-PER", "I-PER"]), scheme_of_labels(["NN", "VB"])
+    ('bio', None)
+    """
+    tags = {tag_of(label) or " " for label in labels} - {OUTSIDE}
+    schemes = (scheme for scheme, known in TAGS.items() if tags and tags <= set(known))
+    return next(schemes, None)
 
 
 def check_labels(scheme: str, labels: Sequence[Any], batch: Batch) -> None:
@@ -59,47 +84,82 @@ def check_labels(scheme: str, labels: Sequence[Any], batch: Batch) -> None:
     for row, label in enumerate(labels):
         if label not in good:
             forms = ", ".join(f"'{tag}-TYPE'" for tag in TAGS[scheme])
-            raise ValueError(
-                f"{batch.place(row)}: label {label!r} does not fit "
-                f'constraints="{scheme}": labels are {OUTSIDE!r}, {forms}'
+            raise batch.bad_row(
+                row,
+                f'label {label!r} does not fit constraints="{scheme}": labels are {OUTSIDE!r}, '
+                f"{forms}",
             )
 
 
-def tag_of(label: Any) -> str | None:
-    """O, B, I, E or S; None where a label marks no span and is not "O"."""
-    parts = tag_and_type(label)
-    return None if parts is None else parts[0]
-
-
 def completed(scheme: str, labels: Iterable[Any]) -> set[Any]:
-    """The labels that must exist beside those given, or these could not be reached, or in BIOES
-    not be told from spans of two positions.
+    """Return the labels that must exist for these to be reached.
+
+    In BIOES also those that tell them from spans of two positions.
 
     >>> completed("bio", ["O", "I-PER"])
     {'B-PER'}
     """
-    found = set()
-    for label in set(labels):
-        if tag_of(label) in ("B", "I", "E"):
-            found |= {tag + label[1:] for tag in ("B" if scheme == "bio" else "BIE")}
-    return found - set(labels)
+    tags = "B" if scheme == "bio" else "BIE"
+    spans = [label for label in set(labels) if tag_of(label) in ("B", "I", "E")]
+    return {tag + label[1:] for label in spans for tag in tags} - set(labels)
 
 
 def allowed_pairs(scheme: str, classes: Sequence[Any]) -> tuple[BoolArray, BoolArray, BoolArray]:
-    """(K, K) which label may follow which, (K,) which may be first, (K,) and last."""
-    ahead = np.array([tag_of(label) in ("I", "E") for label in classes], dtype=bool)
-    first, last = ~ahead, np.ones(len(classes), bool)
-    on = continuing(classes)
-    # What needs a span before it must go on with one; in BIOES an open span must go on too.
-    pair = ~ahead[None, :] | on
+    """Return (K, K) which label may follow which, (K,) which may be first, and (K,) last."""
+    needs_span = np.array([tag_of(label) in ("I", "E") for label in classes], dtype=bool)
+    first, last = ~needs_span, np.ones(len(classes), bool)
+    is_continued = continuing(classes)
+    # In BIOES an open span must also be continued.
+    pair = ~needs_span[None, :] | is_continued
     if scheme == "bioes":
         is_open = np.array([tag_of(label) in ("B", "I") for label in classes], dtype=bool)
-        pair &= ~is_open[:, None] | on
+        pair &= ~is_open[:, None] | is_continued
         last = ~is_open
     return pair, first, last
 
 
-def continuing(classes: Sequence[Any]) -> BoolArray:
-    """(K, K) whether the second label continues the span that the first has open."""
-    found = [[goes_on(before, label) for label in classes] for before in classes]
-    return np.array(found, dtype=bool).reshape(len(classes), len(classes))
+def converted(scheme: str, labels: Sequence[Any], batch: Batch) -> list[Any]:
+    """Return the labels of all rows in the scheme: IOB1 becomes IOB2, and both become BIOES.
+
+    If an E or an S is among them, they are BIOES already.  None is unknown: an I after it
+    continues the unknown span.  Labels of no scheme stay as they are.
+    """
+    if not labels or {tag_of(label) for label in set(labels)} & {"E", "S"}:
+        return list(labels)
+    is_filled = batch.lengths > 0
+    before = [OUTSIDE, *labels[:-1]]
+    for row in batch.offsets[:-1][is_filled].tolist():
+        before[row] = OUTSIDE
+    iob2 = [_in_iob2(a, b) for a, b in zip(before, labels, strict=True)]
+    if scheme == "bio":
+        return iob2
+    after = [*iob2[1:], OUTSIDE]
+    for row in (batch.offsets[1:][is_filled] - 1).tolist():
+        after[row] = OUTSIDE
+    bioes = [_in_bioes(a, b) for a, b in zip(iob2, after, strict=True)]
+    if _AMBIGUOUS in bioes:
+        row = bioes.index(_AMBIGUOUS)
+        raise batch.bad_row(
+            row,
+            f"the label after {iob2[row]!r} is unknown, so that it cannot be told whether the span "
+            'ends here, as constraints="bioes" asks: pass labels in BIOES',
+        )
+    return bioes
+
+
+@lru_cache(maxsize=_CACHED)
+def _in_iob2(before: Any, label: Any) -> Any:
+    """Return a label whose I is a B if it begins a span."""
+    is_first = before is not None and not continues(before, label)
+    return "B" + label[1:] if is_first and tag_of(label) == "I" else label
+
+
+@lru_cache(maxsize=_CACHED)
+def _in_bioes(label: Any, after: Any) -> Any:
+    """Return a label of IOB2 in BIOES: the last of a span is E, the only one S."""
+    tag = tag_of(label)
+    if tag not in ("B", "I") or continues(label, after):
+        return label
+    if after is None:
+        return _AMBIGUOUS
+    return {"B": "S", "I": "E"}[tag] + label[1:]

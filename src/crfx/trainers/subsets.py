@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
+from crfx.errors import BadInstance
 from crfx.scores import IntArray
 
 Array64 = npt.NDArray[np.float64]
@@ -63,10 +64,11 @@ class Subsets:
         ]
         if crowded.size:
             first = int(crowded[0])
-            raise ValueError(
-                f"query {first} has {n_levels[first]} relevance levels, more than subset_size, "
-                f"{size}: a subset has a document of every level, so make it larger"
+            reason = (
+                f"it has {n_levels[first]} relevance levels, more than subset_size, {size}: a "
+                "subset has a document of every level, so make it larger"
             )
+            raise BadInstance(first, reason, unit="query")
 
     def lengths(self, queries: IntArray) -> IntArray:
         """How many documents they have."""

@@ -243,7 +243,7 @@ TEMPLATES: dict[str, tuple[Any, Any, str]] = {
     "columns of one text": ("word[0]", "word", "column"),
 }
 INSTANCES: dict[str, tuple[Any, str]] = {
-    "an instance of one text": (["abc"], "instance 0 is one text"),
+    "an instance of one text": (["abc"], "instance 0: it is one text"),
     "a position of three columns": (
         [[("a", "b", "c")]],
         "instance 0, position 0: it has 3 columns",

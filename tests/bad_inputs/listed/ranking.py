@@ -170,7 +170,7 @@ CASES = [
     _ask("score of NaN", lambda crf: crf.score(DOCUMENTS, [NAN] * 12, GROUP), "relevance is nan"),
     Case(AREA, "more levels than a subset holds",
          lambda crf, folder: RankingCRF().fit(np.ones((8, 1)), np.arange(8.0), group=[8]),
-         "query 0 has 8 relevance levels"),
+         "query 0: it has 8 relevance levels"),
     Case(AREA, "a metric that gives text",
          lambda crf, folder: RankingCRF(eval_metric=lambda *given: "good").fit(
              DOCUMENTS, RELEVANCE, group=GROUP, eval_set=(DOCUMENTS, RELEVANCE, GROUP)),

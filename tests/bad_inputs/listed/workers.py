@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from crfx import GBCRF, LinearCRF
-from crfx.distributed.together import together
+from crfx.distributed.collective import together
 from listed.case import Case
 
 AREA = "estimators, several workers"

@@ -31,7 +31,6 @@ from crfx.explanation import Explanation
 from crfx.features.columns import Columns
 from crfx.features.matrix import is_on_disk, whole
 from crfx.inputs.queries import (
-    Documents,
     Queries,
     agreed_eval_set,
     agreed_queries,
@@ -39,6 +38,7 @@ from crfx.inputs.queries import (
     read_group,
     read_queries,
 )
+from crfx.inputs.rows import Rows
 from crfx.model.ranking_model import RankingModel, linear_function
 from crfx.ndcg import Gain, mean_ndcg, ndcg_by_query
 from crfx.objectives.ranking import RankingObjectiveName
@@ -334,7 +334,7 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
         documents = self._documents(X)
         return documents.split(self._scores_of(documents.matrix))
 
-    def _documents(self, X: Any) -> Documents:
+    def _documents(self, X: Any) -> Rows:
         check_fitted(self)
         return read_documents(X, self.columns_)
 
@@ -376,7 +376,7 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
         """
         documents = self._documents(X_q)
         matrix = whole(documents.matrix, "X_q is shards: explain one query at a time, in memory")
-        sizes = documents.sizes
+        sizes = documents.lengths
         if sizes is not None and len(sizes) > 1:
             raise ValueError(f"X_q is a list of {len(sizes)} queries: explain one at a time, X[i]")
         rows = checked_positions(positions, matrix.shape[0])
