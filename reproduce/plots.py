@@ -1,4 +1,4 @@
-"""Which results of a table go into which picture."""
+"""Which results of a table go into which plot."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reproduce.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """The name of its file, what it shows, and how it is drawn into a file."""
+    """A plot: its file as seen from the page, what it shows, and how it is drawn into a file."""
 
     file: str
     title: str
@@ -53,10 +53,11 @@ def pictures(table: Table, summaries: list[RowSummary]) -> list[Picture]:
 
 
 def draw(table: Table, summaries: list[RowSummary], folder: Path) -> list[Path]:
-    """Draw the pictures for which there is something to draw."""
+    """Draw the plots for which there are results; `folder` is that of the page."""
     paths = []
     for picture in pictures(table, summaries):
         paths.append(folder / picture.file)
+        paths[-1].parent.mkdir(exist_ok=True)
         try:
             picture.draw(paths[-1])
         except MissingPlotLibrary as error:
@@ -68,7 +69,7 @@ def draw(table: Table, summaries: list[RowSummary], folder: Path) -> list[Path]:
 
 
 def _file(table: Table, name: str) -> str:
-    return f"{table.folder}-{name}.png"
+    return f"figures/{table.stem}-{name}.png"
 
 
 def _curves(plot: Plot, summaries: list[RowSummary]) -> dict[str, Curve]:
