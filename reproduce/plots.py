@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from crfx.report.drawing import MissingPlotLibrary
-from crfx.report.pictures import Curve, bar_chart, counted, line_chart
+from crfx.report.plots.drawing import Curve, MissingPlotLibrary, counted, line_chart
 from reproduce.asked_pictures import Bars, Group, Line, Plot
+from reproduce.bar_chart import bar_chart
 from reproduce.summary import RowSummary
 from reproduce.table import Table
 

@@ -11,7 +11,7 @@ from crfx.cli.options import Log, add_example, add_quiet, at_least, check_output
 
 if TYPE_CHECKING:
     from crfx.cli.sources import LabelledPart
-    from crfx.report.page.judging import Instance
+    from crfx.report.page.sequences import Instance
 
 SUMMARY = "write a page about a model: figures, mistakes, calibration, explanations"
 EXAMPLE = """  crfx report ner.crfx test.conll -o page.html
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _names(arguments: argparse.Namespace) -> dict[str, str]:
     """What the page is about."""
-    from crfx.report.page.writing import page_names
+    from crfx.report.page.labelling_page import page_names
 
     file = "standard input" if arguments.file == "-" else Path(arguments.file).name
     model = arguments.model.name
@@ -68,7 +68,7 @@ def _names(arguments: argparse.Namespace) -> dict[str, str]:
 
 def _of_ranking(model: Any, arguments: argparse.Namespace) -> str:
     from crfx.io import letor
-    from crfx.report.page.ranking import ranking_page
+    from crfx.report.page.ranking_page import ranking_page
 
     if arguments.file == "-":
         raise ValueError("documents are not read from standard input: name a file")
@@ -78,8 +78,8 @@ def _of_ranking(model: Any, arguments: argparse.Namespace) -> str:
 
 def _of_labelling(model: Any, arguments: argparse.Namespace) -> str:
     from crfx.cli.sources import labelled_parts
-    from crfx.report.page.judging import Judgement
-    from crfx.report.page.labelling import labelling_page
+    from crfx.report.page.labelling_page import labelling_page
+    from crfx.report.page.sequences import Judgement
     from crfx.report.written_labels import judged_instances
 
     judgement = Judgement(model, arguments.worst)
@@ -100,7 +100,7 @@ def _instances(part: LabelledPart) -> Iterator[Any]:
 
 
 def _instance(part: LabelledPart, at: int) -> Instance:
-    from crfx.report.page.judging import Instance
+    from crfx.report.page.sequences import Instance
 
     if part.sentences is None:
         return Instance(part.one(at), None, "")

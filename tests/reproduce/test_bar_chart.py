@@ -2,7 +2,7 @@
 
 import pytest
 
-from crfx.report import pictures
+from reproduce import bar_chart
 
 pytest.importorskip("matplotlib", reason="pictures need crfx[plot]")
 
@@ -16,11 +16,11 @@ PANELS = {
 @pytest.fixture
 def drawn(monkeypatch, tmp_path):
     """Draws bars and returns the axes of the panels."""
-    made, make = [], pictures.new_figure
-    monkeypatch.setattr(pictures, "new_figure", lambda *size: made.append(make(*size)) or made[-1])
+    made, make = [], bar_chart.new_figure
+    monkeypatch.setattr(bar_chart, "new_figure", lambda *size: made.append(make(*size)) or made[-1])
 
     def draw(panels, **arguments):
-        pictures.bar_chart(tmp_path / "bars.png", panels, y_label="error, %", **arguments)
+        bar_chart.bar_chart(tmp_path / "bars.png", panels, y_label="error, %", **arguments)
         assert (tmp_path / "bars.png").read_bytes().startswith(b"\x89PNG")
         assert len(list(tmp_path.iterdir())) == 1
         return made[-1].axes

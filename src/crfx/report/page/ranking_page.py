@@ -1,4 +1,4 @@
-"""What the page of a model that ranks says."""
+"""The page of a model that ranks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from crfx.ndcg import mean_ndcg, ndcg_by_query
-from crfx.report.page.labelling import model_values
+from crfx.report.page.labelling_page import model_values
 from crfx.report.page.reasons import Why, why_before
 from crfx.report.page.templating import render
 
@@ -46,7 +46,7 @@ class Query:
 
 
 def ranking_page(model: Any, part: Rankings, n_shown: int, names: dict[str, str]) -> str:
-    """The page, as text; ``names`` are those of title, model, file, version and date."""
+    """Return the page as text; ``names`` are those of title, model, file, version and date."""
     scores = model.predict(part.X)
     by_query = ndcg_by_query(part.relevance, scores, part.group, cuts=CUTS, gain=model.gain)
     means = mean_ndcg(by_query)

@@ -92,6 +92,6 @@ def test_marginals_are_of_one_instance(crf):
 def test_too_much_to_read_is_not_drawn(crf, monkeypatch):
     with pytest.raises(ValueError, match="has 301 positions, 300 can be drawn"):
         report.plot_marginals(crf, np.resize(X[0], (301, X[0].shape[1])))
-    monkeypatch.setattr("crfx.report.heat_maps.MOST_NUMBERS", 1)
+    monkeypatch.setattr("crfx.report.plots.drawing.MOST_NUMBERS", 1)
     axes, _ = report.plot_confusion(crf, X, Y).axes
     assert texts(axes) == []

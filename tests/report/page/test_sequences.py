@@ -5,13 +5,15 @@ import pytest
 
 from crfx import LinearCRF
 from crfx.metrics import sequence_accuracy
-from crfx.report.page.judging import Foremost, Instance, Judgement
-from crfx.report.page.labelling import _figures
+from crfx.report.page.labelling_page import _figures
 from crfx.report.page.sequences import (
     CONTEXT,
     LEAST_GAP,
     MOST_TELLING,
+    Foremost,
     Gap,
+    Instance,
+    Judgement,
     Position,
     shown_sequence,
 )

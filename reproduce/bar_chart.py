@@ -1,42 +1,15 @@
-"""Charts of what was measured, for the pages of published tables and for the demo."""
+"""Groups of bars, for the pages of published tables."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from crfx.report.drawing import HATCHES, INK, PALETTE, draw_line, dress, new_figure, save
+from crfx.report.plots.drawing import INK, PALETTE, new_figure, save
 
-Curve = tuple[Sequence[float], Sequence[float]]
-"""x and y of its points."""
-
-
-def counted(values: Sequence[float]) -> Curve:
-    """Values over 1, 2, 3, ..."""
-    return range(1, len(values) + 1), values
-
-
-def line_chart(
-    path: str | os.PathLike[str],
-    curves: Mapping[str, Curve],
-    *,
-    x_label: str,
-    y_label: str,
-    title: str = "",
-    log_scale: bool = False,
-) -> None:
-    """Draw one line per curve; written whole or not at all."""
-    figure = new_figure(7, 4.2)
-    axes = figure.add_subplot()
-    for number, (name, points) in enumerate(curves.items()):
-        draw_line(axes, *points, number, name)
-    dress(axes, x_label, y_label, title)
-    axes.set_yscale("log" if log_scale else "linear")
-    axes.grid(alpha=0.25)
-    if curves:
-        axes.legend(frameon=True, framealpha=0.9, edgecolor="none")
-    save(figure, path)
+HATCHES = ("", "///", "...", "xxx", "---", "++")
+"""Of the series, so that bars can be told apart in print without colours."""
 
 
 def bar_chart(

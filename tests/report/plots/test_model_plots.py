@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from crfx import GBCRF, LinearCRF, TreeCRF, report
-from crfx.report.transition_table import transition_table
+from crfx.report.description import transition_table
 from crfx.testing import make_task
 
 pytest.importorskip("matplotlib", reason="pictures need crfx[plot]")

@@ -1,20 +1,16 @@
-"""Pictures of a fitted model alone: how it learned, and which transitions it likes."""
+"""Plots of a fitted model alone: how it learned, and which transitions it likes."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from crfx.estimators.base import counted_in
-from crfx.report.curves import history_curves
-from crfx.report.drawing import INK, draw_line, dress, finished, new_figure, plain
-from crfx.report.heat_maps import cell_size, draw_labels, short, write_cells
-from crfx.report.transition_table import transition_table
-
-Target = str | os.PathLike[str] | None
+from crfx.report.description import HistoryCurve, history_curves, transition_table
+from crfx.report.plots import drawing
+from crfx.report.plots.drawing import INK, Target
 
 
 def plot_history(
@@ -31,29 +27,34 @@ def plot_history(
 
     A vertical line marks the round that early stopping went back to.  Returns the figure.
     """
-    models = dict(model) if isinstance(model, Mapping) else {type(model).__name__: model}
+    models = _by_name(model)
     if not models:
         raise ValueError("there is no model to draw the history of")
-    curves = {name: history_curves(own) for name, own in models.items()}
+    curves = {name: history_curves(each) for name, each in models.items()}
     panels = _panels(curves, names)
-    figure = new_figure(7, 0.6 + 2.6 * len(panels))
+    counted = " or ".join(dict.fromkeys(map(counted_in, models.values())))
+    figure = drawing.new_figure(7, 0.6 + 2.6 * len(panels))
     for number, panel in enumerate(panels, 1):
         axes = figure.add_subplot(len(panels), 1, number)
-        for place, (name, own) in enumerate(curves.items()):
-            if panel in own:
-                _draw_curve(axes, own[panel], place, plain(name))
-        title = next(own[panel].title for own in curves.values() if panel in own)
-        dress(axes, _counted(models), "", plain(title))
+        for place, (name, by_entry) in enumerate(curves.items()):
+            if panel in by_entry:
+                _draw_curve(axes, by_entry[panel], place, drawing.plain(name))
+        title = next(by_entry[panel].title for by_entry in curves.values() if panel in by_entry)
+        drawing.dress(axes, counted, "", drawing.plain(title))
         axes.grid(alpha=0.25)
         axes.set_yscale("log" if log_scale and panel == "objective" else "linear")
         axes.xaxis.get_major_locator().set_params(integer=True)
         if len(models) > 1:
             axes.legend(frameon=True, framealpha=0.9, edgecolor="none")
-    return finished(figure, path)
+    return drawing.finished(figure, path)
+
+
+def _by_name(model: Any) -> dict[str, Any]:
+    return dict(model) if isinstance(model, Mapping) else {type(model).__name__: model}
 
 
 def _panels(curves: Mapping[str, Any], names: list[str] | None) -> list[str]:
-    known = list(dict.fromkeys(name for own in curves.values() for name in own))
+    known = list(dict.fromkeys(name for by_entry in curves.values() for name in by_entry))
     if names is None:
         names = [name for name in ("objective", "eval_metric") if name in known] or known
     for name in names:
@@ -66,12 +67,8 @@ def _panels(curves: Mapping[str, Any], names: list[str] | None) -> list[str]:
     return names
 
 
-def _counted(models: Mapping[str, Any]) -> str:
-    return " or ".join(dict.fromkeys(counted_in(own) for own in models.values()))
-
-
-def _draw_curve(axes: Any, curve: Any, number: int, name: str) -> None:
-    draw_line(axes, range(1, len(curve.values) + 1), curve.values, number, name)
+def _draw_curve(axes: Any, curve: HistoryCurve, number: int, name: str) -> None:
+    drawing.draw_line(axes, range(1, len(curve.values) + 1), curve.values, number, name)
     if curve.kept < len(curve.values) - 1:
         value = f" ({curve.at_kept:.4g})" if np.isfinite(curve.at_kept) else ""
         axes.axvline(curve.kept + 1, color=INK, linewidth=0.9, linestyle=(0, (2, 3)))
@@ -92,14 +89,13 @@ def plot_gamma(model: Any, *, path: Target = None) -> Any:
 
     ``model`` is a `GBCRF` or `TreeCRF` whose ``curvature`` has a γ, or a mapping of names to some.
     """
-    models = dict(model) if isinstance(model, Mapping) else {type(model).__name__: model}
-    for name, own in models.items():
-        if "gamma" not in history_curves(own):
+    for name, each in _by_name(model).items():
+        if "gamma" not in history_curves(each):
             raise ValueError(
                 f'{name} has no γ in its history: boosted trees with a curvature ("auto", '
                 '"mixing", ...) note it'
             )
-    return plot_history(models, names=["gamma"], path=path)
+    return plot_history(model, names=["gamma"], path=path)
 
 
 def plot_transitions(model: Any, *, edge_type: int | None = None, path: Target = None) -> Any:
@@ -113,25 +109,31 @@ def plot_transitions(model: Any, *, edge_type: int | None = None, path: Target =
     """
     table = transition_table(model, edge_type)
     rows = [", ".join(map(str, row)) for row in table.rows]
-    size = cell_size(len(table.columns))
+    size = drawing.cell_size(len(table.columns))
     longest = max(len(str(name)) for name in [*rows, *table.columns])
     width = 1.6 + 0.09 * longest + size * len(table.columns)
-    figure = new_figure(width, 1.2 + 0.09 * longest + 0.8 * size * len(rows))
+    figure = drawing.new_figure(width, 1.2 + 0.09 * longest + 0.8 * size * len(rows))
     axes = figure.add_subplot()
     image = axes.imshow(
         table.values, cmap="PuOr_r", vmin=-table.largest, vmax=table.largest, aspect="auto"
     )
-    draw_labels(axes, rows, table.columns)
+    drawing.draw_labels(axes, rows, table.columns)
     is_long = len(table.rows[0]) > 1
     forbidden = np.isnan(table.values)
     hatched = "hatched: forbidden by constraints" if forbidden.any() else ""
     title = "\n".join(filter(None, [table.note, hatched]))
-    dress(axes, "label", "labels before, oldest first" if is_long else "label before", title)
-    texts = ("" if np.isnan(value) else short(value) for value in table.values.flat)
-    write_cells(axes, image, table.values, texts)
+    drawing.dress(
+        axes, "label", "labels before, oldest first" if is_long else "label before", title
+    )
+    drawing.write_cells(axes, image, table.values, map(_one_digit, table.values.flat))
     _hatch(axes, forbidden)
     figure.colorbar(image, ax=axes, label="score", shrink=0.8)
-    return finished(figure, path)
+    return drawing.finished(figure, path)
+
+
+def _one_digit(value: float) -> str:
+    """Return a score with one digit after the point; nothing if the transition is forbidden."""
+    return "" if np.isnan(value) else f"{value:.1f}".replace("-0.0", "0.0").replace("-", "−")
 
 
 def _hatch(axes: Any, forbidden: Any) -> None:
