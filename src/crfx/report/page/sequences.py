@@ -199,7 +199,8 @@ def _rival(explained: Any, true: Any, written: WrittenLabels) -> int | None:
     A model has several labels for one that is written alike: the most probable of them is meant.
     """
     names = written.found(explained.classes)
-    chosen, order = names[explained.place], np.argsort(-explained.marginal, kind="stable").tolist()
+    chosen = names[explained.place]
+    order: list[int] = np.argsort(-explained.marginal, kind="stable").tolist()
     if true is not None and true != chosen and true in names:
         return next(at for at in order if names[at] == true)
     return next((at for at in order if names[at] != chosen), None)
