@@ -6,7 +6,7 @@ from itertools import chain
 
 import pytest
 
-from crfx.cli.streaming import as_they_come
+from crfx.cli.sources import as_they_come
 
 
 def test_all_come_once_and_in_order():
