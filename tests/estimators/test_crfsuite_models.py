@@ -94,6 +94,6 @@ def test_what_is_no_model(tmp_path):
 
 
 def test_too_many_labels(tmp_path, monkeypatch):
-    monkeypatch.setattr("crfx.estimators.assembly.MOST_ENTRIES", 15)
+    monkeypatch.setattr("crfx.model.building.MOST_ENTRIES", 15)
     with pytest.raises(ValueError, match=r"crfsuite\.model cannot be taken over: order=1 with 4"):
         from_crfsuite(SAVED / "crfsuite.model")

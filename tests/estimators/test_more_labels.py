@@ -8,7 +8,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from crfx import GBCRF, HiddenUnitCRF, LinearCRF, TreeCRF, load
 from crfx.batch import Batch
-from crfx.estimators.more_labels import with_classes
+from crfx.estimators.session import with_classes
 from crfx.testing import make_task
 
 X, Y = make_task(n_instances=40)

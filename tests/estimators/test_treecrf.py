@@ -9,13 +9,15 @@ from sklearn.exceptions import NotFittedError
 
 from crfx import GBCRF, LinearCRF, TreeCRF
 from crfx.batch import Batch
-from crfx.estimators.boosted import _Plan
-from crfx.estimators.context_assembly import _row_sampler
 from crfx.inputs.passed import Passed
 from crfx.inputs.training_set import InputSettings, Start, read_training_set
-from crfx.potentials.context_trees import ContextTrees
+from crfx.model.building import new_context_model
+from crfx.potentials.context_trees import ContextTrees, parse_window
 from crfx.prediction import predictor
 from crfx.testing import enumerate_instances, make_task
+from crfx.trainers.blocks import row_sampler
+from crfx.trainers.boosting import WorkingScores
+from crfx.trainers.context_block import context_blocks
 
 X, Y = make_task()
 X_DEV, Y_DEV = make_task(1, 12)
@@ -56,14 +58,17 @@ def slopes_at(crf, seed=0, **structure):
         InputSettings(crf.order),
         Start(),
     )
-    model = crf._new_model(given.batch, given.truth.structure, 2)
-    trainer = crf._trainer(given.truth, _Plan(model, 0, {}), [])
-    for array in trainer.scores.arrays.values():
+    truth, objective = given.truth, crf._objective_settings
+    model = new_context_model(crf._parts, parse_window(crf.window), crf._learner, truth)
+    sample, first_order = row_sampler(1.0, int, 0), objective.is_first_order
+    (block,) = context_blocks(model, truth, [], sample, first_order=first_order)
+    scores = WorkingScores.of(model, truth.batch)
+    for array in scores.arrays.values():
         array[:] = random.normal(size=array.shape)
-    (block,) = trainer.blocks
     trees = getattr(block, "both", (block,))[0]
-    at = trainer.objective.evaluate(trainer.scores.problem(), block.parts, trainer.curvature)
-    return trees._slopes(at), trainer.scores.arrays, given.truth
+    curvature = objective.curvature_of_steps()
+    at = objective.bind(truth).evaluate(scores.problem(), block.parts, curvature)
+    return trees._slopes(at), scores.arrays, truth
 
 
 @pytest.mark.parametrize("weights", [None, (1.0, 0.5, 2.0, 1.0)])
@@ -410,13 +415,12 @@ def test_more_leaves_than_can_be_counted():
 
 
 def test_every_round_looks_at_other_positions():
-    batch = Batch.from_lengths([500, 500])
-    sample = _row_sampler(TreeCRF(subsample=0.3, random_state=0), batch)
+    sample = row_sampler(0.3, lambda: 7, 1000)
     first, second = sample(0), sample(1)
     assert not np.array_equal(first, second)
     np.testing.assert_array_equal(first, sample(0))
     assert 0.25 < first.mean() < 0.35
-    assert _row_sampler(TreeCRF(), batch)(0) is None
+    assert row_sampler(1.0, lambda: 7, 1000)(0) is None
 
 
 def test_the_first_rounds_follow_the_pseudo_likelihood():

@@ -35,6 +35,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     history_: History
     best_iteration_: int
     early_stopping_rounds: int | None
+    random_state: Any
     verbose: int
     reading_: Reading | None = None
     """How ``crfx train`` read the files; None where the model was trained from Python."""
@@ -82,6 +83,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         from crfx.estimators.loading import save
 
         save(self, path)
+
+    def _draw_seed(self) -> int:
+        """Draw a seed from ``random_state``, the same for all workers."""
+        return drawn_seed(self.random_state)
 
     @property
     def _most_rounds(self) -> int:

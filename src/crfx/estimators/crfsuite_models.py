@@ -7,11 +7,11 @@ import os
 import numpy as np
 from scipy import sparse
 
-from crfx.estimators.assembly import check_table_size
 from crfx.estimators.linear import LinearCRF
 from crfx.features import Vocabulary
 from crfx.features.columns import Columns
 from crfx.io import crfsuite_model
+from crfx.model.building import check_table_size
 from crfx.model.model import Model
 from crfx.potentials.linear import LinearFunction
 from crfx.potentials.transitions import Tables
@@ -43,7 +43,7 @@ def _model(crf: LinearCRF, found: crfsuite_model.CRFsuiteModel) -> Model:
     n_labels = len(found.labels)
     if not n_labels:
         raise ValueError("it has no labels")
-    check_table_size(crf, n_labels, None)
+    check_table_size(crf.order, n_labels)
     code_of = {label: code for code, label in enumerate(crf.classes_.tolist())}
     codes = np.array([code_of[label] for label in found.labels])
     attributes, labels, weights = found.states

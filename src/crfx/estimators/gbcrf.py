@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
-from crfx.estimators.assembly import make_blocks, new_model
 from crfx.estimators.base import check_fitted
-from crfx.estimators.boosted import BoostedEstimator
-from crfx.estimators.continuing import continued
 from crfx.estimators.device import check_device
-from crfx.estimators.labelling import check_rounds
+from crfx.estimators.labelling import LabellingEstimator, check_rounds
 from crfx.estimators.parameters import check_parameters
+from crfx.estimators.placement import placed
+from crfx.estimators.session import fitting, read_warm_start
 from crfx.explain.importance import tree_importance
+from crfx.features.words import Numbering
 from crfx.inputs.passed import Passed, read_input
 from crfx.inputs.rows import check_in_memory
-from crfx.inputs.training_set import EvalMetric
+from crfx.inputs.training_set import EvalMetric, read_eval_set, read_training_set
 from crfx.inputs.weights import ClassWeight
-from crfx.model.model import EdgeFamily, Model
+from crfx.model.building import FunctionMaker, Parts, new_boosted_model
+from crfx.model.continuing import continued, has_parts
+from crfx.model.model import EdgeFamily
 from crfx.objectives import curvature as curvatures
-from crfx.objectives.truth import Truth
 from crfx.potentials.trees import BoostedTrees
-from crfx.structures import Chain, Forest
+from crfx.potentials.xgboost_learner import XGBoostLearner
 from crfx.threads import thread_count
-from crfx.trainers.blocks import Block
-from crfx.trainers.callbacks import Callback, Checkpoint
+from crfx.trainers.blocks import boosted_blocks, instance_sampler
+from crfx.trainers.boosting import Boosting, WorkingScores
+from crfx.trainers.callbacks import Callback, Checkpoint, listed_callbacks
+from crfx.trainers.shared_evaluation import agreed_objective
 
 
-class GBCRF(BoostedEstimator):
+class GBCRF(LabellingEstimator):
     """A conditional random field whose node scores are boosted trees.
 
     Each round adds one tree per label to the node scores and takes one step on the edge scores,
@@ -182,6 +186,96 @@ class GBCRF(BoostedEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    @placed
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        lengths: Any = None,
+        parents: Any = None,
+        edge_types: Any = None,
+        sample_weight: Any = None,
+        eval_set: Any = None,
+        init_model: LabellingEstimator | str | os.PathLike[str] | None = None,
+        classes: Any = None,
+        callbacks: Sequence[Callback] | None = None,
+        allowed: Any = None,
+    ) -> Self:
+        """Train.
+
+        Parameters
+        ----------
+        X : list of (length, features) arrays, CSR matrices or data frames, one per instance
+            Or one of these with all instances stacked, and ``lengths``.  NaN is missing; absent
+            entries of CSR are missing too, while zeros of dense arrays are values: use one kind
+            for training and prediction.  Columns of data frames may be categorical; a category
+            that training has not seen counts as missing in prediction.  Or lists of dicts or texts,
+            one per position, as CRFsuite takes them (`crfx.features.words`).
+        y : list of lists of labels, one per position (stacked: one list)
+            Text, numbers or other hashable values; None, NaN and NA are unknown, and summed over.
+        lengths : list of int, optional
+            How many rows of a stacked X each instance has.
+        parents : list of int arrays, optional
+            Makes instances forests: the parent of each position, counted within the instance, -1
+            at a root.  (Stacked: one array; so with ``edge_types``.)
+        edge_types : list of int arrays, optional
+            0 to n - 1: the type of the edge that ends at a position; every type has its own table.
+        sample_weight : (instances,) numbers, optional
+            2 is the instance twice, 0 is without it.
+        eval_set : (X, y), or a dict of X, y, lengths, parents, edge_types and allowed, optional
+            Watched: ``history_["eval_metric"]`` and early stopping are about it.  A warning names
+            labels that training does not know: they are never right, and the loss sums over them
+            (over all labels of the instance, where constraints leave none in their place).
+        init_model : fitted estimator, or the path of a model file, optional
+            Its scores are the start.  One of the same class and with the same parts (edges, order,
+            window, start and end) is trained further, as if it had been one longer run (to the bit,
+            unless edges are linear); any other stays fixed underneath.
+        classes : list of labels, optional
+            Labels to know beside those of ``y``; with ``init_model``, labels that it does not know
+            yet.  Their scores start at 0, those of old labels stay.  A label of ``y`` that is new
+            to ``init_model`` and not named here is refused, as it may be a slip.
+        callbacks : list of callables, optional
+            Each is called after every round with a `crfx.trainers.callbacks.Progress`; True stops.
+            `crfx.Checkpoint` is one.
+        allowed : list of lists, one entry per position, optional (stacked: one list)
+            The labels a position may have: None (any), one label, or a list or set of them.
+        """
+        self._check_parameters()
+        check_device(self.device, X)
+        start = read_warm_start(init_model, classes, self.constraints)
+        passed = Passed(X, y, lengths, parents, edge_types, sample_weight, allowed)
+        # The features of a fitted model stay.
+        numbering = Numbering(self.min_count) if start.estimator is None else None
+        settings = self._input_settings(numbering, start.classes)
+        data = read_training_set(passed, settings, start.known)
+        parts, maker, old = self._parts, self._function_maker, start.known.model
+        if old is not None and start.is_a(GBCRF) and has_parts(old, parts, maker):
+            further, model = start, continued(old, parts, maker, start.n_rounds)
+        else:
+            base = start.base_model()
+            further, model = None, new_boosted_model(parts, maker, data.truth, base)
+        model.mask = data.mask
+        watched = read_eval_set(eval_set, data, model, self._eval_settings)
+        followed = [] if watched is None else [watched.batch]
+        self._check_in_memory(data.batch, *followed)
+        with fitting(self, data, model, further, self._checked_callbacks(callbacks)) as session:
+            metric = self._metric(watched, data.truth, lambda: trainer.followed[0].problem())
+            objective = self._objective_settings
+            sampler = instance_sampler(self.subsample, self._draw_seed, data.batch)
+            trainer = Boosting(
+                objective=agreed_objective(lambda: objective.bind(data.truth), data.batch),
+                curvature=objective.curvature_of_steps(),
+                blocks=boosted_blocks(model, data.batch, followed, sampler),
+                scores=WorkingScores.of(model, data.batch),
+                followed=[WorkingScores.of(model, batch) for batch in followed],
+                learning_rate=self.learning_rate,
+                first_round=self.n_rounds_,
+                n_rounds=self.n_rounds_ + self._rounds_here,
+            )
+            session.run(trainer, metric, can_restore=model.can_be_cut)
+        return self
+
     def feature_importance(self, kind: str = "total_gain") -> dict[str, float]:
         """Importance of the features in the node trees: XGBoost's "total_gain", "gain", "weight",
         "cover" or "total_cover", by column name or f0, f1, ...; features never used are left out.
@@ -235,27 +329,40 @@ class GBCRF(BoostedEstimator):
     def _check_parameters(self) -> None:
         check_parameters(self)
 
-    def _check_device(self, X: Any) -> None:
-        check_device(self.device, X)
-
     def _checked_callbacks(self, callbacks: Sequence[Callback] | None) -> list[Callback]:
-        found = super()._checked_callbacks(callbacks)
-        if self.base_learner is not None and any(isinstance(own, Checkpoint) for own in found):
+        listed = listed_callbacks(callbacks)
+        if self.base_learner is not None and any(isinstance(each, Checkpoint) for each in listed):
             raise ValueError("a model with a base_learner cannot be saved: leave out Checkpoint")
-        return found
+        return listed
 
-    def _check_size(self, model: Model, batch: Batch, followed: list[Batch]) -> None:
-        for own in (batch, *followed):
+    def _check_in_memory(self, *batches: Batch) -> None:
+        for batch in batches:
             if self.base_learner is not None:
-                check_in_memory(own.X, "base_learner needs all features")
+                check_in_memory(batch.X, "base_learner needs all features")
             if self.edges == "linear":
-                check_in_memory(own.X, 'edges="linear" needs all features')
+                check_in_memory(batch.X, 'edges="linear" needs all features')
 
-    def _new_model(self, batch: Batch, structure: Chain | Forest, n_labels: int) -> Model:
-        return new_model(self, batch, structure, n_labels)
+    @property
+    def _parts(self) -> Parts:
+        # First order: curvature 1, nothing regularised, as in the paper's comparison.
+        table_l2 = 0.0 if self._objective_settings.is_first_order else self.edge_l2
+        has_constraints = self.constraints is not None
+        return Parts(self.order, self.edges, self.start_end, table_l2, has_constraints)
 
-    def _continued(self, old: Any) -> Model | None:
-        return continued(old, self) if isinstance(old, GBCRF) else None
-
-    def _make_blocks(self, model: Model, truth: Truth, followed: list[Batch]) -> list[Block]:
-        return make_blocks(self, model, truth.batch, followed)
+    @property
+    def _function_maker(self) -> FunctionMaker:
+        if self.base_learner is not None:
+            return FunctionMaker(self.base_learner, self._draw_seed)
+        is_first_order = self._objective_settings.is_first_order
+        params = {
+            "max_depth": self.max_depth,
+            "max_leaves": self.max_leaves,
+            "grow_policy": self.grow_policy,
+            "reg_lambda": 0.0 if is_first_order else self.reg_lambda,
+            "min_child_weight": self.min_child_weight,
+            "colsample_bynode": self.colsample_bynode,
+            **(self.tree_params or {}),
+        }
+        n_threads = thread_count(self.n_jobs)
+        learner = XGBoostLearner(params, self.max_bin, 0, n_threads, self.device)
+        return FunctionMaker(learner, self._draw_seed)

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from crfx.estimators.linear_assembly import linear_functions
 from crfx.estimators.model_parameters import parameter_arrays
-from crfx.estimators.more_labels import table_codes, with_labels
+from crfx.model.continuing import table_codes, with_labels
 from crfx.model.model import Model
 from crfx.potentials.linear import LinearFunction
 from crfx.potentials.weight_pattern import WeightPattern

@@ -9,8 +9,8 @@ import numpy as np
 from crfx.estimators.file_values import whole
 from crfx.estimators.herding import Votes
 from crfx.estimators.model_parameters import parameter_arrays
-from crfx.estimators.more_labels import widened
 from crfx.io.model_file import Contents
+from crfx.model.continuing import widened
 from crfx.model.model import Model
 from crfx.potentials.hidden_unit import HiddenUnitFunction
 from crfx.scores import IntArray

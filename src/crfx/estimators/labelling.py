@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,10 @@ from crfx.estimators.placement import placed
 from crfx.explain.attribution import explained_labelling
 from crfx.explain.importance import Importance, labelling_importance
 from crfx.explanation import Explanation
+from crfx.features.words import Numbering
 from crfx.inference.feasibility import check_possible
 from crfx.inference.max_product import checked_k
+from crfx.inference.problem import Problem
 from crfx.inference.sampling import checked_draws, drawn
 from crfx.inference.spans import Span, SpanTags
 from crfx.inputs.label_codes import (
@@ -25,10 +28,12 @@ from crfx.inputs.label_codes import (
     with_allowed,
 )
 from crfx.inputs.passed import Input, Passed, one_instance, read_input
-from crfx.inputs.training_set import EvalMetric, EvalSettings
-from crfx.inputs.weights import weights_of
+from crfx.inputs.training_set import EvalMetric, EvalSettings, InputSettings, Watched
+from crfx.inputs.weights import ClassWeight, weights_of
 from crfx.metrics import token_accuracy
 from crfx.model.model import Model
+from crfx.objectives.registry import ObjectiveSettings
+from crfx.objectives.truth import Truth
 from crfx.prediction.confidence import (
     Confidence,
     best_labellings,
@@ -38,8 +43,10 @@ from crfx.prediction.confidence import (
     log_likelihoods,
     spans_of,
 )
+from crfx.prediction.metric import make_evaluator
 from crfx.prediction.predictor import Predictor, Scored
 from crfx.scores import IntArray
+from crfx.trainers.monitor import Metric
 
 _STRUCTURE = {"lengths": True, "parents": True, "edge_types": True}
 
@@ -54,10 +61,12 @@ class LabellingEstimator(Estimator):
     """
 
     _is_called = "estimator that labels"
+    class_weight: ClassWeight
     constraints: Any
     decode: str | None
     eval_metric: EvalMetric
     n_jobs: int | None
+    order: int
     model_: Model
     classes_: npt.NDArray[Any]
     n_rounds_: int
@@ -109,6 +118,35 @@ class LabellingEstimator(Estimator):
         labels = self.classes_.astype(object)[codes]
         labels[p[np.arange(len(codes)), codes] < min_probability] = None
         return data.split(labels)
+
+    # What ``fit`` passes on.
+
+    @property
+    def _objective_settings(self) -> ObjectiveSettings:
+        """What the arguments ask to be lowered."""
+        return ObjectiveSettings.of(vars(self))
+
+    def _input_settings(
+        self, numbering: Numbering | None, classes: Any, *, grows: bool = False
+    ) -> InputSettings:
+        """How the training set is read, see `InputSettings`."""
+        return InputSettings(
+            self.order, self.constraints, self.class_weight, numbering, grows, classes
+        )
+
+    def _metric(
+        self, watched: Watched | None, truth: Truth, problem: Callable[[], Problem]
+    ) -> Metric | None:
+        """Return the metric of an evaluation set, whose scores ``problem`` returns at any time."""
+        if watched is None:
+            return None
+        settings = self._objective_settings
+
+        def decode(problem: Problem) -> IntArray:
+            return self._predictor.decode(problem)
+
+        evaluator = make_evaluator(self.eval_metric, watched, truth, settings, decode)
+        return Metric(lambda: evaluator.value(problem()), evaluator.larger_is_better)
 
     @property
     def _eval_settings(self) -> EvalSettings:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
-from crfx.estimators.assembly import check_table_size, count_types
+from crfx.model.building import check_table_size, count_types
 from crfx.model.model import Model
 from crfx.objectives.truth import Truth
 from crfx.potentials.hidden_unit import HiddenUnitFunction
@@ -40,7 +40,8 @@ def new_model(
     n_types = count_types(batch, truth.structure) if crf.edges is not None else None
     if n_types is not None and least_types is not None:
         n_types = max(n_types, least_types)
-    check_table_size(crf, n_labels, n_types)
+    has_tables = crf.edges is not None or crf.constraints is not None
+    check_table_size(crf.order, n_labels, n_types, has_tables=has_tables)
     model = Model(
         order=crf.order,
         n_labels=n_labels,

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from crfx.estimators.assembly import MOST_ENTRIES
 from crfx.estimators.file_values import number, texts, truth, whole
 from crfx.features.columns import Columns
 from crfx.features.conjunctions import Conjunctions
 from crfx.io.model_file import Contents
+from crfx.model.building import MOST_ENTRIES
 from crfx.model.model import Model
 from crfx.potentials import tree_format
 from crfx.potentials.additive import Function

@@ -10,12 +10,12 @@ from sklearn.utils.validation import has_fit_parameter
 
 from crfx.estimators.base import generator_of
 from crfx.estimators.device import CPU, check_device_name
-from crfx.estimators.evaluation import check_metric
 from crfx.inputs.weights import check_class_weight
 from crfx.messages import shown
 from crfx.objectives import curvature as curvatures
 from crfx.objectives.registry import ObjectiveSettings
 from crfx.objectives.registry import parse as parse_objective
+from crfx.prediction.metric import check_metric
 from crfx.structures.chain import MOST_ORDER
 from crfx.structures.constraints import parse as parse_constraints
 from crfx.threads import thread_count

@@ -11,15 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.estimators.base import fitted
-from crfx.estimators.evaluation import Evaluator, make_evaluator
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.model_parameters import base_scores, parameter_blocks
-from crfx.estimators.more_labels import with_classes
 from crfx.estimators.parameter_rounds import ParameterRounds, Steps
 from crfx.estimators.placement import placed
-from crfx.estimators.session import as_before_unless, run_rounds, start_of
+from crfx.estimators.session import as_before_unless, run_rounds, start_of, with_classes
 from crfx.estimators.training_state import TrainingState, course_of, lbfgs_state
 from crfx.features.words import Numbering
+from crfx.inference.problem import Problem
 from crfx.inputs import weights
 from crfx.inputs.label_codes import named_classes
 from crfx.inputs.passed import Passed
@@ -27,6 +26,7 @@ from crfx.inputs.training_set import (
     EvalMetric,
     InputSettings,
     TrainingSet,
+    Watched,
     read_eval_set,
     read_training_set,
 )
@@ -120,13 +120,9 @@ class ParametricEstimator(LabellingEstimator):
             self._goes_on_with(left)
             n_before = len(self.history_["seconds"])
             self._to_go = self._rounds_here
-            evaluator = None
-            if watched is not None:
-                evaluator = make_evaluator(
-                    self.eval_metric, watched, self, given.truth.class_weights
-                )
+            metric = self._metric(watched, given.truth, lambda: self._watched_problem(watched))
             with one_blas_thread():
-                self._train(given, evaluator, callbacks)
+                self._train(given, metric, callbacks)
         return self
 
     @abstractmethod
@@ -213,13 +209,10 @@ class ParametricEstimator(LabellingEstimator):
         )
         return read_training_set(passed, settings, start_of(start))
 
-    def _train(
-        self, given: TrainingSet, evaluator: Evaluator | None, callbacks: list[Callback]
-    ) -> None:
+    def _train(self, given: TrainingSet, metric: Metric | None, callbacks: list[Callback]) -> None:
         self.model_.use_threads(thread_count(self.n_jobs))
         best = None if self._taken_up is None else self._taken_up.best
         trainer = ParameterRounds(self.model_, lambda own: self._steps(given, own), best)
-        metric = None if evaluator is None else self._metric(evaluator)
         try:
             run_rounds(self, trainer, metric, callbacks, can_restore=best is not None)
             self._state, self._to_go = self._kept_state(), None
@@ -229,12 +222,11 @@ class ParametricEstimator(LabellingEstimator):
         finally:
             self._live, self._taken_up = None, None
 
-    def _metric(self, evaluator: Evaluator) -> Metric:
-        def value() -> float:
-            model = self._predictor.base_model() if evaluator.larger_is_better else self.model_
-            return evaluator.value(model.problem(evaluator.data.batch))
-
-        return Metric(value, evaluator.larger_is_better)
+    def _watched_problem(self, watched: Watched | None) -> Problem:
+        """Score the evaluation set; metrics that compare labels need what is decoded."""
+        assert watched is not None
+        model = self.model_ if self.eval_metric == "loss" else self._predictor.base_model()
+        return model.problem(watched.batch)
 
     def _kept_state(self) -> TrainingState | None:
         """What a training that has come to its end keeps, for one that makes it longer."""

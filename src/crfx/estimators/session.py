@@ -1,18 +1,144 @@
-"""A session: one call of ``fit``, from reading callbacks to the last round."""
+"""A session: one call of ``fit``, from the model it starts from to the last round."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
-from crfx.estimators.base import Estimator, counter_of, rounds_done
-from crfx.inputs.training_set import Start
-from crfx.trainers.base import Trainer
-from crfx.trainers.callbacks import Callback
-from crfx.trainers.monitor import Metric, Monitor
+import numpy as np
+
+from crfx.estimators.base import Estimator, counter_of, fitted, rounds_done
+from crfx.estimators.labelling import LabellingEstimator
+from crfx.inputs.label_codes import find_classes, named_classes, read_classes
+from crfx.inputs.training_set import Start, TrainingSet
+from crfx.model.building import check_table_size
+from crfx.model.continuing import with_labels
+from crfx.model.model import Model
+from crfx.trainers.base import RowTrainer, Trainer
+from crfx.trainers.callbacks import Callback, History
+from crfx.trainers.monitor import METRIC, Metric, Monitor
 from crfx.trainers.progress import ProgressBar
 from crfx.workers import current
+
+# Where training starts ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class WarmStart:
+    """The argument ``init_model`` with the labels of ``classes`` added; without it, no estimator.
+
+    ``classes`` are the labels that the argument names beside those of y and of the estimator.
+    """
+
+    estimator: Any = None
+    classes: Any = None
+
+    @property
+    def known(self) -> Start:
+        """What reading the training set needs to know of it."""
+        return start_of(self.estimator)
+
+    @property
+    def n_rounds(self) -> int:
+        """How many rounds it has had."""
+        return rounds_done(self.estimator)
+
+    def is_a(self, kind: type[Estimator]) -> bool:
+        """Return whether it is an estimator of a kind."""
+        return isinstance(self.estimator, kind)
+
+    def base_model(self) -> Model | None:
+        """Return its model as one that other scores are added to."""
+        return None if self.estimator is None else self.estimator._predictor.base_model()
+
+    def history(self, eval_metric: Any) -> History:
+        """Return its history up to its last round; without entries of another metric."""
+        same_metric = self.estimator.eval_metric == eval_metric
+        return {
+            name: list(entries[: self.n_rounds])
+            for name, entries in self.estimator.history_.items()
+            if same_metric or name != METRIC
+        }
+
+
+def read_warm_start(init_model: Any, classes: Any, constraints: Any) -> WarmStart:
+    """Read the arguments ``init_model`` and ``classes`` of a labelling estimator."""
+    if init_model is None:
+        return WarmStart(None, classes)
+    start = fitted(init_model, LabellingEstimator)
+    classes = named_classes(classes, start.classes_, constraints)
+    return WarmStart(with_classes(start, classes), classes)
+
+
+def start_of(estimator: Any) -> Start:
+    """Return what is known of a fitted estimator that training starts from; None: nothing."""
+    if estimator is None:
+        return Start()
+    return Start(estimator.model_, estimator.classes_, estimator.columns_)
+
+
+def with_classes(start: LabellingEstimator, classes: Any) -> LabellingEstimator:
+    """Return a copy of a fitted estimator that knows these labels too, if it does not already."""
+    before = start.classes_.tolist()
+    if classes is None or not set(read_classes(classes)) - set(before):
+        return start
+    distinct, model = find_classes([*before, *read_classes(classes)]), start.model_
+    place_of = {label: code for code, label in enumerate(distinct.tolist())}
+    codes = np.array([place_of[label] for label in before])
+    has_tables = model.edge_family is not None or start.constraints is not None
+    check_table_size(model.order, len(distinct), model.n_types, has_tables=has_tables)
+    wider = copy(start)
+    wider.classes_, wider.model_ = distinct, with_labels(model, codes, len(distinct))
+    wider._take_labels(start, codes)
+    return wider
+
+
+# The rounds ---------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class Session:
+    """The rounds of a call of ``fit``; the one place that writes fitted attributes in training."""
+
+    estimator: Any
+    callbacks: Sequence[Callback]
+
+    def run(self, trainer: RowTrainer, metric: Metric | None, *, can_restore: bool = True) -> None:
+        """Run all rounds and return to the best one; ``can_restore``: see `run_rounds`."""
+        estimator = self.estimator
+        try:
+            best = run_rounds(estimator, trainer, metric, self.callbacks, can_restore=can_restore)
+        except BaseException:
+            trainer.abandon(rounds_done(estimator))
+            raise
+        finally:
+            trainer.release()
+        setattr(estimator, counter_of(estimator), best)
+
+
+@contextmanager
+def fitting(
+    estimator: Any,
+    data: TrainingSet,
+    model: Model,
+    further: WarmStart | None,
+    callbacks: Sequence[Callback],
+) -> Iterator[Session]:
+    """Give an estimator a model to train; restore its attributes if nothing is learned.
+
+    ``further`` is the start whose rounds are continued; None: there are none yet.
+    """
+    first = 0 if further is None else further.n_rounds
+    with as_before_unless(lambda: rounds_done(estimator) > first, estimator):
+        estimator.classes_, estimator.columns_, estimator.model_ = data.classes, data.columns, model
+        estimator.n_rounds_ = first
+        estimator.history_ = {} if further is None else further.history(estimator.eval_metric)
+        estimator._to_go = estimator._rounds_here
+        yield Session(estimator, callbacks)
+        estimator._to_go = None
 
 
 @contextmanager
@@ -29,13 +155,6 @@ def as_before_unless(learned: Callable[[], bool], estimator: Any) -> Iterator[No
             for name, value in before.items():
                 setattr(estimator, name, value)
         raise
-
-
-def start_of(estimator: Any) -> Start:
-    """Return what is known of a fitted estimator that training starts from; None: nothing."""
-    if estimator is None:
-        return Start()
-    return Start(estimator.model_, estimator.classes_, estimator.columns_)
 
 
 def run_rounds(

@@ -2,41 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import os
+from collections.abc import Sequence
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from crfx.batch import Batch
 from crfx.estimators.base import check_fitted
-from crfx.estimators.boosted import BoostedEstimator
-from crfx.estimators.context_assembly import (
-    check_memory,
-    continued_context,
-    make_context_blocks,
-    new_context_model,
-    parse_window,
-)
+from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.parameters import check_treecrf_parameters
+from crfx.estimators.placement import placed
+from crfx.estimators.session import fitting, read_warm_start
 from crfx.explain.importance import Importance, shares
 from crfx.features.tree_rows import window_names
+from crfx.features.words import Numbering
+from crfx.inputs.passed import Passed
 from crfx.inputs.rows import check_in_memory
-from crfx.inputs.training_set import EvalMetric
+from crfx.inputs.training_set import EvalMetric, read_eval_set, read_training_set
 from crfx.inputs.weights import ClassWeight
+from crfx.model.building import Parts, new_context_model
+from crfx.model.continuing import continued_context, has_context_parts
 from crfx.model.model import Model
 from crfx.objectives import curvature as curvatures
 from crfx.objectives.base import Objective
 from crfx.objectives.pseudo_likelihood import PseudoLikelihood
 from crfx.objectives.truth import Truth
-from crfx.potentials.context_trees import ContextTrees
+from crfx.potentials.context_trees import ContextLearner, ContextTrees, parse_window
 from crfx.potentials.tree_shap import SHARE_OF_GAIN
-from crfx.structures import Chain, Forest
-from crfx.trainers.blocks import Block
+from crfx.trainers.blocks import row_sampler
+from crfx.trainers.boosting import Boosting, WorkingScores
+from crfx.trainers.callbacks import Callback, listed_callbacks
+from crfx.trainers.context_block import check_memory, context_blocks
+from crfx.trainers.shared_evaluation import agreed_objective
 from crfx.workers import count, current
 
 ImportanceKind = Literal["total_gain", "gain", "weight", "cover", "total_cover"]
 
 
-class TreeCRF(BoostedEstimator):
+class TreeCRF(LabellingEstimator):
     """A conditional random field whose scores are trees over features *and* the labels before.
 
     log p(y | x) is the sum of F^{y_t}(y_{t-1}, window of x at t), less log Z.  Each round adds one
@@ -186,6 +190,60 @@ class TreeCRF(BoostedEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
+    @placed
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        lengths: Any = None,
+        parents: Any = None,
+        edge_types: Any = None,
+        sample_weight: Any = None,
+        eval_set: Any = None,
+        init_model: LabellingEstimator | str | os.PathLike[str] | None = None,
+        classes: Any = None,
+        callbacks: Sequence[Callback] | None = None,
+        allowed: Any = None,
+    ) -> Self:
+        """Train; the arguments are those of `GBCRF.fit`."""
+        self._check_parameters()
+        start = read_warm_start(init_model, classes, self.constraints)
+        passed = Passed(X, y, lengths, parents, edge_types, sample_weight, allowed)
+        # The features of a fitted model stay.
+        numbering = Numbering(self.min_count) if start.estimator is None else None
+        settings = self._input_settings(numbering, start.classes)
+        data = read_training_set(passed, settings, start.known)
+        parts, window, old = self._parts, parse_window(self.window), start.known.model
+        if old is not None and start.is_a(TreeCRF) and has_context_parts(old, parts, window):
+            further, model = start, continued_context(old, self._learner, start.n_rounds)
+        else:
+            base = start.base_model()
+            further, model = None, new_context_model(parts, window, self._learner, data.truth, base)
+        model.mask = data.mask
+        watched = read_eval_set(eval_set, data, model, self._eval_settings)
+        followed = [] if watched is None else [watched.batch]
+        self._check_memory(model, data.batch, followed)
+        with fitting(self, data, model, further, listed_callbacks(callbacks)) as session:
+            metric = self._metric(watched, data.truth, lambda: trainer.followed[0].problem())
+            objective = self._objective_settings
+            sampler = row_sampler(self.subsample, self._draw_seed, data.batch.n_rows)
+            trainer = Boosting(
+                objective=agreed_objective(lambda: objective.bind(data.truth), data.batch),
+                curvature=objective.curvature_of_steps(),
+                blocks=context_blocks(
+                    model, data.truth, followed, sampler, first_order=objective.is_first_order
+                ),
+                scores=WorkingScores.of(model, data.batch),
+                followed=[WorkingScores.of(model, batch) for batch in followed],
+                learning_rate=self.learning_rate,
+                first_round=self.n_rounds_,
+                n_rounds=self.n_rounds_ + self._rounds_here,
+                easier=self._easier_objective(data.truth),
+            )
+            session.run(trainer, metric, can_restore=model.can_be_cut)
+        return self
+
     def feature_importance(self, kind: ImportanceKind = "total_gain") -> dict[str, float]:
         """Importance of features and of labels before, by name: ``name[-1]`` is a neighbour's,
         ``label[-1]`` the label before, ``outside[+1]`` (of sparse features) that there is no
@@ -240,27 +298,34 @@ class TreeCRF(BoostedEstimator):
         check_treecrf_parameters(self)
         parse_window(self.window)
 
-    def _check_size(self, model: Model, batch: Batch, followed: list[Batch]) -> None:
-        for own in (batch, *followed):
-            check_in_memory(own.X, "TreeCRF grows trees of its own, which need all features")
+    def _check_memory(self, model: Model, batch: Batch, followed: list[Batch]) -> None:
+        for each in (batch, *followed):
+            check_in_memory(each.X, "TreeCRF grows trees of its own, which need all features")
         n_followed = sum(other.n_rows for other in followed)
-        check_memory(self, batch.n_rows, n_followed, model.n_labels)
+        first_order = self._objective_settings.is_first_order
+        check_memory(model, batch.n_rows, n_followed, first_order=first_order)
 
-    def _new_model(self, batch: Batch, structure: Chain | Forest, n_labels: int) -> Model:
-        return new_context_model(self, batch, structure, n_labels)
+    @property
+    def _parts(self) -> Parts:
+        return Parts(int(self.order), "context", bool(self.start_end))
 
-    def _continued(self, old: Any) -> Model | None:
-        return continued_context(old, self) if isinstance(old, TreeCRF) else None
+    @property
+    def _learner(self) -> ContextLearner:
+        """The learner of trees, which draws its seed here."""
+        is_first_order = self._objective_settings.is_first_order
+        return ContextLearner(
+            max_leaves=int(self.max_leaves),
+            reg_lambda=0.0 if is_first_order else float(self.reg_lambda),
+            min_child_weight=float(self.min_child_weight),
+            trimming=float(self.influence_trimming),
+            column_share=float(self.colsample_bynode),
+            seed=self._draw_seed(),
+        )
 
-    def _make_blocks(self, model: Model, truth: Truth, followed: list[Batch]) -> list[Block]:
-        return make_context_blocks(self, model, truth, followed)
-
-    def _easier_objective(
-        self, truth: Truth, first_round: int, n_rounds: int
-    ) -> tuple[Objective, int] | None:
-        """Return the pseudo-likelihood, unless no instance has one."""
-        last = min(self.pseudo_likelihood_rounds, n_rounds)
+    def _easier_objective(self, truth: Truth) -> tuple[Objective, int] | None:
+        """Return the pseudo-likelihood and its last round, unless no instance has one."""
+        last = min(self.pseudo_likelihood_rounds, self.n_rounds_ + self._rounds_here)
         pseudo = PseudoLikelihood(truth)
-        if first_round < last and count(current(), not pseudo.is_empty):
+        if self.n_rounds_ < last and count(current(), not pseudo.is_empty):
             return pseudo, last
         return None

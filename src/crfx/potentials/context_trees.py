@@ -14,6 +14,7 @@ from scipy import sparse
 from crfx import _core
 from crfx.batch import Batch
 from crfx.features.tree_rows import WindowView, category_flags, tree_rows
+from crfx.messages import shown
 from crfx.potentials.context_terms import ContextTerms
 from crfx.potentials.tree_arrays import NAMES, TreeArrays, join
 from crfx.potentials.tree_shap import SHAP
@@ -26,6 +27,8 @@ Array32 = npt.NDArray[np.float32]
 MOST_LEAVES = 2**31 - 1
 """What the core counts up to; no tree has as many."""
 
+MOST_NEIGHBOURS = 1000
+"""On one side of a window: each adds the features of a position to every row."""
 _JOINING = Lock()
 """Held while rounds are joined: the first of many threads that predict does so."""
 
@@ -69,6 +72,32 @@ class ContextShape:
                 f"X is {kinds[0]}, but the model was fitted on {kinds[1]} features, and its window "
                 "tells in another way there what lies outside of an instance: use one kind"
             )
+
+
+def parse_window(window: Any) -> tuple[int, int]:
+    """Read the argument ``window`` of TreeCRF: return (left, right)."""
+    if isinstance(window, int | np.integer) and not isinstance(window, bool):
+        if window < 1 or window % 2 == 0:
+            raise ValueError(
+                f"window is {window}: it must be an odd number, the position and equally many "
+                "neighbours on both sides; or (left, right)"
+            )
+        return parse_window((int(window // 2), int(window // 2)))
+    try:
+        left, right = window
+    except (TypeError, ValueError):
+        left = right = None
+    for side in (left, right):
+        if not isinstance(side, int | np.integer) or isinstance(side, bool) or side < 0:
+            raise ValueError(
+                f"window is {shown(window)}: it must be an odd number, or (left, right), two whole "
+                "numbers of 0 or more"
+            )
+        if side > MOST_NEIGHBOURS:
+            raise ValueError(
+                f"window reaches {side} neighbours: at most {MOST_NEIGHBOURS} on a side fit"
+            )
+    return int(left), int(right)
 
 
 @dataclass(frozen=True, eq=False)

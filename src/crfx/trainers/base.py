@@ -25,3 +25,15 @@ class Trainer(Protocol):
     def keep_best(self, n_done: int) -> None:
         """Return to what `mark` remembered, after ``n_done`` rounds in all."""
         ...
+
+
+class RowTrainer(Trainer, Protocol):
+    """A trainer of functions that are bound to the rows of the training data."""
+
+    def abandon(self, n_done: int) -> None:
+        """Drop what a round that was interrupted has left after ``n_done`` rounds."""
+        ...
+
+    def release(self) -> None:
+        """Let go of the training data."""
+        ...

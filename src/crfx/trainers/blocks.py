@@ -15,12 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
-from crfx.features.matrix import take_rows
+from crfx.features.matrix import is_categorical, is_frame, take_rows
+from crfx.model.model import Model
 from crfx.objectives.base import Evaluation, PartName
 from crfx.potentials.additive import AdditiveFunction
-from crfx.potentials.newton import newton_step
+from crfx.potentials.newton import linear_features, newton_step
 from crfx.potentials.transitions import Tables
 from crfx.scores import FloatArray, IntArray
+from crfx.workers import current, place
 
 Adder = Callable[[FloatArray, float], None]
 Changes = Mapping[str, FloatArray | Adder]
@@ -67,6 +69,9 @@ class Block(ABC):
     def keep(self, n_rounds: int) -> None:
         """Drop the rounds after the first ``n_rounds``."""
 
+    def release(self) -> None:  # noqa: B027 - tables hold no rows
+        """Let go of the rows that the block learns from."""
+
 
 class NodeBlock(Block):
     """Node scores by a function of the features, K outputs.
@@ -93,6 +98,10 @@ class NodeBlock(Block):
     def keep(self, n_rounds: int) -> None:
         """Drop later rounds."""
         self.function.keep(n_rounds)
+
+    def release(self) -> None:
+        """Let go of the rows of the function."""
+        self.function.release()
 
 
 def _leave_out(
@@ -214,6 +223,11 @@ class EdgeFunctionBlock(Block):
         for function in self.functions:
             function.keep(n_rounds)
 
+    def release(self) -> None:
+        """Let go of the rows of all functions."""
+        for function in self.functions:
+            function.release()
+
 
 class LinearEdgeBlock(Block):
     """Edge scores linear in the features; weights (types, features + 1, table entries).
@@ -314,3 +328,107 @@ class JointBlock(Block):
         """Drop later rounds."""
         for block in self.both:
             block.keep(n_rounds)
+
+    def release(self) -> None:
+        """Let go of the rows of both."""
+        for block in self.both:
+            block.release()
+
+
+# The blocks of a model ----------------------------------------------------------------------------
+
+
+def boosted_blocks(
+    model: Model, batch: Batch, followed: list[Batch], sample: Sampler
+) -> list[Block]:
+    """Return what boosting moves in turn: nodes; edges, with start and end scores.
+
+    ``followed`` batches have their scores kept up to date.
+    """
+    node = model.growing[0]
+    _check_categories(batch.X)
+    node.bind(batch.X, [other.X for other in followed], current())
+    nodes = NodeBlock(node, sample)
+    if model.edge_family is None:
+        return [nodes]
+    edges: Block
+    if model.edge_family == "table":
+        assert model.edge is not None
+        edges = TableBlock("edge", model.edge, len(followed))
+    else:
+        edges = _edge_function_block(model, batch, followed, sample)
+    if model.ends is not None:
+        # Together with the edges: a turn of their own would cost a third inference a round.
+        edges = JointBlock(edges, TableBlock("ends", model.ends, len(followed)))
+    return [nodes, edges]
+
+
+def _edge_function_block(
+    model: Model, batch: Batch, followed: list[Batch], sample: Sampler
+) -> Block:
+    linear = model.edge_family == "linear"
+    rows = [
+        EdgeRows.of(
+            other,
+            model.structure(other).edge_rows(other),
+            model.n_types or 1,
+            linear_features(other.X) if linear else other.X,
+        )
+        for other in (batch, *followed)
+    ]
+    if linear:
+        assert model.edge is not None
+        return LinearEdgeBlock(model.edge, rows[0], rows[1:], current().sum)
+    functions = model.growing[1:]
+    for kind, function in enumerate(functions):
+        train, *others = (each.features[kind] for each in rows)
+        _check_categories(train)
+        function.bind(train, others, current())
+    return EdgeFunctionBlock(functions, rows[0], rows[1:], sample)
+
+
+def _check_categories(X: Any) -> None:
+    """Raise ValueError where workers with rows, and without, have categories: XGBoost refuses."""
+    workers = current()
+    if workers.size == 1 or not is_frame(X):
+        return
+    names = [name for name in X.columns if is_categorical(X[name])]
+    empty = [rank for rank, n_rows in enumerate(workers.gather(len(X))) if not n_rows]
+    if names and empty:
+        raise ValueError(
+            f"column {str(names[0])!r} of X has categories, and worker {empty[0]} has no rows to "
+            "grow trees on: use fewer workers, or encode categories as numbers"
+        )
+
+
+# Samplers: what a round looks at ------------------------------------------------------------------
+
+
+def instance_sampler(share: float, draw_seed: Callable[[], int], batch: Batch) -> Sampler:
+    """Return a sampler of whole instances, a ``share`` of them in every round."""
+    if share == 1.0:
+        return lambda number: None
+    seed, lengths = draw_seed(), batch.lengths
+    n_all, begin = place(current(), len(lengths))
+
+    def rows(number: int) -> npt.NDArray[np.bool_]:
+        random = np.random.default_rng([seed, number])
+        chosen = random.random(n_all)[begin : begin + len(lengths)] < share
+        return np.repeat(chosen, lengths)
+
+    return rows
+
+
+def row_sampler(share: float, draw_seed: Callable[[], int], n_rows: int) -> Sampler:
+    """Return a sampler of rows, a ``share`` of them in every round."""
+    if share == 1.0:
+        return lambda number: None
+    seed = draw_seed()
+    _, begin = place(current(), n_rows)
+
+    def rows(number: int) -> npt.NDArray[np.bool_]:
+        # One draw per row: those of workers before are skipped, not drawn.
+        bits = np.random.PCG64([seed, number]).advance(begin)
+        return np.random.Generator(bits).random(n_rows) < share
+
+    return rows

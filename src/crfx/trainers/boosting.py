@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from crfx.batch import Batch
 from crfx.inference.problem import Problem
+from crfx.model.model import Model
 from crfx.objectives.base import Evaluation, Objective, PartName
 from crfx.objectives.curvature import Curvature
 from crfx.scores import FloatArray, Scores, Sharing
@@ -45,6 +47,24 @@ class WorkingScores:
     arrays: dict[str, FloatArray]
     rebuild: Callable[[], dict[str, FloatArray]] | None = None
     _before: dict[str, FloatArray] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, model: Model, batch: Batch) -> WorkingScores:
+        """Score a batch by a model as it is before training."""
+        structure = model.structure(batch)
+
+        def arrays() -> dict[str, FloatArray]:
+            if model.base is None or not model.can_be_cut:
+                return _arrays(model.scores(batch, structure))
+            # Round by round on top of what lies underneath, as training adds them.
+            scores = _arrays(model.scores(batch, structure, 0))
+            free = replace(batch, allowed=None)
+            for one_round in model.rounds_alone():
+                for name, change in _arrays(one_round.scores(free, structure)).items():
+                    scores[name] += change
+            return scores
+
+        return cls(batch, structure, model.sharing, arrays(), rebuild=arrays)
 
     def problem(self) -> Problem:
         """The scores as they are now, ready for inference."""
@@ -82,6 +102,14 @@ class WorkingScores:
         else:
             np.multiply(change, np.float32(step), out=self.arrays[name])
             self.arrays[name] += self._before[name]
+
+
+def _arrays(scores: Scores) -> dict[str, FloatArray]:
+    return {
+        name: np.array(array, dtype=np.float32)
+        for name in ("node", "edge", "start", "end", "pairs")
+        if (array := getattr(scores, name)) is not None
+    }
 
 
 @dataclass(eq=False)
@@ -140,6 +168,17 @@ class Boosting:
         """Drop the rounds after the first ``n_done``."""
         for block in self.blocks:
             block.keep(n_done)
+
+    def abandon(self, n_done: int) -> None:
+        """Drop what an interrupted round has left after the first ``n_done``."""
+        for block in self.blocks:
+            with suppress(ValueError):  # tables too large to be kept by round stay as they are
+                block.keep(n_done)
+
+    def release(self) -> None:
+        """Let go of the training data."""
+        for block in self.blocks:
+            block.release()
 
     def _rounds_of(self, objective: Objective, n_rounds: int) -> Rounds:
         """Yield the records of the rounds up to ``n_rounds`` that lower one objective."""

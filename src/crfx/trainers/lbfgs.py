@@ -13,6 +13,7 @@ from enum import Enum, auto
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg.blas import daxpy
 from sklearn.exceptions import ConvergenceWarning
 
 from crfx.messages import warn
@@ -268,17 +269,17 @@ def _pseudo_gradient(at: Array64, gradient: Array64, l1: float) -> Array64:
 
 
 def _direction(slope: Array64, memory: Memory) -> Array64:
-    """Minus the approximate inverse Hessian times ``slope``, by the two-loop recursion."""
+    """Return minus the approximate inverse Hessian times ``slope``, by the two-loop recursion."""
     direction = -slope
     if not memory:
         return direction
     shares = []
     for change, turn, bend in reversed(memory):
         share = float(change @ direction) / bend
-        direction -= share * turn
+        daxpy(turn, direction, a=-share)  # in one pass, in place: the vectors are long
         shares.append(share)
     change, turn, bend = memory[-1]
     direction *= bend / float(turn @ turn)
     for (change, turn, bend), share in zip(memory, reversed(shares), strict=True):
-        direction += (share - float(turn @ direction) / bend) * change
+        daxpy(change, direction, a=share - float(turn @ direction) / bend)
     return direction

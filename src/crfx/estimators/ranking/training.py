@@ -13,7 +13,6 @@ import numpy.typing as npt
 from sklearn.utils import check_random_state
 
 from crfx.batch import Batch
-from crfx.estimators.evaluation import comparable
 from crfx.estimators.ranking.model import RankingModel, linear_function
 from crfx.estimators.ranking.parameters import (
     metric_of,
@@ -27,6 +26,7 @@ from crfx.inputs.queries import Queries
 from crfx.messages import warn
 from crfx.potentials.trees import BoostedTrees
 from crfx.potentials.xgboost_learner import XGBoostLearner
+from crfx.prediction.metric import comparable
 from crfx.threads import thread_count
 from crfx.trainers.base import Rounds
 from crfx.trainers.callbacks import Callback
