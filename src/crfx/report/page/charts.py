@@ -36,15 +36,14 @@ class Tick:
 class Chart:
     """One line with its axes: ``points`` and ``dots`` as SVG takes them."""
 
-    title: str
     told: str
     x_label: str
-    width: float
-    height: float
-    points: str
-    dots: list[tuple[float, float, str]]
     x_ticks: list[Tick]
     y_ticks: list[Tick]
+    points: str
+    width: float = WIDTH
+    height: float = HEIGHT
+    dots: tuple[tuple[float, float, str], ...] = ()
     kept: Tick | None = None
     diagonal: str = ""
 
@@ -132,18 +131,8 @@ def history_chart(curve: HistoryCurve, counted: str) -> Chart:
             told += f" ({_told_number(curve.at_kept)})"
     if is_log:
         told += " (logarithmic axis)"
-    return Chart(
-        curve.title,
-        told,
-        counted,
-        WIDTH,
-        HEIGHT,
-        " ".join(f"{x(at + 1)},{y(values[at])}" for at in chosen.tolist()),
-        [],
-        x.ticks(5, whole=True),
-        y.ticks(6),
-        kept,
-    )
+    points = " ".join(f"{x(at + 1)},{y(values[at])}" for at in chosen.tolist())
+    return Chart(told, counted, x.ticks(5, whole=True), y.ticks(6), points, kept=kept)
 
 
 def reliability_chart(counted: Reliability) -> Chart:
@@ -152,27 +141,20 @@ def reliability_chart(counted: Reliability) -> Chart:
     x = _Scale(0, 1, LEFT, size - RIGHT)
     y = _Scale(0, 1, size - BOTTOM, TOP)
     bins = [each for each in counted.bins() if each.count]
-    dots = [
-        (
-            x(each.probability),
-            y(each.right),
-            f"{each.count:,} labels: probability {100 * each.probability:.1f} %, "
-            f"right {100 * each.right:.1f} %",
-        )
-        for each in bins
-    ]
+    dots = []
+    for each in bins:
+        shares = f"probability {100 * each.probability:.1f} %, right {100 * each.right:.1f} %"
+        dots.append((x(each.probability), y(each.right), f"{each.count:,} labels: {shares}"))
     return Chart(
-        "share that is right, by probability",
         f"expected calibration error {counted.error():.4f}; the table has the numbers",
         "probability of the label found",
-        size,
-        size,
-        " ".join(f"{x(each.probability)},{y(each.right)}" for each in bins),
-        dots,
         x.ticks(5),
         y.ticks(5),
-        None,
-        f"{x(0)},{y(0)} {x(1)},{y(1)}",
+        " ".join(f"{at},{height}" for at, height, _ in dots),
+        size,
+        size,
+        tuple(dots),
+        diagonal=f"{x(0)},{y(0)} {x(1)},{y(1)}",
     )
 
 

@@ -54,7 +54,7 @@ def plot_confusion(
     drawing.dress(axes, "label found", "true label", f"accuracy {100 * accuracy:.2f} %")
     drawing.write_cells(axes, image, table.shares, map(_short, table.counts.ravel().tolist()))
     figure.colorbar(image, ax=axes, label="share of the true label", shrink=0.8)
-    return drawing.finished(figure, path)
+    return drawing.save(figure, path)
 
 
 def _short(count: int) -> str:
@@ -101,7 +101,7 @@ def plot_reliability(
     below.bar(middles, counts, width=0.9 / n_bins, color=PALETTE[0])
     below.set_yscale("symlog")
     drawing.dress(below, "probability of the label found", "labels")
-    return drawing.finished(figure, path)
+    return drawing.save(figure, path)
 
 
 def plot_marginals(
@@ -148,7 +148,7 @@ def plot_marginals(
     title = "frame: the label found" + ("" if true is None else "; dot: the true one")
     figure.suptitle(title, color=INK, fontsize=9)
     figure.colorbar(image, ax=figure.axes, label="probability", aspect=30)
-    return drawing.finished(figure, path)
+    return drawing.save(figure, path)
 
 
 def _panels(labels: Sequence[Any], names: Sequence[str]) -> tuple[Any, list[tuple[Any, slice]]]:

@@ -46,8 +46,10 @@ def new_figure(width: float, height: float) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def save(figure: Any, path: str | os.PathLike[str]) -> None:
-    """Write a figure whole or not at all, in the format that the name ends in."""
+def save(figure: Any, path: Target) -> Any:
+    """Return the figure, written to a file, whole or not at all, unless the path is None."""
+    if path is None:
+        return figure
     ending = Path(path).suffix[1:].lower()
     if ending not in FORMATS:
         raise ValueError(
@@ -57,12 +59,6 @@ def save(figure: Any, path: str | os.PathLike[str]) -> None:
     dated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
     with whole_file(path) as file:
         figure.savefig(file, dpi=150, format=ending, metadata=dated.get(ending))
-
-
-def finished(figure: Any, path: Target) -> Any:
-    """Return the figure, after writing it if there is a path."""
-    if path is not None:
-        save(figure, path)
     return figure
 
 

@@ -46,7 +46,7 @@ def plot_history(
         axes.xaxis.get_major_locator().set_params(integer=True)
         if len(models) > 1:
             axes.legend(frameon=True, framealpha=0.9, edgecolor="none")
-    return drawing.finished(figure, path)
+    return drawing.save(figure, path)
 
 
 def _by_name(model: Any) -> dict[str, Any]:
@@ -128,7 +128,7 @@ def plot_transitions(model: Any, *, edge_type: int | None = None, path: Target =
     drawing.write_cells(axes, image, table.values, map(_one_digit, table.values.flat))
     _hatch(axes, forbidden)
     figure.colorbar(image, ax=axes, label="score", shrink=0.8)
-    return drawing.finished(figure, path)
+    return drawing.save(figure, path)
 
 
 def _one_digit(value: float) -> str:
