@@ -6,7 +6,8 @@ on the same file ten times over, whose memory tells whether it grows. Chromium t
     python benchmarks/report_page.py               # all, some five minutes
     python benchmarks/report_page.py --render      # only write the page anew
 
-Writes reports/results/report-page.json, reports/report-page-*.png and reports/report-page.md.
+Writes reports/results/report-page.json, reports/figures/report-page-*.png and
+reports/report-page.md.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ def take_pictures(page: Path, folder: Path) -> dict[str, int]:
     }
     sizes = {}
     for name, image in found.items():
-        path = REPORTS / f"report-page-{name}.png"
+        path = REPORTS / "figures" / f"report-page-{name}.png"
         image.quantize(COLOURS).save(path, optimize=True)
         sizes[name] = path.stat().st_size
     return sizes
@@ -144,14 +145,14 @@ def page(result: dict[str, Any]) -> str:
         f"A desktop, {DESK} pixels wide: its first screens, light and dark.",
         "",
         "![The page on a desktop: figures, labels, mistakes, the worst sequence]"
-        "(report-page-desktop.png)",
+        "(figures/report-page-desktop.png)",
         "",
-        "![The same in dark colours](report-page-dark.png)",
+        "![The same in dark colours](figures/report-page-dark.png)",
         "",
         f"A phone, {PHONE} pixels wide; columns follow each other from left to right. Wide tables "
         "scroll inside their own box.",
         "",
-        "![The page on a phone](report-page-phone.png)",
+        "![The page on a phone](figures/report-page-phone.png)",
         "",
     ]
     return "\n".join(lines)

@@ -36,9 +36,8 @@ from instruction_sets import (
 from measuring import RESULTS, ROOT, say
 
 from crfx import LinearCRF, load
-from crfx.cli.models import sentences_of
-from crfx.cli.streaming import MOST_AT_ONCE, as_they_come
-from crfx.cli.tagged_text import Tagger
+from crfx.cli.sources import MOST_AT_ONCE, as_they_come, sentences_of
+from crfx.cli.tag import Tagger
 from crfx.datasets import load_conll2003
 from crfx.features import Template
 from crfx.features.templates import FUNCTIONS, Value, text_template
@@ -130,7 +129,7 @@ def by_crfx(crf: LinearCRF, source: Path, target: Path) -> dict[str, float]:
     reading = crf.reading_
     assert reading is not None
     tagger = Tagger(crf, reading, "file", None)
-    comes = as_they_come(sentences_of(reading, str(source), labelled=False), MOST_AT_ONCE)
+    comes = as_they_come(sentences_of(reading, str(source)), MOST_AT_ONCE)
     with target.open("w", encoding="utf-8") as file:
         for sentences in comes:
             file.writelines(tagger.texts(reading.arguments(sentences), sentences))

@@ -18,7 +18,6 @@ Writes reports/results/treecrf-scale.json and from it reports/treecrf-scale.md.
 from __future__ import annotations
 
 import itertools
-import json
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -35,6 +34,8 @@ from crfx.datasets import load_ocr, load_qian_sejnowski
 from reproduce.datasets import load_brown, load_ud_ewt
 from reproduce.experiments.hidden_units import describe
 from reproduce.experiments.treecrf import letter_frame
+from reproduce.results import read_units
+from reproduce.table import find_table, read_table
 
 TARGET = RESULTS / "treecrf-scale.json"
 WINDOWS = (1, 3, 5, 7, 11)
@@ -227,28 +228,21 @@ def brown_limit() -> dict[str, Any]:
 
 def methods() -> dict[str, Any]:
     """McNemar's exact test between all rows of the table that have their labels kept."""
+    stored = read_units(RESULTS, read_table(find_table("treecrf")))
     found: dict[str, Any] = {}
     for data, units in METHODS.items():
+        rows = sorted({row for row, _ in stored if row.startswith(f"{data}-")})
         rights = {
-            folder.name: rights_of(folder, units)
-            for folder in sorted((RESULTS / "treecrf").glob(f"{data}-*"))
+            row: [entry for unit in units for entry in stored[row, unit].curves["right"]]
+            for row in rows
+            if all((row, unit) in stored for unit in units)
         }
-        whole = {name: right for name, right in rights.items() if right is not None}
         found[data] = [
-            {"one": one, "other": other, **mcnemar(whole[one], whole[other])}
-            for one, other in itertools.combinations(whole, 2)
-            if len(whole[one]) == len(whole[other])
+            {"one": one, "other": other, **mcnemar(rights[one], rights[other])}
+            for one, other in itertools.combinations(rights, 2)
+            if len(rights[one]) == len(rights[other])
         ]
     return found
-
-
-def rights_of(folder: Any, units: tuple[str, ...]) -> list[float] | None:
-    """Position by position, 1 where a row was right; None unless all units are there."""
-    files = [folder / f"{unit}.json" for unit in units]
-    if not all(file.exists() for file in files):
-        return None
-    curves = [json.loads(file.read_text(encoding="utf-8"))["curves"] for file in files]
-    return [entry for curve in curves for entry in curve["right"]]
 
 
 def mcnemar(one: list[float], other: list[float]) -> dict[str, Any]:

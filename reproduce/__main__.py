@@ -159,7 +159,7 @@ def _listed(arguments: argparse.Namespace) -> RichTable:
         summaries = summarise(table, _places(path, arguments.results)[0])
         done = sum(len(each.units) for each in summaries)
         of = sum(len(each.row.units) for each in summaries)
-        shown.add_row(table.folder, table.title, _shortened(table.source), f"{done} of {of}")
+        shown.add_row(table.stem, table.title, _shortened(table.source), f"{done} of {of}")
     return shown
 
 

@@ -3,7 +3,7 @@
 In the file of the table::
 
     [[plots]]
-    name = "loss"                 # of the file: <table>-loss.png
+    name = "loss"                 # of the file: figures/<table>-loss.png
     title = "Training loss"
     y = "loss per letter"
     log = true                    # by default false

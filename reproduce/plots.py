@@ -1,4 +1,4 @@
-"""Which results of a table go into which picture."""
+"""Which results of a table go into which plot."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from crfx.report.drawing import MissingPlotLibrary
-from crfx.report.pictures import Curve, bar_chart, counted, line_chart
+from crfx.report.plots.drawing import Curve, MissingPlotLibrary, counted, line_chart
 from reproduce.asked_pictures import Bars, Group, Line, Plot
+from reproduce.bar_chart import bar_chart
 from reproduce.summary import RowSummary
 from reproduce.table import Table
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """The name of its file, what it shows, and how it is drawn into a file."""
+    """A plot: its file as seen from the page, what it shows, and how it is drawn into a file."""
 
     file: str
     title: str
@@ -53,10 +53,11 @@ def pictures(table: Table, summaries: list[RowSummary]) -> list[Picture]:
 
 
 def draw(table: Table, summaries: list[RowSummary], folder: Path) -> list[Path]:
-    """Draw the pictures for which there is something to draw."""
+    """Draw the plots for which there are results; `folder` is that of the page."""
     paths = []
     for picture in pictures(table, summaries):
         paths.append(folder / picture.file)
+        paths[-1].parent.mkdir(exist_ok=True)
         try:
             picture.draw(paths[-1])
         except MissingPlotLibrary as error:
@@ -68,7 +69,7 @@ def draw(table: Table, summaries: list[RowSummary], folder: Path) -> list[Path]:
 
 
 def _file(table: Table, name: str) -> str:
-    return f"{table.folder}-{name}.png"
+    return f"figures/{table.stem}-{name}.png"
 
 
 def _curves(plot: Plot, summaries: list[RowSummary]) -> dict[str, Curve]:

@@ -43,11 +43,11 @@ def for_terminal(table: Table, summaries: list[RowSummary]) -> rich.table.Table:
 def page(table: Table, summaries: list[RowSummary], results: str) -> str:
     """The page, in Markdown; `results` is where the units lie, as seen from the page."""
     quick = " --quick" if table.quick else ""
+    stored = f"{results}/{table.stem}.jsonl"
     begin = (
-        f"Rendered by `python -m reproduce {table.name}{quick}` from [{results}/{table.folder}]"
-        f"({results}/{table.folder}), one file per unit (a fold, or the test set). Ours is the "
-        "mean over the units that are done, ± their standard deviation. "
-        f"Published: {table.source}."
+        f"Rendered by `python -m reproduce {table.name}{quick}` from [{stored}]({stored}), "
+        "one line per unit (a fold, or the test set). Ours is the mean over the units that are "
+        f"done, ± their standard deviation. Published: {table.source}."
     )
     parts = [
         f"# {heading(table)}",
@@ -66,7 +66,7 @@ def page(table: Table, summaries: list[RowSummary], results: str) -> str:
 
 def page_path(table: Table, folder: Path) -> Path:
     """Return where the page of a table is kept."""
-    return folder / f"{table.folder}.md"
+    return folder / f"{table.stem}.md"
 
 
 def relative(results: Path, folder: Path) -> str:

@@ -13,7 +13,15 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from reproduce.experiments.task import Experiment, Task
-from reproduce.results import UnitResult, finished, note_commit, read_row, unit_path, write_unit
+from reproduce.results import (
+    UnitKey,
+    UnitResult,
+    done_units,
+    finished,
+    note_commit,
+    read_units,
+    write_units,
+)
 from reproduce.table import Row, Table
 
 Told = Callable[[Task, UnitResult | None], None]
@@ -27,7 +35,7 @@ def missing(
     rows: Sequence[str] | None = None,
     units: Sequence[str] | None = None,
 ) -> list[Task]:
-    """The units to run: not there, or there with other settings."""
+    """Return the units to run: those that are not stored, or stored with other settings."""
     chosen = [table.row(name) for name in rows] if rows else list(table.rows)
     if rows:
         for row in chosen:
@@ -37,16 +45,17 @@ def missing(
         known = list(dict.fromkeys(unit for row in chosen for unit in row.units))
         if unknown := [unit for unit in units if unit not in known]:
             raise ValueError(f"there is no unit {unknown[0]!r}: units are {', '.join(known)}")
-    return [task for row in chosen for task in _missing_of(table, row, results, units)]
+    stored = read_units(results, table)
+    return [task for row in chosen for task in _missing_of(table, row, stored, units)]
 
 
 def _missing_of(
-    table: Table, row: Row, results: Path, units: Sequence[str] | None
+    table: Table, row: Row, stored: Mapping[UnitKey, UnitResult], units: Sequence[str] | None
 ) -> Iterable[Task]:
-    done = read_row(results, table, row)
+    done = done_units(row, stored)
     for unit in row.units:
         if unit not in done and (not units or unit in units):
-            yield Task(table.folder, row.name, unit, row.settings_of(unit), row.data)
+            yield Task(table.stem, row.name, unit, row.settings_of(unit), row.data)
 
 
 def run(
@@ -144,5 +153,5 @@ def _done(name: str, experiment: Experiment, task: Task) -> UnitResult:
 
 
 def _keep(table: Table, task: Task, result: UnitResult, results: Path, tell: Told) -> None:
-    write_unit(unit_path(results, table, task.row, task.unit), result)
+    write_units(results, table, {(task.row, task.unit): result})
     tell(task, result)

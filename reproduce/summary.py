@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from reproduce.results import UnitResult, read_row
+from reproduce.results import UnitResult, done_units, read_units
 from reproduce.table import Published, Row, Table
 
 
@@ -37,7 +37,8 @@ class RowSummary:
 
 def summarise(table: Table, results: Path) -> list[RowSummary]:
     """Read what is done of every row."""
-    return [RowSummary(row, read_row(results, table, row)) for row in table.rows]
+    stored = read_units(results, table)
+    return [RowSummary(row, done_units(row, stored)) for row in table.rows]
 
 
 def as_json(table: Table, summaries: list[RowSummary]) -> dict[str, Any]:

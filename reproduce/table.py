@@ -4,6 +4,7 @@ A file in TOML::
 
     title = "Handwritten words"
     source = "Chen et al. 2015, Table 2"
+    keep = ["right"]              # curves that are stored although nothing here shows them
 
     [[metrics]]                   # what a unit measures; the first is the one that counts
     name = "error"
@@ -102,13 +103,25 @@ class Table:
     plots: tuple[Plot, ...]
     bars: tuple[Bars, ...]
     comparisons: tuple[Comparison, ...]
+    keep: tuple[str, ...]
     notes: tuple[str, ...]
     quick: bool
 
     @property
-    def folder(self) -> str:
-        """Under which its results and its page are kept; quick ones apart."""
+    def stem(self) -> str:
+        """The name of its files, results and page, without the extension; quick ones apart."""
         return f"{self.name}-quick" if self.quick else self.name
+
+    def curves_of(self, row: str) -> set[str]:
+        """Return the curves of a row that are stored: those that are shown, and those to keep."""
+        lines = (line for plot in self.plots for line in plot.lines if line.row == row)
+        shown = {name for line in lines for name in (line.curve, line.over)}
+        compared = {
+            comparison.curve
+            for comparison in self.comparisons
+            if any(row in pair for pair in comparison.pairs)
+        }
+        return {*self.keep, *shown, *compared}
 
     def row(self, name: str) -> Row:
         """Return the row of that name."""
@@ -178,10 +191,12 @@ def _table(name: str, fields: Fields, quick: bool) -> Table:
     bars = tuple(read_bars(part, named, measured) for part in fields.parts("bars"))
     check_distinct([*(plot.name for plot in plots), *(each.name for each in bars)], "picture")
     comparisons = tuple(read_comparison(part, named) for part in fields.parts("comparisons"))
-    notes = tuple(fields.texts("notes"))
+    keep, notes = tuple(fields.texts("keep")), tuple(fields.texts("notes"))
     for part in (fields, defaults, less):
         part.nothing_left()
-    return Table(name, title, source, metrics, tuple(rows), plots, bars, comparisons, notes, quick)
+    return Table(
+        name, title, source, metrics, tuple(rows), plots, bars, comparisons, keep, notes, quick
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from crfx.datasets.files import find, open_text
-from crfx.datasets.folds import held_out, random_folds
+from crfx.datasets.folds import held_out
+from reproduce.datasets.folds import random_folds
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from crfx.estimators.gbcrf import GBCRF
 from crfx.objectives.curvature import LEAST_CURVATURE
 from crfx.objectives.likelihood import Likelihood, Slopes, Sums
 from reproduce.experiments import ocr
@@ -15,7 +14,7 @@ from reproduce.experiments.task import Outcome, Task
 from reproduce.experiments.training import fit
 
 if TYPE_CHECKING:
-    from crfx.objectives.base import Objective
+    from crfx.objectives.task_loss import TaskLoss
     from crfx.objectives.truth import Truth
 
 DEPTHS = (4, 8, 12)
@@ -38,14 +37,14 @@ def run(task: Task) -> Outcome:
     options = task.options(Options)
     train, _ = ocr.parts("folds", task.fold(ocr.N_FOLDS))
     train = train.limited(options.train)
-    kind = GBCRFWithResiduals if options.residuals else GBCRF
+    objective = {"objective": Residual()} if options.residuals else {}
     n_letters = sum(map(len, train.X))
     figures: dict[str, float] = {}
     seconds: list[float] = []
     for depth in DEPTHS:
         for step in STEPS:
-            settings = {**task.settings, "max_depth": depth, "learning_rate": step}
-            history = fit(replace(task, settings=settings), train, kind=kind).history_
+            settings = {**task.settings, **objective, "max_depth": depth, "learning_rate": step}
+            history = fit(replace(task, settings=settings), train).history_
             name = f"depth_{depth}_step_{step}"
             figures[f"halvings_{name}"] = float(sum(history["halvings"]))
             figures[f"rises_{name}"] = float(np.sum(np.diff(history["objective"]) > 0))
@@ -71,8 +70,12 @@ class ResidualLikelihood(Likelihood):
         return gradient, {"node": np.maximum(curved, np.float32(LEAST_CURVATURE))}
 
 
-class GBCRFWithResiduals(GBCRF):
-    """A GBCRF that lowers the same objective with that curvature."""
+class Residual:
+    """The argument `objective` of an estimator that stands for this likelihood."""
 
-    def _objective(self, truth: Truth) -> Objective:
-        return ResidualLikelihood(truth, self.n_jobs)
+    name = "likelihood"
+    uses_loss = False
+
+    def bind(self, truth: Truth, loss: TaskLoss, n_jobs: int | None) -> ResidualLikelihood:
+        """Return the objective for the truth of a batch."""
+        return ResidualLikelihood(truth, n_jobs)

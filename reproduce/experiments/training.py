@@ -64,7 +64,6 @@ def fit(
     task: Task,
     train: Part,
     validation: Part | None = None,
-    kind: Any = None,
     init_model: Any = None,
 ) -> Any:
     """Train the estimator that the settings name, by default a GBCRF.
@@ -74,7 +73,7 @@ def fit(
     """
     settings = dict(task.settings)
     name = settings.pop("estimator", "GBCRF")
-    kind = kind or _estimator(name)
+    kind = _estimator(name)
     known = kind().get_params()
     if unknown := [argument for argument in settings if argument not in known]:
         raise ValueError(f"{name} has no argument {unknown[0]!r}")

@@ -8,8 +8,8 @@ The pipeline, from input to labels::
       ─▶ `objectives` ─ gradient, curvature ─▶ `potentials` ─▶ `model` ─▶ `io` ─▶ a file
          moved by `trainers` on what `inputs` read; `prediction` decodes it, `explain` says why and
          `serialisation` keeps it in a file; `estimators` offer all of it in the manner of
-         scikit-learn, by many workers at once where `distributed` says so; `report` sets our
-         figures beside published ones; `cli` is the command line
+         scikit-learn, by many workers at once where `distributed` says so; `report` draws and
+         describes a model; `cli` is the command line
 
 `features` reads matrices, data frames and dicts, `batch` stacks instances without padding,
 `structures` says which parts an instance has, `scores` is the one currency, `inference` runs sums

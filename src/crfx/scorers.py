@@ -51,6 +51,7 @@ class Scorer:
     """``scorer(estimator, X, y)`` gives a number, better when larger.
 
     ``judge`` gets the estimator itself, X as that takes it, y and what comes with them.
+    ``requests`` says which metadata scikit-learn routes here.
     """
 
     def __init__(
@@ -63,7 +64,7 @@ class Scorer:
     ) -> None:
         self.name, self._kind, self._judge = name, kind, judge
         self._known = (*asks, *takes)
-        self._asked: dict[str, bool | str | None] = dict.fromkeys(asks, True)
+        self.requests: dict[str, bool | str | None] = dict.fromkeys(asks, True)
 
     def __call__(self, estimator: Any, X: Any, y: Any, **given: Any) -> float:
         """The figure of a fitted estimator, or of a pipeline or search that holds one."""
@@ -77,14 +78,11 @@ class Scorer:
         return float(self._judge(inner, X, y, **given))
 
     def set_score_request(self, **asked: bool | str | None) -> Scorer:
-        """A scorer that asks for more where metadata is routed, such as ``sample_weight=True``.
-
-        It is another one: this one stays as it is.
-        """
+        """Return another scorer, which requests more metadata, such as ``sample_weight=True``."""
         self._check_names(asked)
-        found = copy(self)
-        found._asked = self._asked | asked
-        return found
+        scorer = copy(self)
+        scorer.requests = self.requests | asked
+        return scorer
 
     def _check_names(self, given: dict[str, Any]) -> None:
         for name in given:
@@ -93,9 +91,9 @@ class Scorer:
                 raise TypeError(f"the scorer {self.name} takes no {name!r}, but {known}")
 
     def get_metadata_routing(self) -> MetadataRequest:
-        """What it asks for; scikit-learn calls this."""
+        """Return what the scorer requests; scikit-learn calls this."""
         request = MetadataRequest(owner=self)
-        for name, alias in self._asked.items():
+        for name, alias in self.requests.items():
             request.score.add_request(param=name, alias=alias)
         return request
 

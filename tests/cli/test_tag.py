@@ -199,7 +199,7 @@ def test_standard_input(model, conll, capsys, monkeypatch):
 
 def test_memory_does_not_grow_with_the_file(model, conll, monkeypatch):
     """Sentences are let go once they are labelled, whether labels go to a file or not."""
-    monkeypatch.setattr("crfx.cli.streaming.MOST_AT_ONCE", 32)
+    monkeypatch.setattr("crfx.cli.sources.MOST_AT_ONCE", 32)
     text = (conll / "plain.txt").read_text()  # 20 sentences
     peaks = []
     for times in (10, 10, 80):  # the first run pays for imports and caches

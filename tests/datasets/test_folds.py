@@ -1,16 +1,10 @@
-"""Folds: every instance in one, sizes even, none on both sides."""
+"""Every instance is in one fold, and none on both sides."""
 
 import numpy as np
 import pytest
 
-from crfx.datasets.folds import held_out, random_folds
-
-
-def test_folds_are_even_and_dealt_by_the_seed():
-    folds = random_folds(48, n_folds=10, seed=0)
-    assert sorted(np.bincount(folds)) == [4, 4, 5, 5, 5, 5, 5, 5, 5, 5]
-    np.testing.assert_array_equal(folds, random_folds(48, n_folds=10, seed=0))
-    assert (folds != random_folds(48, n_folds=10, seed=1)).any()
+from crfx.datasets.folds import held_out
+from reproduce.datasets.folds import random_folds
 
 
 def test_train_and_test_are_all_and_apart():
@@ -27,9 +21,3 @@ def test_train_and_test_are_all_and_apart():
 def test_a_fold_that_is_not_there_is_refused(k):
     with pytest.raises(ValueError, match=rf"no fold {k}: folds are \[0, 1\]"):
         held_out(np.array([0, 1, 1]), k)
-
-
-@pytest.mark.parametrize("n_folds", [1, 6])
-def test_a_bad_number_of_folds_is_refused(n_folds):
-    with pytest.raises(ValueError, match="n_folds must be 2 to 5"):
-        random_folds(5, n_folds, seed=0)

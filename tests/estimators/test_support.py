@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.tree import DecisionTreeRegressor
 
 import crfx
-from crfx.distributed.together import together
+from crfx.distributed.collective import together
 from crfx.estimators.resuming import resumed
 from crfx.estimators.support import ESTIMATORS, EXPERIMENTAL, REGRESSOR, SUPPORT, Limited
 from crfx.io.shards import Shards

@@ -5,9 +5,7 @@ import pytest
 from sklearn.tree import DecisionTreeRegressor
 
 from crfx import GBCRF, LinearCRF
-from crfx.report.description import as_text, describe
-from crfx.report.naming import called
-from crfx.report.transition_table import transition_table
+from crfx.report.description import as_text, called, describe, transition_table
 from crfx.testing import make_task
 
 X, Y = make_task(0, n_instances=12)

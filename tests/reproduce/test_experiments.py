@@ -11,6 +11,7 @@ from crfx.datasets import Ocr, WordVectors
 from crfx.datasets.conll2003 import Conll2003Split, Conll2003Token
 from crfx.metrics import span_f1
 from crfx.objectives import KL
+from crfx.testing import make_task
 from reproduce.experiments import (
     EXPERIMENTS,
     Task,
@@ -19,6 +20,7 @@ from reproduce.experiments import (
     hidden_units,
     objectives,
     ocr,
+    safeguard,
     trees,
     words,
 )
@@ -200,6 +202,20 @@ def test_a_quick_run_on_real_words(tmp_path):
     # Measured 37 and 31 %.
     assert chain < alone < 60
     assert chain < 45
+
+
+def test_curvature_by_residuals_reaches_the_training():
+    """Node curvature by the residuals gives other steps than gamma p (1 - p)."""
+    X, y = make_task(0, n_instances=12)
+    part, settings = Part(X, y), {"n_estimators": 3, "max_depth": 2, "random_state": 0}
+
+    def objectives(**more):
+        task = Task("safeguard", "gbcrf", "0", settings | more, {}, n_jobs=1)
+        return fit(task, part).history_["objective"]
+
+    usual, residuals = objectives(), objectives(objective=safeguard.Residual())
+    assert all(abs(one - other) > 1e-3 for one, other in zip(usual, residuals, strict=True))
+    assert sorted(residuals, reverse=True) == residuals
 
 
 @pytest.mark.filterwarnings("ignore:objective .loss_scaled. samples:RuntimeWarning")

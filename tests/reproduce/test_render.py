@@ -7,7 +7,7 @@ import pytest
 
 from reproduce import plots, render
 from reproduce.experiments import EXPERIMENTS
-from reproduce.results import read_unit, unit_path, write_unit
+from reproduce.results import read_units, write_units
 from reproduce.runner import missing, run
 from reproduce.summary import as_json, summarise
 from reproduce.table import read_table
@@ -69,8 +69,8 @@ def test_settings_that_are_not_there_leave_no_mark(done, table_file, tmp_path):
 
 
 def test_where_nothing_is_drawn_there_is_no_seed(done, tmp_path):
-    path = unit_path(tmp_path, done, "new", "0")
-    write_unit(path, dataclasses.replace(read_unit(path), seed=None))
+    unit = read_units(tmp_path, done)["new", "0"]
+    write_units(tmp_path, done, {("new", "0"): dataclasses.replace(unit, seed=None)})
     text = page(done, tmp_path)
     assert "; no seed: 1 unit\n" in text
     assert "; seed 0: 1 unit\n" in text
@@ -108,8 +108,8 @@ def test_a_quick_page_says_so(table_file, tmp_path):
 
 def test_a_changed_figure_changes_the_page(done, tmp_path):
     before = page(done, tmp_path)
-    path = unit_path(tmp_path, done, "new", "0")
-    write_unit(path, dataclasses.replace(read_unit(path), figures={"error": 30.0}))
+    unit = read_units(tmp_path, done)["new", "0"]
+    write_units(tmp_path, done, {("new", "0"): dataclasses.replace(unit, figures={"error": 30.0})})
     assert page(done, tmp_path) != before
 
 
@@ -129,7 +129,7 @@ def test_as_json(done, tmp_path):
 
 def test_pictures_are_drawn_and_shown(done, tmp_path):
     text = page(done, tmp_path)
-    assert "![Down](coins-curve.png)\n\n![Ways](coins-ways.png)" in text
+    assert "![Down](figures/coins-curve.png)\n\n![Ways](figures/coins-ways.png)" in text
     pytest.importorskip("matplotlib", reason="pictures need crfx[plot]")
     paths = plots.draw(done, summarise(done, tmp_path), tmp_path)
     assert [path.name for path in paths] == ["coins-curve.png", "coins-ways.png"]

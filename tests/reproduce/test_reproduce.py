@@ -27,8 +27,8 @@ def test_it_runs_prints_and_writes(checkout, capsys):
     assert "coins, new, unit 2: error, % 5.00" in err
     page = (checkout / "reports" / "coins.md").read_text(encoding="utf-8")
     assert "| New way | 4.00 ± 1.00 | 4.00 | 3 of 3 |" in page
-    assert "[results/coins](results/coins)" in page
-    assert (checkout / "reports" / "results" / "coins" / "new" / "0.json").is_file()
+    assert "[results/coins.jsonl](results/coins.jsonl)" in page
+    assert (checkout / "reports" / "results" / "coins.jsonl").is_file()
 
 
 def test_it_begins_where_it_was_stopped(coins):
@@ -41,9 +41,9 @@ def test_quick_results_are_kept_apart(checkout, capsys):
     assert main(["coins", "--quick"]) == 0
     assert "quick version" in capsys.readouterr().out
     reports = checkout / "reports"
-    assert (reports / "results" / "coins-quick" / "new" / "0.json").is_file()
+    assert (reports / "results" / "coins-quick.jsonl").is_file()
     assert (reports / "coins-quick.md").is_file()
-    assert not (reports / "results" / "coins").exists()
+    assert not (reports / "results" / "coins.jsonl").exists()
     assert not (reports / "coins.md").exists()
 
 
@@ -57,7 +57,7 @@ def test_render_runs_nothing(checkout, coins):
 
 def test_results_may_go_elsewhere(checkout, tmp_path):
     assert main(["coins", "--results", str(tmp_path / "mine")]) == 0
-    assert (tmp_path / "mine" / "coins" / "new" / "0.json").is_file()
+    assert (tmp_path / "mine" / "coins.jsonl").is_file()
     assert (tmp_path / "mine" / "coins.md").is_file()
     assert not (checkout / "reports" / "coins.md").exists()
 

@@ -1,14 +1,16 @@
 """What is done stays done; what is missing, or was asked otherwise, is run."""
 
 import json
+import multiprocessing
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from reproduce.experiments import Outcome
-from reproduce.results import read_unit, unit_path
+from reproduce.results import read_units, results_path, write_units
 from reproduce.runner import missing, run
 from reproduce.table import read_table
 
@@ -43,7 +45,11 @@ def test_a_second_run_has_nothing_to_do(table_file, coins, tmp_path):
 
 def test_a_unit_is_kept_with_what_it_depends_on(table_file, coins, tmp_path):
     run_missing(table_file, coins, tmp_path)
-    content = json.loads((tmp_path / "coins" / "new" / "1.json").read_text(encoding="utf-8"))
+    lines = (tmp_path / "coins.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 3
+    content = json.loads(lines[1])
+    assert list(content)[:3] == ["table", "row", "unit"]
+    assert [content[name] for name in ("table", "row", "unit")] == ["coins", "new", "1"]
     assert content["figures"] == {"error": 4.0}
     assert content["curves"] == {"error": [9.0, 4.0]}
     assert content["settings"] == {"random_state": 0, "rounds": 10, "edges": None}
@@ -54,7 +60,53 @@ def test_a_unit_is_kept_with_what_it_depends_on(table_file, coins, tmp_path):
     assert content["cores"] >= 1
     assert content["seconds"] >= 0
     assert {"commit", "date", "threads"} <= set(content)
-    assert list((tmp_path / "coins" / "new").glob(".*")) == []  # nothing half written stays
+    assert list(tmp_path.glob(".*")) == []  # nothing half written stays
+
+
+def test_only_curves_that_the_table_shows_or_keeps_are_stored(table_file, tmp_path):
+    def traced(task):
+        return Outcome({"error": 1.0}, {"error": [1.5], "right": [1.0, 0.0], "loss": [2.0]})
+
+    def stored():
+        run_missing(table_file, traced, tmp_path)
+        return read_units(tmp_path, read_table(table_file))["new", "0"].curves
+
+    assert stored() == {"error": [1.5]}
+    text = table_file.read_text(encoding="utf-8")
+    text = text.replace("notes =", 'keep = ["right"]\nnotes =').replace(
+        "start = 3.0", "start = 2.0"
+    )
+    table_file.write_text(text, encoding="utf-8")
+    assert stored() == {"error": [1.5], "right": [1, 0]}
+
+
+def write_some(path, results, digit, begin):
+    """Write ten units of the table, one by one."""
+    table = read_table(path)
+    unit = read_units(results, table)["new", "0"]
+    begin.wait()
+    for number in range(10):
+        key = "new", f"{digit}{number}"
+        write_units(results, table, {key: replace(unit, figures={"error": float(number)})})
+
+
+def test_processes_that_write_to_one_table_lose_no_lines(table_file, coins, tmp_path):
+    table = read_table(table_file)
+    tasks = missing(table, tmp_path, units=["0"])
+    run(table, tasks, tmp_path, experiments={"coins": coins})
+    context = multiprocessing.get_context("spawn")
+    begin = context.Barrier(2)
+    writers = [
+        context.Process(target=write_some, args=(table_file, tmp_path, digit, begin))
+        for digit in ("1", "2")
+    ]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    keys = list(read_units(tmp_path, table))
+    assert keys == [("new", unit) for unit in ["0", *map(str, range(10, 30))]]
+    assert list(tmp_path.glob(".*")) == []
 
 
 def test_other_settings_run_again_and_the_rest_does_not(table_file, coins, tmp_path):
@@ -65,7 +117,9 @@ def test_other_settings_run_again_and_the_rest_does_not(table_file, coins, tmp_p
         assert len(missing(read_table(table_file), tmp_path)) == 3
     table_file.write_text(text.replace("published = { error = 4.0 }", ""), encoding="utf-8")
     assert missing(read_table(table_file), tmp_path) == []
-    unit_path(tmp_path, read_table(table_file), "new", "1").unlink()
+    path = results_path(tmp_path, read_table(table_file))
+    first, _, last = path.read_text(encoding="utf-8").splitlines()
+    path.write_text(f"{first}\n{last}\n", encoding="utf-8")
     assert units(missing(read_table(table_file), tmp_path)) == [("new", "1")]
 
 
@@ -99,11 +153,16 @@ def test_an_unknown_experiment_shows_before_anything_runs(table_file, tmp_path):
 
 def test_a_damaged_file_is_named(table_file, coins, tmp_path):
     run_missing(table_file, coins, tmp_path)
-    path = unit_path(tmp_path, read_table(table_file), "new", "0")
-    path.write_text("{", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"0\.json: not the result of a unit .* delete it"):
-        missing(read_table(table_file), tmp_path)
-    assert read_unit(tmp_path / "nothing.json") is None
+    table = read_table(table_file)
+    path = results_path(tmp_path, table)
+    first, _, last = path.read_text(encoding="utf-8").splitlines()
+    for damaged in ("{", "[]", "{}"):
+        path.write_text(f"{first}\n{damaged}\n{last}\n", encoding="utf-8")
+        with pytest.raises(
+            ValueError, match=r"coins\.jsonl, line 2: not the result of a unit .* delete the line"
+        ):
+            missing(table, tmp_path)
+    assert read_units(tmp_path / "nothing", table) == {}
 
 
 @pytest.fixture

@@ -57,14 +57,14 @@ def test_defaults_lie_under_the_settings_of_a_row(table_file):
     old = table.row("old")
     assert (old.experiment, old.units, old.settings) == (None, (), {})
     assert old.published == {"error": Published(9.5, 0.5)}
-    assert (table.name, table.folder) == ("coins", "coins")
+    assert (table.name, table.stem) == ("coins", "coins")
 
 
 def test_quick_changes_settings_and_units_and_is_kept_apart(table_file):
     table = read_table(table_file, quick=True)
     assert table.row("new").settings == {"random_state": 0, "rounds": 1, "edges": None}
     assert table.row("new").units == ("0",)
-    assert table.folder == "coins-quick"
+    assert table.stem == "coins-quick"
 
 
 COMPARED = '[[comparisons]]\ntitle = "Apart"\ncurve = "error"\npairs = [["old", "new"]]'

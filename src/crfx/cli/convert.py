@@ -6,7 +6,7 @@ Columns (conll, conllu) become features (crfsuite, npz) by a template.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from crfx.cli.options import add_example, check_output
 from crfx.cli.sources import add_text_options, find_format, read_template
 
 if TYPE_CHECKING:
+    from crfx.features import Template
     from crfx.io.sentences import Format, Sentence
 
 SUMMARY = "convert files of labelled sequences, and models of CRFsuite"
@@ -51,6 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Read, convert and write; OUT appears whole or not at all."""
     from crfx.io.lines import open_lines
+    from crfx.io.whole_file import whole_text
 
     check_output(arguments.output, "OUT", [arguments.file, arguments.template])
     target = arguments.target or _target(arguments.output)
@@ -62,8 +64,18 @@ def run(arguments: argparse.Namespace) -> None:
     with open_lines(arguments.file) as lines:
         format = find_format(arguments, lines, arguments.source)
         _check_options(arguments, format, target)
-        sentences = (s for s in format.read(lines) if s.tokens)
-        _WRITERS[target](arguments, format, sentences)
+        sentences = (sentence for sentence in format.read(lines) if sentence.tokens)
+        template = None
+        if format.columns is not None and target != "conll":
+            template = read_template(arguments.template, format.columns)
+        if target == "npz":
+            _write_arrays(arguments, template, sentences)
+            return
+        texts = _conll_lines(sentences)
+        if template is not None:
+            texts = _crfsuite_lines(template, sentences)
+        with whole_text(arguments.output) as file:
+            file.writelines(texts)
 
 
 def _convert_model(arguments: argparse.Namespace) -> None:
@@ -95,42 +107,29 @@ def _check_options(arguments: argparse.Namespace, format: Format, target: str) -
         raise ValueError(f"--hashed is {arguments.hashed}: it must be from 1 to {(1 << 31) - 1}")
 
 
-def _write_conll(
-    arguments: argparse.Namespace, format: Format, sentences: Iterator[Sentence]
-) -> None:
-    """Columns by tabs, the label last."""
-
-    def texts() -> Iterator[str]:
-        for sentence in sentences:
-            for token, label in zip(sentence.tokens, sentence.labels or (), strict=True):
-                yield "\t".join([*token, str(label)]) + "\n"
-            yield "\n"
-
-    _write_text(arguments.output, texts())
+def _conll_lines(sentences: Iterable[Sentence]) -> Iterator[str]:
+    """Yield columns by tabs, the label last."""
+    for sentence in sentences:
+        for token, label in zip(sentence.tokens, sentence.labels or (), strict=True):
+            yield "\t".join([*token, str(label)]) + "\n"
+        yield "\n"
 
 
-def _write_crfsuite(
-    arguments: argparse.Namespace, format: Format, sentences: Iterator[Sentence]
-) -> None:
+def _crfsuite_lines(template: Template, sentences: Iterable[Sentence]) -> Iterator[str]:
+    """Yield the label and the features of every token."""
     from crfx.io.crfsuite import line_of
 
-    assert format.columns is not None
-    template = read_template(arguments.template, format.columns)
-
-    def texts() -> Iterator[str]:
-        for sentence in sentences:
-            features = template.features(sentence.tokens)
-            for names, label in zip(features, sentence.labels or (), strict=True):
-                yield line_of(str(label), names) + "\n"
-            yield "\n"
-
-    _write_text(arguments.output, texts())
+    for sentence in sentences:
+        features = template.features(sentence.tokens)
+        for names, label in zip(features, sentence.labels or (), strict=True):
+            yield line_of(str(label), names) + "\n"
+        yield "\n"
 
 
 def _write_arrays(
-    arguments: argparse.Namespace, format: Format, sentences: Iterator[Sentence]
+    arguments: argparse.Namespace, template: Template | None, sentences: Iterable[Sentence]
 ) -> None:
-    """X in CSR, of all sentences together: memory grows with the file."""
+    """Write X in CSR, of all sentences together: memory grows with the file."""
     import numpy as np
 
     from crfx.features import HashedVocabulary
@@ -144,23 +143,9 @@ def _write_arrays(
             yield sentence.tokens
 
     vocabulary = HashedVocabulary(_HASHED if arguments.hashed is None else arguments.hashed)
-    if format.columns is None:
+    if template is None:
         X, lengths = vocabulary.encode(tokens())
     else:
-        X, lengths = read_template(arguments.template, format.columns).encode(tokens(), vocabulary)
+        X, lengths = template.encode(tokens(), vocabulary)
     X.sum_duplicates()
     arrays.write(arguments.output, arrays.Arrays(X, np.array(lengths, np.int64), np.array(labels)))
-
-
-def _write_text(path: Path, texts: Iterator[str]) -> None:
-    from crfx.io.whole_file import whole_text
-
-    with whole_text(path) as file:
-        file.writelines(texts)
-
-
-_WRITERS: dict[str, Callable[[argparse.Namespace, Format, Iterator[Sentence]], None]] = {
-    "conll": _write_conll,
-    "crfsuite": _write_crfsuite,
-    "npz": _write_arrays,
-}

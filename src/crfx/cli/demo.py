@@ -120,8 +120,7 @@ def _save(console: Console, models: dict[str, GBCRF], folder: Path) -> None:
     model = folder / "digits.crfx"
     list(models.values())[-1].save(model)
     console.print(f"\nThe last model is in {model}: crfx.load reads it.", highlight=False)
-    from crfx.report.drawing import MissingPlotLibrary
-    from crfx.report.pictures import counted, line_chart
+    from crfx.report.plots.drawing import MissingPlotLibrary, counted, line_chart
 
     curves = {
         name: counted([100 * (1 - value) for value in fitted.history_["eval_metric"]])

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from crfx.cli.options import add_example, at_least
 
@@ -25,29 +23,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Label the file, compare, tell."""
+    """Label the file, compare, print."""
     from crfx.cli.models import load_labeller
+    from crfx.cli.sources import labelled_parts
     from crfx.report.written_labels import WrittenLabels
     from crfx.tag_report import TagReport
 
     model = load_labeller(arguments.model, arguments.jobs)
-    report = TagReport(map(str, WrittenLabels(model).names))
-    for true, predicted in _pairs(model, arguments.file):
-        report.add(true, predicted)
+    written = WrittenLabels(model)
+    report = TagReport(map(str, written.names))
+    for part in labelled_parts(model, arguments.file):
+        for true, predicted in zip(part.y, model.predict(**part.arguments), strict=True):
+            report.add(written.true(true), written.found(predicted))
     if not report.n_tokens:
         raise ValueError(f"{arguments.file} has no token with a label: there is nothing to compare")
-    if arguments.json:
-        print(json.dumps(report.to_plain()))
-        return
-    print(report.to_text())
-
-
-def _pairs(model: Any, path: str) -> Iterator[tuple[list[Any], list[Any]]]:
-    """(true labels, predicted labels) of every sequence."""
-    from crfx.cli.sources import labelled_parts
-    from crfx.report.written_labels import WrittenLabels
-
-    written = WrittenLabels(model)
-    for part in labelled_parts(model, path):
-        for true, predicted in zip(part.y, model.predict(**part.arguments), strict=True):
-            yield written.true(true), written.found(predicted)
+    print(json.dumps(report.to_plain()) if arguments.json else report.to_text())

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from crfx.cli.explaining import asked
 from crfx.cli.options import add_example, at_least
 
 SUMMARY = "show labels, strongest transitions and features, and the training of a model"
@@ -15,6 +15,33 @@ EXAMPLE = """  crfx inspect ner.crfx --top 20
   crfx inspect ner.crfx --json
   crfx inspect ner.crfx --explain test.conll:2
   crfx inspect ner.crfx --explain test.conll:2:1 --json"""
+_ASKED = re.compile(r"(.+?):([0-9]{1,15})(?::([0-9]{1,15}))?")
+
+
+class Asked(NamedTuple):
+    """FILE:NUMBER or FILE:NUMBER:POSITION; both count from 1, as editors do."""
+
+    path: str
+    number: int
+    position: int | None
+
+    @property
+    def positions(self) -> list[int] | None:
+        """For `explain`, which counts from 0."""
+        return None if self.position is None else [self.position - 1]
+
+
+def asked(text: str) -> Asked:
+    """Return the value of --explain."""
+    match = _ASKED.fullmatch(text)
+    if match is None:
+        raise argparse.ArgumentTypeError(
+            f"{text} is not FILE:NUMBER: name the file and which sequence of it, from 1 on"
+        )
+    path, number, position = match[1], int(match[2]), match[3] and int(match[3])
+    if number == 0 or position == 0:
+        raise argparse.ArgumentTypeError(f"{text}: sequences and positions count from 1")
+    return Asked(path, number, position or None)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -44,24 +71,65 @@ def run(arguments: argparse.Namespace) -> None:
         return
     from crfx.report.description import as_text, describe
 
-    found = describe(model, arguments.top)
-    found["file"] = {"name": str(arguments.model), "bytes": arguments.model.stat().st_size}
+    described = describe(model, arguments.top)
+    n_bytes = arguments.model.stat().st_size
     if arguments.json:
-        print(json.dumps(found))
+        print(json.dumps({**described, "file": {"name": str(arguments.model), "bytes": n_bytes}}))
         return
-    print(f"{arguments.model}, {found['file']['bytes']:,} bytes\n\n{as_text(found)}")
+    print(f"{arguments.model}, {n_bytes:,} bytes\n\n{as_text(described)}")
 
 
 def _explain(model: Any, arguments: argparse.Namespace) -> None:
-    from crfx.cli.explaining import explained
     from crfx.report.written_labels import WrittenLabels
 
-    found, tokens = explained(model, arguments.explain)
+    wanted = arguments.explain
+    instance, length, tokens = _instance(model, wanted)
+    if wanted.position is not None and wanted.position > length:
+        raise ValueError(
+            f"{wanted.path}:{wanted.number} has {length} positions: there is no "
+            f"number {wanted.position}"
+        )
+    explanation = model.explain(**instance, positions=wanted.positions)
     note = WrittenLabels(model).note
     if arguments.json:
-        told = {"file": arguments.explain.path, "number": arguments.explain.number}
-        print(json.dumps({**told, "note": note, "tokens": tokens, **found.to_plain()}))
+        about = {"file": wanted.path, "number": wanted.number, "note": note, "tokens": tokens}
+        print(json.dumps({**about, **explanation.to_plain()}))
         return
     if note:
         print(f"{note}\n")
-    print(found.as_text(arguments.top, tokens, first=1))
+    print(explanation.as_text(arguments.top, tokens, first=1))
+
+
+def _instance(model: Any, wanted: Asked) -> tuple[dict[str, Any], int, list[str] | None]:
+    """Return arguments of `explain`, the number of positions, and their words, if there are any."""
+    from crfx.cli import sources
+
+    if not hasattr(model, "classes_"):
+        rankings = sources.read_rankings(model, wanted.path)
+        _check_count(wanted, len(rankings.group))
+        end = int(rankings.group[: wanted.number].sum())
+        length = int(rankings.group[wanted.number - 1])
+        return {"X_q": rankings.X[end - length : end]}, length, None
+    if sources.wants_arrays(wanted.path, None):
+        arrays, _ = sources.array_instances(wanted.path)
+        _check_count(wanted, len(arrays["X"]))
+        instance = sources.arguments_of_one(arrays, wanted.number - 1)
+        return instance, instance["X_i"].shape[0], None
+    reading = sources.reading_of(model, wanted.path)
+    count, sentence = 0, None
+    for sentence in sources.sentences_of(reading, wanted.path):
+        count += bool(sentence.tokens)  # lines without tokens do not count
+        if count == wanted.number:
+            break
+    _check_count(wanted, count)
+    assert sentence is not None
+    instance = sources.arguments_of_one(reading.arguments([sentence]), 0)
+    tokens = None
+    if reading.format.columns is not None:
+        tokens = [str(columns[0]) for columns in sentence.tokens]
+    return instance, len(sentence.tokens), tokens
+
+
+def _check_count(wanted: Asked, count: int) -> None:
+    if count < wanted.number:
+        raise ValueError(f"{wanted.path} has {count} sequences: there is no number {wanted.number}")

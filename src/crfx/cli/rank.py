@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from crfx.cli.options import (
     check_output,
     settings_of,
 )
+from crfx.cli.tag import opened_output
 from crfx.estimators.arguments import RANKING_ARGUMENTS, check_arguments
 
 if TYPE_CHECKING:
@@ -169,78 +169,42 @@ def _tell_training(arguments: argparse.Namespace, model: RankingCRF, train: Rank
 
 
 def _predict(arguments: argparse.Namespace) -> None:
-    from crfx.io.whole_file import whole_text
+    from crfx.cli.models import load_ranker
+    from crfx.cli.sources import read_rankings
 
     if arguments.output is not None:
         check_output(arguments.output, "the scores", [arguments.model, arguments.file])
-    model = _load(arguments.model)
-    lines = "".join(f"{score!r}\n" for score in _scores(model, _read_for(model, arguments.file)))
-    if arguments.output is None:
-        sys.stdout.write(lines)
-        return
-    with whole_text(arguments.output) as file:
-        file.write(lines)
+    model = load_ranker(arguments.model)
+    scores = model.predict(read_rankings(model, arguments.file).X).tolist()
+    with opened_output(arguments.output) as out:
+        out.writelines(f"{score!r}\n" for score in scores)
 
 
 def _eval(arguments: argparse.Namespace) -> None:
+    from crfx.cli.models import load_ranker
+    from crfx.cli.sources import read_rankings
     from crfx.io import letor
     from crfx.ndcg import mean_ndcg, ndcg_by_query
 
     if (arguments.model is None) == (arguments.scores is None):
         raise ValueError("name a model, or pass --scores: one of the two")
     if arguments.scores is None:
-        model = _load(arguments.model)
-        part = _read_for(model, arguments.file)
-        scores = _scores(model, part)
+        model = load_ranker(arguments.model)
+        part = read_rankings(model, arguments.file)
+        scores = model.predict(part.X)
     else:
         part = letor.read(arguments.file)
         scores = _read_scores(arguments.scores, len(part.X))
-    found = ndcg_by_query(
-        part.relevance,
-        scores,
-        part.group,
-        cuts=arguments.cuts,
-        definition=arguments.definition,
-        gain=arguments.gain,
-    )
-    _tell_ndcg(arguments, part, dict(zip(arguments.cuts, mean_ndcg(found).tolist(), strict=True)))
-
-
-def _tell_ndcg(arguments: argparse.Namespace, part: Rankings, means: dict[int, float]) -> None:
+    judged_by = {"definition": arguments.definition, "gain": arguments.gain}
+    by_query = ndcg_by_query(part.relevance, scores, part.group, cuts=arguments.cuts, **judged_by)
+    means = dict(zip(arguments.cuts, mean_ndcg(by_query).tolist(), strict=True))
+    counts = {"queries": len(part.group), "documents": len(part.X)}
     if arguments.json:
-        told = {
-            "queries": len(part.group),
-            "documents": len(part.X),
-            "definition": arguments.definition,
-            "gain": arguments.gain,
-            "ndcg": {str(cut): mean for cut, mean in means.items()},
-        }
-        print(json.dumps(told))
+        print(json.dumps({**counts, **judged_by, "ndcg": means}))
         return
-    print(f"{len(part.group)} queries, {len(part.X)} documents")
+    print(f"{counts['queries']} queries, {counts['documents']} documents")
     for cut, mean in means.items():
         print(f"{f'NDCG@{cut}':<8} {mean:.4f}")
-
-
-def _load(path: Path) -> RankingCRF:
-    from crfx.estimators.ranking import RankingCRF
-    from crfx.estimators.registry import load
-
-    model = load(path)
-    if not isinstance(model, RankingCRF):
-        raise ValueError(f"{path} holds a {type(model).__name__}: rank needs a RankingCRF")
-    return model
-
-
-def _read_for(model: RankingCRF, path: Path) -> Rankings:
-    from crfx.io import letor
-
-    return letor.read(path, n_features=model.n_features_in_)
-
-
-def _scores(model: RankingCRF, part: Rankings) -> list[float]:
-    scores: list[float] = model.predict(part.X).tolist()
-    return scores
 
 
 def _read_scores(path: Path, n_documents: int) -> list[float]:
@@ -251,12 +215,12 @@ def _read_scores(path: Path, n_documents: int) -> list[float]:
         text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(f"{path} cannot be decompressed: {error}") from None
-    found = []
+    scores = []
     for number, line in enumerate(text.decode("utf-8", "replace").splitlines(), 1):
         try:
-            found.append(float(line))
+            scores.append(float(line))
         except ValueError:
             raise ValueError(f"{path}, line {number}: {line!r} is not a score") from None
-    if len(found) != n_documents:
-        raise ValueError(f"{path} has {len(found)} scores for {n_documents} documents")
-    return found
+    if len(scores) != n_documents:
+        raise ValueError(f"{path} has {len(scores)} scores for {n_documents} documents")
+    return scores

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from crfx.cli.options import Log, add_example, add_quiet, at_least, check_output
 
 if TYPE_CHECKING:
     from crfx.cli.sources import LabelledPart
-    from crfx.report.page.judging import Instance
+    from crfx.report.page.sequences import Instance
 
 SUMMARY = "write a page about a model: figures, mistakes, calibration, explanations"
 EXAMPLE = """  crfx report ner.crfx test.conll -o page.html
@@ -43,14 +43,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Load, look at the file, write the page whole or not at all."""
     from crfx.cli.models import load_model
-    from crfx.estimators.ranking import RankingCRF
     from crfx.io.whole_file import whole_text
     from crfx.report.page.templating import check_library
 
     check_output(arguments.output, "the page", [arguments.model, arguments.file])
     check_library()
     model = load_model(arguments.model, arguments.jobs)
-    page = _of_ranking if isinstance(model, RankingCRF) else _of_labelling
+    page = _of_labelling if hasattr(model, "classes_") else _of_ranking
     text = page(model, arguments)
     with whole_text(arguments.output) as file:
         file.write(text)
@@ -58,8 +57,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _names(arguments: argparse.Namespace) -> dict[str, str]:
-    """What the page is about."""
-    from crfx.report.page.writing import page_names
+    """Return what the page is about."""
+    from crfx.report.page.labelling_page import page_names
 
     file = "standard input" if arguments.file == "-" else Path(arguments.file).name
     model = arguments.model.name
@@ -67,40 +66,33 @@ def _names(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def _of_ranking(model: Any, arguments: argparse.Namespace) -> str:
-    from crfx.io import letor
-    from crfx.report.page.ranking import ranking_page
+    from crfx.cli.sources import read_rankings
+    from crfx.report.page.ranking_page import ranking_page
 
     if arguments.file == "-":
         raise ValueError("documents are not read from standard input: name a file")
-    part = letor.read(arguments.file, n_features=model.n_features_in_, comments=True)
+    part = read_rankings(model, arguments.file, comments=True)
     return ranking_page(model, part, arguments.worst, _names(arguments))
 
 
 def _of_labelling(model: Any, arguments: argparse.Namespace) -> str:
     from crfx.cli.sources import labelled_parts
-    from crfx.report.page.judging import Judgement
-    from crfx.report.page.labelling import labelling_page
+    from crfx.report.page.labelling_page import labelling_page
+    from crfx.report.page.sequences import Judgement
     from crfx.report.written_labels import judged_instances
 
     judgement = Judgement(model, arguments.worst)
     for part in labelled_parts(model, arguments.file):
         judged = judged_instances(model, part.arguments, part.y, judgement.written)
-        for own, instance in zip(judged, _instances(part), strict=True):
-            judgement.add(own, instance)
+        for at, sequence in enumerate(judged):
+            judgement.add(sequence, partial(_instance, part, at))
     if not judgement.report.n_tokens:
         raise ValueError(f"{arguments.file} has no token with a label: there is nothing to report")
     return labelling_page(model, judgement, _names(arguments))
 
 
-def _instances(part: LabelledPart) -> Iterator[Any]:
-    """For every sequence a function that makes it."""
-    from functools import partial
-
-    return (partial(_instance, part, at) for at in range(len(part.y)))
-
-
 def _instance(part: LabelledPart, at: int) -> Instance:
-    from crfx.report.page.judging import Instance
+    from crfx.report.page.sequences import Instance
 
     if part.sentences is None:
         return Instance(part.one(at), None, "")
@@ -111,7 +103,7 @@ def _instance(part: LabelledPart, at: int) -> Instance:
 
 
 def _word(token: Any) -> str:
-    """Of a token with columns the first; of one with features the first of them."""
+    """Return the first column of a token, or its first feature."""
     if isinstance(token, str):
         return token
     first = next(iter(token), "")

@@ -1,24 +1,34 @@
-"""Files to learn from or to judge by, as arguments of estimators; text files and arrays alike."""
+"""Files that commands read, as arguments of estimators: text, arrays and rankings.
+
+Sentences of text are read as they come: one by one from a slow source, many at once from a fast
+one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import islice
+import queue
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     import argparse
 
     from crfx.features import Template
+    from crfx.io.letor import Rankings
     from crfx.io.lines import Lines
     from crfx.io.reading import Reading
     from crfx.io.sentences import Format, Sentence
 
-
 TEXT_OPTIONS = ("template", "columns", "label", "comments", "trees")
-"""Those that say how a file of text is read."""
+"""Options that say how a file of text is read."""
+MOST_AT_ONCE = 512
+"""Sentences that are labelled together, if so many are there already."""
+Item = TypeVar("Item")
+_END = object()
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,35 +43,29 @@ class Labelled:
 
     @property
     def size(self) -> str:
-        """In words."""
+        """The size in words."""
         return f"{self.n_instances:,} sequences, {self.n_tokens:,} positions"
 
 
 def wants_arrays(path: str, name: str | None) -> bool:
-    """Whether a file holds arrays; ``name`` is the format that was asked for, if any."""
+    """Return whether a file holds arrays; ``name`` is the format that was asked for, if any."""
     from crfx.io.formats import is_arrays
 
     return name == "npz" if name is not None else is_arrays(path)
 
 
 def read_labelled_arrays(path: str) -> Labelled:
-    """A file of arrays with labels, stacked as they are."""
+    """Read a file of arrays with labels, stacked as they are."""
     from crfx.io import arrays
 
-    found = arrays.read(path, labelled=True)
+    stacked = arrays.read(path, labelled=True)
     names = ("X", "lengths", "parents", "edge_types")
-    labels = _plain(found.y, path)
-    return Labelled(
-        {name: getattr(found, name) for name in names},
-        labels,
-        len(found.lengths),
-        len(labels),
-        set(labels) - {None},
-    )
+    arguments, y = {name: getattr(stacked, name) for name in names}, _plain(stacked.y, path)
+    return Labelled(arguments, y, len(stacked.lengths), len(y), set(y) - {None})
 
 
 def _plain(y: Any, path: str) -> list[Any]:
-    """Labels of an array; NaN is one that is not known."""
+    """Return the labels of an array; NaN is one that is not known."""
     from crfx.inputs.label_codes import plain_labels
 
     if y.dtype.kind == "S":
@@ -70,18 +74,17 @@ def _plain(y: Any, path: str) -> list[Any]:
 
 
 def array_instances(path: str) -> tuple[dict[str, Any], list[list[Any]] | None]:
-    """A file of arrays as lists with an entry per instance, and the labels, where it has any."""
+    """Read a file of arrays as lists with an entry per instance, and labels, if there are any."""
     from crfx.io import arrays
 
-    found = arrays.read(path)
-    ends = found.lengths.cumsum().tolist()
+    stacked = arrays.read(path)
+    ends = [0, *stacked.lengths.cumsum().tolist()]
 
     def parted(rows: Any) -> Any:
-        places = zip([0, *ends], ends, strict=False)
-        return None if rows is None else [rows[begin:end] for begin, end in places]
+        return None if rows is None else [rows[begin:end] for begin, end in pairwise(ends)]
 
-    given = {name: parted(getattr(found, name)) for name in ("X", "parents", "edge_types")}
-    return given, None if found.y is None else parted(_plain(found.y, path))
+    arguments = {name: parted(getattr(stacked, name)) for name in ("X", "parents", "edge_types")}
+    return arguments, None if stacked.y is None else parted(_plain(stacked.y, path))
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,44 +100,44 @@ class LabelledPart:
     reading: Reading | None = None
 
     def one(self, at: int) -> dict[str, Any]:
-        """The arguments of `explain` for one sequence."""
+        """Return the arguments of `explain` for one sequence."""
         if self.reading is None or self.sentences is None:
             return arguments_of_one(self.arguments, at)
         return arguments_of_one(self.reading.arguments([self.sentences[at]]), 0)
 
 
-def arguments_of_one(given: dict[str, Any], at: int) -> dict[str, Any]:
-    """The arguments of `explain` for one of the instances that `predict` could be given."""
-    rows = {"X_i" if name == "X" else name: own for name, own in given.items() if own is not None}
-    return {name: next(islice(own, at, None)) for name, own in rows.items()}
+def arguments_of_one(arguments: dict[str, Any], at: int) -> dict[str, Any]:
+    """Return the arguments of `explain` for one of the instances that are passed to `predict`."""
+    return {
+        "X_i" if name == "X" else name: next(islice(rows, at, None))
+        for name, rows in arguments.items()
+        if rows is not None
+    }
 
 
 def labelled_parts(model: Any, path: str) -> Iterator[LabelledPart]:
-    """The sequences of a file with labels, as a model reads it, a few hundred at a time."""
-    from crfx.cli.models import reading_of
-    from crfx.cli.streaming import MOST_AT_ONCE, as_they_come
+    """Yield the sequences of a file with labels, as a model reads it, a few hundred at a time."""
     from crfx.inputs.passed import Passed, read_input
     from crfx.io.lines import open_lines
 
     if wants_arrays(path, None):
-        given, y = array_instances(path)
+        arrays, y = array_instances(path)
         if y is None:
             raise ValueError(f"{path} has no array y: the labels")
-        read_input(Passed(**given), model.columns_)  # here, where instances have their numbers
+        read_input(Passed(**arrays), model.columns_)  # here, where instances have their numbers
         for begin in range(0, len(y), MOST_AT_ONCE):
             rows = slice(begin, begin + MOST_AT_ONCE)
-            part = {name: None if own is None else own[rows] for name, own in given.items()}
+            part = {name: None if own is None else own[rows] for name, own in arrays.items()}
             yield LabelledPart(part, y[rows])
         return
     reading = reading_of(model, path)
     with open_lines(path) as lines:
-        for sentences in as_they_come(labelled_sentences(reading, lines), MOST_AT_ONCE):
-            labels = [each.labels or [None] * len(each.tokens) for each in sentences]
-            yield LabelledPart(reading.arguments(sentences), labels, sentences, reading)
+        for sentences in as_they_come(_labelled_sentences(reading, lines), MOST_AT_ONCE):
+            yield LabelledPart(reading.arguments(sentences), _labels(sentences), sentences, reading)
 
 
 def add_text_options(parser: argparse.ArgumentParser) -> None:
-    """The options that say how a file of text is to be read."""
+    """Declare the options that say how a file of text is to be read."""
     parser.add_argument(
         "--columns",
         type=_names,
@@ -163,18 +166,18 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def find_format(arguments: argparse.Namespace, lines: Lines, name: str | None) -> Format:
-    """The format of a file: what the user says, and what its first lines tell."""
+    """Return the format of a file, by what the user says and by its first lines."""
     from crfx.io import formats
 
-    told = {option: getattr(arguments, option) for option in ("columns", "label", "comments")}
+    options = {option: getattr(arguments, option) for option in ("columns", "label", "comments")}
     first = lines.peek_block()
     if name is None:
-        return formats.guess(first, lines.name, **told)
-    return formats.by_name(name, first, lines.name, **told)
+        return formats.guess(first, lines.name, **options)
+    return formats.by_name(name, first, lines.name, **options)
 
 
 def read_template(path: Path | None, columns: tuple[str, ...]) -> Template:
-    """The template of a file, or without one the template for text."""
+    """Read a file with a template; without one, return the template for text."""
     from crfx.features import Template
     from crfx.features.templates import text_template
     from crfx.io.lines import open_lines
@@ -190,45 +193,103 @@ def read_template(path: Path | None, columns: tuple[str, ...]) -> Template:
 
 
 def new_reading(arguments: argparse.Namespace, lines: Lines) -> Reading:
-    """How a file is to be read, by a model that is new."""
+    """Return how a file is to be read by a model that is new."""
     from crfx.io.reading import Reading
 
-    found = find_format(arguments, lines, arguments.format)
+    format: Any = find_format(arguments, lines, arguments.format)
     if arguments.trees:
-        found = _with_trees(found, lines.name)
-    if found.columns is not None:
-        return Reading(found, read_template(arguments.template, found.columns))
+        if format.name != "conllu":
+            raise ValueError(
+                f"--trees: {lines.name} is {format.name}, which tells no trees; conllu does"
+            )
+        format = replace(format, trees=True)
+    if format.columns is not None:
+        return Reading(format, read_template(arguments.template, format.columns))
     if arguments.template is not None:
         raise ValueError(
-            f"--template: {lines.name} is {found.name}, whose tokens have features already"
+            f"--template: {lines.name} is {format.name}, whose tokens have features already"
         )
-    return Reading(found)
+    return Reading(format)
 
 
-def _with_trees(found: Any, name: str) -> Any:
-    from dataclasses import replace
+def reading_of(model: Any, path: str) -> Reading:
+    """Return how a model reads text: as in training; as files of CRFsuite, if that was on dicts."""
+    from crfx.io.crfsuite import Crfsuite
+    from crfx.io.reading import Reading
 
-    if found.name != "conllu":
-        raise ValueError(f"--trees: {name} is {found.name}, which tells no trees; conllu does")
-    return replace(found, trees=True)
+    if model.reading_ is None and model.columns_.vocabulary is None:
+        raise ValueError(f"the model was trained on arrays: {path} must be a file .npz")
+    return Reading(Crfsuite()) if model.reading_ is None else model.reading_
 
 
 def read_labelled(reading: Reading, lines: Lines) -> Labelled:
-    """All sentences of a file that has labels."""
-    found = list(labelled_sentences(reading, lines))
-    if not found:
+    """Read all sentences of a file that has labels."""
+    sentences = list(_labelled_sentences(reading, lines))
+    if not sentences:
         raise ValueError(f"{lines.name} has no sentences")
-    if not any(token for sentence in found for token in sentence.tokens):
+    if not any(token for sentence in sentences for token in sentence.tokens):
         raise ValueError(f"{lines.name}, read as {reading.format.name}, has labels and no features")
-    y = [sentence.labels or [None] * len(sentence.tokens) for sentence in found]
-    known = {label for own in y for label in own if label is not None}
+    y = _labels(sentences)
+    known = {label for labels in y for label in labels} - {None}
     if not known:
         raise ValueError(f"{lines.name} has no labels")
-    n_tokens = sum(map(len, y))
-    return Labelled(reading.arguments(found), y, len(found), n_tokens, known)
+    return Labelled(reading.arguments(sentences), y, len(y), sum(map(len, y)), known)
 
 
-def labelled_sentences(reading: Reading, lines: Lines) -> Iterator[Sentence]:
-    """Those with tokens; formats that can say so may leave some labels open."""
-    must = not reading.format.has_unknown_labels
-    return (each for each in reading.format.read(lines, labelled=must) if each.tokens)
+def _labels(sentences: list[Sentence]) -> list[list[Any]]:
+    return [sentence.labels or [None] * len(sentence.tokens) for sentence in sentences]
+
+
+def _labelled_sentences(reading: Reading, lines: Lines) -> Iterator[Sentence]:
+    """Yield sentences with tokens; formats that can say so may leave some labels open."""
+    labelled = not reading.format.has_unknown_labels
+    return (each for each in reading.format.read(lines, labelled=labelled) if each.tokens)
+
+
+def sentences_of(reading: Reading, path: str) -> Iterator[Sentence]:
+    """Yield the sentences of a file, with labels or without, one at a time."""
+    from crfx.io.lines import open_lines
+
+    with open_lines(path) as lines:
+        yield from reading.format.read(lines, labelled=False)
+
+
+def read_rankings(model: Any, path: Path | str, *, comments: bool = False) -> Rankings:
+    """Read queries and documents for a model that ranks."""
+    from crfx.io import letor
+
+    return letor.read(path, n_features=model.n_features_in_, comments=comments)
+
+
+def as_they_come(items: Iterable[Item], most: int) -> Iterator[list[Item]]:
+    """Yield lists of the items that are there already, one item or more, ``most`` at most.
+
+    They are read in a thread of their own, ``most`` ahead: so memory stays bounded, and nobody
+    waits for a second sentence before the first is labelled.
+    """
+    waiting: queue.Queue[Any] = queue.Queue(maxsize=most)
+    threading.Thread(target=_fill, args=(waiting, items), daemon=True).start()
+    while True:
+        taken = [waiting.get()]
+        while len(taken) < most and taken[-1] is not _END:
+            try:
+                taken.append(waiting.get_nowait())
+            except queue.Empty:
+                break
+        errors = [item for item in taken if isinstance(item, BaseException)]
+        ready = [item for item in taken if item is not _END and not isinstance(item, BaseException)]
+        if ready:
+            yield ready
+        if errors:
+            raise errors[0]
+        if taken[-1] is _END:
+            return
+
+
+def _fill(waiting: queue.Queue[Any], items: Iterable[Any]) -> None:
+    try:
+        for item in items:
+            waiting.put(item)
+    except BaseException as error:  # raised where the items are taken, not here
+        waiting.put(error)
+    waiting.put(_END)

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from crfx.cli.options import Log, add_example, add_quiet, at_least, check_output, probability
-from crfx.cli.tagged_text import ABSTAINED, Tagger
+
+if TYPE_CHECKING:
+    from crfx.io.reading import Reading
+    from crfx.io.sentences import Sentence
+    from crfx.report.written_labels import WrittenLabels
 
 SUMMARY = "label the tokens of a file, in a pipe too"
 EXAMPLE = """  crfx tag ner.crfx test.conll -o tagged.conll
   cat test.conll | crfx tag ner.crfx -  |  less"""
+ABSTAINED = "_"
+"""Written for labels that are less probable than the user wants."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +59,7 @@ def run(arguments: argparse.Namespace) -> None:
         check_output(arguments.output, "the labels", [arguments.model, arguments.file])
     model = load_labeller(arguments.model, arguments.jobs)
     begin, n_sentences, n_tokens = time.perf_counter(), 0, 0
-    with _opened(arguments.output) as out:
+    with opened_output(arguments.output) as out:
         for texts, *counts in _tagged(model, arguments):
             for text in texts:
                 out.write(text)
@@ -63,8 +72,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 @contextmanager
-def _opened(path: Path | None) -> Iterator[TextIO]:
-    """Standard output, or a file that appears whole; text is UTF-8, whatever the terminal has."""
+def opened_output(path: Path | None) -> Iterator[TextIO]:
+    """Open a file that appears whole, or standard output; text is UTF-8 in both."""
     from crfx.io.whole_file import whole_text
 
     if path is not None:
@@ -77,26 +86,112 @@ def _opened(path: Path | None) -> Iterator[TextIO]:
 
 
 def _tagged(model: Any, arguments: argparse.Namespace) -> Iterator[tuple[list[str], int, int]]:
-    """What is to be written, how many sentences it has and how many tokens, as they come."""
-    from crfx.cli.models import reading_of, sentences_of
-    from crfx.cli.sources import array_instances, wants_arrays
-    from crfx.cli.streaming import MOST_AT_ONCE, as_they_come
+    """Yield texts to write, and the number of their sentences and of their tokens, as they come."""
+    from crfx.cli import sources
 
-    path, settings = arguments.file, (arguments.write, arguments.min_probability)
-    if wants_arrays(path, None):
-        given, _ = array_instances(path)
-        tagger = Tagger(model, None, *settings)
-        tagger.check()
-        X = given["X"]
-        yield tagger.texts(given, ()), len(X), sum(own.shape[0] for own in X)
-        return
-    reading = reading_of(model, path)
-    tagger = Tagger(model, reading, *settings)
+    path = arguments.file
+    is_arrays = sources.wants_arrays(path, None)
+    reading = None if is_arrays else sources.reading_of(model, path)
+    tagger = Tagger(model, reading, arguments.write, arguments.min_probability)
     tagger.check()
-    comes = sentences_of(reading, path, labelled=False)
-    for sentences in as_they_come(comes, MOST_AT_ONCE):
+    if reading is None:
+        instances, _ = sources.array_instances(path)
+        X = instances["X"]
+        yield tagger.texts(instances, ()), len(X), sum(x.shape[0] for x in X)
+        return
+    come = sources.sentences_of(reading, path)
+    for sentences in sources.as_they_come(come, sources.MOST_AT_ONCE):
         filled = [sentence for sentence in sentences if sentence.tokens]
         # Lines without tokens, after the last sentence, are the file's own.
-        told = filled if arguments.write != "file" else sentences
-        n_tokens = sum(len(sentence.tokens) for sentence in filled)
-        yield tagger.texts(reading.arguments(told), told) if told else [], len(filled), n_tokens
+        written = filled if arguments.write != "file" else sentences
+        texts = tagger.texts(reading.arguments(written), written) if written else []
+        yield texts, len(filled), sum(len(sentence.tokens) for sentence in filled)
+
+
+@dataclass(frozen=True, eq=False)
+class Tagger:
+    """Labels of a model as text: in the file's own format, alone, or as objects of JSON.
+
+    ``reading`` says how files are read for the model; None: they are arrays.
+    ``form`` is "file", "labels" or "jsonl"; labels less probable than ``least`` are left open.
+    """
+
+    model: Any
+    reading: Reading | None
+    form: str
+    least: float | None
+
+    def texts(self, arguments: dict[str, Any], sentences: Sequence[Sentence]) -> list[str]:
+        """Return one text per sentence; ``arguments`` are those of `predict`."""
+        if self.form == "jsonl":
+            objects = self._objects(arguments, sentences)
+            return [f"{json.dumps(each, ensure_ascii=False)}\n" for each in objects]
+        texts = [
+            [ABSTAINED if label is None else str(label) for label in labels]
+            for labels in self._labels(arguments)
+        ]
+        if self.form == "labels" or self.reading is None:
+            return [_lines(labels) for labels in texts]
+        written = self.reading.format.written
+        return [
+            # What has no tokens has its empty lines too.
+            _lines(written(sentence, labels), ends=bool(sentence.tokens))
+            for sentence, labels in zip(sentences, texts, strict=True)
+        ]
+
+    def check(self) -> None:
+        """Raise ValueError if labels left open could not be told from others."""
+        clash = ABSTAINED in map(str, self.model.classes_)
+        if self.least is not None and clash and self.form != "jsonl":
+            raise ValueError(
+                f"--min-probability: {ABSTAINED} is a label of the model, too: use --write jsonl"
+            )
+
+    def _labels(self, arguments: dict[str, Any]) -> list[list[Any]]:
+        """Return labels as they are written, None where the model is not sure."""
+        if self.least is not None:
+            return [self._sure(labels, p) for labels, _, p in self._found(arguments)]
+        return [self._written.found(labels) for labels in self.model.predict(**arguments)]
+
+    def _found(self, arguments: dict[str, Any]) -> Iterator[tuple[list[Any], Any, Any]]:
+        from crfx.report.written_labels import found_instances
+
+        return found_instances(self.model, arguments, self._written)
+
+    def _sure(self, labels: list[Any], probabilities: Any) -> list[Any]:
+        least = self.least or 0.0
+        pairs = zip(labels, probabilities, strict=True)
+        return [label if p >= least else None for label, p in pairs]
+
+    @cached_property
+    def _written(self) -> WrittenLabels:
+        from crfx.report.written_labels import WrittenLabels
+
+        return WrittenLabels(self.model)
+
+    def _objects(
+        self, arguments: dict[str, Any], sentences: Sequence[Sentence]
+    ) -> list[dict[str, Any]]:
+        from crfx.structures.label_schemes import scheme_of_labels
+
+        whole = self.model.predict_confidence(**arguments)
+        objects: list[dict[str, Any]] = [
+            {
+                "labels": self._sure(labels, p),
+                "probabilities": p.tolist(),
+                "probability": each.labelling,
+            }
+            for (labels, _, p), each in zip(self._found(arguments), whole, strict=True)
+        ]
+        if self.reading is not None:
+            for each, sentence in zip(objects, sentences, strict=True):
+                each["tokens"] = sentence.tokens
+        if scheme_of_labels(self.model.classes_.tolist()) is not None:
+            for each, spans in zip(objects, self.model.predict_spans(**arguments), strict=True):
+                each["spans"] = [span._asdict() for span in spans]
+        return objects
+
+
+def _lines(texts: Sequence[str], *, ends: bool = True) -> str:
+    """Return the lines of a sentence, and the empty one that ends it."""
+    return "".join(f"{text}\n" for text in texts) + ("\n" if ends else "")

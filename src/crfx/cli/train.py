@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crfx.cli.models import reading_of
 from crfx.cli.options import (
     Log,
     add_estimator_options,
@@ -21,7 +20,7 @@ from crfx.cli.options import (
 )
 from crfx.cli.resuming import Run, check_same_settings, checkpoint_path
 from crfx.cli.schemes import Scheme, choose_scheme, log_scheme
-from crfx.cli.sources import TEXT_OPTIONS, add_text_options
+from crfx.cli.sources import TEXT_OPTIONS, add_text_options, reading_of
 from crfx.estimators.arguments import TABLES, check_arguments
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import os
 import zlib
-from io import BufferedReader
 from pathlib import Path
 from typing import TextIO
 
@@ -24,6 +23,11 @@ def find(folder: str, name: str, sha256: str | None = None, *, how_to_get: str) 
                 _check(path, sha256)
                 return path
     raise FileNotFoundError(_not_found(folder, name, how_to_get))
+
+
+def find_all(folder: str, sha256s: dict[str, str], *, how_to_get: str) -> list[Path]:
+    """Return where the files of a folder lie, given the sha256 of each by its name."""
+    return [find(folder, name, sha256, how_to_get=how_to_get) for name, sha256 in sha256s.items()]
 
 
 def open_text(path: Path) -> TextIO:
@@ -53,7 +57,7 @@ def _check(path: Path, sha256: str | None) -> None:
     if sha256 is None:
         return
     try:
-        with _open_contents(path) as file:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(f"{path}: cannot be decompressed ({error}); get it again") from error
@@ -62,10 +66,6 @@ def _check(path: Path, sha256: str | None) -> None:
             f"{path}: sha256 of its contents is {found}, expected {sha256}; this is another or a "
             "damaged version, get it again"
         )
-
-
-def _open_contents(path: Path) -> gzip.GzipFile | BufferedReader:
-    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
 
 
 def _not_found(folder: str, name: str, how_to_get: str) -> str:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from numpy.typing import NDArray
 
 
 def held_out(folds: NDArray[np.int64], k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -19,14 +15,3 @@ def held_out(folds: NDArray[np.int64], k: int) -> tuple[NDArray[np.int64], NDArr
     if k not in folds:
         raise ValueError(f"there is no fold {k}: folds are {np.unique(folds).tolist()}")
     return np.flatnonzero(folds != k), np.flatnonzero(folds == k)
-
-
-def random_folds(n_instances: int, n_folds: int, seed: int) -> NDArray[np.int64]:
-    """Deal the instances into folds of nearly equal size, the same for the same seed.
-
-    >>> random_folds(5, n_folds=2, seed=0)
-    array([0, 0, 1, 0, 1])
-    """
-    if not 2 <= n_folds <= n_instances:
-        raise ValueError(f"n_folds must be 2 to {n_instances}, got {n_folds}")
-    return np.random.default_rng(seed).permutation(np.arange(n_instances) % n_folds)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from crfx.datasets.files import find
+from crfx.datasets.files import find_all
 from crfx.io import letor
 from crfx.io.letor import Rankings
 
@@ -52,10 +52,7 @@ class MillionQuery:
 
 def load_mq2008() -> MillionQuery:
     """Load the 784 queries."""
-    paths = [
-        find("letor-mq2008", name, sha256, how_to_get=_HOW_TO_GET)
-        for name, sha256 in _SHA256.items()
-    ]
+    paths = find_all("letor-mq2008", _SHA256, how_to_get=_HOW_TO_GET)
     return MillionQuery(
         tuple(letor.read(path) for path in paths),
         description=(

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crfx.datasets.files import find, open_text
 from crfx.datasets.folds import held_out
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from numpy.typing import NDArray
 
 _ARRAYS_SHA256 = "f762aaed67847f0ce07a158d80d4d869910dcf84a2863ce7fa1f795bf9d9ff51"
 _HOW_TO_GET = (

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from crfx.datasets.files import find, open_text
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from numpy.typing import NDArray
+from crfx.datasets.files import find_all, open_text
 
 _SHA256 = {
-    "train": "089030a3224116ffce9972c945b1487f0b594705189d4b7645e9e0fb6c0b5f5a",
-    "test": "b794c73169bc50c88826b72332653db79415d8cca234ceb7a05232cffb5f2f9d",
+    "protein-secondary-structure.train": (
+        "089030a3224116ffce9972c945b1487f0b594705189d4b7645e9e0fb6c0b5f5a"
+    ),
+    "protein-secondary-structure.test": (
+        "b794c73169bc50c88826b72332653db79415d8cca234ceb7a05232cffb5f2f9d"
+    ),
 }
 # UCI has the set too, but copies differ in their headers and some lack a line.
 _HOW_TO_GET = "An unchanged copy is in https://github.com/rycw22/LSTM_AlphaHelicies."
@@ -47,17 +47,7 @@ class QianSejnowski:
 
 def load_qian_sejnowski() -> QianSejnowski:
     """Load the chains of amino acids with their classes."""
-    train, test = (
-        _read(
-            find(
-                "qian-sejnowski",
-                f"protein-secondary-structure.{part}",
-                sha256,
-                how_to_get=_HOW_TO_GET,
-            )
-        )
-        for part, sha256 in _SHA256.items()
-    )
+    train, test = map(_read, find_all("qian-sejnowski", _SHA256, how_to_get=_HOW_TO_GET))
     return QianSejnowski(
         train,
         test,

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from crfx.datasets.files import find, open_text
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from numpy.typing import NDArray
+from crfx.datasets.files import find_all, open_text
 
 LEFT, RIGHT = 0, 1
 
@@ -57,9 +53,7 @@ class Sst:
 
 def load_sst() -> Sst:
     """Load the trees."""
-    train, dev, test = (
-        _read(find("sst", name, sha256, how_to_get=_HOW_TO_GET)) for name, sha256 in _SHA256.items()
-    )
+    train, dev, test = map(_read, find_all("sst", _SHA256, how_to_get=_HOW_TO_GET))
     return Sst(
         train,
         dev,

@@ -5,14 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crfx.datasets.files import find
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -39,27 +36,19 @@ class WordVectors:
         return next(found, -1)
 
 
-@dataclass(frozen=True, slots=True)
-class _Release:
-    sha256: str
-    how_to_get: str
-    spellings: Callable[[str], tuple[str, ...]]
-    description: str
-
-
 def load_word_vectors(name: str = "glove_6B_100d") -> WordVectors:
     """Load `"glove_6B_100d"`, the one to use, or `"googlenews_300d_subset"`."""
     if name not in _RELEASES:
         raise ValueError(f"name must be one of {sorted(_RELEASES)}, got {name!r}")
-    release = _RELEASES[name]
-    path = find("word-vectors", f"{name}.npz", release.sha256, how_to_get=release.how_to_get)
+    sha256, how_to_get, spellings, description = _RELEASES[name]
+    path = find("word-vectors", f"{name}.npz", sha256, how_to_get=how_to_get)
     with np.load(path, allow_pickle=False) as arrays:
         return WordVectors(
             vectors=arrays["vectors"].astype(np.float32, copy=False),
             index={word: row for row, word in enumerate(arrays["words"].tolist())},
             norms=arrays.get("norm"),
-            spellings=release.spellings,
-            description=release.description,
+            spellings=spellings,
+            description=description,
         )
 
 
@@ -79,29 +68,30 @@ def _google_spellings(word: str) -> tuple[str, ...]:
     return word, _lower(word), re.sub(r"\d", "#", word), word.capitalize()
 
 
-_RELEASES = {
-    "glove_6B_100d": _Release(
-        sha256="d7e66c9b799b41167a25d85eb8047926e33c82a33b2b6d044752ad1f703a3461",
-        how_to_get=(
+_RELEASES: dict[str, tuple[str, str, Callable[[str], tuple[str, ...]], str]] = {
+    "glove_6B_100d": (
+        "d7e66c9b799b41167a25d85eb8047926e33c82a33b2b6d044752ad1f703a3461",
+        (
             "It is a part of glove.6B.100d.txt (https://nlp.stanford.edu/projects/glove/), packed "
             "for crfx: the words of its text sets."
         ),
-        spellings=_glove_spellings,
-        description=(
+        _glove_spellings,
+        (
             "GloVe 6B, 100 dimensions (Pennington, Socher and Manning 2014): 41,643 words, lower "
             "case, hardly any with a digit; PDDL 1.0"
         ),
     ),
-    "googlenews_300d_subset": _Release(
-        sha256="4c6174f2fffd44c44215a3e1c0c94c467a744a8237f24209099a4e5432cbe752",
-        how_to_get=(
+    "googlenews_300d_subset": (
+        "4c6174f2fffd44c44215a3e1c0c94c467a744a8237f24209099a4e5432cbe752",
+        (
             "It is a part of GoogleNews-vectors-negative300 "
             "(https://code.google.com/archive/p/word2vec/), packed for crfx."
         ),
-        spellings=_google_spellings,
-        description=(
+        _google_spellings,
+        (
             "word2vec of Google News, 300 dimensions (Mikolov et al. 2013): 21,639 words, cased, "
             "digits written #, a part of the release only, in half precision; Apache 2.0"
         ),
     ),
 }
+"""By name: sha256, how to get it, what to look words up under, description."""

@@ -1,112 +1,251 @@
-"""What a fitted model is: labels, sizes, strongest transitions and features, how it was trained."""
+"""What a fitted model is: arguments, labels, learning curves, transitions, strongest features."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from crfx.estimators.base import counted_in
-from crfx.report.naming import called
-from crfx.report.transition_table import learned_edges
 from crfx.terms import Names
 
 Described = dict[str, Any]
 
+MOST_ROWS = 100
+"""Rows of a transition table that can be read; of a larger one the strongest entries say more."""
+_CURVE_TITLES = {
+    "objective": "training objective",
+    "gamma": "γ, mean over nodes",
+    "halvings": "halvings of the step",
+    "effective_samples": "effective samples, mean",
+}
+_PLACE_IN_MEMORY = re.compile(r" at 0x[0-9a-fA-F]+")
+
 
 def describe(model: Any, top: int = 10) -> Described:
-    """Plain values, for JSON and for `as_text`; lists have ``top`` entries at most."""
-    found: Described = {
+    """Return plain values, for JSON and for `as_text`; lists have ``top`` entries at most."""
+    described: Described = {
         "class": type(model).__name__,
-        "arguments": changed_arguments(model),
+        "arguments": _changed_arguments(model),
         "features": int(model.n_features_in_),
         "training": _training(model),
         "reading": None if model.reading_ is None else str(model.reading_),
     }
     if hasattr(model, "classes_"):
-        found["labels"] = model.classes_.tolist()
-        found["order"] = model.model_.order
-        found["edges"] = model.model_.edge_family
-        found["transitions"] = strongest_transitions(model, top)
-        found["transitions_note"] = learned_edges(model)[1]
-        found["important_edges"] = important_in_edges(model, top)
-    found["important"] = important_features(model, top)
-    return found
+        described["labels"] = model.classes_.tolist()
+        described["order"] = model.model_.order
+        described["edges"] = model.model_.edge_family
+        described["transitions"] = _strongest_transitions(model, top)
+        described["transitions_note"] = _learned_edges(model)[1]
+        described["important_edges"] = _important_in_edges(model, top)
+    described["important"] = _important_features(model, top)
+    return described
 
 
-def changed_arguments(model: Any) -> Described:
-    """The arguments that are not the estimator's defaults, as text where they are objects."""
-    usual = type(model)().get_params(deep=False)
-    given = model.get_params(deep=False)
-    # An array is compared entry by entry.
-    changed = {name: own for name, own in given.items() if not np.all(own == usual[name])}
+def called(value: Any) -> str:
+    """Return an argument in one line of text: functions and classes by name, other objects as
+    Python shows them, without places in memory.
+    """
+    if isinstance(value, str):
+        return value
+    name = getattr(value, "__name__", None) or _PLACE_IN_MEMORY.sub("", repr(value))
+    return " ".join(str(name).split())
+
+
+def _changed_arguments(model: Any) -> Described:
+    """Return the arguments that are not the estimator's defaults, as text if they are objects."""
+    defaults = type(model)().get_params(deep=False)
     plain = (str, int, float, bool, type(None))
-    return {name: own if isinstance(own, plain) else called(own) for name, own in changed.items()}
+    return {
+        name: value if isinstance(value, plain) else called(value)
+        for name, value in model.get_params(deep=False).items()
+        if not np.all(value == defaults[name])  # an array is compared entry by entry
+    }
 
 
 def _training(model: Any) -> Described:
-    """The first and the last of every number that training noted, and the best round.
+    """Return the first and the last of every number in the history, and the best round.
 
-    ``rounds`` are iterations or sweeps, if ``counted`` says so; ``seconds`` is what they took
-    themselves, without preparing for them and without watching an evaluation set.
+    ``rounds`` are iterations or sweeps, if ``counted`` says so; ``seconds`` is their time, without
+    preparing for them and without evaluating ``eval_set``.
     """
     history = {name: entries for name, entries in model.history_.items() if entries}
-    found: Described = {
-        "rounds": len(history.get("seconds", [])),
+    seconds = history.pop("seconds", [])
+    training: Described = {
+        "rounds": len(seconds),
         "counted": counted_in(model),
-        "best_round": int(model.best_iteration_) + 1 if history.get("seconds") else None,
-        "seconds": float(np.nansum(history.get("seconds", [0.0]))),
+        "best_round": int(model.best_iteration_) + 1 if seconds else None,
+        "seconds": float(np.nansum(seconds)),
     }
     for name, entries in history.items():
-        if name != "seconds":
-            found[name] = {"first": _number(entries[0]), "last": _number(entries[-1])}
-    if "eval_metric" in found:
+        training[name] = {"first": _number(entries[0]), "last": _number(entries[-1])}
+    if "eval_metric" in training:
         best = history["eval_metric"][min(model.best_iteration_, len(history["eval_metric"]) - 1)]
-        found["eval_metric"] |= {"name": called(model.eval_metric), "kept": _number(best)}
-    return found
+        training["eval_metric"] |= {"name": called(model.eval_metric), "kept": _number(best)}
+    return training
 
 
 def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def strongest_transitions(model: Any, top: int) -> list[Described] | None:
-    """The edge scores of greatest size, of `learned_edges`; None where edges are no tables.
+@dataclass(frozen=True)
+class HistoryCurve:
+    """A number of every round; NaN in rounds that have none.
 
-    ``from`` has the labels before, oldest first; ``type`` that of the edge, where it has one.
+    ``kept`` is the index of the round that the model was restored to, the last one otherwise.
     """
-    table, _ = learned_edges(model)
+
+    name: str
+    title: str
+    values: list[float]
+    kept: int
+
+    @property
+    def at_kept(self) -> float:
+        """The number of the round that was kept."""
+        return self.values[self.kept]
+
+
+def history_curves(model: Any) -> dict[str, HistoryCurve]:
+    """Return the curves of ``model.history_`` that have a number, by name: objective and
+    eval_metric first, if there are any; without the seconds that rounds took.
+    """
+    history = model.history_
+    foremost = ["objective", "eval_metric"]
+    curves = {}
+    for name in [*foremost, *sorted(set(history) - {*foremost, "seconds"})]:
+        values = [float(value) for value in history.get(name, [])]
+        if np.isfinite(values).any():
+            title = _CURVE_TITLES.get(name, name.replace("_", " "))
+            if name == "eval_metric":
+                title = f"{called(model.eval_metric)} on the evaluation set"
+            kept = min(int(model.best_iteration_), len(values) - 1)
+            curves[name] = HistoryCurve(name, title, values, kept)
+    return curves
+
+
+@dataclass(frozen=True)
+class TransitionTable:
+    """Scores of transitions: ``values`` (rows, columns) from labels before to the label after.
+
+    A row has the ``order`` labels before, oldest first.  NaN where constraints forbid it.
+    ``note`` says what is not in it, if anything.
+    """
+
+    rows: list[tuple[Any, ...]]
+    columns: list[Any]
+    values: npt.NDArray[np.float64]
+    note: str = ""
+
+    @property
+    def largest(self) -> float:
+        """The greatest size of an entry, at least a little above 0."""
+        sizes = np.abs(self.values[np.isfinite(self.values)])
+        return max(float(sizes.max(initial=0.0)), 1e-12)
+
+
+def transition_table(model: Any, edge_type: int | None = None) -> TransitionTable:
+    """Return the learned transitions; of edges of one type, if edges have types.
+
+    Raises ValueError if edges are no table, or if it is too large to be read.
+    """
+    table, note = _learned_edges(model)
+    if table is None:
+        why = "has edges that depend on X" if model.model_.has_edges else "has no edges"
+        raise ValueError(f"there is no table of transitions: the {type(model).__name__} {why}")
+    order = model.model_.order
+    if table.ndim > order + 1:
+        table = table[_checked_type(edge_type, len(table))]
+    elif edge_type is not None:
+        raise ValueError(f"edge_type is {edge_type!r}, but edges of this model have no types")
+    names = model.classes_.tolist()
+    if len(names) ** order > MOST_ROWS:
+        raise ValueError(
+            f"the table of transitions has {len(names) ** order} rows, {MOST_ROWS} can be read: "
+            "crfx.report.description.describe lists its foremost entries"
+        )
+    mask = model.model_.mask
+    if mask is not None:
+        table = np.where(np.isneginf(mask.tables(order).get("edge", 0.0)), np.nan, table)
+    rows = list(product(names, repeat=order))
+    return TransitionTable(rows, names, table.reshape(len(rows), len(names)), note)
+
+
+def transition_tables(model: Any) -> dict[str, TransitionTable]:
+    """Return all transition tables by their titles; raises as `transition_table` does."""
+    edges, _ = _learned_edges(model)
+    if edges is None or edges.ndim == model.model_.order + 1:
+        return {"Scores of transitions": transition_table(model)}
+    return {
+        f"Scores of transitions, edges of type {kind}": transition_table(model, kind)
+        for kind in range(len(edges))
+    }
+
+
+def _checked_type(edge_type: int | None, n_types: int) -> int:
+    if edge_type is None:
+        raise ValueError(f"edges have {n_types} types: say which one by edge_type=")
+    is_whole = isinstance(edge_type, int | np.integer) and not isinstance(edge_type, bool)
+    if not is_whole or not 0 <= edge_type < n_types:
+        raise ValueError(f"edge_type is {edge_type!r}: it must be from 0 to {n_types - 1}")
+    return edge_type
+
+
+def _learned_edges(model: Any) -> tuple[npt.NDArray[np.float64] | None, str]:
+    """Return the sum of the edge tables of a model and of those underneath, one table per type if
+    edges have types, and a note on what is not in it; None if edges are no tables.
+
+    If edges underneath depend on X, the table is that of the last model alone.
+    """
+    with_edges = [layer for layer in model.model_.layers if layer.edge_family is not None]
+    tables = [layer for layer in with_edges if layer.edge_family == "table"]
+    note = ""
+    if len(tables) < len(with_edges):
+        tables = [layer for layer in tables if layer is model.model_]
+        note = "of the last model only: the one underneath has edges that depend on X"
+    if not tables:
+        return None, ""
+    return sum(layer.edge.tables["edge"].astype(np.float64) for layer in tables), note
+
+
+def _strongest_transitions(model: Any, top: int) -> list[Described] | None:
+    """Return the edge scores of greatest size; None if edges are no tables.
+
+    ``from`` has the labels before, oldest first; ``type`` that of the edge, if edges have types.
+    """
+    table, _ = _learned_edges(model)
     if table is None:
         return None
-    chosen = np.argsort(-np.abs(table), axis=None, kind="stable")[:top]
-    found = []
-    for place in zip(*np.unravel_index(chosen, table.shape), strict=True):
-        kind, labels = _parted(place, model)
-        entry: Described = {"from": labels[:-1], "to": labels[-1], "score": float(table[place])}
-        if kind is not None:
-            entry["type"] = kind
-        found.append(entry)
-    return sorted(found, key=lambda entry: -float(entry["score"]))
+    names, n_labels = model.classes_.tolist(), model.model_.order + 1
+    transitions: list[Described] = []
+    for flat in np.argsort(-np.abs(table), axis=None, kind="stable")[:top]:
+        place = np.unravel_index(flat, table.shape)
+        *before, after = (names[code] for code in place[-n_labels:])
+        entry: Described = {"from": before, "to": after, "score": float(table[place])}
+        kind = {"type": int(place[0])} if len(place) > n_labels else {}
+        transitions.append(entry | kind)
+    return sorted(transitions, key=lambda entry: -entry["score"])
 
 
-def _parted(place: tuple[Any, ...], model: Any) -> tuple[int | None, list[Any]]:
-    """The type of the edge, None without types, and the labels of a place in the table."""
-    names = model.classes_.tolist()
-    n_before = len(place) - model.model_.order - 1
-    kind = int(place[0]) if n_before else None
-    return kind, [names[code] for code in place[n_before:]]
-
-
-def important_features(model: Any, top: int) -> Described:
-    """``by``: how importance is measured; ``features``: the foremost, with the label they speak
-    for or against where weights tell it; ``note``: what is not counted.
+def _important_features(model: Any, top: int) -> Described:
+    """Return the foremost ``features``, ``by`` which measure they are, and a ``note`` on what is
+    not counted; features that have weights are shown with the label they speak for or against.
     """
-    weights = _weights(model)
+    weights = getattr(model, "coef_", None)
     if weights is None:
-        found = model.importance()
-        return _importance(model, found.node_by, _foremost(found.node, top))
-    names, labels = _feature_names(model), getattr(model, "classes_", None)
+        importance = model.importance()
+        return _importance(model, importance.node_by, _foremost(importance.node, top))
+    weights = sparse.coo_matrix(weights if sparse.issparse(weights) else np.atleast_2d(weights))
+    names: Names = model.columns_.name_of()
+    if (node := getattr(model.model_, "node", None)) is not None:
+        names = node.named(names)  # conjunctions come after columns
+    labels = getattr(model, "classes_", None)
     features = []
     for at in np.argsort(-np.abs(weights.data), kind="stable")[:top]:
         entry: Described = {"feature": names(int(weights.col[at]))}
@@ -116,12 +255,12 @@ def important_features(model: Any, top: int) -> Described:
     return _importance(model, "weight", features)
 
 
-def important_in_edges(model: Any, top: int) -> Described | None:
-    """As `important_features`, where edges depend on features; None where they do not."""
+def _important_in_edges(model: Any, top: int) -> Described | None:
+    """Return the features that edges depend on most; None if edges depend on none."""
     if model.model_.edge_family in (None, "table"):
         return None
-    found = model.importance()
-    return _importance(model, found.edge_by, _foremost(found.edge, top))
+    importance = model.importance()
+    return _importance(model, importance.edge_by, _foremost(importance.edge, top))
 
 
 def _importance(model: Any, by: str, features: list[Described]) -> Described:
@@ -129,82 +268,58 @@ def _importance(model: Any, by: str, features: list[Described]) -> Described:
     return {"by": by, "features": features, "note": note}
 
 
-def _foremost(found: dict[str, float], top: int) -> list[Described]:
-    return [{"feature": name, "value": value} for name, value in list(found.items())[:top]]
+def _foremost(importance: dict[str, float], top: int) -> list[Described]:
+    return [{"feature": name, "value": value} for name, value in list(importance.items())[:top]]
 
 
-def _weights(model: Any) -> Any:
-    """(labels, features) weights of a model that is linear, (1, features) of one that ranks; None
-    of others.
-    """
-    weights = getattr(model, "coef_", None)
-    if weights is None:
-        return None
-    return sparse.coo_matrix(weights if sparse.issparse(weights) else np.atleast_2d(weights))
-
-
-def _feature_names(model: Any) -> Names:
-    """The names of columns, and of conjunctions after them."""
-    names: Names = model.columns_.name_of()
-    node = getattr(model.model_, "node", None)
-    return names if node is None else node.named(names)
-
-
-def as_text(found: Described) -> str:
-    """A page for the terminal."""
-    lines = [f"{found['class']}({', '.join(f'{k}={v!r}' for k, v in found['arguments'].items())})"]
-    if "labels" in found:
-        names = " ".join(map(str, found["labels"]))
-        lines += ["", f"{len(found['labels'])} labels: {names}"]
-    lines.append(f"{found['features']:,} features")
-    if found["reading"] is not None:
-        lines.append(f"reads {found['reading']}")
-    lines += ["", "Training", *_told_training(found["training"])]
-    if found.get("transitions"):
-        note = f", {found['transitions_note']}" if found["transitions_note"] else ""
-        lines += ["", f"Strongest transitions (order {found['order']}){note}"]
-        lines += [f"  {_told_transition(entry)}" for entry in found["transitions"]]
-    if found["important"]["features"]:
-        lines += _told_important("features", found["important"])
-    if found.get("important_edges"):
-        lines += _told_important("to edges", found["important_edges"])
+def as_text(described: Described) -> str:
+    """Return what `describe` gives as a page for the terminal."""
+    arguments = ", ".join(f"{name}={value!r}" for name, value in described["arguments"].items())
+    lines = [f"{described['class']}({arguments})"]
+    if "labels" in described:
+        names = " ".join(map(str, described["labels"]))
+        lines += ["", f"{len(described['labels'])} labels: {names}"]
+    lines.append(f"{described['features']:,} features")
+    if described["reading"] is not None:
+        lines.append(f"reads {described['reading']}")
+    lines += ["", "Training", *_training_lines(described["training"])]
+    if described.get("transitions"):
+        note = f", {described['transitions_note']}" if described["transitions_note"] else ""
+        lines += ["", f"Strongest transitions (order {described['order']}){note}"]
+        for entry in described["transitions"]:
+            kind = f" (type {entry['type']})" if "type" in entry else ""
+            path = " -> ".join(map(str, [*entry["from"], entry["to"]]))
+            lines.append(f"  {entry['score']:+8.3f}  {path}{kind}")
+    if described["important"]["features"]:
+        lines += _importance_lines("features", described["important"])
+    if described.get("important_edges"):
+        lines += _importance_lines("to edges", described["important_edges"])
     return "\n".join(lines)
 
 
-def _told_important(what: str, found: Described) -> list[str]:
-    note = f"; {found['note']}" if found["note"] else ""
-    title = f"Most important {what}, by {found['by']}{note}"
-    return ["", title, *(f"  {_told_feature(entry)}" for entry in found["features"])]
-
-
-def _told_training(training: Described) -> list[str]:
-    lines = [f"  {told_time(training)}"]
-    for name, entry in training.items():
-        if isinstance(entry, dict):
-            first, last = (_told_number(entry[end]) for end in ("first", "last"))
-            best = f", kept {_told_number(entry['kept'])}" if "kept" in entry else ""
-            told = entry.get("name", name)
-            where = " on dev" if "name" in entry else ""
-            lines.append(f"  {told}{where}: {first} to {last}{best}")
-    return lines
-
-
-def told_time(training: Described) -> str:
-    """How long it took."""
+def training_time(training: Described) -> str:
+    """Return how long training took, in words."""
     done = f"{training['rounds']:,} {training['counted']}"
     return f"{done} in {training['seconds']:.1f} s, preparing and watching aside"
 
 
-def _told_number(value: float | None) -> str:
-    return "?" if value is None else f"{value:.6g}"
+def _training_lines(training: Described) -> list[str]:
+    def text(value: float | None) -> str:
+        return "?" if value is None else f"{value:.6g}"
+
+    lines = [f"  {training_time(training)}"]
+    for name, entry in training.items():
+        if isinstance(entry, dict):
+            title = f"{entry['name']} on dev" if "name" in entry else name
+            kept = f", kept {text(entry['kept'])}" if "kept" in entry else ""
+            lines.append(f"  {title}: {text(entry['first'])} to {text(entry['last'])}{kept}")
+    return lines
 
 
-def _told_transition(entry: Described) -> str:
-    kind = f" (type {entry['type']})" if "type" in entry else ""
-    path = " -> ".join(map(str, [*entry["from"], entry["to"]]))
-    return f"{entry['score']:+8.3f}  {path}{kind}"
-
-
-def _told_feature(entry: Described) -> str:
-    label = f"  {entry['label']}" if "label" in entry else ""
-    return f"{entry['value']:+8.3f}  {entry['feature']}{label}"
+def _importance_lines(what: str, important: Described) -> list[str]:
+    note = f"; {important['note']}" if important["note"] else ""
+    lines = ["", f"Most important {what}, by {important['by']}{note}"]
+    for entry in important["features"]:
+        label = f"  {entry['label']}" if "label" in entry else ""
+        lines.append(f"  {entry['value']:+8.3f}  {entry['feature']}{label}")
+    return lines

@@ -1,4 +1,4 @@
-"""True and found labels side by side, in the words of the files or of the caller.
+"""True and predicted labels side by side, in the words of the files or of the caller.
 
 A model may work in another scheme than its files are written in (BIOES for BIO), and files may be
 in an older one (IOB1).  Whatever judges a model compares labels here.
@@ -21,6 +21,7 @@ from crfx.inputs.label_codes import flat_labels
 from crfx.inputs.passed import Passed, read_input
 from crfx.structures.constraints import scheme_of
 from crfx.structures.label_schemes import converted
+from crfx.tag_report import TagReport
 
 Probabilities = npt.NDArray[np.float64]
 
@@ -39,7 +40,7 @@ class WrittenLabels:
 
     @property
     def note(self) -> str:
-        """What a reader of the model's own labels should know; empty where files have the same."""
+        """What a reader of the model's labels should know; empty if files have the same labels."""
         if not self.is_bio:
             return ""
         return (
@@ -49,33 +50,33 @@ class WrittenLabels:
 
     @cached_property
     def names(self) -> list[Any]:
-        """All of them, in the order of ``classes_``; each once."""
+        """All labels in the order of ``classes_``, each once."""
         return list(dict.fromkeys(self.found(self.model.classes_)))
 
     @cached_property
-    def _column_of(self) -> npt.NDArray[np.intp]:
-        at = {name: column for column, name in enumerate(self.names)}
-        return np.array([at[name] for name in self.found(self.model.classes_)], np.intp)
+    def column_of(self) -> dict[Any, int]:
+        """The place of every label in ``names``."""
+        return {name: column for column, name in enumerate(self.names)}
 
     def found(self, labels: npt.NDArray[Any]) -> list[Any]:
-        """Labels of the model."""
+        """Return predicted labels as they are written."""
         plain: list[Any] = labels.tolist()
         return list(self.model.reading_.labels(plain)) if self.is_bio else plain
 
     def true(self, labels: Sequence[Any]) -> list[Any]:
-        """True labels of one instance; those of another scheme are told in this one."""
+        """Return the true labels of one instance, converted to the scheme of the model."""
         scheme = scheme_of(self.model.constraints)
         if scheme is None:
             return list(labels)
-        own = "bio" if self.is_bio else scheme
-        return converted(own, labels, Batch.from_lengths([len(labels)]))
+        written = "bio" if self.is_bio else scheme
+        return converted(written, labels, Batch.from_lengths([len(labels)]))
 
     def marginals(self, marginals: npt.NDArray[Any]) -> Probabilities:
-        """(length, names) from (length, classes): labels that are written alike add up."""
-        given = np.asarray(marginals, np.float64)
-        found = np.zeros((len(given), len(self.names)))
-        np.add.at(found.T, self._column_of, given.T)
-        return found
+        """Return (length, names) from (length, classes): labels that are written alike add up."""
+        by_name = np.zeros((len(marginals), len(self.names)))
+        columns = [self.column_of[name] for name in self.found(self.model.classes_)]
+        np.add.at(by_name.T, columns, np.asarray(marginals, np.float64).T)
+        return by_name
 
 
 @dataclass(frozen=True)
@@ -88,33 +89,43 @@ class Judged:
     probabilities: Probabilities
     """(length,) of the labels found."""
 
+    @property
+    def known(self) -> npt.NDArray[np.bool_]:
+        """(length,) whether the true label is known."""
+        return np.array([label is not None for label in self.true], bool)
+
+    @property
+    def wrong(self) -> npt.NDArray[np.bool_]:
+        """(length,) whether the true label is known and another one was found."""
+        pairs = zip(self.true, self.found, strict=True)
+        return np.array([true is not None and true != found for true, found in pairs], bool)
+
 
 def judged_instances(
-    model: Any, given: dict[str, Any], y: Sequence[Sequence[Any]], written: WrittenLabels
+    model: Any, arguments: dict[str, Any], y: Sequence[Sequence[Any]], written: WrittenLabels
 ) -> list[Judged]:
-    """Label instances that are given as lists, and set the truth beside them."""
-    pairs = zip(y, found_instances(model, given, written), strict=True)
+    """Label instances that are passed as lists, and set the truth beside them."""
+    pairs = zip(y, found_instances(model, arguments, written), strict=True)
     return [Judged(written.true(true), *found) for true, found in pairs]
 
 
 def found_instances(
-    model: Any, given: dict[str, Any], written: WrittenLabels
+    model: Any, arguments: dict[str, Any], written: WrittenLabels
 ) -> Iterator[tuple[list[Any], Probabilities, Probabilities]]:
-    """Per instance the labels found, (length, names) marginals, and (length,) those of the labels
-    found.
+    """Yield the labels found in each instance, (length, names) marginals, and (length,)
+    probabilities of the labels found.
     """
-    column = {name: number for number, name in enumerate(written.names)}
-    pairs = zip(model.predict(**given), model.predict_marginals(**given), strict=True)
-    for labels, marginals in pairs:
-        own, folded = written.found(labels), written.marginals(marginals)
-        at = [column[label] for label in own]
-        yield own, folded, folded[np.arange(len(at)), at]
+    pairs = zip(model.predict(**arguments), model.predict_marginals(**arguments), strict=True)
+    for codes, by_class in pairs:
+        labels, marginals = written.found(codes), written.marginals(by_class)
+        columns = [written.column_of[label] for label in labels]
+        yield labels, marginals, marginals[np.arange(len(columns)), columns]
 
 
 def as_instances(
     model: Any, X: Any, y: Any, lengths: Any, parents: Any, edge_types: Any
 ) -> tuple[dict[str, Any], list[list[Any]]]:
-    """What `fit` takes, stacked or not, as lists with an entry per instance, and the labels."""
+    """Return what `fit` takes, stacked or not, as lists with an entry per instance, and labels."""
     if isinstance(X, Iterator):  # read more than once below
         X = list(X)
     data = read_input(Passed(X, None, lengths, parents, edge_types), model.columns_)
@@ -123,9 +134,32 @@ def as_instances(
     def parted(rows: Any) -> Any:
         return None if rows is None else [rows[begin:end] for begin, end in pairwise(ends)]
 
-    given = {
+    arguments = {
         "X": X if data.as_list else parted(stacked(unwrapped(X))),
         "parents": parted(data.batch.parents),
         "edge_types": parted(data.batch.edge_types),
     }
-    return given, parted(labels)
+    return arguments, parted(labels)
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """``counts`` (labels, labels): how often a true label (row) was found as another (column)."""
+
+    labels: list[str]
+    counts: npt.NDArray[np.int64]
+
+    @property
+    def shares(self) -> Probabilities:
+        """(labels, labels) shares of the row; 0 in rows without counts."""
+        return np.asarray(self.counts / np.maximum(self.counts.sum(axis=1, keepdims=True), 1))
+
+
+def confusion(report: TagReport, names: Sequence[Any]) -> Confusion:
+    """Return the counts of a report: labels of the model that occur, then those unknown to it."""
+    counts, occurring = report.confusion(), list(report.labels())
+    known = list(map(str, names))
+    labels = [name for name in known if name in occurring]
+    labels += [name for name in occurring if name not in known]
+    table = [[counts.get(true, {}).get(found, 0) for found in labels] for true in labels]
+    return Confusion(labels, np.array(table, np.int64).reshape(len(labels), len(labels)))

@@ -3,7 +3,7 @@
 import pytest
 
 from crfx.calibration import Reliability
-from crfx.report.curves import HistoryCurve
+from crfx.report.description import HistoryCurve
 from crfx.report.page.charts import MOST_POINTS, history_chart, reliability_chart
 
 

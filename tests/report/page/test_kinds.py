@@ -8,9 +8,9 @@ import pytest
 
 from crfx import load
 from crfx.io.letor import Rankings
-from crfx.report.page.judging import Instance, Judgement
-from crfx.report.page.labelling import labelling_page
-from crfx.report.page.ranking import ranking_page
+from crfx.report.page.labelling_page import labelling_page
+from crfx.report.page.ranking_page import ranking_page
+from crfx.report.page.sequences import Instance, Judgement
 from crfx.report.written_labels import judged_instances
 
 pytest.importorskip("jinja2", reason="the page needs crfx[report]")

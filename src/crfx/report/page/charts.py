@@ -1,4 +1,4 @@
-"""Charts as places in a drawing of SVG, which templates draw: no library, no colours here."""
+"""Charts as places in a drawing of SVG, and tables of coloured cells; templates draw them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from crfx.calibration import Reliability
-from crfx.report.curves import HistoryCurve
+from crfx.report.description import HistoryCurve, TransitionTable
+from crfx.report.page.templating import signed
+from crfx.report.written_labels import Confusion
 
 WIDTH, HEIGHT = 360.0, 200.0
 LEFT, RIGHT, TOP, BOTTOM = 46.0, 10.0, 10.0, 32.0
@@ -17,6 +19,9 @@ MOST_POINTS = 240
 """Of a line: more cannot be told apart at this width."""
 LARGE_RANGE = 30
 """From the least to the greatest value; beyond that an axis is logarithmic."""
+_MOST_HEAT = 52.0
+"""Percent of colour: text on it stays readable, on light and on dark."""
+_SIZES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 @dataclass(frozen=True)
@@ -31,15 +36,14 @@ class Tick:
 class Chart:
     """One line with its axes: ``points`` and ``dots`` as SVG takes them."""
 
-    title: str
     told: str
     x_label: str
-    width: float
-    height: float
-    points: str
-    dots: list[tuple[float, float, str]]
     x_ticks: list[Tick]
     y_ticks: list[Tick]
+    points: str
+    width: float = WIDTH
+    height: float = HEIGHT
+    dots: tuple[tuple[float, float, str], ...] = ()
     kept: Tick | None = None
     diagonal: str = ""
 
@@ -62,7 +66,7 @@ class _Scale:
         return round(self.begin + share * (self.end - self.begin), 2)
 
     def ticks(self, most: int, *, whole: bool = False) -> list[Tick]:
-        """Round numbers between both ends, about ``most`` of them."""
+        """Return round numbers between both ends, about ``most`` of them."""
         marks = self._powers(most) if self.is_log else self._steps(most, whole)
         texts = [_compact(at) for at in marks]
         if len(set(texts)) < len(texts):  # they differ in later digits: told as what is added
@@ -84,7 +88,7 @@ class _Scale:
 
 
 def _compact(value: float) -> str:
-    """A number that fits beside an axis."""
+    """Return a number as it fits beside an axis."""
     text = f"{value:.6g}"
     if 1e4 <= abs(value) < 1e13:
         size, sign = next(pair for pair in _SIZES if abs(value) >= pair[0])
@@ -92,25 +96,22 @@ def _compact(value: float) -> str:
     return text.replace("e+", "e").replace("-", "−")
 
 
-_SIZES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
-
-
 def _told_number(value: float) -> str:
-    """In a sentence."""
+    """Return a number as it is read in a sentence."""
     return (f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}").replace("-", "−")
 
 
 def _round_step(step: float, *, whole: bool) -> float:
-    """The next larger of 1, 2 and 5 times a power of ten."""
+    """Return the next larger of 1, 2 and 5 times a power of ten."""
     if not step > 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(step))
-    found = next(k * power for k in (1, 2, 5, 10) if k * power >= step * (1 - 1e-9))
-    return max(found, 1.0) if whole else found
+    rounded = next(k * power for k in (1, 2, 5, 10) if k * power >= step * (1 - 1e-9))
+    return max(rounded, 1.0) if whole else rounded
 
 
 def history_chart(curve: HistoryCurve, counted: str) -> Chart:
-    """A curve of the training, over rounds."""
+    """Return a curve of the training, over rounds."""
     values = np.array(curve.values)
     finite = np.flatnonzero(np.isfinite(values))
     chosen = finite[np.unique(np.linspace(0, len(finite) - 1, MOST_POINTS).astype(int))]
@@ -130,44 +131,79 @@ def history_chart(curve: HistoryCurve, counted: str) -> Chart:
             told += f" ({_told_number(curve.at_kept)})"
     if is_log:
         told += " (logarithmic axis)"
-    return Chart(
-        curve.title,
-        told,
-        counted,
-        WIDTH,
-        HEIGHT,
-        " ".join(f"{x(at + 1)},{y(values[at])}" for at in chosen.tolist()),
-        [],
-        x.ticks(5, whole=True),
-        y.ticks(6),
-        kept,
-    )
+    points = " ".join(f"{x(at + 1)},{y(values[at])}" for at in chosen.tolist())
+    return Chart(told, counted, x.ticks(5, whole=True), y.ticks(6), points, kept=kept)
 
 
 def reliability_chart(counted: Reliability) -> Chart:
-    """Of labels found with a probability, the share that is right; a dot for every bin."""
+    """Return the share of labels that is right by their probability; a dot for every bin."""
     size = 280.0
     x = _Scale(0, 1, LEFT, size - RIGHT)
     y = _Scale(0, 1, size - BOTTOM, TOP)
     bins = [each for each in counted.bins() if each.count]
-    dots = [
-        (x(each.probability), y(each.right), f"{each.count:,} labels: {_told_bin(each)}")
-        for each in bins
-    ]
+    dots = []
+    for each in bins:
+        shares = f"probability {100 * each.probability:.1f} %, right {100 * each.right:.1f} %"
+        dots.append((x(each.probability), y(each.right), f"{each.count:,} labels: {shares}"))
     return Chart(
-        "share that is right, by probability",
         f"expected calibration error {counted.error():.4f}; the table has the numbers",
         "probability of the label found",
-        size,
-        size,
-        " ".join(f"{x(each.probability)},{y(each.right)}" for each in bins),
-        dots,
         x.ticks(5),
         y.ticks(5),
-        None,
-        f"{x(0)},{y(0)} {x(1)},{y(1)}",
+        " ".join(f"{at},{height}" for at, height, _ in dots),
+        size,
+        size,
+        tuple(dots),
+        diagonal=f"{x(0)},{y(0)} {x(1)},{y(1)}",
     )
 
 
-def _told_bin(each: Any) -> str:
-    return f"probability {100 * each.probability:.1f} %, right {100 * each.right:.1f} %"
+@dataclass(frozen=True)
+class Cell:
+    """``heat`` is the percentage of colour; ``kind`` a class of the style sheet."""
+
+    text: str
+    heat: float
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class CellTable:
+    """Names of columns, and rows with their names."""
+
+    columns: list[str]
+    rows: list[tuple[str, list[Cell]]]
+
+
+def confusion_cells(confusion: Confusion) -> CellTable:
+    """Return counts, coloured by their share of the row; the diagonal is what is right."""
+    rows = []
+    shares = confusion.shares
+    for at, name in enumerate(confusion.labels):
+        cells = [
+            Cell(
+                f"{count:,}" if count else "",
+                round(_MOST_HEAT * float(np.sqrt(shares[at, column])), 1),
+                "right" if column == at else "wrong",
+            )
+            for column, count in enumerate(confusion.counts[at].tolist())
+        ]
+        rows.append((name, cells))
+    return CellTable(confusion.labels, rows)
+
+
+def transition_cells(table: TransitionTable) -> CellTable:
+    """Return scores, coloured by sign and size; what is forbidden is a dash."""
+    names = [" ".join(map(str, row)) for row in table.rows]
+    rows = [
+        (name, [_transition(value, table.largest) for value in values.tolist()])
+        for name, values in zip(names, table.values, strict=True)
+    ]
+    return CellTable([str(name) for name in table.columns], rows)
+
+
+def _transition(value: Any, largest: float) -> Cell:
+    if np.isnan(value):
+        return Cell("–", 0.0, "never")
+    kind = "plus" if value >= 0 else "minus"
+    return Cell(signed(value, 1), round(_MOST_HEAT * abs(value) / largest, 1), kind)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -31,14 +31,15 @@ class Reason:
     name: str
     value: str
     number: float
-    size: float
-    is_feature: bool
+    is_feature: bool = False
+    size: float = 0.0
 
 
 @dataclass(frozen=True)
 class WhyEdge:
-    """Of an edge that depends on features, from the labels ``before``: why it leads to the one
-    label and not to the other.
+    """Why an edge that depends on features leads to one label and not to another.
+
+    ``before`` are the labels that it comes from.
     """
 
     before: list[Any]
@@ -58,105 +59,107 @@ class Why:
     rival: Any
     reasons: list[Reason]
     total: float
-    given: list[Any]
+    given: list[Any] = field(default_factory=list)
     alone: tuple[float, float] | None = None
     together: tuple[float, float] | None = None
     edge: WhyEdge | None = None
 
 
-def why_label(own: Any, rival: int, order: int) -> Why:
-    """Of an `ExplainedPosition` with labels: the predicted one against that of number ``rival``.
+def why_label(explained: Any, rival: int, order: int) -> Why:
+    """Return why a position has its label and not that of number ``rival``.
 
-    The total is the logarithm of the odds of both, by the marginals.  In chains of ``order`` 2 and
-    more some edges belong to neither side: what they add is what is left.
+    ``explained`` is an `ExplainedPosition`.  The total is the logarithm of the odds of both labels,
+    by the marginals.  In chains of ``order`` 2 and more some edges belong to neither side: what
+    they add is what is left.
     """
-    place = own.place
-    terms = _scores(own, place, rival)
-    for side, message in own.messages.items():
-        terms.append((_SIDES[side], "", _less(message[place], message[rival]), False))
-    total = sum(number for _, _, number, _ in terms)
-    odds = _log_odds(own.marginal[place], own.marginal[rival])
+    place, classes = explained.place, explained.classes.tolist()
+    reasons = _score_gap(explained, place, rival)
+    for side, message in explained.messages.items():
+        both_forbidden = message[place] == message[rival]  # then their difference is no number
+        gap = 0.0 if both_forbidden else float(message[place] - message[rival])
+        reasons.append(Reason(_SIDES[side], "", gap))
+    total = _total(reasons)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        odds = float(np.subtract(*np.log(explained.marginal[[place, rival]])))
     if order > 1 and np.isfinite(odds) and np.isfinite(total):
         if abs(odds - total) >= ROUNDING:
-            terms.append(("from edges that reach over it", "", odds - total, False))
+            reasons.append(Reason("from edges that reach over it", "", odds - total))
         total = odds
-    chosen, other = (own.classes.tolist()[at] for at in (place, rival))
-    alone, together = ((float(p[place]), float(p[rival])) for p in (own.alone, own.marginal))
-    edge = None if own.edge is None else _of_edge(own.edge, place, rival)
-    reasons, given = _sized(terms), own.alone_given
-    return Why(own.position, chosen, other, reasons, total, given, alone, together, edge)
+    edge = explained.edge
+    if edge is not None:
+        terms = _score_gap(edge, place, rival)
+        edge = WhyEdge(edge.before, _sized(terms), _total(terms))
+    return Why(
+        explained.position,
+        classes[place],
+        classes[rival],
+        _sized(reasons),
+        total,
+        explained.alone_given,
+        (float(explained.alone[place]), float(explained.alone[rival])),
+        (float(explained.marginal[place]), float(explained.marginal[rival])),
+        edge,
+    )
 
 
-def _of_edge(edge: Any, place: int, rival: int) -> WhyEdge:
-    terms = _scores(edge, place, rival)
-    return WhyEdge(edge.before, _sized(terms), sum(number for _, _, number, _ in terms))
+def why_before(first: Any, second: Any) -> Why:
+    """Return why the first of two documents of a query has the better score.
 
-
-def why_before(own: Any, other: Any) -> Why:
-    """Of two documents of a query: why the first has the better score.
-
-    What a score is without any feature is the same for both.
+    The score of a document without any feature is the same for both.
     """
-    names = list(dict.fromkeys([*own.features, *other.features]))
-    found = {name: np.zeros(2) for name in names}
-    inputs = {name: [NOTHING, NOTHING] for name in names}
-    for side, each in enumerate((own, other)):
+    contributions: dict[str, list[float]] = {}
+    inputs: dict[str, list[str]] = {}
+    for side, document in enumerate((first, second)):
         for name, value, number in zip(
-            each.features, each.inputs, each.contributions[:, 0], strict=True
+            document.features, document.inputs, document.contributions[:, 0], strict=True
         ):
-            found[name][side] = number
-            inputs[name][side] = _told(value) or "1"
-    values = [" / ".join(inputs[name]) for name in names]
-    terms = _features(names, values, np.array([a - b for a, b in found.values()]))
-    total = sum(number for _, _, number, _ in terms)
-    return Why(own.position, own.predicted, other.predicted, _sized(terms), total, [])
+            contributions.setdefault(name, [0.0, 0.0])[side] = number
+            inputs.setdefault(name, [NOTHING, NOTHING])[side] = _input(value) or "1"
+    values = [" / ".join(pair) for pair in inputs.values()]
+    gaps = np.array([one - other for one, other in contributions.values()])
+    reasons = _foremost(list(inputs), values, gaps)
+    return Why(first.position, first.predicted, second.predicted, _sized(reasons), _total(reasons))
 
 
-Term = tuple[str, str, float, bool]
-
-
-def _scores(own: Any, place: int, rival: int) -> list[Term]:
-    """The difference of two scores of an `ExplainedScores`."""
-    gaps = own.contributions[:, place] - own.contributions[:, rival]
-    base = float(own.base[place] - own.base[rival])
+def _score_gap(explained: Any, place: int, rival: int) -> list[Reason]:
+    """Return the terms of the difference of two scores of an `ExplainedScores`."""
+    gaps = explained.contributions[:, place] - explained.contributions[:, rival]
+    base = float(explained.base[place] - explained.base[rival])
     return [
-        *_features(own.features, own.inputs, gaps),
-        ("without any feature", "", base, False),
+        *_foremost(explained.features, explained.inputs, gaps),
+        Reason("without any feature", "", base),
     ]
 
 
-def _features(names: list[str], inputs: Any, numbers: Any) -> list[Term]:
-    """The foremost by size, then the rest together."""
+def _foremost(names: list[str], inputs: Any, numbers: Any) -> list[Reason]:
+    """Return the features of the largest numbers, then the others as one term."""
     order = np.argsort(-np.abs(numbers), kind="stable")
     order = order[np.abs(numbers[order]) > 0]
-    terms = [(names[at], _told(inputs[at]), float(numbers[at]), True) for at in order[:TOP]]
+    reasons = [
+        Reason(names[at], _input(inputs[at]), float(numbers[at]), True) for at in order[:TOP]
+    ]
     if len(rest := order[TOP:]):
         name = f"{len(rest)} other feature{'s' * (len(rest) > 1)}"
-        terms.append((name, "", float(numbers[rest].sum()), False))
-    return terms
+        reasons.append(Reason(name, "", float(numbers[rest].sum())))
+    return reasons
 
 
-def _sized(terms: list[Term]) -> list[Reason]:
-    finite = [abs(number) for _, _, number, _ in terms if np.isfinite(number)]
-    largest = max(finite, default=0.0) or 1.0
+def _total(reasons: list[Reason]) -> float:
+    return sum(reason.number for reason in reasons)
+
+
+def _sized(reasons: list[Reason]) -> list[Reason]:
+    """Return the terms with their sizes; terms that are infinite have the largest."""
+    sizes = [abs(reason.number) for reason in reasons]
+    largest = max(filter(np.isfinite, sizes), default=0.0) or 1.0
     return [
-        Reason(name, value, number, min(100.0, 100 * abs(number) / largest), is_feature)
-        for name, value, number, is_feature in terms
+        replace(reason, size=min(100.0, 100 * size / largest))
+        for reason, size in zip(reasons, sizes, strict=True)
     ]
 
 
-def _less(one: float, other: float) -> float:
-    """The difference; nothing where both are ruled out."""
-    return 0.0 if one == other else float(one - other)
-
-
-def _log_odds(one: float, other: float) -> float:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.log(one) - np.log(other))
-
-
-def _told(value: Any) -> str:
-    """The value of a feature; that of a name that is there is not told."""
+def _input(value: Any) -> str:
+    """Return the value of a feature as text; nothing for a name that is there."""
     if value is None:
         return "missing"
     if isinstance(value, float):

@@ -17,13 +17,13 @@ _SPACES = "\t\n"
 
 
 def render(template: str, values: dict[str, Any]) -> str:
-    """The page; ``values`` are the names that the template uses, and all of them."""
+    """Return the page; ``values`` are the names that the template uses, and all of them."""
     page: str = _environment().get_template(template).render(values)
     return page
 
 
 def check_library() -> None:
-    """Raise ImportError where it is missing: better now than after a long file."""
+    """Raise ImportError if Jinja2 is missing: better now than after a long file."""
     _environment()
 
 
@@ -33,7 +33,7 @@ def _environment() -> Any:
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
     except ImportError:
         raise ImportError("the page needs Jinja2: pip install 'crfx[report]'") from None
-    found = Environment(
+    environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
@@ -41,14 +41,18 @@ def _environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters.update(
-        percent=percent, count=counted, hundredths=hundredths, signed=signed, short=short
+    environment.filters.update(
+        count="{:,}".format,
+        hundredths=lambda share: f"{100 * share:.2f}",
+        percent=percent,
+        short=lambda number: "?" if number is None else f"{number:.4g}".replace("-", "−"),
+        signed=signed,
     )
-    return found
+    return environment
 
 
 def _written(value: Any) -> Any:
-    """Text as it may stand in a page: control signs, and halves of signs, are replaced."""
+    """Return text that may stand in a page: control signs, and halves of signs, are replaced."""
     if hasattr(value, "__html__"):
         return value
     text = str(value)  # of a label that is no text, too
@@ -60,29 +64,14 @@ def _visible(sign: str) -> str:
     return "\N{REPLACEMENT CHARACTER}" if kind in ("Cc", "Cs") and sign not in _SPACES else sign
 
 
-def counted(number: int) -> str:
-    """With a comma between thousands."""
-    return f"{number:,}"
-
-
-def hundredths(share: float) -> str:
-    """Of 1, for a table that says so."""
-    return f"{100 * share:.2f}"
-
-
 def percent(share: float, digits: int = 2) -> str:
-    """Of 1."""
+    """Return a share of 1 in percent."""
     return f"{100 * share:.{digits}f} %"
 
 
 def signed(number: float, digits: int = 2) -> str:
-    """With a sign, and none of nothing."""
+    """Return a number with its sign; 0 has none."""
     if math.isinf(number):
         return "∞" if number > 0 else "−∞"
     text = f"{number:+.{digits}f}"
     return f"{0:.{digits}f}" if float(text) == 0 else text.replace("-", "−")
-
-
-def short(number: float | None) -> str:
-    """Four digits."""
-    return "?" if number is None else f"{number:.4g}".replace("-", "−")

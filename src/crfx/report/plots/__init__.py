@@ -1,0 +1,1 @@
+"""Plots for print and notebooks; `drawing` is the one door to matplotlib."""

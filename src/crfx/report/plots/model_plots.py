@@ -1,0 +1,146 @@
+"""Plots of a fitted model alone: how it learned, and which transitions it likes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from crfx.estimators.base import counted_in
+from crfx.report.description import HistoryCurve, history_curves, transition_table
+from crfx.report.plots import drawing
+from crfx.report.plots.drawing import INK, Target
+
+
+def plot_history(
+    model: Any, *, names: list[str] | None = None, log_scale: bool = False, path: Target = None
+) -> Any:
+    """Learning curves: the objective and, where there was an ``eval_set``, its metric, by round.
+
+    Parameters
+    ----------
+    model : fitted estimator, or a mapping of names to several, which share the axes
+    names : which entries of ``history_`` to draw, a panel each; by default objective, eval_metric
+    log_scale : draw the objective on a logarithmic axis
+    path : write the figure there too (.png, .svg or .pdf)
+
+    A vertical line marks the round that early stopping went back to.  Returns the figure.
+    """
+    models = _by_name(model)
+    if not models:
+        raise ValueError("there is no model to draw the history of")
+    curves = {name: history_curves(each) for name, each in models.items()}
+    panels = _panels(curves, names)
+    counted = " or ".join(dict.fromkeys(map(counted_in, models.values())))
+    figure = drawing.new_figure(7, 0.6 + 2.6 * len(panels))
+    for number, panel in enumerate(panels, 1):
+        axes = figure.add_subplot(len(panels), 1, number)
+        for place, (name, by_entry) in enumerate(curves.items()):
+            if panel in by_entry:
+                _draw_curve(axes, by_entry[panel], place, drawing.plain(name))
+        title = next(by_entry[panel].title for by_entry in curves.values() if panel in by_entry)
+        drawing.dress(axes, counted, "", drawing.plain(title))
+        axes.grid(alpha=0.25)
+        axes.set_yscale("log" if log_scale and panel == "objective" else "linear")
+        axes.xaxis.get_major_locator().set_params(integer=True)
+        if len(models) > 1:
+            axes.legend(frameon=True, framealpha=0.9, edgecolor="none")
+    return drawing.save(figure, path)
+
+
+def _by_name(model: Any) -> dict[str, Any]:
+    return dict(model) if isinstance(model, Mapping) else {type(model).__name__: model}
+
+
+def _panels(curves: Mapping[str, Any], names: list[str] | None) -> list[str]:
+    known = list(dict.fromkeys(name for by_entry in curves.values() for name in by_entry))
+    if names is None:
+        names = [name for name in ("objective", "eval_metric") if name in known] or known
+    for name in names:
+        if name not in known:
+            raise ValueError(
+                f"no history has {name!r}: there are {', '.join(known) or 'no entries at all'}"
+            )
+    if not names:
+        raise ValueError("the history is empty: the model was not trained here")
+    return names
+
+
+def _draw_curve(axes: Any, curve: HistoryCurve, number: int, name: str) -> None:
+    drawing.draw_line(axes, range(1, len(curve.values) + 1), curve.values, number, name)
+    if curve.kept < len(curve.values) - 1:
+        value = f" ({curve.at_kept:.4g})" if np.isfinite(curve.at_kept) else ""
+        axes.axvline(curve.kept + 1, color=INK, linewidth=0.9, linestyle=(0, (2, 3)))
+        axes.annotate(
+            f"kept: {curve.kept + 1}{value}",
+            (curve.kept + 1, 0.02 + 0.08 * number),
+            xycoords=("data", "axes fraction"),
+            xytext=(4, 0),
+            textcoords="offset points",
+            fontsize=8,
+            color=INK,
+        )
+
+
+def plot_gamma(model: Any, *, path: Target = None) -> Any:
+    """γ by round: how much larger the curvature of boosted trees is than that of independent
+    positions, mean over nodes (Chen et al. 2015).
+
+    ``model`` is a `GBCRF` or `TreeCRF` whose ``curvature`` has a γ, or a mapping of names to some.
+    """
+    for name, each in _by_name(model).items():
+        if "gamma" not in history_curves(each):
+            raise ValueError(
+                f'{name} has no γ in its history: boosted trees with a curvature ("auto", '
+                '"mixing", ...) note it'
+            )
+    return plot_history(model, names=["gamma"], path=path)
+
+
+def plot_transitions(model: Any, *, edge_type: int | None = None, path: Target = None) -> Any:
+    """Heat map of the learned transitions: a row for the label before, a column for the one after.
+
+    Models of higher order have a row for every tuple of labels before.  Forbidden transitions are
+    hatched.  ``edge_type``: which table, where edges have types.  Of a model on another one
+    (``init_model``) it is the sum of both; where the edges underneath are no table, that of the
+    last model, and the title says so.  ValueError where edges are no table (``edges="linear"``,
+    ``"trees"`` or None, and `TreeCRF`).
+    """
+    table = transition_table(model, edge_type)
+    rows = [", ".join(map(str, row)) for row in table.rows]
+    size = drawing.cell_size(len(table.columns))
+    longest = max(len(str(name)) for name in [*rows, *table.columns])
+    width = 1.6 + 0.09 * longest + size * len(table.columns)
+    figure = drawing.new_figure(width, 1.2 + 0.09 * longest + 0.8 * size * len(rows))
+    axes = figure.add_subplot()
+    image = axes.imshow(
+        table.values, cmap="PuOr_r", vmin=-table.largest, vmax=table.largest, aspect="auto"
+    )
+    drawing.draw_labels(axes, rows, table.columns)
+    is_long = len(table.rows[0]) > 1
+    forbidden = np.isnan(table.values)
+    hatched = "hatched: forbidden by constraints" if forbidden.any() else ""
+    title = "\n".join(filter(None, [table.note, hatched]))
+    drawing.dress(
+        axes, "label", "labels before, oldest first" if is_long else "label before", title
+    )
+    drawing.write_cells(axes, image, table.values, map(_one_digit, table.values.flat))
+    _hatch(axes, forbidden)
+    figure.colorbar(image, ax=axes, label="score", shrink=0.8)
+    return drawing.save(figure, path)
+
+
+def _one_digit(value: float) -> str:
+    """Return a score with one digit after the point; nothing if the transition is forbidden."""
+    return "" if np.isnan(value) else f"{value:.1f}".replace("-0.0", "0.0").replace("-", "−")
+
+
+def _hatch(axes: Any, forbidden: Any) -> None:
+    from matplotlib.patches import Rectangle
+
+    for row, column in np.argwhere(forbidden):
+        place = (column - 0.5, row - 0.5)
+        axes.add_patch(
+            Rectangle(place, 1, 1, facecolor="#e8e8e8", edgecolor="#999999", hatch="////", lw=0)
+        )
