@@ -214,7 +214,11 @@ def test_the_page_about_hidden_units_shows_unequal_parameters(load_benchmark):
     runs = {
         n_jobs: {
             name: {"seconds": 2 / int(n_jobs), "digest": digest}
-            for name, digest in (("hidden_sgd", n_jobs), ("linear_lbfgs", "same"))
+            for name, digest in (
+                ("hidden_sgd", n_jobs),
+                ("linear_lbfgs", "same"),
+                ("products", None),
+            )
         }
         for n_jobs in ("1", "2")
     }

@@ -11,7 +11,7 @@ from crfx.distributed.collective import together
 from crfx.estimators.resuming import resumed
 from crfx.estimators.support import ESTIMATORS, EXPERIMENTAL, REGRESSOR, SUPPORT, Limited
 from crfx.io.shards import Shards
-from crfx.potentials.cuda import REMEDY
+from crfx.potentials.xgboost_learner import REMEDY
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning", "ignore:.*max_iter")
 RANDOM = np.random.default_rng(0)
