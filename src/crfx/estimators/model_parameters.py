@@ -15,7 +15,7 @@ from crfx.model.sum import lifted
 from crfx.objectives.truth import Truth
 from crfx.potentials.hidden_unit import HiddenUnitFunction
 from crfx.potentials.linear import LinearFunction
-from crfx.potentials.newton import linear_features
+from crfx.potentials.numbers import with_constant
 from crfx.potentials.transitions import Tables
 from crfx.scores import FloatArray, IntArray, Scores
 from crfx.trainers.blocks import EdgeRows
@@ -62,7 +62,7 @@ def new_model(
 def edge_rows(model: Model, batch: Batch) -> EdgeRows:
     """With a constant feature last: its weights are the plain transitions."""
     rows = model.structure(batch).edge_rows(batch)
-    return EdgeRows.of(batch, rows, model.n_types or 1, linear_features(batch.X))
+    return EdgeRows.of(batch, rows, model.n_types or 1, with_constant(batch.X))
 
 
 def parameter_blocks(

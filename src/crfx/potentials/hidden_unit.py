@@ -21,10 +21,9 @@ from scipy import sparse
 from scipy.special import expit
 
 from crfx import _core
-from crfx.features.conjunctions import canonical
 from crfx.features.matrix import is_on_disk
 from crfx.potentials.base import OfFeatures, PotentialShape
-from crfx.potentials.linear import LinearFunction
+from crfx.potentials.linear import LinearFunction, entries_by_row
 from crfx.potentials.linear_features import PreparedFeatures, ShardedFeatures
 from crfx.potentials.numbers import as_numbers
 from crfx.potentials.weight_pattern import WeightPattern
@@ -205,10 +204,6 @@ class HiddenUnitFunction(OfFeatures):
         parts = self.shape.split(self.weights)
         return hidden_terms(self.checked(X), parts, self.shape.activation, names)
 
-    def named(self, names: Names) -> Names:
-        """The names of its features, which are columns."""
-        return names
-
     def strengths(self) -> Array64:
         """(features,) sum over units of |W| times the spread of V over labels.
 
@@ -326,14 +321,16 @@ def hidden_terms(
 ) -> Iterator[Terms]:
     """Per row of X, dense or CSR: the scores (labels,) as a sum; ``parts`` as in `HiddenShape`.
 
+    Plain gradient times input does not add up to the score, since units bend.  The mean gradient
+    along the straight line from the input 0 does (Sundararajan, Taly and Yan 2017, Eq. 1), and a
+    unit sees nothing of the features but their weighted sum z: along the line it goes from g(b) to
+    g(b + z), so its mean slope is (g(b + z) - g(b)) / z, and feature j gets its share w_j x_j of z.
+
     O(entries of X * units * labels).
     """
     wide = {name: part.astype(np.float64) for name, part in parts.items()}
-    X = canonical(sparse.csr_matrix(X))
     base = wide["constant"] + _added(activation, wide, np.zeros(len(wide["bias"]))).sum(axis=0)
-    for row in range(X.shape[0]):
-        entries = slice(X.indptr[row], X.indptr[row + 1])
-        columns, values = X.indices[entries], X.data[entries].astype(np.float64)
+    for columns, values in entries_by_row(X):
         to_units = wide["weights"][columns] * values[:, None]
         found = to_units @ _mean_slopes(activation, wide, to_units.sum(axis=0))
         if "skip" in wide:

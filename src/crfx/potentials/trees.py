@@ -195,10 +195,6 @@ class BoostedTrees(OfFeatures):
             values = ensemble.contributions(self.learner.matrix(part))
             yield from (_terms(part, row, own, names) for row, own in enumerate(values))
 
-    def named(self, names: Names) -> Names:
-        """The names of its features, which are columns."""
-        return names
-
     def strengths(self) -> npt.NDArray[np.float64]:
         """(features,) what the splits at a feature have gained; none before the first round."""
         ensemble = self.ensemble()
@@ -247,7 +243,10 @@ _PER_NODE: dict[str, tuple[str, type[np.generic]]] = {
 
 
 class TreeScorer:
-    """All rounds, laid out to be walked.  Never changes: any number of threads may use it.
+    """All rounds, laid out to be walked by the core: the same bits as XGBoost's, without XGBoost,
+    which makes a matrix of every input; for one sentence that takes as long as the walks.
+
+    Never changes: any number of threads may use it.
 
     ``raw`` is XGBoost's binary format, which `crfx.potentials.tree_format` has checked or XGBoost
     has written; ``decoded`` is the same where it is decoded already.  O(nodes).
