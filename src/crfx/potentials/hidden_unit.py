@@ -24,7 +24,7 @@ from crfx import _core
 from crfx.features.matrix import is_on_disk
 from crfx.potentials.base import OfFeatures, PotentialShape
 from crfx.potentials.linear import LinearFunction, entries_by_row
-from crfx.potentials.linear_features import PreparedFeatures, ShardedFeatures
+from crfx.potentials.linear_features import PreparedFeatures, ShardedFeatures, touched_columns
 from crfx.potentials.numbers import as_numbers
 from crfx.potentials.weight_pattern import WeightPattern
 from crfx.scores import FloatArray, IntArray
@@ -177,16 +177,13 @@ class HiddenUnitFunction(OfFeatures):
         if not sparse.issparse(X):
             return self.prepare(X), np.arange(self.shape.size)
         X = self.checked(X)
-        touched, local = np.unique(X.indices, return_inverse=True)
+        matrix, touched = touched_columns(X)
         own = replace(self.shape, n_features=len(touched))
         parts = self.shape.split(np.arange(self.shape.size))
         at = [
             (part[touched] if name in ("weights", "skip") else part).reshape(-1)
             for name, part in parts.items()
         ]
-        matrix = sparse.csr_matrix(
-            (X.data, local.astype(np.int32), X.indptr), shape=(X.shape[0], len(touched))
-        )
         return HiddenFeatures(matrix, own, self.n_jobs), np.concatenate(at)
 
     def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> Array32:

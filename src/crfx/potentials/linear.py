@@ -17,6 +17,7 @@ from crfx.potentials.linear_features import (
     PreparedFeatures,
     ShardedFeatures,
     SparseFeatures,
+    touched_columns,
 )
 from crfx.potentials.numbers import with_conjunctions
 from crfx.potentials.weight_pattern import WeightPattern
@@ -151,11 +152,9 @@ class LinearFunction(OfFeatures):
         if not sparse.issparse(X):
             return self.prepare(X), np.arange(self.pattern.n_weights)
         X = X if self.conjunctions is None else with_conjunctions(X, self.conjunctions)
-        touched, local = np.unique(X.indices, return_inverse=True)
+        matrix, touched = touched_columns(X)
         pattern, at = self.pattern.take(touched)
-        shape = X.shape[0], len(touched)
-        own = sparse.csr_matrix((X.data, local.astype(np.int32), X.indptr), shape=shape)
-        return SparseFeatures(own, pattern, self.n_jobs), at
+        return SparseFeatures(matrix, pattern, self.n_jobs), at
 
     def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> Array32:
         """(rows, outputs)."""
