@@ -55,7 +55,7 @@ class Potential(Protocol):
 
     @property
     def n_outputs(self) -> int:
-        """How many scores a row has."""
+        """The number of scores of a row."""
 
     @property
     def method(self) -> str:
@@ -84,7 +84,7 @@ class Potential(Protocol):
         """Return the same with more outputs: output k becomes ``places[k]``, new ones are 0."""
 
     def use_threads(self, n_jobs: int) -> None:
-        """Score on so many threads from now on, where that is ours to say."""
+        """Score on so many threads from now on, if the potential has threads of ours."""
 
     def to_state(self, state: State, name: str) -> None:
         """Write the potential; raise ValueError if no file can hold it."""
@@ -131,20 +131,20 @@ class Function(Potential, Protocol):
     """Scores from features."""
 
     def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> Any:
-        """(rows, outputs); of the first rounds only, where the function grew in rounds."""
+        """Return (rows, outputs), of the first rounds only where the function grew in rounds."""
 
     def explained(self, X: Any, names: Names) -> Iterable[Terms]:
-        """The scores of every row as a sum over features, whose columns have these names."""
+        """Return the scores of every row as a sum over features; ``names`` are those of columns."""
 
     @property
     def measure(self) -> str:
-        """What `strengths` are, in words; of shares they are the parts, of any total."""
+        """What `strengths` measure, in words."""
 
     def named(self, names: Names) -> Names:
         """Return the names of the features, given those of columns."""
 
     def strengths(self) -> FloatArray:
-        """(features,) how much each matters, 0 or more."""
+        """Return (features,) how much each matters, 0 or more."""
 
 
 class AdditiveFunction(Function, Protocol):
@@ -152,7 +152,7 @@ class AdditiveFunction(Function, Protocol):
 
     @property
     def n_rounds(self) -> int:
-        """How many rounds there are."""
+        """The number of rounds."""
 
     def bind(self, X: Any, followed: list[Any], workers: Workers = ALONE) -> None:
         """Take the rows to learn from, beside those of other ``workers``, and rows to follow."""
@@ -161,10 +161,10 @@ class AdditiveFunction(Function, Protocol):
         """Return the same rounds, to be followed by those of another learner."""
 
     def rounds_alone(self) -> Iterable[AdditiveFunction]:
-        """Every round as a function of its own."""
+        """Return every round as a function of its own."""
 
     def release(self) -> None:
-        """Forget them."""
+        """Forget the rows."""
 
     def propose(self, gradient: Any, curvature: Any, number: int) -> Addition:
         """Fit a function to (rows, outputs) gradient and curvature."""
