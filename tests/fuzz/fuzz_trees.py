@@ -38,7 +38,7 @@ def target(raw: bytes) -> Any:
     X = np.linspace(-2, 2, 6 * n_features, dtype=np.float32).reshape(6, n_features)
     X[0, 0] = np.nan
     X[1] = 2.0  # a category
-    ensemble = TreeEnsemble(raw[2:], n_outputs)
+    ensemble = TreeEnsemble.of(raw[2:], n_outputs)
     matrix = XGBoostLearner().matrix(_named(X, ubjson.decode(raw[2:])["learner"]))
     return ensemble.scores(matrix), ensemble.contributions(matrix), ensemble.importance("gain")
 

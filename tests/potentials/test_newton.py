@@ -5,7 +5,8 @@ import pytest
 from scipy import sparse
 
 from crfx.potentials import newton
-from crfx.potentials.newton import linear_features, newton_step
+from crfx.potentials.newton import newton_step
+from crfx.potentials.numbers import with_constant
 
 SOLVED = {"rtol": 1e-4, "atol": 1e-5}
 SAME = {"rtol": 1e-5, "atol": 1e-6}
@@ -119,7 +120,7 @@ def test_a_step_at_the_minimum_is_zero():
 
 def test_features_get_a_constant_and_missing_counts_as_0():
     X = np.array([[1, np.nan, 0], [0, 2, 3]])
-    found = linear_features(X)
+    found = with_constant(X)
     np.testing.assert_array_equal(found, [[1, 0, 0, 1], [0, 2, 3, 1]])
     assert found.dtype == np.float32
     assert np.isnan(X[0, 1])
@@ -129,7 +130,7 @@ def test_sparse_features():
     """A stored NaN is missing too, and stays NaN in the matrix that was given."""
     X = sparse.csr_array(np.array([[1, np.nan, 0], [0, 2, 3]]))
     for given in (X, X.tocsc(), X.astype(np.float32)):
-        found = linear_features(given)
+        found = with_constant(given)
         assert found.format == "csr"
         assert found.dtype == np.float32
         np.testing.assert_array_equal(found.toarray(), [[1, 0, 0, 1], [0, 2, 3, 1]])
@@ -138,16 +139,16 @@ def test_sparse_features():
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
 def test_no_rows(kind):
-    assert linear_features(kind(np.zeros((0, 3)))).shape == (0, 4)
+    assert with_constant(kind(np.zeros((0, 3)))).shape == (0, 4)
 
 
 def test_frames():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"a": [1.0, np.nan], "b": [True, False], "c": [3, 4]})
-    np.testing.assert_array_equal(linear_features(frame), [[1, 1, 3, 1], [0, 0, 4, 1]])
+    np.testing.assert_array_equal(with_constant(frame), [[1, 1, 3, 1], [0, 0, 4, 1]])
     frame["c"] = pandas.array([3, None], dtype="Int64")
-    np.testing.assert_array_equal(linear_features(frame), [[1, 1, 3, 1], [0, 0, 0, 1]])
+    np.testing.assert_array_equal(with_constant(frame), [[1, 1, 3, 1], [0, 0, 0, 1]])
     for categories in (["x", "y"], [10, 20]):
         frame["d"] = pandas.Categorical(categories)
         with pytest.raises(ValueError, match="encode categorical columns"):
-            linear_features(frame)
+            with_constant(frame)

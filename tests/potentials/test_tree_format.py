@@ -92,7 +92,7 @@ def running_sum(kind, n_rounds=None):
 
 def predicted(raw, kind, n_rounds=None):
     check(raw, kind)  # else XGBoost may end the process
-    return TreeEnsemble(raw, n_outputs(kind)).scores(grown(kind)[0], n_rounds)
+    return TreeEnsemble.of(raw, n_outputs(kind)).scores(grown(kind)[0], n_rounds)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -125,7 +125,7 @@ def test_joining_in_two_stages(kind, cut):
 
 def test_one_round_with_step_1_stays_as_it_is():
     raw = grown("numbers")[1][0].raw()
-    expected = TreeEnsemble(raw, 3).scores(grown("numbers")[0])
+    expected = TreeEnsemble.of(raw, 3).scores(grown("numbers")[0])
     assert predicted(tree_format.join([raw], [1.0]), "numbers").tobytes() == expected.tobytes()
 
 
@@ -485,7 +485,7 @@ matrix = XGBoostLearner().matrix(X)
 for path in sorted(folder.glob("*.ubj")):
     print(path.name, flush=True)
     try:
-        ensemble = TreeEnsemble(path.read_bytes(), 3)
+        ensemble = TreeEnsemble.of(path.read_bytes(), 3)
         scores = ensemble.scores(matrix)
         ensemble.contributions(matrix)
         ours = TreeScorer(path.read_bytes(), 3).scores(X, 1)

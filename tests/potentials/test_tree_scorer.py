@@ -150,7 +150,7 @@ def walked(kind, n_rounds=N_ROUNDS):
 @pytest.mark.parametrize("n_jobs", [1, 2, 3])
 def test_the_bits_are_those_of_xgboost(kind, n_jobs):
     X, raw, learner = grown(kind)
-    expected = TreeEnsemble(raw, n_outputs(kind)).scores(learner.matrix(X))
+    expected = TreeEnsemble.of(raw, n_outputs(kind)).scores(learner.matrix(X))
     scorer = TreeScorer(raw, n_outputs(kind))
     assert scorer.scores(X, n_jobs).tobytes() == expected.tobytes()
     for count in COUNTS:
@@ -168,7 +168,7 @@ def test_the_bits_are_those_of_a_plain_walk(kind):
 @pytest.mark.parametrize("kind", ["numbers", "one output", "categories"])
 def test_the_first_rounds_alone(kind):
     X, raw, learner = grown(kind)
-    scorer, ensemble = (make(raw, n_outputs(kind)) for make in (TreeScorer, TreeEnsemble))
+    scorer, ensemble = (make(raw, n_outputs(kind)) for make in (TreeScorer, TreeEnsemble.of))
     assert scorer.n_rounds == N_ROUNDS
     for n_rounds in range(1, N_ROUNDS + 1):
         expected = ensemble.scores(learner.matrix(X), n_rounds)
@@ -208,7 +208,7 @@ def test_numbers_next_to_0_are_not_taken_for_0():
 
     raw = changed(raw, lower)
     X = np.where(X > 0, tiny, X * 0)
-    expected = TreeEnsemble(raw, 9).scores(learner.matrix(X))
+    expected = TreeEnsemble.of(raw, 9).scores(learner.matrix(X))
     assert 0 < np.abs(expected).max() < np.finfo(np.float32).tiny
     assert TreeScorer(raw, 9).scores(X, 2).tobytes() == expected.tobytes()
 
@@ -229,7 +229,7 @@ def test_odd_numbers_in_trees_and_rows(leaf):
 
     raw = changed(raw, change)
     X = random.choice(odd, (N_ROWS, N_FEATURES))
-    expected = TreeEnsemble(raw, 9).scores(learner.matrix(X))
+    expected = TreeEnsemble.of(raw, 9).scores(learner.matrix(X))
     np.testing.assert_array_equal(TreeScorer(raw, 9).scores(X, 1), expected)
 
 

@@ -78,7 +78,7 @@ def test_training_scores_are_the_scores_of_the_same_rows(n_outputs, kind):
     assert found.shape == (N_ROWS, n_outputs)
     assert found.dtype == np.float32
     assert found.tobytes() == trees.scores(learner.matrix(X)).tobytes()
-    assert found.tobytes() == TreeEnsemble(trees.raw(), n_outputs).scores(matrix).tobytes()
+    assert found.tobytes() == TreeEnsemble.of(trees.raw(), n_outputs).scores(matrix).tobytes()
     assert np.ptp(found, axis=0).min() > 0
 
 
@@ -138,7 +138,7 @@ def test_models_that_cannot_be_joined_are_not_grown(name, value):
 def test_contributions_add_up_to_the_scores(n_outputs):
     learner = XGBoostLearner(PARAMS)
     _, trees = grow(learner, features(), n_outputs)
-    ensemble = TreeEnsemble(trees.raw(), n_outputs)
+    ensemble = TreeEnsemble.of(trees.raw(), n_outputs)
     matrix = learner.matrix(features(seed=2, n_rows=50))
     values = ensemble.contributions(matrix)
     assert values.shape == (50, n_outputs, N_FEATURES + 1)
@@ -151,7 +151,7 @@ def test_no_round_scores_nothing():
     """To XGBoost the range of rounds (0, 0) means all of them."""
     learner = XGBoostLearner(PARAMS)
     matrix, trees = grow(learner, features(), 3)
-    ensemble = TreeEnsemble(trees.raw(), 3)
+    ensemble = TreeEnsemble.of(trees.raw(), 3)
     assert ensemble.scores(matrix).any()
     for found in (
         ensemble.scores(matrix, 0),
@@ -167,7 +167,7 @@ def test_no_row_has_no_score(n_outputs):
     learner = XGBoostLearner(PARAMS)
     _, trees = grow(learner, features(), n_outputs)
     nothing = learner.matrix(features()[:0])
-    ensemble = TreeEnsemble(trees.raw(), n_outputs)
+    ensemble = TreeEnsemble.of(trees.raw(), n_outputs)
     assert trees.scores(nothing).shape == ensemble.scores(nothing).shape == (0, n_outputs)
     assert ensemble.contributions(nothing).shape == (0, n_outputs, N_FEATURES + 1)
 
@@ -187,7 +187,7 @@ def test_importance_is_of_the_features_that_are_used():
     X = features()
     X[:, 2] = 0
     _, trees = grow(XGBoostLearner(PARAMS), X, 3)
-    found = TreeEnsemble(trees.raw(), 3).importance("total_gain")
+    found = TreeEnsemble.of(trees.raw(), 3).importance("total_gain")
     assert set(found) == {0, 1, 3, 4, 5}
     assert all(type(value) is float and value > 0 for value in found.values())
 

@@ -18,7 +18,7 @@ from crfx.inference.window_tree import side_messages
 from crfx.messages import shown
 from crfx.model.model import Model
 from crfx.potentials.linear import WEIGHT_TIMES_VALUE, weighted_terms
-from crfx.potentials.newton import linear_features
+from crfx.potentials.numbers import with_constant
 from crfx.prediction.predictor import Scored
 from crfx.scores import FloatArray, IntArray
 from crfx.structures import Chain, Forest
@@ -234,4 +234,4 @@ def _explained_edges(model: Model, kind: int, X: Any, names: Names) -> Iterable[
         assert model.edge is not None
         weights = model.edge.tables["weights"][kind]
         constant = weights[-1]
-    return weighted_terms(linear_features(X)[:, :-1], weights[:-1], constant, names)
+    return weighted_terms(with_constant(X)[:, :-1], weights[:-1], constant, names)

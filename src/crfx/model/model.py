@@ -15,7 +15,7 @@ from crfx.features.matrix import take_rows
 from crfx.inference.problem import Problem
 from crfx.model.sum import add_scores, wider
 from crfx.potentials.base import AdditiveFunction, Function, Potential
-from crfx.potentials.newton import linear_features
+from crfx.potentials.numbers import with_constant
 from crfx.potentials.transitions import Tables
 from crfx.scores import FloatArray, Scores, Sharing, joined
 from crfx.structures import Chain, Forest, Mask
@@ -155,7 +155,7 @@ class Model:
         self, X: Any, n_rows: int, kind: int, n_rounds: int | None
     ) -> npt.NDArray[np.float32]:
         if self.edge_family == "linear":
-            X = linear_features(X)
+            X = with_constant(X)
         if self.edge_functions is not None:
             found: npt.NDArray[np.float32] = self.edge_functions[kind].scores(X, n_rows, n_rounds)
             return found

@@ -16,8 +16,7 @@ from crfx.model.model import Model
 from crfx.objectives.truth import Truth
 from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
 from crfx.potentials.linear import LinearFunction
-from crfx.potentials.newton import linear_features
-from crfx.potentials.numbers import with_conjunctions
+from crfx.potentials.numbers import with_conjunctions, with_constant
 from crfx.potentials.weight_pattern import WeightPattern
 from crfx.scores import IntArray, table_index
 from crfx.workers import current, sums
@@ -164,7 +163,7 @@ def _node_pattern(
 def _edge_patterns(truth: Truth, model: Model, *, observed: bool) -> Iterator[WeightPattern]:
     """Yield the pattern of every edge type."""
     batch, size = truth.batch, int(np.prod(model.table))
-    rows, features = truth.structure.edge_rows(batch), linear_features(batch.X)
+    rows, features = truth.structure.edge_rows(batch), with_constant(batch.X)
     codes = np.full(batch.n_rows, -1)
     if observed:
         at, labels = _known_edges(truth)

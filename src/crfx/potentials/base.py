@@ -55,13 +55,11 @@ class Potential(Protocol):
 
     @property
     def n_outputs(self) -> int:
-        """How many scores a row has."""
-        ...
+        """The number of scores of a row."""
 
     @property
     def method(self) -> str:
         """How `explained_rows` shares scores out among features, in words."""
-        ...
 
     def parts(
         self, batch: Batch, structure: Chain | Forest, n_rounds: int | None = None
@@ -69,13 +67,11 @@ class Potential(Protocol):
         """Return scores by the name of the part, "node" or "edge"; of the first rounds only, where
         the potential grew in rounds.
         """
-        ...
 
     def scores_after(self, batch: Batch, structure: Chain | Forest, before: IntArray) -> FloatArray:
         """Return (rows, outputs), what the labels ``before`` (rows, order) add to the score of each
         label; 0 where there are none (-1).
         """
-        ...
 
     def explained_rows(
         self, batch: Batch, rows: IntArray, before: IntArray, names: Names, labels: Sequence[Any]
@@ -83,24 +79,19 @@ class Potential(Protocol):
         """Return the scores of some rows as sums, after the labels ``before`` of all rows;
         ``names`` are those of columns, ``labels`` those of codes.
         """
-        ...
 
     def with_outputs(self, places: IntArray, n_outputs: int) -> Self:
         """Return the same with more outputs: output k becomes ``places[k]``, new ones are 0."""
-        ...
 
     def use_threads(self, n_jobs: int) -> None:
-        """Score on so many threads from now on, where that is ours to say."""
-        ...
+        """Score on so many threads from now on, if the potential has threads of ours."""
 
     def to_state(self, state: State, name: str) -> None:
         """Write the potential; raise ValueError if no file can hold it."""
-        ...
 
     @classmethod
     def from_state(cls, state: State, name: str, shape: PotentialShape) -> Self:
         """Read and check what `to_state` wrote; raise ValueError if it does not fit ``shape``."""
-        ...
 
 
 class OfFeatures:
@@ -131,30 +122,29 @@ class OfFeatures:
         """Return the scores of some rows as sums over features."""
         return self.explained(take_rows(batch.X, rows), names)
 
+    def named(self, names: Names) -> Names:
+        """Return the names of the features, given those of columns: the same, unless overridden."""
+        return names
+
 
 class Function(Potential, Protocol):
     """Scores from features."""
 
     def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> Any:
-        """(rows, outputs); of the first rounds only, where the function grew in rounds."""
-        ...
+        """Return (rows, outputs), of the first rounds only where the function grew in rounds."""
 
     def explained(self, X: Any, names: Names) -> Iterable[Terms]:
-        """The scores of every row as a sum over features, whose columns have these names."""
-        ...
+        """Return the scores of every row as a sum over features; ``names`` are those of columns."""
 
     @property
     def measure(self) -> str:
-        """What `strengths` are, in words; of shares they are the parts, of any total."""
-        ...
+        """What `strengths` measure, in words."""
 
     def named(self, names: Names) -> Names:
-        """The names of its features, given those of columns."""
-        ...
+        """Return the names of the features, given those of columns."""
 
     def strengths(self) -> FloatArray:
-        """(features,) how much each matters, 0 or more."""
-        ...
+        """Return (features,) how much each matters, 0 or more."""
 
 
 class AdditiveFunction(Function, Protocol):
@@ -162,29 +152,22 @@ class AdditiveFunction(Function, Protocol):
 
     @property
     def n_rounds(self) -> int:
-        """How many rounds there are."""
-        ...
+        """The number of rounds."""
 
     def bind(self, X: Any, followed: list[Any], workers: Workers = ALONE) -> None:
         """Take the rows to learn from, beside those of other ``workers``, and rows to follow."""
-        ...
 
     def copy(self, learner: Any, seed: int) -> Self:
         """Return the same rounds, to be followed by those of another learner."""
-        ...
 
     def rounds_alone(self) -> Iterable[AdditiveFunction]:
-        """Every round as a function of its own."""
-        ...
+        """Return every round as a function of its own."""
 
     def release(self) -> None:
-        """Forget them."""
-        ...
+        """Forget the rows."""
 
     def propose(self, gradient: Any, curvature: Any, number: int) -> Addition:
         """Fit a function to (rows, outputs) gradient and curvature."""
-        ...
 
     def keep(self, n_rounds: int) -> None:
         """Drop the rounds after the first ``n_rounds``."""
-        ...

@@ -306,7 +306,7 @@ class ContextTrees:
         edge = np.zeros((batch.n_rows, *(n_labels,) * (order + 1)), np.float32)
         bound = BoundBatch.of(batch, structure, self.shape)
         n_rounds = self.n_rounds if n_rounds is None else min(n_rounds, self.n_rounds)
-        self._add(self._native(), n_rounds * n_labels, bound, 1.0, node, edge)
+        self._add(self._native(), n_rounds * n_labels, bound, 1.0, node=node, edge=edge)
         return {"node": node, "edge": edge}
 
     def scores_after(self, batch: Batch, structure: Chain | Forest, before: IntArray) -> FloatArray:
@@ -334,17 +334,9 @@ class ContextTrees:
         view = WindowView(batch.X, batch.lengths, *self.shape.window)
         return ContextTerms(self.trees, view, before, labels).of(rows, names)
 
-    def add(
-        self,
-        trees: TreeArrays,
-        bound: BoundBatch,
-        step: float,
-        *,
-        node: FloatArray | None = None,
-        edge: FloatArray | None = None,
-    ) -> None:
-        """Add ``step`` times the scores of trees, in place."""
-        self._add(self._bound_trees(trees), trees.n_trees, bound, step, node, edge)
+    def add(self, trees: TreeArrays, bound: BoundBatch, step: float, **scores: FloatArray) -> None:
+        """Add ``step`` times the scores of trees to those of ``node`` and ``edge``, in place."""
+        self._add(self._bound_trees(trees), trees.n_trees, bound, step, **scores)
 
     def _add(
         self,
@@ -352,8 +344,9 @@ class ContextTrees:
         n_trees: int,
         bound: BoundBatch,
         step: float,
-        node: FloatArray | None,
-        edge: FloatArray | None,
+        *,
+        node: FloatArray | None = None,
+        edge: FloatArray | None = None,
     ) -> None:
         native.add_scores(
             n_trees,

@@ -21,11 +21,10 @@ from scipy import sparse
 from scipy.special import expit
 
 from crfx import _core
-from crfx.features.conjunctions import canonical
 from crfx.features.matrix import is_on_disk
 from crfx.potentials.base import OfFeatures, PotentialShape
-from crfx.potentials.linear import LinearFunction
-from crfx.potentials.linear_features import PreparedFeatures, ShardedFeatures
+from crfx.potentials.linear import LinearFunction, entries_by_row
+from crfx.potentials.linear_features import PreparedFeatures, ShardedFeatures, touched_columns
 from crfx.potentials.numbers import as_numbers
 from crfx.potentials.weight_pattern import WeightPattern
 from crfx.scores import FloatArray, IntArray
@@ -178,16 +177,13 @@ class HiddenUnitFunction(OfFeatures):
         if not sparse.issparse(X):
             return self.prepare(X), np.arange(self.shape.size)
         X = self.checked(X)
-        touched, local = np.unique(X.indices, return_inverse=True)
+        matrix, touched = touched_columns(X)
         own = replace(self.shape, n_features=len(touched))
         parts = self.shape.split(np.arange(self.shape.size))
         at = [
             (part[touched] if name in ("weights", "skip") else part).reshape(-1)
             for name, part in parts.items()
         ]
-        matrix = sparse.csr_matrix(
-            (X.data, local.astype(np.int32), X.indptr), shape=(X.shape[0], len(touched))
-        )
         return HiddenFeatures(matrix, own, self.n_jobs), np.concatenate(at)
 
     def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> Array32:
@@ -204,10 +200,6 @@ class HiddenUnitFunction(OfFeatures):
         """The scores of every row of X as sums: integrated gradients, see `hidden_terms`."""
         parts = self.shape.split(self.weights)
         return hidden_terms(self.checked(X), parts, self.shape.activation, names)
-
-    def named(self, names: Names) -> Names:
-        """The names of its features, which are columns."""
-        return names
 
     def strengths(self) -> Array64:
         """(features,) sum over units of |W| times the spread of V over labels.
@@ -326,14 +318,16 @@ def hidden_terms(
 ) -> Iterator[Terms]:
     """Per row of X, dense or CSR: the scores (labels,) as a sum; ``parts`` as in `HiddenShape`.
 
+    Plain gradient times input does not add up to the score, since units bend.  The mean gradient
+    along the straight line from the input 0 does (Sundararajan, Taly and Yan 2017, Eq. 1), and a
+    unit sees nothing of the features but their weighted sum z: along the line it goes from g(b) to
+    g(b + z), so its mean slope is (g(b + z) - g(b)) / z, and feature j gets its share w_j x_j of z.
+
     O(entries of X * units * labels).
     """
     wide = {name: part.astype(np.float64) for name, part in parts.items()}
-    X = canonical(sparse.csr_matrix(X))
     base = wide["constant"] + _added(activation, wide, np.zeros(len(wide["bias"]))).sum(axis=0)
-    for row in range(X.shape[0]):
-        entries = slice(X.indptr[row], X.indptr[row + 1])
-        columns, values = X.indices[entries], X.data[entries].astype(np.float64)
+    for columns, values in entries_by_row(X):
         to_units = wide["weights"][columns] * values[:, None]
         found = to_units @ _mean_slopes(activation, wide, to_units.sum(axis=0))
         if "skip" in wide:

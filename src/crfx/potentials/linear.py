@@ -17,6 +17,7 @@ from crfx.potentials.linear_features import (
     PreparedFeatures,
     ShardedFeatures,
     SparseFeatures,
+    touched_columns,
 )
 from crfx.potentials.numbers import with_conjunctions
 from crfx.potentials.weight_pattern import WeightPattern
@@ -33,6 +34,14 @@ SPREAD = "how far its weights part the labels"
 SIZE_OF_WEIGHT = "size of its weight"
 
 
+def entries_by_row(X: Any) -> Iterator[tuple[IntArray, Array64]]:
+    """Per row of X, dense or CSR: the columns that are not 0, and their values."""
+    X = canonical(sparse.csr_matrix(X))
+    for row in range(X.shape[0]):
+        entries = slice(X.indptr[row], X.indptr[row + 1])
+        yield X.indices[entries], X.data[entries].astype(np.float64)
+
+
 def weighted_terms(
     X: Any, weights: Any, base: Any, names: Names, n_columns: int | None = None
 ) -> Iterator[Terms]:
@@ -41,11 +50,8 @@ def weighted_terms(
     X (rows, features) is dense or CSR, without missing values, ``weights`` (features, outputs) too;
     features from ``n_columns`` on are no columns of X.  O(entries of X * outputs).
     """
-    X, weights = canonical(sparse.csr_matrix(X)), sparse.csr_matrix(weights)
-    n_columns = X.shape[1] if n_columns is None else n_columns
-    for row in range(X.shape[0]):
-        entries = slice(X.indptr[row], X.indptr[row + 1])
-        columns, values = X.indices[entries], X.data[entries].astype(np.float64)
+    weights, n_columns = sparse.csr_matrix(weights), X.shape[1] if n_columns is None else n_columns
+    for columns, values in entries_by_row(X):
         own = weights[columns].toarray() * values[:, None]
         told = np.where(columns < n_columns, columns, -1)
         yield Terms.of(base, told, list(map(names, columns.tolist())), values, own)
@@ -146,11 +152,9 @@ class LinearFunction(OfFeatures):
         if not sparse.issparse(X):
             return self.prepare(X), np.arange(self.pattern.n_weights)
         X = X if self.conjunctions is None else with_conjunctions(X, self.conjunctions)
-        touched, local = np.unique(X.indices, return_inverse=True)
+        matrix, touched = touched_columns(X)
         pattern, at = self.pattern.take(touched)
-        shape = X.shape[0], len(touched)
-        own = sparse.csr_matrix((X.data, local.astype(np.int32), X.indptr), shape=shape)
-        return SparseFeatures(own, pattern, self.n_jobs), at
+        return SparseFeatures(matrix, pattern, self.n_jobs), at
 
     def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> Array32:
         """(rows, outputs)."""

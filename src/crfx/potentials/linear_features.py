@@ -9,12 +9,13 @@ from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from crfx import _core
 from crfx.features.matrix import Matrix
 from crfx.potentials.numbers import compressed
 from crfx.potentials.weight_pattern import WeightPattern
-from crfx.scores import FloatArray
+from crfx.scores import FloatArray, IntArray
 from crfx.threads import one_blas_thread
 
 Array32 = npt.NDArray[np.float32]
@@ -25,6 +26,13 @@ ROWS_PER_SUM = 2048
 
 SLOPES_PER_BLOCK = 2**20
 """Slopes that are read again and again, in the order of columns: 4 MiB, which caches hold."""
+
+
+def touched_columns(X: Any) -> tuple[Any, IntArray]:
+    """Return the columns of CSR features that have entries, and which they are."""
+    touched, local = np.unique(X.indices, return_inverse=True)
+    shape = X.shape[0], len(touched)
+    return sparse.csr_matrix((X.data, local.astype(np.int32), X.indptr), shape=shape), touched
 
 
 class SparseFeatures:

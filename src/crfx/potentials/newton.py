@@ -9,39 +9,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from crfx.features.matrix import is_categorical, is_frame, mapped
-
 Array32 = npt.NDArray[np.float32]
 Array64 = npt.NDArray[np.float64]
 
 CG_STEPS = 8
 CG_TOLERANCE = 1e-3
-
-
-def linear_features(X: Any) -> Any:
-    """(rows, features + 1) float32, dense or CSR, with a constant last; missing counts as 0.
-
-    What stays on disk is changed when it is read.
-    """
-    return mapped(X, _with_constant)
-
-
-def _with_constant(X: Any) -> Any:
-    if sparse.issparse(X):
-        matrix = sparse.csr_matrix(X, dtype=np.float32, copy=True)
-        matrix.data = np.nan_to_num(matrix.data, copy=False)
-        ones = sparse.csr_matrix(np.ones((matrix.shape[0], 1), np.float32))
-        return sparse.hstack([matrix, ones], format="csr")
-    # By their type: categories that are whole numbers would pass for numbers.
-    if is_frame(X) and any(is_categorical(X[name]) for name in X.columns):
-        raise ValueError(
-            'edges="linear" needs numbers: encode categorical columns, or use edges="table" or '
-            '"trees"'
-        )
-    if is_frame(X):  # whose own missing values NumPy does not know
-        X = X.to_numpy(dtype=np.float32, na_value=np.nan)
-    dense = np.asarray(X, dtype=np.float32)
-    return np.concatenate([np.nan_to_num(dense), np.ones((len(dense), 1), np.float32)], axis=1)
 
 
 def newton_step(

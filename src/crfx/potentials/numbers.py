@@ -9,7 +9,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from crfx.features.conjunctions import Conjunctions
-from crfx.features.matrix import is_frame, mapped
+from crfx.features.matrix import is_categorical, is_frame, mapped
 
 Array32 = npt.NDArray[np.float32]
 
@@ -31,6 +31,24 @@ def with_conjunctions(X: Any, conjunctions: Conjunctions | None) -> Any:
 def as_numbers(X: Any) -> Any:
     """CSR or dense, of float32; missing counts as 0.  What stays on disk is changed when read."""
     return mapped(X, lambda chunk: _sparse(chunk) if sparse.issparse(chunk) else _dense(chunk))
+
+
+def with_constant(X: Any) -> Any:
+    """(rows, features + 1): as `as_numbers`, with a constant last, as linear edges have it."""
+    return mapped(X, _with_constant)
+
+
+def _with_constant(X: Any) -> Any:
+    # By their type: categories that are whole numbers would pass for numbers.
+    if is_frame(X) and any(is_categorical(X[name]) for name in X.columns):
+        raise ValueError(
+            'edges="linear" needs numbers: encode categorical columns, or use edges="table" or '
+            '"trees"'
+        )
+    numbers, ones = as_numbers(X), np.ones((X.shape[0], 1), np.float32)
+    if sparse.issparse(numbers):
+        return sparse.hstack([numbers, sparse.csr_matrix(ones)], "csr", np.float32)
+    return np.concatenate([numbers, ones], axis=1)
 
 
 def _sparse(X: Any) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,8 @@ from crfx.terms import Names, Terms
 from crfx.workers import ALONE, Workers
 
 Array32 = npt.NDArray[np.float32]
-
+Round: TypeAlias = tuple[list[Any], float]
+"""A regressor per output, and the step that was taken."""
 
 ORDERS = 16
 """Half of them drawn, the others these read backwards: exact where features interact by twos."""
@@ -30,7 +31,13 @@ SAMPLED = f"Shapley values against the input 0, sampled over {ORDERS} orders"
 def sampled_terms(
     scores: Callable[[Any], npt.NDArray[Any]], X: Any, names: Names
 ) -> Iterator[Terms]:
-    """Per row of X, an array, CSR matrix or data frame of numbers: its scores as a sum.
+    """Per row of X, an array, CSR matrix or data frame of numbers: its scores as a sum of Shapley
+    values against the input 0, sampled.
+
+    For functions that can be asked and not looked into.  Features are put in one after the other,
+    the others being 0, and each gets the change that its coming makes (Strumbelj and Kononenko
+    2010); the mean over several orders is taken.  In any order the changes add up to the score less
+    that of the input 0, so the sum holds however few orders there are.
 
     ``scores`` gives (rows, outputs) of rows like those of X; it is asked about ``ORDERS`` times
     as many rows as a row of X has features that are not 0.  The orders are always the same.
@@ -109,9 +116,11 @@ class BoostedRegressors(OfFeatures):
 
     kind: ClassVar = "regressors"
 
-    def __init__(self, regressor: Any, n_outputs: int, seed: int) -> None:
+    def __init__(
+        self, regressor: Any, n_outputs: int, seed: int, rounds: Iterable[Round] = ()
+    ) -> None:
         self.regressor, self.n_outputs, self.seed = regressor, n_outputs, seed
-        self._rounds: list[tuple[list[Any], float]] = []
+        self._rounds = list(rounds)
         self._X: Any = None
         self._followed: list[Any] = []
 
@@ -139,29 +148,23 @@ class BoostedRegressors(OfFeatures):
 
     def rounds_alone(self) -> Iterator[BoostedRegressors]:
         """Every round as a function of its own."""
-        for own in self._rounds:
-            found = BoostedRegressors(self.regressor, self.n_outputs, self.seed)
-            found._rounds = [own]
-            yield found
+        for each in self._rounds:
+            yield BoostedRegressors(self.regressor, self.n_outputs, self.seed, [each])
 
     def use_threads(self, n_jobs: int) -> None:
         """Regressors have threads of their own."""
 
     def copy(self, regressor: Any, seed: int) -> BoostedRegressors:
         """The same rounds, to be followed by others."""
-        copied = BoostedRegressors(regressor, self.n_outputs, seed)
-        copied._rounds = list(self._rounds)
-        return copied
+        return BoostedRegressors(regressor, self.n_outputs, seed, self._rounds)
 
     def with_outputs(self, places: IntArray, n_outputs: int) -> BoostedRegressors:
         """The same rounds with more outputs: old output k becomes ``places[k]``, new ones are 0."""
-        found = BoostedRegressors(self.regressor, n_outputs, self.seed)
+        rounds = []
         for fitted, step in self._rounds:
-            wider: list[Any] = [_Zero() for _ in range(n_outputs)]
-            for place, regressor in zip(places, fitted, strict=True):
-                wider[place] = regressor
-            found._rounds.append((wider, step))
-        return found
+            regressor_of = dict(zip(places.tolist(), fitted, strict=True))
+            rounds.append(([regressor_of.get(k, _Zero()) for k in range(n_outputs)], step))
+        return BoostedRegressors(self.regressor, n_outputs, self.seed, rounds)
 
     def propose(self, gradient: Array32, curvature: Array32, number: int) -> Addition:
         """Fit one regressor per column of (rows, outputs) gradient and curvature."""
@@ -209,16 +212,12 @@ class BoostedRegressors(OfFeatures):
 
     method, measure = SAMPLED, UNTOLD
 
-    def named(self, names: Names) -> Names:
-        """The names of its features, which are columns."""
-        return names
-
     def strengths(self) -> npt.NDArray[np.float64]:
         """None: a regressor can be asked about rows, not about its features."""
         return np.zeros(0)
 
     def explained(self, X: Any, names: Names) -> Iterator[Terms]:
-        """The scores of every row of X as sums, see `sampled_shapley`."""
+        """The scores of every row of X as sums, see `sampled_terms`."""
         return sampled_terms(lambda rows: self.scores(rows, rows.shape[0]), X, names)
 
 

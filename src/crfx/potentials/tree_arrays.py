@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -54,7 +55,7 @@ class TreeArrays:
         """Some trees alone.  Sets stay: those of others are not looked at."""
         starts = self.starts[begin : end + 1]
         own = slice(int(starts[0]), int(starts[-1]))
-        cut = {name: getattr(self, name)[own] for name in NAMES if name not in ("starts", "words")}
+        cut = {name: getattr(self, name)[own] for name in PER_NODE}
         return replace(self, starts=starts - starts[0], **cut)
 
     def with_labels(self, places: IntArray, n_labels: int) -> TreeArrays:
@@ -71,12 +72,11 @@ class TreeArrays:
         trees = (np.arange(len(sizes))[:, None] * n_labels + places).reshape(-1)
         within = np.arange(int(self.starts[-1])) - np.repeat(self.starts[:-1], sizes.reshape(-1))
         source[np.repeat(starts[trees], sizes.reshape(-1)) + within] = np.arange(len(within))
-        arrays = {
-            name: np.where(source >= 0, np.append(getattr(self, name), nothing)[source], nothing)
-            for name, nothing in _OF_LEAF.items()
-        }
-        found = {name: array.astype(DTYPES[name]) for name, array in arrays.items()}
-        return TreeArrays(starts=starts, words=self.words, **found)._recoded(places, n_labels)
+        arrays: dict[str, npt.NDArray[Any]] = {}
+        for name, (dtype, nothing) in PER_NODE.items():
+            array = np.append(getattr(self, name), nothing)[source]
+            arrays[name] = np.where(source >= 0, array, nothing).astype(dtype)
+        return TreeArrays(starts=starts, words=self.words, **arrays)._recoded(places, n_labels)
 
     def _recoded(self, places: IntArray, n_labels: int) -> TreeArrays:
         """With the sets of labels told by their new numbers."""
@@ -101,7 +101,7 @@ class TreeArrays:
             if array.dtype != dtype or array.ndim != 1:
                 raise ValueError(f"the {name} of its trees are of another type")
         n_nodes = len(self.features)
-        if any(len(getattr(self, name)) != n_nodes for name in NAMES if name not in UNEQUAL):
+        if any(len(getattr(self, name)) != n_nodes for name in PER_NODE):
             raise ValueError("its trees are told in arrays of unequal lengths")
         starts = self.starts
         inside = len(starts) and starts[0] == 0 and ((starts >= 0) & (starts <= n_nodes)).all()
@@ -138,37 +138,26 @@ class TreeArrays:
             raise ValueError("a node of its trees has no threshold")
 
 
+PER_NODE: dict[str, tuple[type[np.generic], float]] = {
+    "features": (np.int32, LEAF),
+    "left": (np.int32, 0),
+    "right": (np.int32, 0),
+    "thresholds": (np.float32, np.nan),
+    "missing_left": (np.uint8, 0),
+    "sets": (np.int64, -1),
+    "set_sizes": (np.int32, 0),
+    "values": (np.float32, 0.0),
+    "gains": (np.float32, 0.0),
+    "weights": (np.float32, 0.0),
+}
+"""The arrays with an entry per node: their type, and what they hold for a leaf of 0."""
 DTYPES: dict[str, type[np.generic]] = {
     "starts": np.int64,
-    "features": np.int32,
-    "left": np.int32,
-    "right": np.int32,
-    "thresholds": np.float32,
-    "missing_left": np.uint8,
-    "sets": np.int64,
     "words": np.uint64,
-    "set_sizes": np.int32,
-    "values": np.float32,
-    "gains": np.float32,
-    "weights": np.float32,
+    **{name: dtype for name, (dtype, _) in PER_NODE.items()},
 }
 WORD = 64
-_OF_LEAF: dict[str, float] = {
-    "features": LEAF,
-    "left": 0,
-    "right": 0,
-    "thresholds": np.nan,
-    "missing_left": 0,
-    "sets": -1,
-    "set_sizes": 0,
-    "values": 0.0,
-    "gains": 0.0,
-    "weights": 0.0,
-}
-"""What the arrays of nodes hold for a leaf of 0."""
 NAMES = tuple(field.name for field in fields(TreeArrays))
-UNEQUAL = ("starts", "words")
-"""All others have an entry per node."""
 
 
 def no_trees() -> TreeArrays:

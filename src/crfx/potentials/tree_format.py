@@ -41,16 +41,13 @@ def join(rounds: Sequence[bytes], steps: Sequence[float]) -> bytes:
             "the rounds were grown on different categories: use the same categories, in the same "
             "order, when training goes on"
         )
-    trees: list[dict[str, Any]] = []
-    for part, step in zip(parts, steps, strict=True):
-        for tree in part["trees"]:
-            trees.append(_scaled(tree, np.float32(step)) | {"id": len(trees)})
-    target = _trees(joined)
-    target["trees"] = trees
+    trees = [
+        _scaled(tree, np.float32(step))
+        for part, step in zip(parts, steps, strict=True)
+        for tree in part["trees"]
+    ]
     info = np.concatenate([_numbers(part["tree_info"]) for part in parts])
-    target["tree_info"] = _like(target["tree_info"], info)
-    target["iteration_indptr"] = _like(target["iteration_indptr"], _bounds(parts))
-    target["gbtree_model_param"]["num_trees"] = str(len(trees))
+    _set_trees(_trees(joined), trees, info, _bounds(parts))
     return ubjson.encode(joined)
 
 
@@ -60,10 +57,7 @@ def first_rounds(raw: bytes, n_rounds: int) -> bytes:
     part = _trees(model)
     bounds = _numbers(part["iteration_indptr"])[: n_rounds + 1]
     n_trees = int(bounds[-1])
-    part["trees"] = part["trees"][:n_trees]
-    part["tree_info"] = part["tree_info"][:n_trees]
-    part["iteration_indptr"] = part["iteration_indptr"][: n_rounds + 1]
-    part["gbtree_model_param"]["num_trees"] = str(n_trees)
+    _set_trees(part, part["trees"][:n_trees], _numbers(part["tree_info"])[:n_trees], bounds)
     return ubjson.encode(model)
 
 
@@ -71,12 +65,10 @@ def rounds_alone(raw: bytes) -> Iterator[bytes]:
     """The models of every round alone."""
     model = ubjson.decode(raw)
     part = _trees(model)
-    trees, info, bounds = part["trees"], part["tree_info"], part["iteration_indptr"]
+    trees, info, bounds = (part[name] for name in ("trees", "tree_info", "iteration_indptr"))
     for begin, end in pairwise(_numbers(bounds).tolist()):
-        part["trees"] = [tree | {"id": place} for place, tree in enumerate(trees[begin:end])]
-        part["tree_info"] = info[begin:end]
-        part["iteration_indptr"] = _like(bounds, np.array([0, end - begin]))
-        part["gbtree_model_param"]["num_trees"] = str(end - begin)
+        own_info = _numbers(info)[begin:end]
+        _set_trees(part, trees[begin:end], own_info, np.array([0, end - begin]))
         yield ubjson.encode(model)
 
 
@@ -96,15 +88,10 @@ def with_outputs(raw: bytes, places: npt.NDArray[np.integer[Any]], n_outputs: in
             own.setdefault(int(places[info[number]]), []).append(part["trees"][number])
         each = max(len(found) for found in own.values())
         for output in range(n_outputs):
-            for tree in own.get(output) or [_leaf(part["trees"][begin])] * each:
-                trees.append(tree | {"id": len(trees)})
-                outputs.append(output)
+            trees += own.get(output) or [_leaf(part["trees"][begin])] * each
+            outputs += [output] * (len(trees) - len(outputs))
     per_round = len(trees) // max(len(bounds) - 1, 1)
-    part["trees"] = trees
-    part["tree_info"] = _like(part["tree_info"], np.array(outputs))
-    rounds = np.arange(len(bounds)) * per_round
-    part["iteration_indptr"] = _like(part["iteration_indptr"], rounds)
-    part["gbtree_model_param"]["num_trees"] = str(len(trees))
+    _set_trees(part, trees, np.array(outputs), np.arange(len(bounds)) * per_round)
     _set_outputs(model["learner"], n_outputs)
     return ubjson.encode(model)
 
@@ -323,6 +310,14 @@ def _check_category_names(cats: dict[str, Any], n_features: int) -> None:
 def _trees(model: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = model["learner"]["gradient_booster"]["model"]
     return found
+
+
+def _set_trees(part: dict[str, Any], trees: list[dict[str, Any]], info: Any, bounds: Any) -> None:
+    """Put other trees into a model: the output of each, and where the trees of each round begin."""
+    part["trees"] = [tree | {"id": place} for place, tree in enumerate(trees)]
+    part["tree_info"] = _like(part["tree_info"], info)
+    part["iteration_indptr"] = _like(part["iteration_indptr"], bounds)
+    part["gbtree_model_param"]["num_trees"] = str(len(trees))
 
 
 def _numbers(values: Any) -> np.ndarray[Any, np.dtype[Any]]:

@@ -16,7 +16,7 @@ from crfx.features.tree_rows import plain_rows
 from crfx.potentials import tree_format, ubjson
 from crfx.potentials.base import Addition, OfFeatures, PotentialShape
 from crfx.potentials.tree_shap import SHAP, SHARE_OF_GAIN
-from crfx.potentials.xgboost_learner import GrownTrees, TreeEnsemble, XGBoostLearner, check_rows
+from crfx.potentials.xgboost_learner import TreeEnsemble, XGBoostLearner, check_rows
 from crfx.scores import IntArray
 from crfx.state import State
 from crfx.terms import Names, Terms
@@ -108,7 +108,7 @@ class BoostedTrees(OfFeatures):
             lambda step: self._accept(raw, step),
         )
 
-    def _scored(self, grown: GrownTrees, rows: Any) -> Array32:
+    def _scored(self, grown: TreeEnsemble, rows: Any) -> Array32:
         """(rows, outputs) of one round on rows that are followed; those on disk chunk by chunk."""
         if not is_on_disk(rows):
             return grown.scores(rows)
@@ -180,7 +180,7 @@ class BoostedTrees(OfFeatures):
         """Ready to be explained; None before the first round."""
         with _JOINING:
             if self._ensemble is None and (raw := self._joined()) is not None:
-                self._ensemble = TreeEnsemble(raw, self.n_outputs, self.learner.n_jobs)
+                self._ensemble = TreeEnsemble.of(raw, self.n_outputs, self.learner.n_jobs)
             return self._ensemble
 
     def explained(self, X: Any, names: Names) -> Iterator[Terms]:
@@ -194,10 +194,6 @@ class BoostedTrees(OfFeatures):
             part = take_rows(X, np.arange(begin, min(begin + at_once, n_rows)))
             values = ensemble.contributions(self.learner.matrix(part))
             yield from (_terms(part, row, own, names) for row, own in enumerate(values))
-
-    def named(self, names: Names) -> Names:
-        """The names of its features, which are columns."""
-        return names
 
     def strengths(self) -> npt.NDArray[np.float64]:
         """(features,) what the splits at a feature have gained; none before the first round."""
@@ -247,7 +243,10 @@ _PER_NODE: dict[str, tuple[str, type[np.generic]]] = {
 
 
 class TreeScorer:
-    """All rounds, laid out to be walked.  Never changes: any number of threads may use it.
+    """All rounds, laid out to be walked by the core: the same bits as XGBoost's, without XGBoost,
+    which makes a matrix of every input; for one sentence that takes as long as the walks.
+
+    Never changes: any number of threads may use it.
 
     ``raw`` is XGBoost's binary format, which `crfx.potentials.tree_format` has checked or XGBoost
     has written; ``decoded`` is the same where it is decoded already.  O(nodes).

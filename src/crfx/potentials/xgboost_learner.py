@@ -102,7 +102,7 @@ class XGBoostLearner:
 
     def grow(
         self, matrix: xgboost.DMatrix, gradient: Array32, curvature: Array32, number: int
-    ) -> GrownTrees:
+    ) -> TreeEnsemble:
         """Fit one tree per column to minimise sum g d + h d^2 / 2; (rows, outputs) each."""
         import xgboost
 
@@ -122,7 +122,7 @@ class XGBoostLearner:
             else:
                 with on_device(self.device, gradient, curvature) as (slopes, curvatures):
                     booster.boost(matrix, 0, grad=slopes, hess=curvatures)
-        return GrownTrees(booster, n_outputs)
+        return TreeEnsemble(booster, n_outputs)
 
     def _booster_params(self, n_outputs: int, number: int) -> dict[str, Any]:
         for name, needed in _NEEDED.items():
@@ -192,56 +192,41 @@ def _with_plain_names(X: Any) -> Any:
     return X.set_axis([f"f{place}" for place in range(X.shape[1])], axis=1)
 
 
-@dataclass(frozen=True, eq=False)
-class GrownTrees:
-    """The trees of one round, one per output."""
+class TreeEnsemble:
+    """Trees as XGBoost's own model: of a round that was grown, or of all rounds, to be explained.
 
-    booster: xgboost.Booster
-    n_outputs: int
+    Scores of models come from `crfx.potentials.trees.TreeScorer`, which must give the same bits.
+    """
+
+    def __init__(self, booster: xgboost.Booster, n_outputs: int) -> None:
+        self._booster, self.n_outputs = booster, n_outputs
+
+    @classmethod
+    def of(cls, raw: bytes, n_outputs: int, n_jobs: int = 1) -> TreeEnsemble:
+        """Read XGBoost's binary format."""
+        import xgboost
+
+        booster = xgboost.Booster({"nthread": n_jobs})
+        with plain_errors():
+            booster.load_model(bytearray(raw))
+        return cls(booster, n_outputs)
+
+    def raw(self) -> bytes:
+        """The trees in XGBoost's binary format."""
+        return bytes(self._booster.save_raw("ubj"))
 
     def training_scores(self, matrix: xgboost.DMatrix) -> Array32:
         """(rows, outputs) on the matrix they were grown on; nearly free, being cached."""
         if not matrix.num_row():  # XGBoost warns
             return np.zeros((0, self.n_outputs), dtype=np.float32)
-        return self._shaped(self.booster.predict(matrix, output_margin=True, training=True))
-
-    def scores(self, matrix: xgboost.DMatrix) -> Array32:
-        """(rows, outputs) on other rows."""
-        if not matrix.num_row():
-            return np.zeros((0, self.n_outputs), dtype=np.float32)
-        with plain_errors():
-            return self._shaped(_asked(self.booster, matrix, output_margin=True))
-
-    def raw(self) -> bytes:
-        """The trees in XGBoost's binary format."""
-        return bytes(self.booster.save_raw("ubj"))
-
-    def _shaped(self, margins: Array32) -> Array32:
-        return margins.reshape(-1, self.n_outputs)
-
-
-class TreeEnsemble:
-    """All rounds as XGBoost's own model, to be explained.  ``raw`` is XGBoost's binary format.
-
-    Scores come from `crfx.potentials.trees`, which must give the bits that are given here.
-    """
-
-    def __init__(self, raw: bytes, n_outputs: int, n_jobs: int = 1) -> None:
-        import xgboost
-
-        self.raw, self.n_outputs = raw, n_outputs
-        self._booster = xgboost.Booster({"nthread": n_jobs})
-        with plain_errors():
-            self._booster.load_model(bytearray(raw))
+        margins = self._booster.predict(matrix, output_margin=True, training=True)
+        return np.asarray(margins).reshape(-1, self.n_outputs)
 
     def scores(self, matrix: xgboost.DMatrix, n_rounds: int | None = None) -> Array32:
         """(rows, outputs): the sum of the trees of the first ``n_rounds`` rounds."""
         if n_rounds == 0 or not matrix.num_row():  # 0 means all rounds to XGBoost
             return np.zeros((matrix.num_row(), self.n_outputs), dtype=np.float32)
-        with plain_errors():
-            margins = _asked(
-                self._booster, matrix, output_margin=True, iteration_range=(0, n_rounds or 0)
-            )
+        margins = self._asked(matrix, n_rounds, output_margin=True)
         return np.asarray(margins, dtype=np.float32).reshape(-1, self.n_outputs)
 
     def contributions(self, matrix: xgboost.DMatrix, n_rounds: int | None = None) -> Array32:
@@ -249,11 +234,18 @@ class TreeEnsemble:
         shape = matrix.num_row(), self.n_outputs, self._booster.num_features() + 1
         if n_rounds == 0 or not matrix.num_row():
             return np.zeros(shape, dtype=np.float32)
-        with _EXPLAINING, plain_errors():
-            values = _asked(
-                self._booster, matrix, pred_contribs=True, iteration_range=(0, n_rounds or 0)
+        with _EXPLAINING:
+            return np.asarray(self._asked(matrix, n_rounds, pred_contribs=True)).reshape(shape)
+
+    def _asked(self, matrix: xgboost.DMatrix, n_rounds: int | None, **how: Any) -> Any:
+        """`crfx.features.Columns` has compared names; XGBoost would refuse arrays beside data
+        frames.
+        """
+        rounds = 0, n_rounds or 0
+        with plain_errors():
+            return self._booster.predict(
+                matrix, validate_features=False, iteration_range=rounds, **how
             )
-        return np.asarray(values).reshape(shape)
 
     def use_threads(self, n_jobs: int) -> None:
         """Predict on so many threads from now on."""
@@ -276,13 +268,6 @@ class TreeEnsemble:
             names = [f"f{number}" for number in range(self._booster.num_features())]
         places = {name: place for place, name in enumerate(names)}
         return {places[name]: float(np.sum(value)) for name, value in found.items()}
-
-
-def _asked(booster: xgboost.Booster, matrix: xgboost.DMatrix, **how: Any) -> Any:
-    """What a booster predicts of other rows.  `crfx.features.Columns` has compared names before;
-    XGBoost would refuse arrays beside data frames.
-    """
-    return booster.predict(matrix, validate_features=False, **how)
 
 
 def _round_seed(seed: int, number: int) -> int:

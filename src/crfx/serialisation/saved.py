@@ -158,8 +158,8 @@ class Saved:
         return {name: _plain(value) for name, value in arguments.items()}
 
     def _plain_history(self) -> dict[str, list[float | None]]:
-        """Without the numbers of a function: they would be taken for losses.  A training that is
-        resumed has the function again.
+        """Return the history without the numbers of a function, which would be taken for losses;
+        an interrupted training keeps them, since it has the function again when it is resumed.
         """
         is_function = callable(self.arguments.get("eval_metric")) and self.to_go is None
         return {
@@ -276,7 +276,8 @@ def _read_arguments(values: dict[str, Any]) -> dict[str, Any]:
         raise ValueError("it has a base_learner, which no file can hold")
     if "constraints" in arguments:
         constraints.parse(arguments["constraints"])
-    thread_count(arguments["n_jobs"])  # which raises where that is no number of threads
+    if "n_jobs" in arguments:
+        thread_count(arguments["n_jobs"])  # raises ValueError if it is no number of threads
     return arguments
 
 
@@ -290,7 +291,7 @@ def _plain_labels(classes: npt.NDArray[Any]) -> list[Any]:
 
 
 def _read_classes(value: Any, n_labels: int) -> npt.NDArray[Any]:
-    """Labels as training has them: rising, each once."""
+    """Return the labels as training has them; raise ValueError unless they rise."""
     labels = _plain_entries(value)
     if len(labels) != n_labels:
         raise ValueError("its labels are not as many as its scores")
@@ -306,14 +307,14 @@ def _read_classes(value: Any, n_labels: int) -> npt.NDArray[Any]:
 
 
 def _plain_entries(value: Any) -> list[Any]:
-    """Labels or categories: texts, numbers and truth values."""
+    """Return labels or categories; raise ValueError unless they are texts, numbers or truths."""
     if not all(isinstance(entry, str | int | float) for entry in listed(value)):
         raise ValueError("it has labels or categories that are no text and no numbers")
     return listed(value)
 
 
 def _read_history(values: dict[str, Any]) -> History:
-    """What training noted, by name, a number each time; null where it was not finite."""
+    """Return the history by name; null stands for a number that was not finite."""
 
     def entries(name: str, plain: Any) -> list[float]:
         what = f"its {name}"
@@ -333,7 +334,9 @@ def _plain_categories(columns: Columns) -> dict[str, list[Any]]:
 
 
 def _read_categories(values: dict[str, Any]) -> dict[str, list[Any]]:
-    """The categories of each column: distinct, all text or all numbers."""
+    """Return the categories of each column; raise ValueError unless they are distinct and of one
+    kind.
+    """
     found = {name: _plain_entries(known) for name, known in values.get("categories", {}).items()}
     for name, known in found.items():
         if len(set(known)) < len(known) or len({isinstance(own, str) for own in known}) > 1:

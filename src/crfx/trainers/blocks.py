@@ -19,7 +19,8 @@ from crfx.features.matrix import is_categorical, is_frame, take_rows
 from crfx.model.model import Model
 from crfx.objectives.base import Evaluation, PartName
 from crfx.potentials.base import AdditiveFunction
-from crfx.potentials.newton import linear_features, newton_step
+from crfx.potentials.newton import newton_step
+from crfx.potentials.numbers import with_constant
 from crfx.potentials.transitions import Tables
 from crfx.scores import FloatArray, IntArray
 from crfx.workers import current, place
@@ -372,7 +373,7 @@ def _edge_function_block(
             other,
             model.structure(other).edge_rows(other),
             model.n_types or 1,
-            linear_features(other.X) if linear else other.X,
+            with_constant(other.X) if linear else other.X,
         )
         for other in (batch, *followed)
     ]

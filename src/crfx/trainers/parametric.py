@@ -26,7 +26,7 @@ from crfx.model.parametric_building import free_entries
 from crfx.model.sum import lifted
 from crfx.objectives.base import Objective, PartName
 from crfx.objectives.truth import Truth
-from crfx.potentials.newton import linear_features
+from crfx.potentials.numbers import with_constant
 from crfx.potentials.transitions import Tables
 from crfx.scores import FloatArray, IntArray, Scores, Sharing
 from crfx.structures import Chain, Forest
@@ -273,7 +273,7 @@ class ParametricTask:
 def edge_rows(model: Model, batch: Batch) -> EdgeRows:
     """With a constant feature last: its weights are the plain transitions."""
     rows = model.structure(batch).edge_rows(batch)
-    return EdgeRows.of(batch, rows, model.n_types or 1, linear_features(batch.X))
+    return EdgeRows.of(batch, rows, model.n_types or 1, with_constant(batch.X))
 
 
 def parameter_blocks(
