@@ -1,11 +1,14 @@
 """The objective of flat parameters, in single and in double precision."""
 
+import gc
+
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
 
 from crfx import Constraints, HiddenUnitCRF, LinearCRF
+from crfx.batch import Batch
 from crfx.inputs.passed import Passed
 from crfx.inputs.training_set import Start, read_training_set
 from crfx.model.flat_parameters import get_weights
@@ -101,3 +104,31 @@ def test_scores_are_of_single_precision_unless_asked(case):
     assert single.problem(at).scores.dtype == np.float32
     assert single.finer().problem(at).scores.dtype == np.float64
     assert single.problem(at).scores.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    "crf",
+    [
+        LinearCRF(max_iter=2),
+        LinearCRF("sgd", sweeps=2),
+        HiddenUnitCRF(3, "lbfgs", max_iter=2),
+        HiddenUnitCRF(3, sweeps=2),
+        HiddenUnitCRF(3, "perceptron", sweeps=2, pretrain="discriminative", pretrain_sweeps=2),
+    ],
+    ids=["linear L-BFGS", "linear epochs", "hidden L-BFGS", "hidden epochs", "pretrained"],
+)
+@pytest.mark.filterwarnings("ignore:L-BFGS stopped")
+def test_fit_frees_the_training_data(crf):
+    """No circle of references holds it until the garbage collector looks for circles."""
+    n_rows = 1237
+    x = np.random.default_rng(0).normal(size=(n_rows, 2)).astype(np.float32)
+    labels = np.where(x[:, 0] > 0, "a", "b")
+    crf = clone(crf).set_params(random_state=0, n_jobs=1)
+    gc.collect()
+    gc.disable()
+    try:
+        crf.fit([x[:1000], x[1000:]], [labels[:1000], labels[1000:]])
+        batches = [each for each in gc.get_objects() if isinstance(each, Batch)]
+    finally:
+        gc.enable()
+    assert n_rows not in [batch.n_rows for batch in batches]

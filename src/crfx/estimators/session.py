@@ -23,10 +23,9 @@ from crfx.objectives import registry as objectives
 from crfx.objectives import task_loss
 from crfx.structures.constraints import to_plain as plain_constraints
 from crfx.threads import one_blas_thread, thread_count
-from crfx.trainers.base import RowTrainer, Trainer, TrainingState
+from crfx.trainers.base import ResumableTrainer, RowTrainer, Trainer, TrainingState
 from crfx.trainers.callbacks import Callback, History
 from crfx.trainers.monitor import METRIC, Metric, Monitor
-from crfx.trainers.parametric import ParameterTrainer
 from crfx.trainers.progress import ProgressBar
 from crfx.workers import current
 
@@ -224,7 +223,7 @@ class ParameterSession:
     resumed: TrainingState | None
 
     def run(
-        self, trainer: ParameterTrainer, watched: Watched | None, *, keeps_state: bool = False
+        self, trainer: ResumableTrainer, watched: Watched | None, *, keeps_state: bool = False
     ) -> None:
         """Run all rounds and return to the best one.
 
@@ -239,12 +238,12 @@ class ParameterSession:
             model = estimator.model_ if is_loss else estimator._predictor.base_model()
             return cast("Model", model).problem(watched.batch)
 
-        metric = estimator._metric(watched, self.data.truth, problem)
+        metric, can_restore = estimator._metric(watched, self.data.truth, problem), False
         if self.resumed is not None:
             trainer.restore(self.resumed)
+            can_restore = self.resumed.best is not None
         estimator._training = trainer
         try:
-            can_restore = trainer.best is not None
             run_rounds(estimator, trainer, metric, self.callbacks, can_restore=can_restore)
         except BaseException:  # also where the user interrupts: it may go on from there
             estimator._training = trainer.state()

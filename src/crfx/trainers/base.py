@@ -54,6 +54,14 @@ class Training(Protocol):
         ...
 
 
+class ResumableTrainer(Trainer, Training, Protocol):
+    """A trainer that can resume a training exactly, from its state."""
+
+    def restore(self, state: TrainingState) -> None:
+        """Resume where ``state`` was taken; called before the first round."""
+        ...
+
+
 BEST, VELOCITY = "best", "velocity"
 """Names of arrays in a `TrainingState`: the parameters that early stopping would restore, and the
 last change of the mean of several workers."""

@@ -359,7 +359,7 @@ def base_of(base: ScoreArrays | None, model: Model, rows: IntArray) -> ScoreArra
 
 
 class ParameterTrainer(ABC):
-    """A trainer of the parameters of a model; see `crfx.trainers.base.Trainer`."""
+    """A trainer of the parameters of a model; see `crfx.trainers.base.ResumableTrainer`."""
 
     def __init__(self, model: Model) -> None:
         self.model = model

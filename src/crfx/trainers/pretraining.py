@@ -42,7 +42,8 @@ def pretrain(
         return
     alone = Model(1, model.n_labels, model.node, is_forest=model.is_forest)
     alone.base, alone.mask = model.base, model.mask
-    task = replace(task, bind=lambda truth: likelihood_of(truth, task.n_jobs))
+    n_jobs = task.n_jobs  # not through the task: a circle would hold the features
+    task = replace(task, bind=lambda truth: likelihood_of(truth, n_jobs))
     settings = replace(settings, step=None, burn_in=n_epochs // 2, block_steps="equal")
     trainer = HiddenEpochs(alone, task, settings)
     trainer.begin()
