@@ -25,6 +25,15 @@ from crfx.io.whole_file import whole_file
 from crfx.messages import shown
 
 CATEGORIES = "categories"
+_KINDS = {
+    "is_string": "text",
+    "is_large_string": "text",
+    "is_integer": "whole numbers",
+    "is_floating": "fractions",
+    "is_boolean": "truth values",
+    "is_null": "",
+}
+"""What values of an Arrow type are, by the function of PyArrow that knows the type."""
 _ROW_INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__")
 """What pandas and Dask call the index of rows if it has no name."""
 
@@ -306,17 +315,10 @@ def _value_type(arrow_type: Any) -> Any:
 
 def _kind(arrow_type: Any) -> str | None:
     """Return what values of an Arrow type are, in words; "" for no values, None for others."""
-    import pyarrow.types as kinds
+    import pyarrow.types
 
-    if kinds.is_string(arrow_type) or kinds.is_large_string(arrow_type):
-        return "text"
-    if kinds.is_integer(arrow_type):
-        return "whole numbers"
-    if kinds.is_floating(arrow_type):
-        return "fractions"
-    if kinds.is_boolean(arrow_type):
-        return "truth values"
-    return "" if kinds.is_null(arrow_type) else None
+    kinds = (words for name, words in _KINDS.items() if getattr(pyarrow.types, name)(arrow_type))
+    return next(kinds, None)
 
 
 def _pandas_notes(schema: Any) -> tuple[set[str], set[str]]:
