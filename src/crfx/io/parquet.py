@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from crfx.errors import about
 from crfx.features.matrix import is_categorical, is_frame
-from crfx.io.shard_layout import OPTIONAL, PER_ROW, Layout, Shard, check_parents
+from crfx.io.shard_layout import OPTIONAL, PER_ROW, Layout, check_parents
 from crfx.io.whole_file import whole_file
 from crfx.messages import shown
 
@@ -198,23 +198,18 @@ class ParquetShard:
             raise ValueError(f"{self.path}: {' '.join(str(error).split())}") from None
 
 
-def with_all_categories(shards: Sequence[Shard]) -> list[Shard]:
-    """Return the shards with the same numbers for the same categories.
-
-    Raise ValueError if an instance is continued in the next shard.
-    """
-    tables = [shard for shard in shards if isinstance(shard, ParquetShard)]
-    for before, after in pairwise([shard for shard in tables if len(shard.lengths)]):
+def unite_categories(shards: Sequence[ParquetShard]) -> None:
+    """Number the same categories alike; raise ValueError if an instance is in two shards."""
+    for before, after in pairwise([shard for shard in shards if len(shard.lengths)]):
         if before.ends[1] == after.ends[0]:
             raise ValueError(
                 f"{after.path}: it begins with the instance {shown(after.ends[0])} that "
                 f"{before.path} ends with: a shard holds whole instances"
             )
-    for name in tables[0].category_columns if tables else ():
-        known = dict.fromkeys(own for shard in tables for own in shard.own_categories(name))
-        for shard in tables:
+    for name in shards[0].category_columns if shards else ():
+        known = dict.fromkeys(own for shard in shards for own in shard.own_categories(name))
+        for shard in shards:
             shard.categories[name] = list(known)
-    return list(shards)
 
 
 def write_shard(path: Path, columns: dict[str, Any], X: Any) -> None:
