@@ -20,11 +20,20 @@ import numpy.typing as npt
 
 from crfx.errors import about
 from crfx.features.matrix import is_categorical, is_frame
-from crfx.io.shard_layout import OPTIONAL, PER_ROW, Layout, Shard, check_parents
+from crfx.io.shard_layout import OPTIONAL, PER_ROW, Layout, check_parents
 from crfx.io.whole_file import whole_file
 from crfx.messages import shown
 
 CATEGORIES = "categories"
+_KINDS = {
+    "is_string": "text",
+    "is_large_string": "text",
+    "is_integer": "whole numbers",
+    "is_floating": "fractions",
+    "is_boolean": "truth values",
+    "is_null": "",
+}
+"""What values of an Arrow type are, by the function of PyArrow that knows the type."""
 _ROW_INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__")
 """What pandas and Dask call the index of rows if it has no name."""
 
@@ -189,23 +198,18 @@ class ParquetShard:
             raise ValueError(f"{self.path}: {' '.join(str(error).split())}") from None
 
 
-def with_all_categories(shards: Sequence[Shard]) -> list[Shard]:
-    """Return the shards with the same numbers for the same categories.
-
-    Raise ValueError if an instance is continued in the next shard.
-    """
-    tables = [shard for shard in shards if isinstance(shard, ParquetShard)]
-    for before, after in pairwise([shard for shard in tables if len(shard.lengths)]):
+def unite_categories(shards: Sequence[ParquetShard]) -> None:
+    """Number the same categories alike; raise ValueError if an instance is in two shards."""
+    for before, after in pairwise([shard for shard in shards if len(shard.lengths)]):
         if before.ends[1] == after.ends[0]:
             raise ValueError(
                 f"{after.path}: it begins with the instance {shown(after.ends[0])} that "
                 f"{before.path} ends with: a shard holds whole instances"
             )
-    for name in tables[0].category_columns if tables else ():
-        known = dict.fromkeys(own for shard in tables for own in shard.own_categories(name))
-        for shard in tables:
+    for name in shards[0].category_columns if shards else ():
+        known = dict.fromkeys(own for shard in shards for own in shard.own_categories(name))
+        for shard in shards:
             shard.categories[name] = list(known)
-    return list(shards)
 
 
 def write_shard(path: Path, columns: dict[str, Any], X: Any) -> None:
@@ -306,17 +310,10 @@ def _value_type(arrow_type: Any) -> Any:
 
 def _kind(arrow_type: Any) -> str | None:
     """Return what values of an Arrow type are, in words; "" for no values, None for others."""
-    import pyarrow.types as kinds
+    import pyarrow.types
 
-    if kinds.is_string(arrow_type) or kinds.is_large_string(arrow_type):
-        return "text"
-    if kinds.is_integer(arrow_type):
-        return "whole numbers"
-    if kinds.is_floating(arrow_type):
-        return "fractions"
-    if kinds.is_boolean(arrow_type):
-        return "truth values"
-    return "" if kinds.is_null(arrow_type) else None
+    kinds = (words for name, words in _KINDS.items() if getattr(pyarrow.types, name)(arrow_type))
+    return next(kinds, None)
 
 
 def _pandas_notes(schema: Any) -> tuple[set[str], set[str]]:

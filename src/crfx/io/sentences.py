@@ -52,36 +52,30 @@ class PlainValues:
 class Format(Protocol):
     """A format of text files, with what a file says about itself (columns, which has the label).
 
-    ``columns`` names those of a token, the label left out; None: tokens are features already.
+    ``name`` is what users call it; ``has_unknown_labels`` says whether a token of a file with
+    labels may be without one.
     """
 
-    @property
-    def name(self) -> str:
-        """What users call it."""
-        ...
+    name: ClassVar[str]
+    has_unknown_labels: ClassVar[bool]
 
     @property
     def columns(self) -> tuple[str, ...] | None:
-        """Names of the columns of a token."""
-        ...
-
-    @property
-    def has_unknown_labels(self) -> bool:
-        """Whether a token of a file with labels may be without one."""
+        """Names of the columns of a token without its label; None: tokens are features already."""
         ...
 
     def read(self, lines: Iterable[Line], *, labelled: bool = True) -> Iterator[Sentence]:
-        """Sentences, one at a time, as soon as their last line is there.
+        """Yield sentences as soon as their last line is there.
 
         ``labelled``: every token must have a label; otherwise a file without them is read too.  A
-        mistake raises ValueError, which tells its line.
+        mistake raises ValueError with its line.
         """
         ...
 
     def written(self, sentence: Sentence, labels: Sequence[str]) -> list[str]:
-        """The lines of a sentence with the labels that were found, without a last empty one."""
+        """Return the lines of a sentence with other labels, without a last empty one."""
         ...
 
     def to_plain(self) -> dict[str, Any]:
-        """What a model file keeps of it, ``name`` among it."""
+        """Return what a model file keeps of it, ``name`` among it."""
         ...

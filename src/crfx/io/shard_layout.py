@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from crfx.errors import about
 from crfx.messages import shown
 
 PER_ROW = ("parents", "edge_types")
@@ -73,31 +70,6 @@ class Layout:
             )
 
 
-class Shard(Protocol):
-    """A file of whole instances that has been looked at, and is read when asked."""
-
-    path: Path
-    lengths: npt.NDArray[np.int64]
-    layout: Layout
-
-    @property
-    def like(self) -> Any:
-        """Its features without rows."""
-        ...
-
-    def features(self) -> Any:
-        """(rows, features)."""
-        ...
-
-    def labels(self) -> list[Any]:
-        """Of all rows, None where unknown."""
-        ...
-
-    def numbers(self, name: str) -> npt.NDArray[Any]:
-        """The parents and edge types of all rows, or the weights of all instances."""
-        ...
-
-
 def label_kind(dtype: np.dtype[Any]) -> str:
     """Return which kind of labels an array holds, in words."""
     if dtype.kind not in _LABEL_KINDS:
@@ -135,10 +107,3 @@ def listed_labels(values: npt.NDArray[Any], is_unknown: npt.NDArray[np.bool_] | 
         codes = np.where(is_unknown, len(distinct), codes)
     labels: list[Any] = objects[codes].tolist()
     return labels
-
-
-def check_alike(shards: Sequence[Shard]) -> None:
-    """Raise ValueError, naming the file, if one is made otherwise than the first."""
-    for shard in shards[1:]:
-        with about(shard.path):
-            shard.layout.check_same(shards[0].layout, str(shards[0].path))

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
+from crfx.errors import about
 from crfx.features.matrix import (
     Matrix,
     first_infinite,
@@ -27,12 +28,14 @@ from crfx.features.matrix import (
     stacked,
 )
 from crfx.io.arrays import NpzShard
-from crfx.io.parquet import ColumnNames, ParquetShard, with_all_categories
-from crfx.io.shard_layout import OPTIONAL, Shard, check_alike, check_weights
+from crfx.io.parquet import ColumnNames, ParquetShard, unite_categories
+from crfx.io.shard_layout import OPTIONAL, check_weights
 from crfx.messages import shown
 
 SUFFIXES = (".npz", ".parquet")
 
+Shard = NpzShard | ParquetShard
+"""A file of whole instances that has been looked at, and is read when asked."""
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
@@ -86,9 +89,12 @@ class Shards:
         weight: str = "weight",
     ) -> None:
         names = ColumnNames(instance, label, parent, edge_type, weight)
-        shards = [_opened(path, names) for path in _files(paths)]
-        check_alike(shards)
-        self._shards: list[Shard] = with_all_categories(shards)
+        self._shards = [_opened(path, names) for path in _files(paths)]
+        first = self._shards[0]
+        for shard in self._shards[1:]:
+            with about(shard.path):
+                shard.layout.check_same(first.layout, str(first.path))
+        unite_categories([shard for shard in self._shards if isinstance(shard, ParquetShard)])
 
     def __len__(self) -> int:
         """The number of files."""
