@@ -143,8 +143,7 @@ def _new_model(arguments: argparse.Namespace) -> RankingCRF:
 
 
 def _tell_training(arguments: argparse.Namespace, model: RankingCRF, train: Rankings) -> None:
-    watched = model.history_.get("eval_metric", [])
-    told: dict[str, Any] = {
+    summary: dict[str, Any] = {
         "model": str(arguments.model),
         "queries": len(train.group),
         "documents": len(train.X),
@@ -152,20 +151,19 @@ def _tell_training(arguments: argparse.Namespace, model: RankingCRF, train: Rank
         "skipped_queries": model.n_skipped_,
         "rounds": model.n_rounds_,
     }
-    if watched:
-        told["validation_ndcg"] = float(watched[model.best_iteration_])
+    on_validation = ""
+    if watched := model.history_.get("eval_metric", []):
+        summary["validation_ndcg"] = float(watched[model.best_iteration_])
+        on_validation = f", NDCG {summary['validation_ndcg']:.4f} on validation"
     if arguments.json:
-        print(json.dumps(told))
-        return
-    if arguments.quiet:
-        return
-    print(
-        f"{told['queries']} queries, {told['documents']} documents, {told['features']} features; "
-        f"{told['skipped_queries']} queries with one level of relevance skipped; "
-        f"{told['rounds']} rounds"
-        + (f", NDCG {told['validation_ndcg']:.4f} on validation" if watched else "")
-        + f"; saved in {arguments.model}"
-    )
+        print(json.dumps(summary))
+    elif not arguments.quiet:
+        print(
+            f"{summary['queries']} queries, {summary['documents']} documents, "
+            f"{summary['features']} features; {summary['skipped_queries']} queries with one level "
+            f"of relevance skipped; {summary['rounds']} rounds{on_validation}; "
+            f"saved in {arguments.model}"
+        )
 
 
 def _predict(arguments: argparse.Namespace) -> None:

@@ -97,9 +97,7 @@ def _instance(part: LabelledPart, at: int) -> Instance:
     if part.sentences is None:
         return Instance(part.one(at), None, "")
     sentence = part.sentences[at]
-    return Instance(
-        part.one(at), [_word(token) for token in sentence.tokens], f"line {sentence.number}"
-    )
+    return Instance(part.one(at), list(map(_word, sentence.tokens)), f"line {sentence.number}")
 
 
 def _word(token: Any) -> str:

@@ -1,10 +1,10 @@
-"""Training that may be interrupted: what is kept, and how it goes on."""
+"""Training that may be interrupted: what is kept, and how to resume it."""
 
 from __future__ import annotations
 
 import os
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,53 +12,64 @@ SECONDS_BETWEEN_CHECKPOINTS = 30.0
 
 
 def checkpoint_path(output: Path) -> Path:
-    """Where a model is kept that is still in training."""
+    """Return the file that keeps a model while it is trained."""
     return output.with_name(f"{output.name.removesuffix('.crfx')}.checkpoint.crfx")
 
 
-def check_same_settings(model: Any, start: Any) -> None:
-    """Raise ValueError where a run that was interrupted had other arguments."""
-    from crfx.estimators.resuming import check_same_settings
+def interrupted_run(output: Path) -> Path:
+    """Return the file that an interrupted run has left; raise FileNotFoundError without one."""
+    path = checkpoint_path(output)
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"there is no {path}: nothing was interrupted, so leave out --resume"
+        )
+    return path
 
-    try:
-        check_same_settings(model, start)
-    except ValueError as error:
-        raise ValueError(f"--resume: {error}; use --init-model to go on otherwise") from None
 
-
-@dataclass(eq=False)
 class Run:
-    """One training of a model, kept in ``checkpoint`` while it lasts.
+    """The training of a model, which a checkpoint keeps until it is saved in ``output``.
 
-    ``start`` is what an earlier run has kept, to be finished; None: it begins.
+    ``start`` is what an interrupted run has left, to be finished; None: training starts.
     """
 
-    model: Any
-    checkpoint: Path
-    start: Any = None
+    def __init__(self, model: Any, output: Path, start: Any = None) -> None:
+        from crfx.estimators.resuming import check_same_settings
+
+        self.model, self.output, self.start = model, output, start
+        self.checkpoint = checkpoint_path(output)
+        if start is not None:
+            try:
+                check_same_settings(model, start)
+            except ValueError as error:
+                raise ValueError(
+                    f"--resume: {error}; use --init-model to go on otherwise"
+                ) from None
 
     def fit(self, **arguments: Any) -> None:
-        """Train; what Ctrl-C leaves is kept, and told how to go on with."""
+        """Train; Ctrl-C keeps what was learned, and its message says how to resume."""
         from crfx.estimators.resuming import resumed
         from crfx.trainers.callbacks import Checkpoint
 
         saves = Checkpoint(self.checkpoint, every=1, seconds=SECONDS_BETWEEN_CHECKPOINTS)
-        try:
+        with self._kept_if_interrupted():
             self.model = resumed(self.model, arguments, self.start, saves)
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(self._kept()) from None
 
-    def save(self, output: Path) -> None:
-        """Write the model; the checkpoint has served."""
-        try:
-            self.model.save(output)
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(self._kept()) from None
+    def save(self) -> None:
+        """Write the model, and remove the checkpoint."""
+        with self._kept_if_interrupted():
+            self.model.save(self.output)
         with suppress(FileNotFoundError):
             self.checkpoint.unlink()
 
+    @contextmanager
+    def _kept_if_interrupted(self) -> Iterator[None]:
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(self._kept()) from None
+
     def _kept(self) -> str:
-        """Keep what there is; how to go on from there."""
+        """Keep what was learned, and return how to resume it."""
         from crfx.estimators.base import counted_in, rounds_done
         from crfx.estimators.registry import load
 
@@ -66,14 +77,14 @@ class Run:
             self._keep()
         if not self.checkpoint.is_file():
             return "interrupted before anything was learned"
-        found = load(self.checkpoint)
+        kept = load(self.checkpoint)
         return (
-            f"interrupted after {rounds_done(found)} {counted_in(found)}, kept in "
+            f"interrupted after {rounds_done(kept)} {counted_in(kept)}, kept in "
             f"{self.checkpoint}; the same command with --resume goes on from there"
         )
 
     def _keep(self) -> None:
-        """Save the model as it is; ValueError where a file of it could not be read again."""
+        """Save the model as it is; raise ValueError if the file could not be read again."""
         from crfx.estimators.registry import load
 
         if not hasattr(self.model, "model_"):

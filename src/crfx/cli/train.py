@@ -18,9 +18,9 @@ from crfx.cli.options import (
     check_output,
     settings_of,
 )
-from crfx.cli.resuming import Run, check_same_settings, checkpoint_path
+from crfx.cli.resuming import Run, interrupted_run
 from crfx.cli.schemes import Scheme, choose_scheme, log_scheme
-from crfx.cli.sources import TEXT_OPTIONS, add_text_options, reading_of
+from crfx.cli.sources import TEXT_OPTIONS, add_text_options
 from crfx.estimators.arguments import TABLES, check_arguments
 
 if TYPE_CHECKING:
@@ -114,10 +114,7 @@ def run(arguments: argparse.Namespace) -> None:
     model = _new_model(arguments, train, dev, start, scheme, on_text=reading is not None)
     if reading is not None:
         model.reading_ = replace(reading, as_bio=scheme.as_bio)
-    run = Run(model, checkpoint_path(arguments.output))
-    if arguments.resume:
-        check_same_settings(model, start)
-        run.start = start
+    run = Run(model, arguments.output, start if arguments.resume else None)
     eval_set = None if dev is None else {**dev.arguments, "y": dev.y}
     begin = time.perf_counter()
     run.fit(
@@ -128,7 +125,7 @@ def run(arguments: argparse.Namespace) -> None:
         classes=scheme.all_tags(arguments.classes),
     )
     seconds = time.perf_counter() - begin
-    run.save(arguments.output)
+    run.save()
     _tell(arguments, run.model, train, seconds, log)
 
 
@@ -154,17 +151,11 @@ def _named(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _start(arguments: argparse.Namespace, log: Log) -> Any:
-    """The model to begin with, None for a new one."""
+    """Return the model to start from, None for a new one."""
     from crfx.estimators.base import counted_in, rounds_done
     from crfx.estimators.registry import load
 
-    path = arguments.init_model
-    if arguments.resume:
-        path = checkpoint_path(arguments.output)
-        if not path.is_file():
-            raise FileNotFoundError(
-                f"there is no {path}: nothing was interrupted, so leave out --resume"
-            )
+    path = interrupted_run(arguments.output) if arguments.resume else arguments.init_model
     if path is None:
         return None
     found, kind = load(path), _kind(arguments.model)
@@ -183,56 +174,41 @@ def _kind(name: str) -> Any:
 def _read(
     arguments: argparse.Namespace, start: Any, log: Log
 ) -> tuple[Reading | None, Labelled, Labelled | None]:
-    """How files are read, what is learned from, what is watched."""
-    from crfx.cli.sources import read_labelled_arrays, wants_arrays
-
-    if wants_arrays(arguments.train, arguments.format):
-        _refuse_text_options(arguments)
-        train = read_labelled_arrays(arguments.train)
-        log(f"{arguments.train}: npz, {train.size}, {len(train.labels)} labels")
-        return None, train, arguments.dev and read_labelled_arrays(arguments.dev)
-    return _read_text(arguments, start, log)
-
-
-def _read_text(
-    arguments: argparse.Namespace, start: Any, log: Log
-) -> tuple[Reading, Labelled, Labelled | None]:
-    from crfx.cli.sources import new_reading, read_labelled
+    """Return how files are read (None: as arrays), the training set, and the one to watch."""
+    from crfx.cli import sources
     from crfx.io.lines import open_lines
 
+    options = [name for name in ("format", *TEXT_OPTIONS) if getattr(arguments, name)]
+    if sources.wants_arrays(arguments.train, arguments.format):
+        if text_options := [name for name in options if name != "format"]:
+            raise ValueError(
+                f"--{text_options[0]} is for files of text, but {arguments.train} holds arrays"
+            )
+        train = sources.read_labelled_arrays(arguments.train)
+        log(f"{arguments.train}: npz, {train.size}, {len(train.labels)} labels")
+        return None, train, arguments.dev and sources.read_labelled_arrays(arguments.dev)
     with open_lines(arguments.train) as lines:
-        reading = new_reading(arguments, lines) if start is None else reading_of(start, lines.name)
-        if start is not None and _said_of_reading(arguments):
-            _check_same_reading(new_reading(arguments, lines), reading, arguments)
-        train = read_labelled(reading, lines)
+        if start is None:
+            reading = sources.new_reading(arguments, lines)
+        else:
+            reading = sources.reading_of(start, lines.name)
+            if options:
+                wanted = replace(sources.new_reading(arguments, lines), as_bio=reading.as_bio)
+                if wanted.to_plain() != reading.to_plain():
+                    raise ValueError(
+                        f"--{options[0]}: the model to go on with reads {reading}, as it did in "
+                        "training; leave the option out"
+                    )
+        train = sources.read_labelled(reading, lines)
         log(f"{lines.name}: {reading}, {train.size}, {len(train.labels)} labels")
         if train.n_tokens > _LONG * train.n_instances:
             log("these are long: does an empty line end every sentence?")
     if arguments.dev is None:
         return reading, train, None
     with open_lines(arguments.dev) as lines:
-        dev = read_labelled(reading, lines)
+        dev = sources.read_labelled(reading, lines)
         log(f"{lines.name}: {dev.size}")
     return reading, train, dev
-
-
-def _said_of_reading(arguments: argparse.Namespace) -> list[str]:
-    return [name for name in ("format", *TEXT_OPTIONS) if getattr(arguments, name)]
-
-
-def _check_same_reading(asked: Reading, known: Reading, arguments: argparse.Namespace) -> None:
-    """One that goes on keeps its features: options that ask for others are refused."""
-    if replace(asked, as_bio=known.as_bio).to_plain() != known.to_plain():
-        raise ValueError(
-            f"--{_said_of_reading(arguments)[0]}: the model to go on with reads {known}, as it did "
-            "in training; leave the option out"
-        )
-
-
-def _refuse_text_options(arguments: argparse.Namespace) -> None:
-    for name in TEXT_OPTIONS:
-        if getattr(arguments, name):
-            raise ValueError(f"--{name} is for files of text, but {arguments.train} holds arrays")
 
 
 def _new_model(
@@ -266,8 +242,7 @@ def _tell(
 ) -> None:
     from crfx.estimators.base import counted_in, rounds_done
 
-    watched = model.history_.get("eval_metric", [])
-    told = {
+    summary = {
         "model": str(arguments.output),
         "class": type(model).__name__,
         "sequences": train.n_instances,
@@ -277,16 +252,16 @@ def _tell(
         counted_in(model): rounds_done(model),
         "seconds": round(seconds, 3),
     }
-    better = ""
-    if watched:
+    on_dev = ""
+    if watched := model.history_.get("eval_metric", []):
         best = watched[min(model.best_iteration_, len(watched) - 1)]
-        told["dev"] = {model.eval_metric: float(best) if math.isfinite(best) else None}
-        better = f", {model.eval_metric} {best:.4f} on dev"
+        summary["dev"] = {model.eval_metric: float(best) if math.isfinite(best) else None}
+        on_dev = f", {model.eval_metric} {best:.4f} on dev"
     if arguments.json:
-        print(json.dumps(told, allow_nan=False))
+        print(json.dumps(summary, allow_nan=False))
         return
     log(
-        f"{told['class']}: {told['labels']} labels, {told['features']:,} features, "
-        f"{rounds_done(model)} {counted_in(model)} in {told['seconds']:.1f} s, preparing and "
-        f"watching included{better}; saved in {arguments.output}"
+        f"{summary['class']}: {summary['labels']} labels, {summary['features']:,} features, "
+        f"{rounds_done(model)} {counted_in(model)} in {summary['seconds']:.1f} s, preparing and "
+        f"watching included{on_dev}; saved in {arguments.output}"
     )
