@@ -9,7 +9,7 @@ from crfx import RankingCRF
 from crfx.batch import Batch
 from crfx.distributed import cluster
 from crfx.distributed.collective import together
-from crfx.estimators.ranking.training import seed_of
+from crfx.estimators.base import drawn_seed
 from crfx.objectives.ranking import RankingObjective
 from crfx.potentials.base import Addition
 from crfx.trainers.ranking_boosting import RankingBoosting
@@ -223,7 +223,7 @@ def test_training_goes_on():
 
 
 def test_without_a_seed_all_have_that_of_the_first():
-    assert len(set(together(3, lambda workers: seed_of(make(random_state=None))))) == 1
+    assert len(set(together(3, lambda workers: drawn_seed(None)))) == 1
 
 
 def test_all_workers_halve_a_step_that_raises_the_objective_of_all():
@@ -272,7 +272,7 @@ def test_sweeps_of_several_workers_are_as_good(n_workers):
     models = fit_together(n_workers, crf, X, relevance)
     for model in models:
         np.testing.assert_array_equal(model.coef_, models[0].coef_)
-        assert model._state.numbers == models[0]._state.numbers
+        assert model._training.stands.numbers == models[0]._training.stands.numbers
         assert model.score(X_new, relevance_new) == pytest.approx(
             alone.score(X_new, relevance_new), abs=SAME_NDCG
         )

@@ -14,7 +14,6 @@ from crfx.estimators.registry import load
 SAVED = Path(__file__).parents[1] / "saved_models"
 MODULES = [
     "crfx.estimators.arguments",
-    "crfx.estimators.ranking.parameters",
     "crfx.estimators.registry",
     "crfx.io.model_file",
     "crfx.io.npz",

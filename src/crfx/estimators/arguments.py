@@ -483,9 +483,9 @@ MOST_DRAWN = 10_000
 ANY_NUMBER = Number("be a number", lambda value: True)
 
 
-def usual_value(name: str, arguments: Mapping[str, Any]) -> Any:
-    """Return the value of an argument of RankingCRF, or what None stands for."""
-    value, kind = arguments[name], RANKING_ARGUMENTS.kinds[name]
+def usual_value(name: str, arguments: Mapping[str, Any], table: Arguments | None = None) -> Any:
+    """Return the value of an argument, of RankingCRF if no table is given, or what None means."""
+    value, kind = arguments[name], (table or RANKING_ARGUMENTS).kinds[name]
     if value is not None or not isinstance(kind, Usual):
         return value
     return kind.usual(arguments) if callable(kind.usual) else kind.usual

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 
-from crfx.estimators.arguments import Arguments, check_arguments
+from crfx.estimators.arguments import Arguments, check_arguments, usual_value
 from crfx.estimators.registry import check_can_be_saved, load
 from crfx.features.columns import Columns
 from crfx.io.model_file import write
@@ -127,7 +127,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     @property
     def _most_rounds(self) -> int:
         """How many rounds, iterations or sweeps the arguments ask for."""
-        return int(getattr(self, rounds_argument(self)))
+        return int(usual_value(rounds_argument(self), vars(self), self._arguments))
 
     @property
     def _rounds_here(self) -> int:

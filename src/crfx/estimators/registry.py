@@ -14,7 +14,7 @@ CLASSES = {
     "GBCRF": "crfx.estimators.gbcrf",
     "HiddenUnitCRF": "crfx.estimators.hidden_unit",
     "LinearCRF": "crfx.estimators.linear",
-    "RankingCRF": "crfx.estimators.ranking.estimator",
+    "RankingCRF": "crfx.estimators.ranking",
     "TreeCRF": "crfx.estimators.treecrf",
 }
 """The modules of classes by name: a name in a file selects one of them, and nothing else."""

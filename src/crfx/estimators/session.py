@@ -12,6 +12,7 @@ import numpy as np
 
 from crfx.estimators.base import Estimator, counter_of, fitted, rounds_done
 from crfx.estimators.labelling import LabellingEstimator
+from crfx.features.columns import Columns
 from crfx.inference.problem import Problem
 from crfx.inputs import weights
 from crfx.inputs.label_codes import find_classes, named_classes, read_classes
@@ -19,6 +20,7 @@ from crfx.inputs.training_set import Start, TrainingSet, Watched
 from crfx.model.building import check_table_size
 from crfx.model.continuing import with_labels
 from crfx.model.model import Model
+from crfx.model.ranking_model import RankingModel
 from crfx.objectives import registry as objectives
 from crfx.objectives import task_loss
 from crfx.structures.constraints import to_plain as plain_constraints
@@ -145,6 +147,31 @@ def fitting(
         estimator._to_go = estimator._rounds_here
         yield Session(estimator, callbacks)
         estimator._to_go = None
+
+
+@contextmanager
+def fitting_ranking(
+    estimator: Any,
+    columns: Columns,
+    model: RankingModel,
+    further: Any,
+    callbacks: Sequence[Callback],
+) -> Iterator[Session]:
+    """Give a RankingCRF a model to train; restore its attributes if nothing is learned.
+
+    ``further`` is the fitted estimator whose rounds are continued; None: there are none yet.
+    """
+    start = WarmStart(further)
+    first = 0 if further is None else start.n_rounds
+    with as_before_unless(lambda: rounds_done(estimator) > first, estimator):
+        estimator.columns_, estimator.model_, estimator.n_rounds_ = columns, model, first
+        estimator.history_ = {} if further is None else start.history(estimator.eval_metric)
+        training = None if further is None else further._training
+        estimator._training = None if training is None else training.frozen()
+        estimator._to_go = estimator._rounds_here
+        model.use_threads(thread_count(estimator.n_jobs))
+        yield Session(estimator, callbacks)
+        estimator.best_iteration_, estimator._to_go = max(estimator.n_rounds_ - 1, 0), None
 
 
 @contextmanager

@@ -17,11 +17,13 @@ from crfx.inference.problem import Problem
 from crfx.inference.window_tree import side_messages
 from crfx.messages import shown
 from crfx.model.model import Model
+from crfx.model.ranking_model import RankingModel
 from crfx.potentials.linear import WEIGHT_TIMES_VALUE, weighted_terms
 from crfx.potentials.numbers import with_constant
 from crfx.prediction.predictor import Scored
 from crfx.scores import FloatArray, IntArray
 from crfx.structures import Chain, Forest
+from crfx.structures.ranking import best_orders
 from crfx.terms import Names, Terms
 
 Array64 = npt.NDArray[np.float64]
@@ -235,3 +237,31 @@ def _explained_edges(model: Model, kind: int, X: Any, names: Names) -> Iterable[
         weights = model.edge.tables["weights"][kind]
         constant = weights[-1]
     return weighted_terms(with_constant(X)[:, :-1], weights[:-1], constant, names)
+
+
+# Rankings -----------------------------------------------------------------------------------------
+
+ONE_SCORE = np.array(["score"])
+
+
+def explained_query(model: RankingModel, X: Any, rows: IntArray, names: Names) -> Explanation:
+    """Explain some ``rows`` of the documents X of one query; ranks count from 1."""
+    scores = model.scores(X)
+    (order,) = best_orders(scores, np.array([0, len(scores)]))
+    ranks = np.argsort(order) + 1
+    explained = model.explained(take_rows(X, rows), names)
+    return Explanation(
+        method=model.method,
+        classes=ONE_SCORE,
+        predicted=ranks,
+        positions=[
+            ExplainedPosition(
+                **vars(terms),
+                classes=ONE_SCORE,
+                score=scores[[row]],
+                position=int(row),
+                predicted=int(ranks[row]),
+            )
+            for row, terms in zip(rows, explained, strict=True)
+        ],
+    )

@@ -14,7 +14,14 @@ import numpy.typing as npt
 from crfx.batch import Batch
 from crfx.errors import BadInstance, about
 from crfx.features.columns import Columns
-from crfx.features.matrix import first_infinite, infinite_feature, stack, stacked, unwrapped
+from crfx.features.matrix import (
+    first_infinite,
+    infinite_feature,
+    stack,
+    stacked,
+    take_rows,
+    unwrapped,
+)
 from crfx.inputs.rows import (
     Rows,
     check_finite,
@@ -26,7 +33,8 @@ from crfx.inputs.weights import instance_weights
 from crfx.io.shards import is_sharded, labels_in
 from crfx.ndcg import Gain, gain_of
 from crfx.trainers.ranking_task import Before
-from crfx.workers import agreed, current
+from crfx.trainers.subsets import Subsets
+from crfx.workers import agreed, count, current
 
 Array64 = npt.NDArray[np.float64]
 
@@ -240,3 +248,30 @@ def _named_eval_set(eval_set: Any) -> dict[str, Any]:
     if is_sharded(passed["X"]) and "sample_weight" in passed["X"].has:
         raise ValueError("eval_set: its shards have sample_weight, which an eval_set has not")
     return {"group": None, **passed}
+
+
+def learnable(queries: Queries, size: int) -> tuple[Queries, int]:
+    """Return the queries to learn an order from, and how many others all workers have."""
+    batch, workers = queries.batch, current()
+    subsets, _ = agreed(
+        lambda: Subsets(batch, queries.relevance, size),
+        lambda _: (batch.n_instances, None),
+    )
+    kept = subsets.learnable[queries.weights[subsets.learnable] > 0]
+    if not count(workers, len(kept)):
+        raise ValueError(
+            "no query has documents of two relevance levels, and a weight above 0: there is no "
+            "order to learn"
+        )
+    is_kept = np.zeros(batch.n_instances, bool)
+    is_kept[kept] = True
+    rows = np.flatnonzero(is_kept[batch.instance_of_row])
+    batch_kept = Batch.from_lengths(batch.lengths[kept], X=take_rows(batch.X, rows))
+    kept_queries = Queries(
+        batch_kept,
+        queries.columns,
+        queries.relevance[rows],
+        queries.weights[kept],
+        Before.of(workers, batch_kept),
+    )
+    return kept_queries, count(workers, batch.n_instances - len(subsets.learnable))

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from crfx.errors import about
 from crfx.inference.problem import Problem
+from crfx.inputs.queries import Queries
 from crfx.inputs.training_set import EvalMetric, Watched
 from crfx.messages import shown
 from crfx.metrics import span_f1, token_accuracy
@@ -20,6 +21,7 @@ from crfx.objectives.base import Objective
 from crfx.objectives.registry import ObjectiveSettings
 from crfx.objectives.truth import Truth
 from crfx.scores import IntArray
+from crfx.trainers.monitor import Metric
 from crfx.trainers.shared_evaluation import agreed_objective
 from crfx.workers import agreed, count, current, total
 
@@ -61,6 +63,31 @@ def ranking_metric(metric: Any, gain: Gain = "exponential") -> Callable[[Any, An
     return lambda relevance, scores, group: ndcg(
         relevance, scores, group, cut=cut, definition=definition, gain=gain
     )
+
+
+def watched_ranking_metric(
+    metric: Any, gain: Gain, watched: Queries, scores: Callable[[], npt.NDArray[Any]]
+) -> Metric:
+    """Return ``eval_metric`` of the scores as they are, on the documents of all workers.
+
+    The first worker measures it and sends it to the others.  Scores travel once a round.
+    """
+    workers, function = current(), ranking_metric(metric, gain)
+
+    def joined(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        return array if workers.size == 1 else np.concatenate(workers.gather(array))
+
+    relevance, lengths = joined(watched.relevance), joined(watched.batch.lengths)
+
+    def value() -> float:
+        all_scores = joined(scores())
+        measured = np.nan
+        if workers.rank == 0:
+            measured = comparable(function(relevance, all_scores, lengths))
+        first: float = workers.gather(measured)[0]
+        return first
+
+    return Metric(value, larger_is_better=True)
 
 
 def comparable(value: Any) -> float:

@@ -11,10 +11,15 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from crfx.features.matrix import by_chunk
+from crfx.messages import warn
+from crfx.model.ranking_model import RankingModel
 from crfx.objectives.ranking import LARGEST_SCORE
 from crfx.potentials.base import Addition, AdditiveFunction
 from crfx.trainers.base import Rounds
@@ -59,6 +64,17 @@ class RankingBoosting:
             begin = time.perf_counter()
             record = self._round(number)
             yield record | {"seconds": time.perf_counter() - begin}
+        if self.n_rounds > self.first_round and self._are_scores_equal():
+            warn(
+                "no tree found a split, so all documents have the same score: there are "
+                f"{self.n_queries} queries to learn from; try a smaller min_child_weight",
+                RuntimeWarning,
+            )
+
+    def _are_scores_equal(self) -> bool:
+        """Return whether all documents of all workers have the same score."""
+        extremes = [self.scores.min(), self.scores.max()] if len(self.scores) else []
+        return len(set(chain.from_iterable(self.communicator.gather(extremes)))) == 1
 
     def mark(self) -> None:
         """Do nothing: all rounds are kept."""
@@ -66,6 +82,14 @@ class RankingBoosting:
     def keep_best(self, n_done: int) -> None:
         """Drop the rounds after the first ``n_done``."""
         self.function.keep(n_done)
+
+    def abandon(self, n_done: int) -> None:
+        """Drop what an interrupted round has left after the first ``n_done``."""
+        self.function.keep(n_done)
+
+    def release(self) -> None:
+        """Let go of the training data."""
+        self.function.release()
 
     def _round(self, number: int) -> dict[str, float]:
         drawn = self._drawn(number)
@@ -119,3 +143,23 @@ class RankingBoosting:
             scores += np.float32(step) * np.asarray(change, np.float32)[:, 0]
         addition.accept(step)
         return (value if step else before), halvings
+
+
+def working_scores(model: RankingModel, X: Any) -> Array32:
+    """Return the scores of documents as boosting adds to them: in the precision of trees, round by
+    round on top of the base model.
+
+    Of features that stay on disk one chunk is in memory at a time.
+    """
+    if model.base is None or model.scorer != "trees":
+        return model.scores(X).astype(np.float32)
+    function: Any = model.function
+    rounds = list(function.rounds_alone())
+
+    def scored(rows: Any) -> Array32:
+        scores = model.base_scores(rows).astype(np.float32)
+        for one_round in rounds:
+            scores += one_round.scores(rows, rows.shape[0])[:, 0]
+        return scores
+
+    return by_chunk(X, scored)

@@ -5,6 +5,7 @@ Every visit of a query draws a subset of its documents and takes a step; weights
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,11 +14,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from crfx.model.ranking_model import RankingModel, linear_function
 from crfx.objectives.ranking import LARGEST_SCORE
 from crfx.potentials.linear import LinearFunction
 from crfx.potentials.numbers import as_numbers
 from crfx.potentials.weight_pattern import WeightPattern
 from crfx.scores import IntArray
+from crfx.trainers.base import Rounds, TrainingState
 from crfx.trainers.ranking_task import OfSubsets, RankingTask
 from crfx.trainers.sgd import AveragedParameters, Descent, Positions, averaged
 from crfx.trainers.step_search import SCALE, with_good_step
@@ -121,11 +124,15 @@ class RankingDescent:
         batch_size: int,
         l2: float,
         burn_in: int,
+        stands: TrainingState | None = None,
     ) -> RankingDescent:
-        """With a step that is given, or found by trials; see `Descent`.
+        """Make it with a step that is given, or found by trials, or that of ``stands``.
 
-        The first worker that has queries finds it, and tells the others.
+        The first worker that has queries tries steps, and tells the others.  ``stands`` is where
+        an earlier run stood.
         """
+        if step is None and stands is not None:
+            step = stands.numbers["step"]
         workers, n = current(), len(batches.task.queries)
         counts = workers.gather(n)
         descent = Descent(
@@ -143,7 +150,8 @@ class RankingDescent:
                 descent = with_good_step(descent, batches, start)
             descent.step = workers.gather(descent.step)[first]
         weight = total(workers, batches.task.weights.sum())
-        return cls(batches, descent, AveragedParameters(start), l2, weight, workers)
+        parameters = AveragedParameters(start) if stands is None else restored(stands)
+        return cls(batches, descent, parameters, l2, weight, workers)
 
     def sweep(self, number: int) -> Array64:
         """One pass over the queries; return the averaged weights."""
@@ -159,6 +167,90 @@ class RankingDescent:
                 f"one, or {SCALE}"
             )
         return weights
+
+    def state(self) -> TrainingState:
+        """Return where the descent stands."""
+        numbers, arrays = self.parameters.state()
+        copies = {name: array.copy() for name, array in arrays.items()}
+        return TrainingState("sgd", 0, numbers | {"step": self.descent.step}, copies)
+
+
+@dataclass(eq=False)
+class RankingEpochs:
+    """The trainer of a linear scorer: epochs over the queries, numbered from ``n_done`` on."""
+
+    model: RankingModel
+    descent: RankingDescent
+    n_done: int
+    n_epochs: int
+    best: TrainingState | None = None
+    """Where the epochs stood when they were best."""
+    stands: TrainingState | None = None
+    """Where they stand; None: at the weights of the model."""
+    _before: tuple[Any, TrainingState | None] | None = None
+
+    def rounds(self) -> Rounds:
+        """Yield the record of every epoch; the model then has the averaged weights."""
+        descent = self.descent
+        for number in range(self.n_done, self.n_done + self.n_epochs):
+            begin = time.perf_counter()
+            weights = descent.sweep(number)
+            evaluation = descent.batches.value(weights).of_all(descent.communicator)
+            penalty = descent.l2 * float(weights @ weights)
+            record = {"objective": (evaluation.value + penalty) / descent.weight}
+            self._before = self.model.function, self.stands
+            self.model.function, self.stands = linear_function(weights), descent.state()
+            self.n_done = number + 1
+            yield record | evaluation.notes() | {"seconds": time.perf_counter() - begin}
+
+    def mark(self) -> None:
+        """Remember where the epochs stand."""
+        self.best = self.stands
+
+    def keep_best(self, n_done: int) -> None:
+        """Return to the best weights, and to where the epochs stood then."""
+        if self.best is not None:
+            self.stands = self.best
+            self.model.function = linear_function(restored(self.best).average())
+
+    def abandon(self, n_done: int) -> None:
+        """Return to what there was before an epoch that was not recorded."""
+        if self.n_done > n_done and self._before is not None:
+            self.model.function, self.stands = self._before
+
+    def release(self) -> None:
+        """Do nothing: the training data go with the trainer."""
+
+    def state(self) -> TrainingState | None:
+        """Return where the epochs stand."""
+        return self.stands
+
+    def frozen(self) -> RankingStood | None:
+        """Return what copies of the estimator know."""
+        return None if self.stands is None else RankingStood(self.stands, self.best)
+
+
+@dataclass(frozen=True, eq=False)
+class RankingStood:
+    """Where the epochs of a linear scorer stood, and if interrupted, where they were best."""
+
+    stands: TrainingState
+    best: TrainingState | None = None
+
+    def state(self) -> TrainingState:
+        """Return where the epochs stood."""
+        return self.stands
+
+    def frozen(self) -> RankingStood:
+        """Return this: nothing changes it any more."""
+        return self
+
+
+def restored(state: TrainingState) -> AveragedParameters:
+    """Return the parameters with which epochs resume."""
+    parameters = AveragedParameters(state.arrays["values"])
+    parameters.restore(state.numbers, state.arrays)
+    return parameters
 
 
 def _can_be_ordered(scores: Array64) -> bool:

@@ -5,27 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.metadata_routing import UNUSED
 
-from crfx.estimators.arguments import RANKING_ARGUMENTS
-from crfx.estimators.base import Estimator, check_fitted, fitted, rounds_argument
+from crfx.estimators.arguments import RANKING_ARGUMENTS, ranking_objective, usual_value
+from crfx.estimators.base import Estimator, check_fitted, fitted
 from crfx.estimators.device import check_device
 from crfx.estimators.placement import placed
-from crfx.estimators.ranking.explained import explained_query
-from crfx.estimators.ranking.parameters import value_of
-from crfx.estimators.ranking.training import (
-    SweepState,
-    learnable_rows,
-    new_trees,
-    train_linear,
-    train_trees,
-)
-from crfx.estimators.session import as_before_unless
-from crfx.explain.attribution import checked_positions
+from crfx.estimators.session import Session, fitting_ranking, frozen
+from crfx.explain.attribution import checked_positions, explained_query
 from crfx.explain.importance import Importance, function_importance, tree_importance
 from crfx.explanation import Explanation
 from crfx.features.columns import Columns
@@ -34,6 +25,7 @@ from crfx.inputs.queries import (
     Queries,
     agreed_eval_set,
     agreed_queries,
+    learnable,
     read_documents,
     read_group,
     read_queries,
@@ -42,13 +34,22 @@ from crfx.inputs.rows import Rows
 from crfx.model.ranking_model import RankingModel, linear_function
 from crfx.ndcg import Gain, mean_ndcg, ndcg_by_query
 from crfx.objectives.ranking import RankingObjectiveName
-from crfx.potentials.linear import LinearFunction
 from crfx.potentials.trees import BoostedTrees
+from crfx.potentials.xgboost_learner import XGBoostLearner
+from crfx.prediction.metric import watched_ranking_metric
 from crfx.serialisation.saved import Saved
 from crfx.structures.ranking import best_orders
 from crfx.threads import thread_count
 from crfx.trainers.callbacks import Callback, History, listed_callbacks
+from crfx.trainers.monitor import Metric
+from crfx.trainers.ranking_boosting import RankingBoosting, working_scores
+from crfx.trainers.ranking_sgd import QueryBatches, RankingDescent, RankingEpochs, RankingStood
+from crfx.trainers.ranking_task import RankingTask
+from crfx.trainers.subsets import Subsets
+from crfx.workers import current
 
+MANY_QUERIES = 320
+"""With fewer, leaves may be lighter in proportion."""
 Array64 = npt.NDArray[np.float64]
 
 
@@ -137,9 +138,6 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
     n_rounds_: int
     best_iteration_: int
     n_skipped_: int
-    _state: SweepState | None
-    _best: SweepState | None = None
-    """In training: where sweeps stood when they were best."""
 
     _is_called = "RankingCRF"
     # The target, under another name than y: no metadata.
@@ -254,76 +252,147 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
         if self.device is not None:
             check_device(self.device, X)
         start = None if init_model is None else fitted(init_model, RankingCRF)
+        further = start if start is not None and start.scorer == self.scorer else None
         columns = None if start is None else start.columns_
-        given = agreed_queries(X, relevance, group, sample_weight, columns=columns, training=True)
-        if self.scorer == "linear" and is_on_disk(given.batch.X):
+        data = agreed_queries(X, relevance, group, sample_weight, columns=columns, training=True)
+        if self.scorer == "linear" and is_on_disk(data.batch.X):
             raise ValueError(
                 'scorer="linear" learns from features in memory, and shards stay on disk: load '
                 'them, own = shards.load(), fit(own["X"], own["y"], group=own["lengths"])'
             )
-        queries, n_skipped = learnable_rows(given, self.subset_size)
-        watched = self._watched(eval_set, given)
+        queries, n_skipped = learnable(data, self.subset_size)
+        watched = self._watched(eval_set, data)
         listed = listed_callbacks(callbacks)
-        goes_on = start is not None and start.model_.scorer == self.scorer
-        first = start.n_rounds_ if start is not None and goes_on else 0
-        with as_before_unless(lambda: self.n_rounds_ > first, self):
-            self.columns_, self.n_skipped_ = given.columns, n_skipped
-            self._begin(start, goes_on)
-            self._to_go = self._rounds_here
-            train = train_linear if self.scorer == "linear" else train_trees
-            self.model_.use_threads(thread_count(self.n_jobs))
-            train(self, queries, watched, listed)
-            self.best_iteration_, self._to_go = max(self.n_rounds_ - 1, 0), None
+        model = self._new_model(data.columns, start, further)
+        with fitting_ranking(self, data.columns, model, further, listed) as session:
+            self.n_skipped_ = n_skipped
+            run = self._run_epochs if self.scorer == "linear" else self._run_boosting
+            run(session, queries, watched)
         return self
 
-    def _saved(self) -> Saved:
-        states = (self._state, self._best)
-        training, best = (None if own is None else own.to_training() for own in states)
-        return replace(
-            super()._saved(), n_skipped=int(self.n_skipped_), training=training, best_training=best
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies and pickles, also of one that is in training."""
+        return frozen(super().__getstate__())
+
+    def _run_epochs(self, session: Session, queries: Queries, watched: Queries | None) -> None:
+        """Train a linear scorer by epochs over the queries."""
+        model, X, batch_size = self.model_, queries.batch.X, self._value("batch_size")
+        stood: Any = self._training
+        stands, best = (None, None) if stood is None else (stood.stands, stood.best)
+        batches = QueryBatches(
+            self._task(queries), X, model.base_scores(X), self._draw_seed(), batch_size
+        )
+        descent = RankingDescent.make(
+            batches,
+            np.zeros(queries.columns.n),
+            step=self.step,
+            batch_size=batch_size,
+            l2=self._value("l2"),
+            burn_in=self._value("burn_in"),
+            stands=stands,
+        )
+        trainer = RankingEpochs(model, descent, self.n_rounds_, self._rounds_here, best, stands)
+        metric = self._metric(watched, lambda: model.scores(cast("Queries", watched).batch.X))
+        self._training = trainer
+        try:
+            session.run(trainer, metric, can_restore=best is not None)
+            trainer.best = None
+        finally:
+            self._training = trainer.frozen()
+
+    def _run_boosting(self, session: Session, queries: Queries, watched: Queries | None) -> None:
+        """Add rounds of trees."""
+        model, X = self.model_, queries.batch.X
+        function: Any = model.function
+        function.bind(X, [] if watched is None else [watched.batch.X], current())
+        followed = [] if watched is None else [working_scores(model, watched.batch.X)]
+        metric = self._metric(watched, lambda: followed[0])
+        trainer = RankingBoosting(
+            task=self._task(queries),
+            function=function,
+            scores=working_scores(model, X),
+            learning_rate=self._value("learning_rate"),
+            seed=self._draw_seed(),
+            n_rounds=self.n_rounds_ + self._rounds_here,
+            first_round=self.n_rounds_,
+            subsample=self._value("subsample"),
+            followed=followed,
+        )
+        if self.min_child_weight is None:  # of few queries no leaf would be heavy enough
+            usual = self._value("min_child_weight") * min(1.0, trainer.n_queries / MANY_QUERIES)
+            function.learner.params["min_child_weight"] = usual
+        session.run(trainer, metric)
+
+    def _value(self, name: str) -> Any:
+        """Return the value of an argument, or what None stands for."""
+        return usual_value(name, vars(self))
+
+    def _task(self, queries: Queries) -> RankingTask:
+        return RankingTask(
+            ranking_objective(vars(self)),
+            Subsets(queries.batch, queries.relevance, self.subset_size),
+            queries.gains(self.gain),
+            queries.weights,
+            self._value("n_subsets"),
+            self.n_jobs,
+            queries.before,
         )
 
-    def _restore(self, saved: Saved) -> None:
-        super()._restore(saved)
-        self.n_skipped_ = saved.n_skipped
-        self._state, self._best = (
-            None if own is None else SweepState(own.numbers, own.arrays)
-            for own in (saved.training, saved.best_training)
-        )
+    def _metric(
+        self, watched: Queries | None, scores: Callable[[], npt.NDArray[Any]]
+    ) -> Metric | None:
+        if watched is None:
+            return None
+        return watched_ranking_metric(self.eval_metric, self.gain, watched, scores)
 
-    @property
-    def _most_rounds(self) -> int:
-        return int(value_of(self, rounds_argument(self)))
-
-    def _watched(self, eval_set: Any, given: Queries) -> Queries | None:
+    def _watched(self, eval_set: Any, data: Queries) -> Queries | None:
         if eval_set is not None:
-            return agreed_eval_set(eval_set, given.columns)
+            return agreed_eval_set(eval_set, data.columns)
         if self.early_stopping_rounds is not None:
             raise ValueError("early_stopping_rounds needs an eval_set to watch")
         return None
 
-    def _begin(self, start: RankingCRF | None, goes_on: bool) -> None:
-        """Set out with a new model, or with a copy of another."""
-        self.n_rounds_, self.history_, self._state, self._best = 0, {}, None, None
-        raw, base = None, None if start is None else start.model_
-        weights = np.zeros(self.columns_.n)
-        if start is not None and goes_on:
-            self.n_rounds_, self._state = start.n_rounds_, start._state
-            self._best = start._best
-            same_metric = start.eval_metric == self.eval_metric
-            self.history_ = {
-                name: list(entries[: self.n_rounds_])
-                for name, entries in start.history_.items()
-                if same_metric or name != "eval_metric"
-            }
-            base, function = start.model_.base, start.model_.function
-            if isinstance(function, LinearFunction):
-                weights = function.weights.copy()
-            else:
-                raw = function.raw
-        self.model_ = RankingModel(
-            linear_function(weights) if self.scorer == "linear" else new_trees(self, raw), base
+    def _new_model(
+        self, columns: Columns, start: RankingCRF | None, further: RankingCRF | None
+    ) -> RankingModel:
+        """Return a new model, on top of ``start``, or a copy of ``further``, to be trained."""
+        old = None if further is None else further.model_
+        base = None if start is None else start.model_
+        if old is not None:
+            base = old.base
+        if self.scorer == "linear":
+            function: Any = None if old is None else old.function
+            weights = np.zeros(columns.n) if function is None else function.weights.copy()
+            return RankingModel(linear_function(weights), base)
+        names = (
+            "max_depth",
+            "max_leaves",
+            "grow_policy",
+            "reg_lambda",
+            "min_child_weight",
+            "colsample_bynode",
         )
+        params = {name: self._value(name) for name in names} | (self._value("tree_params") or {})
+        learner = XGBoostLearner(
+            params,
+            self._value("max_bin"),
+            self._draw_seed(),
+            thread_count(self.n_jobs),
+            self._value("device"),
+        )
+        trees: Any = None if old is None else old.function
+        return RankingModel(BoostedTrees(learner, 1, None if trees is None else trees.raw), base)
+
+    def _saved(self) -> Saved:
+        stood: Any = self._training
+        best = None if stood is None else stood.best
+        return replace(super()._saved(), n_skipped=int(self.n_skipped_), best_training=best)
+
+    def _restore(self, saved: Saved) -> None:
+        super()._restore(saved)
+        self.n_skipped_ = saved.n_skipped
+        if saved.training is not None:
+            self._training = RankingStood(saved.training, saved.best_training)
 
     @placed
     def predict(self, X: Any) -> Any:
@@ -391,8 +460,8 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
     def feature_importance(self, kind: str = "total_gain") -> dict[str, float]:
         """Of the trees, as `GBCRF.feature_importance`; a linear scorer has ``coef_``."""
         check_fitted(self)
-        function = self.model_.function
-        if not isinstance(function, BoostedTrees):
+        function: Any = self.model_.function
+        if self.model_.scorer != "trees":
             raise AttributeError('feature_importance is of scorer="trees"; this model has coef_')
         ensemble = function.ensemble()
         return {} if ensemble is None else tree_importance(ensemble, self.columns_, kind)
@@ -401,7 +470,8 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
     def coef_(self) -> Array64:
         """(features,) weights of a linear scorer."""
         check_fitted(self)
-        function = self.model_.function
-        if isinstance(function, BoostedTrees):
+        function: Any = self.model_.function
+        if self.model_.scorer != "linear":
             raise AttributeError('coef_ is of scorer="linear"; this model has trees')
-        return function.weights
+        weights: Array64 = function.weights
+        return weights
