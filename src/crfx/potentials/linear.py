@@ -107,11 +107,12 @@ class LinearFunction(OfFeatures):
             conjunctions = _read_conjunctions(state, name, shape.n_features)
         n_features, n_outputs = shape.n_features, shape.n_outputs
         n_features += 0 if conjunctions is None else len(conjunctions)
-        starts = state.array(f"{name}.starts", np.int64, (n_features + 1,))
+        starts = state.array(f"{name}.starts", np.int64)
         outputs = state.array(f"{name}.outputs", np.int32)
         weights = state.array(f"{name}.weights", np.float64)
         has_all = outputs.shape == (0,) and weights.shape == (n_features * n_outputs,)
-        if not has_all and (weights.shape != outputs.shape or weights.ndim != 1):
+        fits = has_all or (weights.shape == outputs.shape and weights.ndim == 1)
+        if starts.shape != (n_features + 1,) or not fits:
             raise ValueError(f"the weights {name} are not those of {n_features} features")
         if starts[0] != 0 or starts[-1] != len(weights) or (starts[1:] < starts[:-1]).any():
             raise ValueError(f"the weights {name} begin and end in wrong places")
