@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from crfx.report.plots.drawing import Curve, MissingPlotLibrary, counted, line_chart
-from reproduce.asked_pictures import Bars, Group, Line, Plot
 from reproduce.bar_chart import bar_chart
+from reproduce.plot_settings import Bars, Group, Line, Plot
 from reproduce.summary import RowSummary
 from reproduce.table import Table
 

@@ -34,7 +34,7 @@ A file in TOML::
     settings = { max_depth = 4 }
 
 A row without `experiment` shows published figures only; its `note` says why. A table may ask for
-pictures too, `[[plots]]` and `[[bars]]`: `asked_pictures` has their form; and for `[[comparisons]]`
+plots too, `[[plots]]` and `[[bars]]`: `plot_settings` has their form; and for `[[comparisons]]`
 of its rows, whose form is in `comparisons`.
 """
 
@@ -45,9 +45,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reproduce.asked_pictures import Bars, Plot, read_bars, read_plot
 from reproduce.comparisons import Comparison, read_comparison
 from reproduce.fields import Fields, check_distinct, check_folder_name, is_number
+from reproduce.plot_settings import Bars, Plot, read_bars, read_plot
 
 
 @dataclass(frozen=True, slots=True)

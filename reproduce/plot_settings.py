@@ -1,4 +1,4 @@
-"""The pictures that a table asks for: curves, and bars of what its rows reach.
+"""The plots that a table asks for: curves, and bars of what its rows reach.
 
 In the file of the table::
 
@@ -28,7 +28,7 @@ In the file of the table::
 Without `over`, another curve of the row, points are counted; without `unit` the first one that is
 done is shown.
 
-A picture shows what there are results of; where there are none, it is not drawn.
+A plot shows the results that there are; without results it is not drawn.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from reproduce.fields import Fields, check_distinct, check_folder_name
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A curve of a row, as it appears in a picture: of one unit, and over another curve or none."""
+    """A curve of a row, as it appears in a plot: of one unit, and over another curve or none."""
 
     row: str
     curve: str
@@ -52,7 +52,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A picture of curves."""
+    """A plot of curves."""
 
     name: str
     title: str
@@ -81,7 +81,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """A picture of what rows reach in a metric."""
+    """A plot of what rows reach in a metric."""
 
     name: str
     title: str
