@@ -104,7 +104,7 @@ def impossible_rows(
     suffices.  O(rows K^2), in the core.
     """
     is_chain = isinstance(structure, Chain)
-    own: Chain | Forest = Chain(1) if is_chain else Forest()
+    first_order: Chain | Forest = Chain(1) if is_chain else Forest()
     mask = mask or Mask()
     node = np.zeros((batch.n_rows, n_labels), np.float32)
     if batch.allowed is not None:
@@ -119,19 +119,19 @@ def impossible_rows(
     )
     plain = Batch(batch.offsets, parents=batch.parents)
     scores = Scores(node, pair, start, end)
-    problem = Problem(plain, scores, own, "none" if pair is None else "shared")
+    problem = Problem(plain, scores, first_order, "none" if pair is None else "shared")
     best, _ = best_labels(problem, n_jobs)
-    found = node[np.arange(batch.n_rows), best] < 0
+    is_broken = node[np.arange(batch.n_rows), best] < 0
     if pair is not None:
-        rows = own.edge_rows(plain)
-        found[rows] |= pair[best[own.contexts(plain)[:, 0]], best[rows]] < 0
+        rows = first_order.edge_rows(plain)
+        is_broken[rows] |= pair[best[first_order.contexts(plain)[:, 0]], best[rows]] < 0
     if start is not None:
-        rows = own.root_rows(plain)
-        found[rows] |= start[best[rows]] < 0
+        rows = first_order.root_rows(plain)
+        is_broken[rows] |= start[best[rows]] < 0
     if end is not None:
         rows = Chain(1).last_rows(plain)
-        found[rows] |= end[best[rows]] < 0
-    return np.asarray(found)
+        is_broken[rows] |= end[best[rows]] < 0
+    return np.asarray(is_broken)
 
 
 def _allows_every_length(

@@ -44,8 +44,6 @@ def native_problem(problem: Problem) -> NativeProblem:
 class EdgeOutput:
     """The array for edge marginals (or gradients), summed or one table per row."""
 
-    __slots__ = ("each", "sum")
-
     def __init__(self, problem: Problem, how: str | None) -> None:
         self.each: FloatArray | None = None
         self.sum: Array64 | None = None
@@ -69,7 +67,7 @@ class EdgeOutput:
 
     @property
     def result(self) -> FloatArray | None:
-        """The array that was asked for, if any."""
+        """The requested array, if any."""
         return self.sum if self.each is None else self.each
 
 

@@ -59,9 +59,11 @@ class Problem:
 
     def pieces(self) -> list[Piece] | None:
         """Split chains with edges from those too short for one; None if all are of one kind."""
-        if self.scores.pairs is None or not has_short_chains(self.batch, self.order):
+        if self.scores.pairs is None:
             return None
-        is_short = _are_short(self.batch, self.order)
+        is_short = short_chains(self.batch, self.order)
+        if not is_short.any():
+            return None
         return [self._piece(np.flatnonzero(is_short == which), which) for which in (False, True)]
 
     def _piece(self, instances: IntArray, is_short: bool) -> Piece:
@@ -105,12 +107,8 @@ class Piece(Part):
     is_short: bool
 
 
-def has_short_chains(batch: Batch, order: int) -> bool:
-    """Return whether a chain has neighbours and no edge of that order."""
-    return bool(_are_short(batch, order).any())
-
-
-def _are_short(batch: Batch, order: int) -> npt.NDArray[np.bool_]:
+def short_chains(batch: Batch, order: int) -> npt.NDArray[np.bool_]:
+    """Return (instances,) whether a chain has neighbours and no edge of that order."""
     return (batch.lengths > 1) & (batch.lengths <= order)
 
 

@@ -53,7 +53,7 @@ def sum_product(
     curvature: Curvature | None = None,
     n_jobs: int | None = None,
 ) -> SumProduct:
-    """Return log Z, marginals and, where asked, curvature factors.
+    """Return log Z, marginals and, if requested, curvature factors.
 
     ``node`` (rows, K); ``edge`` None, (K, ..., K) with order + 1 axes, (types, K, ..., K) with
     ``edge_types`` or (rows, K, ..., K); ``offsets`` (instances + 1,).  One thread, whatever
@@ -64,10 +64,10 @@ def sum_product(
     log_z = np.zeros(problem.batch.n_instances)
     out_node, out_edge = _empty_parts(problem)
     for instance, tree in window_trees(problem):
-        found = beliefs(tree)
-        log_z[instance] = _allowed(instance, float(found.log_z))
-        windows = [np.exp(p) for p in found.windows]
-        edges = [None if p is None else np.exp(p) for p in found.edges]
+        log_p = beliefs(tree)
+        log_z[instance] = _allowed(instance, float(log_p.log_z))
+        windows = [np.exp(p) for p in log_p.windows]
+        edges = [None if p is None else np.exp(p) for p in log_p.edges]
         _write(tree, windows, edges, out_node, out_edge)
     summed = _collected(problem, out_edge, edge_marginals)
     node_gamma, edge_gamma = gammas(problem, curvature) if curvature else (None, None)
@@ -99,9 +99,8 @@ def max_product(
     problem = _checked(prepare(node, edge, offsets, parents, edge_types, start, end, order))
     lists: KBest = []
     for instance, tree in window_trees(problem):
-        found = k_best(tree, k, problem.scores.n_labels)
-        _allowed(instance, found[0][0] if found else -np.inf)
-        lists.append([(_in_row_order(labels), score) for score, labels in found])
+        lists.append(k_best(tree, k, problem.scores.n_labels))
+        _allowed(instance, lists[-1][0][1] if lists[-1] else -np.inf)
     scores = np.array([best[0][1] for best in lists], dtype=np.float64)
     if k > 1:
         return MaxProduct(lists, scores)
@@ -165,14 +164,13 @@ def expectation(
     value = np.zeros(problem.batch.n_instances)
     out_node, out_edge = _empty_parts(problem)
     for instance, tree in window_trees(problem):
-        found = beliefs(tree)
-        _allowed(instance, float(found.log_z))
-        given = conditional_costs(tree, pass_messages(tree), costs)
-        value[instance] = expected_value(tree, found, given)
-        windows = [covariance(p, e) for p, e in zip(found.windows, given.windows, strict=True)]
+        log_p, expected = beliefs(tree), conditional_costs(tree, pass_messages(tree), costs)
+        _allowed(instance, float(log_p.log_z))
+        value[instance] = expected_value(tree, log_p, expected)
+        windows = [covariance(p, e) for p, e in zip(log_p.windows, expected.windows, strict=True)]
         edges = [
             None if p is None or e is None else covariance(p, e)
-            for p, e in zip(found.edges, given.edges, strict=True)
+            for p, e in zip(log_p.edges, expected.edges, strict=True)
         ]
         _write(tree, windows, edges, out_node, out_edge)
     return Expectation(value, out_node, _collected(problem, out_edge, edge_marginals))
@@ -233,7 +231,3 @@ def _collected(problem: Problem, each: Array, how: str | None) -> Array | None:
     summed = np.zeros(problem.scores.edge.shape)
     np.add.at(summed, problem.batch.edge_types[rows], each[rows])
     return summed
-
-
-def _in_row_order(labels: dict[int, int]) -> IntArray:
-    return np.array([labels[row] for row in sorted(labels)], dtype=np.int32)

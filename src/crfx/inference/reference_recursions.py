@@ -64,7 +64,10 @@ def conditional_costs(tree: Tree, messages: Messages, cost: Array) -> ExpectedCo
         siblings = all_but_one([up[child] for child in window.children])
         for child, others in zip(window.children, siblings, strict=True):
             context[child] = local[index] + outside[index] + others
-            outside[child] = _mean_outside(tree[child], messages.context[child], context[child])
+            table = tree[child].table
+            assert table is not None
+            weights = table + messages.context[child][..., None]
+            outside[child] = _mean(weights, context[child][..., None], axis=0)
     edges = [
         None if w.table is None else context[i][..., None] + older_axis(inside[i], w)
         for i, w in enumerate(tree)
@@ -78,11 +81,11 @@ def covariance(log_probability: Array, expected: Array) -> Array:
     return np.asarray(probability * (expected - (probability * expected).sum()))
 
 
-def expected_value(tree: Tree, found: Beliefs, costs: ExpectedCost) -> float:
+def expected_value(tree: Tree, log_p: Beliefs, costs: ExpectedCost) -> float:
     """Return E[cost] of the instance, the sum over its trees."""
     return float(
         sum(
-            (np.exp(found.windows[i]) * costs.windows[i]).sum()
+            (np.exp(log_p.windows[i]) * costs.windows[i]).sum()
             for i, window in enumerate(tree)
             if window.table is None
         )
@@ -101,11 +104,6 @@ def _upward(tree: Tree, messages: Messages, local: list[Array]) -> tuple[list[Ar
     return inside, up
 
 
-def _mean_outside(child: Window, context: Array, cost: Array) -> Array:
-    assert child.table is not None
-    return _mean(child.table + context[..., None], cost[..., None], axis=0)
-
-
 def _mean(log_weights: Array, values: Array, *, axis: int) -> Array:
     """Mean of values under softmax weights; 0 where nothing is allowed (its weight is 0 too)."""
     total = np.logaddexp.reduce(log_weights, axis=axis, keepdims=True)
@@ -122,8 +120,8 @@ Lists = dict[tuple[int, ...], list[Partial]]
 """For every state (labels) of a window, the best partial labellings below it, best first."""
 
 
-def k_best(tree: Tree, k: int, n_labels: int) -> list[tuple[float, dict[int, int]]]:
-    """Return the k best allowed labellings as (score, {row: label}), best first.
+def k_best(tree: Tree, k: int, n_labels: int) -> list[tuple[IntArray, float]]:
+    """Return the k best allowed labellings as (labels in row order, score), best first.
 
     Each message holds the k best of its branch for each state of the parent: whatever is among
     the k best overall is among the k best of every branch.  Ties go to the smaller labels.
@@ -137,10 +135,10 @@ def k_best(tree: Tree, k: int, n_labels: int) -> list[tuple[float, dict[int, int
         if window.table is not None:
             messages[index] = _message_lists(window, inside, k, n_labels)
         else:  # roots come last to first, so each goes in front of those already joined
-            own = _top(k, (partial for partials in inside.values() for partial in partials))
-            best = _joined(own, best, k)
+            of_tree = _top(k, (partial for partials in inside.values() for partial in partials))
+            best = _joined(of_tree, best, k)
     rows = [row for i, w in enumerate(tree) if w.table is None for row in _subtree_rows(tree, i)]
-    return [(score, dict(zip(rows, labels, strict=True))) for score, labels in best]
+    return [(np.array(labels, np.int32)[np.argsort(rows)], score) for score, labels in best]
 
 
 def draw(tree: Tree, messages: Messages, labels: IntArray, random: np.random.Generator) -> None:
@@ -159,8 +157,9 @@ def draw(tree: Tree, messages: Messages, labels: IntArray, random: np.random.Gen
             labels[:, window.rows] = np.stack(states, axis=1)
         else:
             weights = window.table + older_axis(inside, window)
-            given = weights[tuple(labels[:, row] for row in tree[window.parent].rows)]
-            labels[:, window.rows[-1]] = (given + random.gumbel(size=given.shape)).argmax(axis=1)
+            weights = weights[tuple(labels[:, row] for row in tree[window.parent].rows)]
+            noisy = weights + random.gumbel(size=weights.shape)
+            labels[:, window.rows[-1]] = noisy.argmax(axis=1)
 
 
 def _inside_lists(window: Window, messages: list[Lists], k: int, n_labels: int) -> Lists:

@@ -28,7 +28,7 @@ class SumProduct:
         P(y_t = k), also the gradient of the sum of ``log_z`` in the node scores.
     edge : None, (K, ..., K), (types, K, ..., K) or (rows, K, ..., K)
         P(y_{t-n}, ..., y_t) summed over edges (per type, where tables are typed), or one per row,
-        zero where no edge ends; None where not asked for or where there are no edge scores.
+        zero where no edge ends; None if not requested, or without edge scores.
     node_gamma : None, (rows,) or (rows, K)
         Factors with which gamma * diag(H) dominates H, the Hessian of ``log_z`` in the node
         scores; with a label axis where ``curvature="exact"``.  Events of probability below

@@ -45,14 +45,14 @@ class SpanTags:
     @classmethod
     def of(cls, classes: npt.NDArray[Any]) -> SpanTags:
         """Read the labels; raise ValueError at the first that marks no span."""
-        found = [tag_and_type(label) for label in classes.tolist()]
-        for label, parts in zip(classes.tolist(), found, strict=True):
-            if parts is None:
+        parts_of: list[tuple[str, str]] = []
+        for label in classes.tolist():
+            if (parts := tag_and_type(label)) is None:
                 raise ValueError(
                     f"the label {label!r} marks no span: labels are 'O', 'B-TYPE', 'I-TYPE', "
                     "'E-TYPE' or 'S-TYPE'"
                 )
-        parts_of = [parts for parts in found if parts is not None]
+            parts_of.append(parts)
         types = sorted({kind for tag, kind in parts_of if tag != OUTSIDE})
         numbers = [-1 if tag == OUTSIDE else types.index(kind) for tag, kind in parts_of]
         return cls(classes, types, np.array(numbers, np.int64), continuing(classes.tolist()))
@@ -99,7 +99,7 @@ def _with_edges(problem: Problem) -> list[Piece]:
     none = np.zeros((scores.n_labels,) * 2)
     named = {name: getattr(scores, name) for name in ("node", "edge", "start", "end", "pairs")}
     wide: dict[str, Any] = {
-        name: None if own is None else own.astype(np.float64) for name, own in named.items()
+        name: None if table is None else table.astype(np.float64) for name, table in named.items()
     }
     if scores.edge is None:
         wide["edge"], order_one = none, Chain(1)
@@ -136,11 +136,11 @@ class _Walks:
             for t, ends, on in self._walk(first):
                 for number in np.flatnonzero(ends >= least):
                     yield Span(first, t + 1, self.tags.types[number], float(ends[number]))
-                if not (on >= least).any():  # what goes on bounds all that ends later
+                if not (on >= least).any():  # spans that end later are no more probable
                     break
 
     def _walk(self, first: int) -> Iterator[tuple[int, Array64, Array64]]:
-        """(t, P(span from ``first`` to t), P(it goes on beyond t)), by type, for t = first, ..."""
+        """Yield (t, P(span from ``first`` to t), P(it continues beyond t)), by type, t >= first."""
         goes_on, state = self.tags.goes_on, self._begun(first)
         for t in range(first, len(self.node)):
             if t + 1 == len(self.node):

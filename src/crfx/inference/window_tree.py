@@ -131,13 +131,6 @@ def log_partition(tree: Tree, messages: Messages) -> Array:
     return total
 
 
-def edge_scores(window: Window, index: int, messages: Messages) -> Array:
-    """Return (..., K, ..., K) the log weight of all labellings that agree on an edge."""
-    assert window.table is not None
-    above = messages.context[index][..., None]
-    return window.table + above + older_axis(messages.inside[index], window)
-
-
 def beliefs(tree: Tree) -> Beliefs:
     """Return log Z and the log probability of every window and edge."""
     messages = pass_messages(tree)
@@ -146,8 +139,11 @@ def beliefs(tree: Tree) -> Beliefs:
     for index, window in enumerate(tree):
         belief = messages.inside[index] + messages.outside[index]
         windows.append(normalised(belief, len(window.rows)))
-        joint = None if window.table is None else edge_scores(window, index, messages)
-        edges.append(None if joint is None else normalised(joint, len(window.rows) + 1))
+        edges.append(None)
+        if window.table is not None:
+            joint = window.table + messages.context[index][..., None]
+            joint = joint + older_axis(messages.inside[index], window)
+            edges[index] = normalised(joint, len(window.rows) + 1)
     return Beliefs(log_partition(tree, messages), windows, edges)
 
 

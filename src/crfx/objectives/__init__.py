@@ -1,9 +1,10 @@
 """Takes scores and truth, gives value, gradient and curvature; comes after `inference`, before
 `potentials`.
 
-One file per objective. An objective knows neither features nor potentials; trainers ask it for the
-part of the scores they are about to move.  Objectives and task losses with settings of their own,
-for the arguments ``objective`` and ``task_loss`` of estimators:
+One file per objective: its settings, a frozen dataclass whose `bind` gives an objective for some
+data, and its evaluation.  It depends on neither features nor potentials; trainers request the part
+of the scores they are about to move.  Settings for the arguments ``objective`` and ``task_loss`` of
+estimators:
 
 >>> from crfx.objectives import KL, Hamming
 >>> Hamming(weights={"B": 2.0})

@@ -41,7 +41,7 @@ LARGEST_SCORE = 1e9
 
 @dataclass(frozen=True, eq=False)
 class RankingEvaluation:
-    """Value (queries,), gradient and, where asked for, curvature in the scores (documents,).
+    """Value (queries,), gradient and, if requested, curvature in the scores (documents,).
 
     ``effective`` (queries,) is the effective number of samples, 0 where nothing was sampled.
     """

@@ -27,7 +27,7 @@ from crfx.objectives.truth import Truth
 from crfx.workers import current
 
 PERCEPTRONS = ("perceptron", "large_margin")
-"""Trainers that have a loss of their own."""
+"""Trainers with their own loss."""
 SEED_STRIDE = 0x9E3779B97F4A7C15
 """Between the seeds of workers: far apart, as others count theirs up by one."""
 
