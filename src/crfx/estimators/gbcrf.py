@@ -25,6 +25,7 @@ from crfx.inputs.weights import ClassWeight
 from crfx.model.building import FunctionMaker, Parts, new_boosted_model
 from crfx.model.continuing import continued, has_parts
 from crfx.objectives import curvature as curvatures
+from crfx.potentials.regressors import BoostedRegressors
 from crfx.potentials.trees import BoostedTrees
 from crfx.potentials.xgboost_learner import XGBoostLearner
 from crfx.threads import thread_count
@@ -319,8 +320,8 @@ class GBCRF(LabellingEstimator):
 
     def _node_ensemble(self) -> Any:
         check_fitted(self)
-        node = self.model_.node
-        if not isinstance(node, BoostedTrees):
+        node: Any = self.model_.node
+        if node.kind != "trees":
             raise ValueError("only XGBoost's trees tell this: the model has a base_learner")
         ensemble = node.ensemble()
         if ensemble is None:
@@ -350,7 +351,7 @@ class GBCRF(LabellingEstimator):
     @property
     def _function_maker(self) -> FunctionMaker:
         if self.base_learner is not None:
-            return FunctionMaker(self.base_learner, self._draw_seed)
+            return FunctionMaker(BoostedRegressors, self.base_learner, self._draw_seed)
         is_first_order = self._objective_settings.is_first_order
         params = {
             "max_depth": self.max_depth,
@@ -363,4 +364,4 @@ class GBCRF(LabellingEstimator):
         }
         n_threads = thread_count(self.n_jobs)
         learner = XGBoostLearner(params, self.max_bin, 0, n_threads, self.device)
-        return FunctionMaker(learner, self._draw_seed)
+        return FunctionMaker(BoostedTrees, learner, self._draw_seed)

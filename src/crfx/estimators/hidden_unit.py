@@ -5,10 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any, ClassVar, Literal, Self, cast
 
 from crfx.estimators.arguments import HIDDEN_UNIT_ARGUMENTS
 from crfx.estimators.base import check_fitted, drawn_seed
@@ -41,7 +38,6 @@ from crfx.objectives.truth import Truth
 from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
 from crfx.prediction.predictor import Predictor, Scored, Voted
 from crfx.scores import IntArray
-from crfx.serialisation.saved import Saved
 from crfx.threads import thread_count
 from crfx.trainers.callbacks import Callback, listed_callbacks
 from crfx.trainers.epochs import EpochSettings, HiddenEpochs
@@ -174,8 +170,6 @@ class HiddenUnitCRF(LabellingEstimator):
 
     _usual_l2: ClassVar = {"lbfgs": 1.0, "sgd": 0.0, "perceptron": 0.0, "large_margin": 0.0}
     n_iter_: int
-    _votes: list[npt.NDArray[np.float32]] | None = None
-    """With herding, the parameters at the end of every epoch that votes; else None."""
 
     _arguments = HIDDEN_UNIT_ARGUMENTS
 
@@ -318,8 +312,7 @@ class HiddenUnitCRF(LabellingEstimator):
     def _can_train_further(self, start: Any) -> bool:
         if not isinstance(start, HiddenUnitCRF) or not has_parts(start.model_, self._parts):
             return False
-        node = start.model_.node
-        assert isinstance(node, HiddenUnitFunction)
+        node = cast("HiddenUnitFunction", start.model_.node)
         had = node.shape.n_hidden, node.shape.activation, node.shape.skip
         return had == (self.n_hidden, self.activation, self.skip)
 
@@ -374,13 +367,6 @@ class HiddenUnitCRF(LabellingEstimator):
             dropout=dropout,
         )
 
-    def _saved(self) -> Saved:
-        return replace(super()._saved(), votes=self._votes)
-
-    def _restore(self, saved: Saved) -> None:
-        super()._restore(saved)
-        self._votes = saved.votes
-
     @property
     def _is_perceptron(self) -> bool:
         return self.trainer in ("perceptron", "large_margin")
@@ -407,5 +393,5 @@ class HiddenUnitCRF(LabellingEstimator):
 
 def maximised(model: Model) -> Model:
     """The same parameters, with units maximised over."""
-    assert isinstance(model.node, HiddenUnitFunction)
-    return replace(model, node=model.node.maximised)
+    node = cast("HiddenUnitFunction", model.node)
+    return replace(model, node=node.maximised)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 
@@ -256,8 +256,7 @@ class TreeCRF(LabellingEstimator):
         kinds = ("total_gain", "gain", "weight", "cover", "total_cover")
         if kind not in kinds:
             raise ValueError(f"kind is {kind!r}: choose one of {', '.join(map(repr, kinds))}")
-        node = self.model_.node
-        assert isinstance(node, ContextTrees)
+        node = cast("ContextTrees", self.model_.node)
         trees, order = node.trees, node.shape.order
         own = self.columns_.known_names() or [f"f{number}" for number in range(self.columns_.n)]
         is_sparse = self.columns_.vocabulary is not None or self._was_sparse
@@ -292,8 +291,7 @@ class TreeCRF(LabellingEstimator):
     @property
     def _was_sparse(self) -> bool:
         """Whether windows have columns of their own for what lies outside."""
-        node = self.model_.node
-        assert isinstance(node, ContextTrees)
+        node = cast("ContextTrees", self.model_.node)
         return node.shape.is_sparse
 
     def _check_memory(self, model: Model, batch: Batch, followed: list[Batch]) -> None:

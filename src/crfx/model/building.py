@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from crfx.potentials.context_trees import ContextLearner, ContextShape, ContextT
 from crfx.potentials.regressors import BoostedRegressors
 from crfx.potentials.transitions import Tables
 from crfx.potentials.trees import BoostedTrees
-from crfx.potentials.xgboost_learner import XGBoostLearner
 from crfx.structures import Chain, Forest
 from crfx.workers import agreed
 
@@ -38,29 +37,23 @@ class Parts:
 
 @dataclass(frozen=True)
 class FunctionMaker:
-    """Makes the functions of a boosted model; each draws a seed of its own.
+    """Makes the functions of a boosted model, of class ``kind``; each draws a seed of its own.
 
     ``learner`` grows trees, or is a regressor that is fitted in their place.
     """
 
-    learner: XGBoostLearner | Any
+    kind: type[BoostedTrees] | type[BoostedRegressors]
+    learner: Any
     draw_seed: Callable[[], int]
-
-    @property
-    def kind(self) -> type[AdditiveFunction]:
-        """The class of the functions."""
-        return BoostedTrees if isinstance(self.learner, XGBoostLearner) else BoostedRegressors
 
     def new(self, n_outputs: int) -> AdditiveFunction:
         """Return a function without rounds."""
-        seed = self.draw_seed()
-        if isinstance(self.learner, XGBoostLearner):
-            return BoostedTrees(replace(self.learner, seed=seed), n_outputs)
-        return BoostedRegressors(self.learner, n_outputs, seed)
+        return self.kind.without_rounds(self.learner, n_outputs, self.draw_seed())
 
-    def continued(self, function: AdditiveFunction) -> AdditiveFunction:
+    def continued(self, function: Any) -> AdditiveFunction:
         """Return the rounds of a function, to be followed by rounds of this learner."""
-        return function.copy(self.learner, self.draw_seed())
+        copy: AdditiveFunction = function.copy(self.learner, self.draw_seed())
+        return copy
 
 
 def new_model(parts: Parts, truth: Truth, node: Potential, least_types: int | None = None) -> Model:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -44,8 +44,7 @@ def continued(model: Model, parts: Parts, maker: FunctionMaker, n_rounds: int) -
 
 def has_context_parts(model: Model, parts: Parts, window: tuple[int, int]) -> bool:
     """Return whether boosting can add rounds to a model of trees over the labels before."""
-    node = model.node
-    assert isinstance(node, ContextTrees)
+    node = cast("ContextTrees", model.node)
     if (node.shape.order, node.shape.window) != (parts.order, window):
         return False
     return model.is_forest or (model.ends is not None) == parts.start_end
@@ -53,8 +52,7 @@ def has_context_parts(model: Model, parts: Parts, window: tuple[int, int]) -> bo
 
 def continued_context(model: Model, learner: ContextLearner, n_rounds: int) -> Model:
     """Return a copy of such a model that can be trained further by ``learner``."""
-    node = model.node
-    assert isinstance(node, ContextTrees)
+    node = cast("ContextTrees", model.node)
     ends = copied_tables(model.ends, n_rounds, 0.0)
     return replace(model, node=node.copy(learner), ends=ends, mask=None)
 

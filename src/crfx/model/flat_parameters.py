@@ -67,8 +67,7 @@ def set_weights(model: Model, values: npt.NDArray[Any]) -> None:
 
 def copied(model: Model) -> Model:
     """Return a model with hidden units whose parameters are a copy."""
-    node = model.node
-    assert isinstance(node, HiddenUnitFunction)
+    node = cast("HiddenUnitFunction", model.node)
     function = HiddenUnitFunction(node.shape, node.weights.copy())
     function.use_threads(node.n_jobs)
     edge, ends = (
@@ -106,9 +105,7 @@ def places_with_labels(new: Model, old: Model, codes: IntArray) -> IntArray:
 
     Old label k is label ``codes[k]`` now; new parameters have -1.
     """
-    node, before = new.node, old.node
-    assert isinstance(node, HiddenUnitFunction)
-    assert isinstance(before, HiddenUnitFunction)
+    node, before = (cast("HiddenUnitFunction", model.node) for model in (new, old))
     places, begin = [node.shape.places_in(before.shape, codes)], before.shape.size
     for table in parameter_arrays(old)[1:]:
         n_axes = table.ndim if table.ndim == 1 else old.order + 1

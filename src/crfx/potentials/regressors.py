@@ -154,6 +154,11 @@ class BoostedRegressors(OfFeatures):
     def use_threads(self, n_jobs: int) -> None:
         """Regressors have threads of their own."""
 
+    @classmethod
+    def without_rounds(cls, regressor: Any, n_outputs: int, seed: int) -> BoostedRegressors:
+        """Return a function to be fitted by clones of a regressor."""
+        return cls(regressor, n_outputs, seed)
+
     def copy(self, regressor: Any, seed: int) -> BoostedRegressors:
         """The same rounds, to be followed by others."""
         return BoostedRegressors(regressor, self.n_outputs, seed, self._rounds)

@@ -159,6 +159,11 @@ class BoostedTrees(OfFeatures):
         self._n_rounds = min(self._n_rounds, n_rounds)
         self._forget()
 
+    @classmethod
+    def without_rounds(cls, learner: XGBoostLearner, n_outputs: int, seed: int) -> BoostedTrees:
+        """Return trees to be grown by a learner with a seed."""
+        return cls(replace(learner, seed=seed), n_outputs)
+
     def copy(self, learner: XGBoostLearner, seed: int) -> BoostedTrees:
         """Return the same rounds, to be followed by those of another learner."""
         return BoostedTrees(replace(learner, seed=seed), self.n_outputs, self.raw)

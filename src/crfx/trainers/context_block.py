@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import cast
 
 import numpy as np
 
@@ -71,8 +72,7 @@ def context_blocks(
     model: Model, truth: Truth, followed: list[Batch], sample: Sampler, *, first_order: bool
 ) -> list[Block]:
     """Return what boosting moves; ``followed`` batches have their scores kept up to date."""
-    node, workers = model.node, current()
-    assert isinstance(node, ContextTrees)
+    node, workers = cast("ContextTrees", model.node), current()
     node.bind(truth.batch, truth.structure, followed, workers if workers.size > 1 else None)
     trees = ContextBlock(node, truth, sample, first_order=first_order)
     if model.ends is None:

@@ -9,7 +9,7 @@ objectives that sample or list candidates, and the objectives of users.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -186,8 +186,7 @@ def _asked(steps: Steps, n_threads: int) -> Any:
 
 def hidden_sweeps(model: Model, truth: Truth, loss: Objective, base: ScoreArrays | None) -> Any:
     """Return what the core needs to sweep over instances with a model that has hidden units."""
-    node = model.node
-    assert isinstance(node, HiddenUnitFunction)
+    node = cast("HiddenUnitFunction", model.node)
     X = node.checked(truth.batch.X)
     starts, indices, values = compressed(X) if sparse.issparse(X) else (None, None, None)
     return _core.HiddenSweeps(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -405,8 +405,7 @@ class HiddenEpochs(Epochs):
     def _new_parameters(self, values: Array64) -> AveragedParameters:
         if not self._in_core:
             return AveragedParameters(values)
-        truth, node = self.task.truth, self.model.node
-        assert isinstance(node, HiddenUnitFunction)
+        truth, node = self.task.truth, cast("HiddenUnitFunction", self.model.node)
         # Without instances: parameters know the shapes of features, not the features.
         empty, _ = truth.take(np.zeros(0, np.int64))
         empty = replace(empty, batch=replace(empty.batch, X=no_rows(truth.batch.X)))
@@ -440,8 +439,7 @@ def block_rates(kind: str, model: Model, X: Any) -> Array64:
     rates = np.ones(7)
     if kind == "equal":
         return rates
-    node = model.node
-    assert isinstance(node, HiddenUnitFunction)
+    node = cast("HiddenUnitFunction", model.node)
     X, shape = as_numbers(X), node.shape
     active = X.shape[1]
     if is_sparse(X):
@@ -459,8 +457,7 @@ def spread_rates(model: Model, rates: Array64) -> Array64 | None:
     """Return (parameters,) the rates of their kinds; None where all are 1."""
     if (rates == 1).all():
         return None
-    node = model.node
-    assert isinstance(node, HiddenUnitFunction)
+    node = cast("HiddenUnitFunction", model.node)
     sizes = [int(np.prod(shape)) for shape in node.shape.parts.values()]
     kinds = list(range(len(sizes)))
     for table in parameter_arrays(model)[1:]:

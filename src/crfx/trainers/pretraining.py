@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -53,8 +54,8 @@ def pretrain(
 
 
 def _pretrain_by_contrast(model: Model, task: ParametricTask, n_epochs: int, seed: int) -> None:
-    X, truth, node = as_numbers(task.truth.batch.X), task.truth, model.node
-    assert isinstance(node, HiddenUnitFunction)
+    X, truth = as_numbers(task.truth.batch.X), task.truth
+    node = cast("HiddenUnitFunction", model.node)
     if sparse.issparse(X):
         raise ValueError(
             'pretrain="contrastive" draws all features anew in every step: X must be dense'
