@@ -20,6 +20,8 @@ from crfx.errors import BadInstance
 Array64 = npt.NDArray[np.float64]
 FloatArray = npt.NDArray[np.floating[Any]]
 IntArray = npt.NDArray[np.integer[Any]]
+Room = dict[str, FloatArray]
+"""Arrays by name that may be overwritten: fresh memory costs more than a pass over it."""
 
 Sharing = Literal["none", "shared", "typed", "each"]
 """Who shares an edge table: nobody has one, all edges, the edges of one type, or no two edges."""
@@ -280,3 +282,13 @@ def _check_table(name: str, table: FloatArray) -> None:
             f"{name}[{entry}] is {table[bad]}; scores must be finite (within ±{LARGEST_SCORE:g}), "
             "or -inf to forbid"
         )
+
+
+def empty_like(array: FloatArray, name: str, room: Room | None) -> FloatArray:
+    """Return an array of the same shape and dtype: that of the name in the room, if it fits."""
+    if room is None:
+        return np.empty_like(array)
+    kept = room.get(name)
+    if kept is None or (kept.shape, kept.dtype) != (array.shape, array.dtype):
+        kept = room[name] = np.empty_like(array)
+    return kept

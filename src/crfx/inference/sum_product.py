@@ -11,7 +11,7 @@ from crfx import _core
 from crfx.inference.native import EdgeOutput, check_option, native_problem
 from crfx.inference.problem import Piece, Problem, prepare
 from crfx.inference.results import SumProduct
-from crfx.scores import LARGEST_SCORE, Array64, FloatArray
+from crfx.scores import LARGEST_SCORE, Array64, FloatArray, Room, empty_like
 from crfx.threads import thread_count
 
 CURVATURES = ("mixing", "dobrushin", "exact", "length", None)
@@ -93,13 +93,15 @@ def summed(
     edge_curvature: bool = False,
     weights: Array64 | None = None,
     n_jobs: int | None = None,
+    room: Room | None = None,
 ) -> SumProduct:
     """Run sum-product over a prepared problem, with options for training.
 
     Without ``nodes`` the node marginals, which cost time and memory, may be an empty array.
     ``edge_curvature`` asks for sum_e gamma_e p (1 - p), shaped like summed edge marginals, which it
     requires; gamma is 1 where ``curvature`` is None.  ``weights`` (instances,) multiply both sums
-    (and nothing else).  Costs a few operations more per table entry.
+    (and nothing else).  Costs a few operations more per table entry.  Node marginals lie in
+    ``room`` if that is given.
     """
     pieces = problem.pieces()
     if pieces is not None:
@@ -109,7 +111,7 @@ def summed(
         sums = _independent(problem, curvature, thread_count(n_jobs))
         if sums is not None:
             return sums
-    marginals = np.empty_like(problem.scores.node) if nodes else None
+    marginals = empty_like(problem.scores.node, "marginals", room) if nodes else None
     log_z = np.empty(problem.batch.n_instances)
     edges = EdgeOutput(problem, edge_marginals)
     curved = np.zeros_like(edges.sum) if edge_curvature and edges.sum is not None else None

@@ -18,7 +18,7 @@ from crfx.objectives.by_parts import ByLevels
 from crfx.objectives.counts import END_NAMES, edges_of, unit_curvature
 from crfx.objectives.curvature import LEAST_CURVATURE, Curvature
 from crfx.objectives.truth import SCORE_NAMES, UNKNOWN, Target, Truth
-from crfx.scores import FloatArray, IntArray, Sharing, weighted_sum
+from crfx.scores import FloatArray, IntArray, Room, Sharing, empty_like, weighted_sum
 from crfx.structures import Chain
 from crfx.threads import thread_count
 
@@ -49,6 +49,8 @@ class Likelihood:
     """
 
     curvature_kind: CurvatureKind = "bound"
+    room: Room | None = None
+    """Where evaluations put slopes of nodes, if each may overwrite those of the one before."""
 
     def __init__(self, truth: Truth, n_jobs: int | None = None) -> None:
         self.truth, self.n_jobs = truth, n_jobs
@@ -68,6 +70,7 @@ class Likelihood:
             edge_curvature=curvature is not None and not curvature.first_order and "edge" in parts,
             weights=self.truth.weights,
             n_jobs=self.n_jobs,
+            room=self.room,
         )
         agreeing = self._clamped(problem, edges)
         value = self._value(problem, free, agreeing)
@@ -139,7 +142,7 @@ class Likelihood:
         """Turn marginals ``p`` into the gradient, in place; ``known`` are those of ``agreeing``."""
         curved: dict[str, FloatArray] = {}
         if at.curvature is not None:
-            curved = {name: event_curvature(p, gamma, at.curvature.factor, self.n_jobs)}
+            curved = {name: event_curvature(p, gamma, at.curvature.factor, self.n_jobs, self.room)}
         if known is not None and self.truth.partial is not None:
             p[self.truth.partial.rows] -= known
         weights = self.truth.row_weights
@@ -227,13 +230,17 @@ def likelihood_of(truth: Truth, n_jobs: int | None = None) -> Objective:
 
 
 def event_curvature(
-    p: FloatArray, gamma: FloatArray | None, factor: float, n_jobs: int | None = None
+    p: FloatArray,
+    gamma: FloatArray | None,
+    factor: float,
+    n_jobs: int | None = None,
+    room: Room | None = None,
 ) -> FloatArray:
     """Return factor * gamma * p * (1 - p), at least ``LEAST_CURVATURE``; gamma by row or event.
 
     In place, p becomes 1 where rounding left it above: a sure event would have a slope and no
     curvature.
     """
-    curved = np.empty_like(p)
+    curved = empty_like(p, "curvature", room)
     _core.event_curvature(p, gamma, factor, LEAST_CURVATURE, curved, thread_count(n_jobs))
     return curved

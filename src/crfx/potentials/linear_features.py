@@ -50,11 +50,17 @@ class SparseFeatures:
         # The core reads no outputs where every feature has all of them.
         self._outputs = np.zeros(0, np.int32) if pattern.outputs is None else pattern.outputs
         self._X = X
+        self._scores: FloatArray | None = None
         self._rows = compressed(X)
 
     def scores(self, weights: FloatArray) -> FloatArray:
         """(rows, outputs): X W.  O(weights of the features that occur)."""
-        found = np.zeros((self._X.shape[0], self._pattern.n_outputs), weights.dtype)
+        found = self._scores  # of the last call, whose scores are no longer needed
+        if found is None or found.dtype != weights.dtype:
+            shape = self._X.shape[0], self._pattern.n_outputs
+            found = self._scores = np.zeros(shape, weights.dtype)
+        else:
+            found.fill(0.0)
         _core.linear_scores(
             *_in_dtype(self._rows, weights.dtype),
             self._pattern.starts,

@@ -263,7 +263,7 @@ def _pseudo_gradient(at: Array64, gradient: Array64, l1: float) -> Array64:
 
 def _direction(slope: Array64, memory: Memory) -> Array64:
     """Return minus the approximate inverse Hessian times ``slope``, by the two-loop recursion."""
-    direction = -slope
+    direction = np.negative(slope, dtype=np.float64)
     if not memory:
         return direction
     shares = []

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from crfx.batch import Batch
 from crfx.objectives.base import Evaluation, Objective, PartName
+from crfx.objectives.likelihood import Likelihood
 from crfx.workers import Workers, agreed, sums
 
 SHARED_BY_PART: dict[str, tuple[str, ...]] = {"edge": ("edge",), "ends": ("start", "end")}
@@ -19,8 +20,14 @@ COUNTED = "sampled_instances"
 
 
 def agreed_objective(bind: Callable[[], Objective], batch: Batch) -> Objective:
-    """Bind the objective to the data of this worker; all workers raise the error of one."""
-    return agreed(bind, lambda _: (batch.n_instances, None))[0]
+    """Bind the objective to the data of this worker; all workers raise the error of one.
+
+    A likelihood may overwrite the slopes of its last evaluation: trainers are done with them.
+    """
+    objective = agreed(bind, lambda _: (batch.n_instances, None))[0]
+    if type(objective) is Likelihood:
+        objective.room = {}
+    return objective
 
 
 def of_all(
