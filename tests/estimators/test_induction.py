@@ -366,7 +366,7 @@ def test_partial_fit_is_refused(trainer):
         ([0, 1, 2], [0, 1], "not of two or more columns"),
         ([0, 2], [0, 1, 2], "begin and end in wrong places"),
         ([0, 2], [1, 0], "not in order"),
-        ([0, 2, 4], [0, 1, 2, 3], "node.starts does not fit"),
+        ([0, 2, 4], [0, 1, 2, 3], "weights node are not those of 7 features"),
         ([0.0, 2.0], [0, 1], "of another type"),
     ],
 )
