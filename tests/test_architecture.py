@@ -1,6 +1,6 @@
 """Imports point one way, and the docstrings tell the same order.
 
-The floors are DESIGN's, top first. A module may import from any floor below its own and, on its
+Floors are listed top first. A module may import from any floor below its own and, on its
 own floor, from what stands to its right; so no cycle can form. Imports inside functions count
 too: they may be late, but not upward.
 """

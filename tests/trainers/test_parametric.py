@@ -128,7 +128,7 @@ def test_fit_frees_the_training_data(crf):
     gc.disable()
     try:
         crf.fit([x[:1000], x[1000:]], [labels[:1000], labels[1000:]])
-        batches = [each for each in gc.get_objects() if isinstance(each, Batch)]
+        batches = [each for each in gc.get_objects() if type(each) is Batch]
     finally:
         gc.enable()
     assert n_rows not in [batch.n_rows for batch in batches]

@@ -7,8 +7,8 @@ an error of one worker becomes the error of all.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -66,19 +66,11 @@ class InputSettings:
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """What is known of the model that training starts from; without a model nothing is.
-
-    ``n_rounds``, ``history``, ``eval_metric`` and ``training``, its state, are those of a training
-    that is continued.
-    """
+    """What is known of the model that training starts from; without a model nothing is."""
 
     model: Model | None = None
     classes: npt.NDArray[Any] | None = None
     columns: Columns | None = None
-    n_rounds: int = 0
-    history: Mapping[str, list[float]] = field(default_factory=dict)
-    eval_metric: EvalMetric | None = None
-    training: Any = None
 
 
 @dataclass(frozen=True, eq=False)
