@@ -562,3 +562,12 @@ def test_a_file_that_is_no_model_is_refused(tmp_path):
         load(path)
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "missing.crfx")
+
+
+def test_without_edges_chains_may_watch_a_training_on_forests():
+    """The loss of the evaluation set has its own structure."""
+    parents = [np.arange(-1, len(x) - 1) for x in X]
+    settings = {"edges": None, "objective": "pseudo_likelihood", "random_state": 0, "n_jobs": 1}
+    forests = GBCRF(2, **settings).fit(X, Y, parents=parents, eval_set=(X, Y))
+    chains = GBCRF(2, **settings).fit(X, Y, eval_set=(X, Y))
+    assert forests.history_["eval_metric"] == chains.history_["eval_metric"]

@@ -262,3 +262,22 @@ def test_steps_out_of_range_are_halved(make_queries):
         n_estimators=30, random_state=0,
     ).fit(X, relevance, group=group)  # fmt: skip
     assert np.isfinite(crf.predict(X)).all()
+
+
+@pytest.mark.parametrize("scorer", ["linear", "trees"])
+def test_a_model_can_be_the_base_after_its_scorer_argument_was_changed(make_queries, scorer):
+    X, relevance, group = make_queries()
+    crf = RankingCRF("linear", sweeps=2, random_state=0).fit(X, relevance, group=group)
+    if scorer == "trees":
+        crf.set_params(scorer="trees", sweeps=None, n_estimators=2)
+    model = crf.fit(X, relevance, group=group, init_model=crf).model_
+    assert model.scorer == scorer
+    assert (model.base is None) == (scorer == "linear")
+
+
+def test_a_training_that_stops_early_still_warns_that_no_tree_split(make_queries):
+    X, relevance, group = make_queries()
+    crf = RankingCRF("trees", n_estimators=5, min_child_weight=1e9, random_state=0)
+    with pytest.warns(RuntimeWarning, match="no tree found a split"):
+        crf.fit(X, relevance, group=group, callbacks=[lambda progress: True])
+    assert crf.n_rounds_ == 1

@@ -7,7 +7,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from crfx import GBCRF, LinearCRF, TreeCRF
+from crfx import GBCRF, LinearCRF, TreeCRF, _core
 from crfx.batch import Batch
 from crfx.inputs.passed import Passed
 from crfx.inputs.training_set import InputSettings, Start, read_training_set
@@ -594,3 +594,15 @@ def test_it_is_an_estimator_of_scikit_learn():
         TreeCRF().predict(X)
     with pytest.raises(NotFittedError, match="call fit first"):
         TreeCRF().feature_importance()
+
+
+def test_trees_grow_on_as_many_threads_as_n_jobs_asks_for(monkeypatch):
+    grow, threads = _core.grow_context_trees, []
+
+    def spy(*args, **kwargs):
+        threads.append(kwargs["n_threads"])
+        return grow(*args, **kwargs)
+
+    monkeypatch.setattr(_core, "grow_context_trees", spy)
+    TreeCRF(2, random_state=0, n_jobs=2).fit(X, Y)
+    assert threads == [2, 2]

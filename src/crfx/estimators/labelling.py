@@ -148,7 +148,9 @@ class LabellingEstimator(Estimator):
         def decode(problem: Problem) -> IntArray:
             return self._predictor.decode(problem)
 
-        evaluator = make_evaluator(self.eval_metric, watched, truth, settings, decode)
+        # Without edges, that of the training set may be another.
+        structure = self.model_.structure(watched.batch)
+        evaluator = make_evaluator(self.eval_metric, watched, truth, settings, structure, decode)
         return Metric(lambda: evaluator.value(problem()), evaluator.larger_is_better)
 
     @property

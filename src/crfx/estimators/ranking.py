@@ -252,7 +252,7 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
         if self.device is not None:
             check_device(self.device, X)
         start = None if init_model is None else fitted(init_model, RankingCRF)
-        further = start if start is not None and start.scorer == self.scorer else None
+        further = start if start is not None and start.model_.scorer == self.scorer else None
         columns = None if start is None else start.columns_
         data = agreed_queries(X, relevance, group, sample_weight, columns=columns, training=True)
         if self.scorer == "linear" and is_on_disk(data.batch.X):
@@ -322,6 +322,7 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
             usual = self._value("min_child_weight") * min(1.0, trainer.n_queries / MANY_QUERIES)
             function.learner.params["min_child_weight"] = usual
         session.run(trainer, metric)
+        trainer.warn_if_nothing_learned()
 
     def _value(self, name: str) -> Any:
         """Return the value of an argument, or what None stands for."""

@@ -145,6 +145,7 @@ def fitting(
         estimator.n_rounds_ = first
         estimator.history_ = {} if further is None else further.history(estimator.eval_metric)
         estimator._to_go = estimator._rounds_here
+        model.use_threads(thread_count(estimator.n_jobs))
         yield Session(estimator, callbacks)
         estimator._to_go = None
 
@@ -272,12 +273,12 @@ class ParameterSession:
         estimator._training = trainer
         try:
             run_rounds(estimator, trainer, metric, self.callbacks, can_restore=can_restore)
+            state = trainer.state() if keeps_state else None
+            estimator._training = None if state is None else state.ended()
+            estimator._to_go = None
         except BaseException:  # also where the user interrupts: it may go on from there
             estimator._training = trainer.state()
             raise
-        state = trainer.state() if keeps_state else None
-        estimator._training = None if state is None else state.ended()
-        estimator._to_go = None
 
 
 @contextmanager

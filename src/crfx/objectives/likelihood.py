@@ -141,8 +141,9 @@ class Likelihood:
     ) -> Slopes:
         """Turn marginals ``p`` into the gradient, in place; ``known`` are those of ``agreeing``."""
         curved: dict[str, FloatArray] = {}
+        room = self.room if name == "node" else None
         if at.curvature is not None:
-            curved = {name: event_curvature(p, gamma, at.curvature.factor, self.n_jobs, self.room)}
+            curved = {name: event_curvature(p, gamma, at.curvature.factor, self.n_jobs, room)}
         if known is not None and self.truth.partial is not None:
             p[self.truth.partial.rows] -= known
         weights = self.truth.row_weights

@@ -41,6 +41,9 @@ class SparseFeatures:
     Scores are of the dtype of the weights, gradients are formed in that of the slopes.
     """
 
+    reuses_scores = False
+    """Whether scores may lie in the array of the last call, whose scores are no longer needed."""
+
     def __init__(self, X: Any, pattern: WeightPattern, n_jobs: int) -> None:
         if X.shape[1] != pattern.n_features:  # the core would read beyond the weights
             raise ValueError(
@@ -55,12 +58,12 @@ class SparseFeatures:
 
     def scores(self, weights: FloatArray) -> FloatArray:
         """(rows, outputs): X W.  O(weights of the features that occur)."""
-        found = self._scores  # of the last call, whose scores are no longer needed
-        if found is None or found.dtype != weights.dtype:
-            shape = self._X.shape[0], self._pattern.n_outputs
-            found = self._scores = np.zeros(shape, weights.dtype)
-        else:
+        found = self._scores
+        if found is not None and found.dtype == weights.dtype:
             found.fill(0.0)
+        else:
+            found = np.zeros((self._X.shape[0], self._pattern.n_outputs), weights.dtype)
+            self._scores = found if self.reuses_scores else None
         _core.linear_scores(
             *_in_dtype(self._rows, weights.dtype),
             self._pattern.starts,

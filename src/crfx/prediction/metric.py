@@ -21,6 +21,7 @@ from crfx.objectives.base import Objective
 from crfx.objectives.registry import ObjectiveSettings
 from crfx.objectives.truth import Truth
 from crfx.scores import IntArray
+from crfx.structures import Chain, Forest
 from crfx.trainers.monitor import Metric
 from crfx.trainers.shared_evaluation import agreed_objective
 from crfx.workers import agreed, count, current, total
@@ -106,17 +107,19 @@ def make_evaluator(
     watched: Watched,
     truth: Truth,
     objective: ObjectiveSettings,
+    structure: Chain | Forest,
     decode: Callable[[Problem], IntArray],
 ) -> Evaluator:
     """Return the evaluator of a metric; ``truth`` is that of the training set.
 
-    The loss is ``objective`` with the class weights of training; other metrics compare the labels
-    that ``decode`` returns.  Workers that train together get one value, for the instances of all.
-    Labels are sent in one byte per position where there are at most 256 of them.
+    The loss is ``objective`` with the class weights of training, on instances of ``structure``;
+    other metrics compare the labels that ``decode`` returns.  Workers that train together get one
+    value, for the instances of all.  Labels are sent in one byte per position where there are at
+    most 256 of them.
     """
     assert truth.classes is not None
     if metric == "loss":
-        return _loss(watched, truth, objective)
+        return _loss(_truth_of(watched, truth, structure), objective)
     workers, classes = current(), truth.classes
     scorer: Any = metric if callable(metric) else SCORERS[metric]
     parts = workers.gather(watched.true_labels(classes))
@@ -138,9 +141,13 @@ def make_evaluator(
     return Evaluator(value, True)
 
 
-def _loss(watched: Watched, training: Truth, settings: ObjectiveSettings) -> Evaluator:
-    workers, batch = current(), watched.batch
-    truth = replace(training, batch=batch, labels=watched.codes, weights=None)
+def _truth_of(watched: Watched, training: Truth, structure: Chain | Forest) -> Truth:
+    labels = watched.codes
+    return replace(training, batch=watched.batch, structure=structure, labels=labels, weights=None)
+
+
+def _loss(truth: Truth, settings: ObjectiveSettings) -> Evaluator:
+    workers, batch = current(), truth.batch
 
     def bind() -> Objective:
         # Perceptrons have "likelihood" here: their own loss grows with the scale of scores.

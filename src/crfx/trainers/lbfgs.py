@@ -32,6 +32,8 @@ MEMORY = 6
 PERIOD = 10
 """Training has converged once so many iterations improve the value by less than ``tol``."""
 MOST_TRIALS = 60
+BLOCK = 1 << 16
+"""Numbers of a long vector that caches hold beside another vector."""
 NOTHING_LOWERS = (
     "no step lowers the objective, so nothing was learned: features of very different or very "
     "large size are the usual cause; scale the features to about -1 to 1"
@@ -236,7 +238,7 @@ class _Descent:
             moved = here.at + move
             if orthant is not None:
                 moved[moved * orthant <= 0] = 0.0
-            promised = -float(slope @ (moved - here.at))
+            promised = -float(slope @ (move if orthant is None else moved - here.at))
             if trial and promised < least:
                 return None
             found = self._evaluated(rounded, moved)
@@ -250,7 +252,9 @@ class _Descent:
         memory = self.course.memory
         direction = _direction(slope, memory)
         if self.l1 or self.course.far:  # go with the slope, coordinate by coordinate
-            direction[direction * slope >= 0] = 0.0
+            for begin in range(0, len(direction), BLOCK):
+                part = direction[begin : begin + BLOCK]
+                part[part * slope[begin : begin + BLOCK] >= 0] = 0.0
         return direction if memory else (1.0 / float(np.linalg.norm(slope))) * direction
 
 

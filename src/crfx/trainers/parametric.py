@@ -100,6 +100,8 @@ class NodeParameters:
 
     def __init__(self, prepared: Any, size: int) -> None:
         self.prepared, self.size = prepared, size
+        if hasattr(prepared, "reuses_scores"):  # each evaluation is over before the next begins
+            prepared.reuses_scores = True
 
     def scores(self, values: FloatArray) -> ScoreArrays:
         """(rows, K)."""

@@ -64,17 +64,18 @@ class RankingBoosting:
             begin = time.perf_counter()
             record = self._round(number)
             yield record | {"seconds": time.perf_counter() - begin}
-        if self.n_rounds > self.first_round and self._are_scores_equal():
+
+    def warn_if_nothing_learned(self) -> None:
+        """Warn after training if all documents of all workers have the same score."""
+        if self.n_rounds == self.first_round:
+            return
+        extremes = [self.scores.min(), self.scores.max()] if len(self.scores) else []
+        if len(set(chain.from_iterable(self.communicator.gather(extremes)))) == 1:
             warn(
                 "no tree found a split, so all documents have the same score: there are "
                 f"{self.n_queries} queries to learn from; try a smaller min_child_weight",
                 RuntimeWarning,
             )
-
-    def _are_scores_equal(self) -> bool:
-        """Return whether all documents of all workers have the same score."""
-        extremes = [self.scores.min(), self.scores.max()] if len(self.scores) else []
-        return len(set(chain.from_iterable(self.communicator.gather(extremes)))) == 1
 
     def mark(self) -> None:
         """Do nothing: all rounds are kept."""
