@@ -6,6 +6,7 @@ scikit-learn are imported.  So what is heavy is imported when an argument is che
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -23,7 +24,7 @@ MOST_INT = 2**31 - 1
 # Kinds of arguments.
 
 
-class Kind:
+class Kind(ABC):
     """The values that an argument may have."""
 
     def check(self, name: str, value: Any) -> None:
@@ -31,9 +32,9 @@ class Kind:
         if (fault := self._fault(value)) is not None:
             raise ValueError(f"{name} is {shown(value)}: {fault}")
 
+    @abstractmethod
     def _fault(self, value: Any) -> str | None:
         """Return what the value must be instead, None where it is valid; or raise ValueError."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
