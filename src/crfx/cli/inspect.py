@@ -27,7 +27,7 @@ class Asked(NamedTuple):
 
     @property
     def positions(self) -> list[int] | None:
-        """For `explain`, which counts from 0."""
+        """The positions to explain, counted from 0; None: all."""
         return None if self.position is None else [self.position - 1]
 
 

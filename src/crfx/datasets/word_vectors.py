@@ -94,4 +94,4 @@ _RELEASES: dict[str, tuple[str, str, Callable[[str], tuple[str, ...]], str]] = {
         ),
     ),
 }
-"""By name: sha256, how to get it, what to look words up under, description."""
+"""The files by name: sha256, how to get it, what to look words up under, description."""

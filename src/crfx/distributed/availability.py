@@ -10,9 +10,9 @@ from typing import Any
 LOSSES = (OSError, KeyError, RuntimeError, CancelledError)
 """Raised by calls to workers or to the scheduler: Dask has no one error for these."""
 MOST_LOSSES = 5
-"""In a row: then a training or prediction is given up."""
+"""Failures in a row after which a training or prediction is given up."""
 SECONDS_TO_ANSWER = 10.0
-"""For the scheduler, before it is taken for dead."""
+"""Seconds to wait for the scheduler before it counts as lost."""
 SECONDS_BETWEEN_LOOKS = 0.2
 
 

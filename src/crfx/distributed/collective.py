@@ -18,7 +18,7 @@ from crfx.workers import WorkerLost, Workers, joined
 Result = TypeVar("Result")
 
 SECONDS_TO_WAIT = 7 * 24 * 3600
-"""For other workers, who may read files or compute a slow metric; Dask reports those that died."""
+"""Seconds to wait for other workers, which may read files; Dask reports those that died."""
 
 
 class CollectiveWorkers:

@@ -97,7 +97,7 @@ class InMemory:
     arguments: dict[str, Any]
 
     def fingerprint(self) -> str:
-        """Of labels, sizes and the shape of X; features are not looked at."""
+        """Return a hash of labels, sizes and the shape of X; features are not read."""
         others = {name: value for name, value in self.arguments.items() if name != "X"}
         X = self.arguments.get("X")
         shape = getattr(X, "shape", None) or [_length(own) for own in X or ()]
@@ -232,7 +232,7 @@ class Files:
     stays: bool = False
 
     def fingerprint(self) -> str:
-        """Of names and sizes of the files."""
+        """Return a hash of the names and sizes of the files."""
         paths = self.arguments["X"].shards.paths
         for path in paths:
             if not path.is_file():

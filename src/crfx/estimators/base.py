@@ -88,6 +88,12 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         super().set_params(**_with_nested(self.get_params(deep=False), params))
         return self
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes for copies and pickles, which a running training leaves alone."""
+        attributes: dict[str, Any] = super().__getstate__()
+        training = attributes.get("_training")
+        return attributes if training is None else attributes | {"_training": training.frozen()}
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, whole or not at all."""
         check_fitted(self)

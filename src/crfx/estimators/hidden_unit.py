@@ -13,7 +13,6 @@ from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.placement import placed
 from crfx.estimators.session import (
     fitting_parameters,
-    frozen,
     read_warm_start,
     resumed_from,
     state_of,
@@ -286,10 +285,6 @@ class HiddenUnitCRF(LabellingEstimator):
             trainer = self._trainer(data.truth, seed, is_new=is_new)
             session.run(trainer, watched, keeps_state=True)
         return self
-
-    def __getstate__(self) -> dict[str, Any]:
-        """For copies and pickles, also of one that is in training."""
-        return frozen(super().__getstate__())
 
     def _take_labels(self, start: Any, codes: IntArray) -> None:
         origin = places_with_labels(self.model_, start.model_, codes)

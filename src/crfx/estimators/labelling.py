@@ -126,13 +126,13 @@ class LabellingEstimator(Estimator):
 
     @property
     def _objective_settings(self) -> ObjectiveSettings:
-        """What the arguments ask to be lowered."""
+        """The settings of the objective, from the arguments."""
         return ObjectiveSettings.of(vars(self))
 
     def _input_settings(
         self, numbering: Numbering | None, classes: Any, *, grows: bool = False
     ) -> InputSettings:
-        """How the training set is read, see `InputSettings`."""
+        """Return how the training set is read, see `InputSettings`."""
         return InputSettings(
             self.order, self.constraints, self.class_weight, numbering, grows, classes
         )

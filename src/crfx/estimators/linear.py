@@ -17,7 +17,6 @@ from crfx.estimators.placement import placed
 from crfx.estimators.session import (
     WarmStart,
     fitting_parameters,
-    frozen,
     read_warm_start,
     resumed_from,
     start_of,
@@ -345,10 +344,6 @@ class LinearCRF(LabellingEstimator):
         """
         check_fitted(self)
         write_json(self._saved(), path)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """For copies and pickles, also of one that is in training."""
-        return frozen(super().__getstate__())
 
     def _take_labels(self, start: LabellingEstimator, codes: IntArray) -> None:
         self._training = None

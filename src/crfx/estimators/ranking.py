@@ -15,7 +15,7 @@ from crfx.estimators.arguments import RANKING_ARGUMENTS, ranking_objective, usua
 from crfx.estimators.base import Estimator, check_fitted, fitted
 from crfx.estimators.device import check_device
 from crfx.estimators.placement import placed
-from crfx.estimators.session import Session, fitting_ranking, frozen
+from crfx.estimators.session import Session, fitting_ranking
 from crfx.explain.attribution import checked_positions, explained_query
 from crfx.explain.importance import Importance, function_importance, tree_importance
 from crfx.explanation import Explanation
@@ -269,10 +269,6 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
             run = self._run_epochs if self.scorer == "linear" else self._run_boosting
             run(session, queries, watched)
         return self
-
-    def __getstate__(self) -> dict[str, Any]:
-        """For copies and pickles, also of one that is in training."""
-        return frozen(super().__getstate__())
 
     def _run_epochs(self, session: Session, queries: Queries, watched: Queries | None) -> None:
         """Train a linear scorer by epochs over the queries."""

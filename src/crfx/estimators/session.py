@@ -46,12 +46,12 @@ class WarmStart:
 
     @property
     def known(self) -> Start:
-        """What reading the training set needs to know of it."""
+        """The model, classes and columns that reading the training set needs."""
         return start_of(self.estimator)
 
     @property
     def n_rounds(self) -> int:
-        """How many rounds it has had."""
+        """The number of rounds that it has had."""
         return rounds_done(self.estimator)
 
     def is_a(self, kind: type[Estimator]) -> bool:
@@ -307,12 +307,6 @@ def fitting_parameters(
         model.use_threads(thread_count(estimator.n_jobs))
         with one_blas_thread():
             yield ParameterSession(estimator, data, callbacks, state)
-
-
-def frozen(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Return the attributes of an estimator for a copy, which a running training leaves alone."""
-    training = attributes.get("_training")
-    return attributes if training is None else attributes | {"_training": training.frozen()}
 
 
 def state_of(estimator: Any) -> TrainingState | None:
