@@ -56,9 +56,8 @@ from scipy import sparse
 from crfx import HiddenUnitCRF, LinearCRF
 from crfx.batch import Batch
 from crfx.datasets import load_ocr
-from crfx.model.building import Parts, new_model
+from crfx.model.building import FIRST_WEIGHTS, Parts, new_model
 from crfx.model.flat_parameters import get_weights, parameter_arrays, set_weights
-from crfx.model.parametric_building import FIRST_WEIGHTS
 from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.truth import Truth
 from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import inspect
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,8 +55,8 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     if (collected := _COLLECTED.get()) is not None:
         collected.append((message, category))
         return
-    level, frame = 2, sys._getframe(1)  # level 1 is this line
-    while frame.f_back is not None and _is_own(frame.f_globals):
+    level, frame = 1, inspect.currentframe()  # level 1 is this line
+    while frame is not None and frame.f_back is not None and _is_own(frame.f_globals):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
 

@@ -38,9 +38,7 @@ def objective(crf, X, y, *, sample_weight=None, parents=None, edge_types=None):
     given = read_training_set(
         Passed(X, y, None, parents, edge_types, sample_weight), InputSettings(crf.order), Start()
     )
-    model = (
-        crf._model(given.truth, None)[0] if isinstance(crf, LinearCRF) else crf._new_model(given, 0)
-    )
+    model = crf._new_model(given.truth) if isinstance(crf, LinearCRF) else crf._new_model(given, 0)
     return crf._task(given.truth).objective(model), len(get_weights(model))
 
 

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from crfx import GBCRF, FeatureInduction, HiddenUnitCRF, LinearCRF, RankingCRF, TreeCRF, load
-from crfx.estimators.resuming import resumed
+from crfx.estimators.base import rounds_done
+from crfx.estimators.session import resumed
+from crfx.trainers.monitor import Monitor
 
 SAVED = runpy.run_path(str(Path(__file__).parents[1] / "saved_models" / "kinds.py"))
 KINDS, ONE, EARLY = SAVED["KINDS"], SAVED["ONE"], {"early_stopping_rounds": 2}
@@ -152,12 +154,12 @@ def test_what_is_kept_of_a_run_says_what_was_asked_for(tmp_path):
 
     def keep(progress):
         progress.save(path)
-        seen.append((load(path).n_estimators, load(path)._to_go))
+        seen.append((load(path).n_estimators, load(path).training_.to_go))
 
     start = GBCRF(2, **ONE).fit(X, y)
     found = resumed(GBCRF(3, **ONE), {"X": X, "y": y, "init_model": start}, None, keep)
     assert seen == [(3, 2), (3, 1), (3, 0)]
-    assert (found.n_rounds_, found._to_go) == (5, None)
+    assert (found.n_rounds_, found.training_.to_go) == (5, None)
     assert resumed(GBCRF(3, **ONE), {}, found, keep) is found  # there is nothing left to do
 
 
@@ -187,7 +189,7 @@ def test_a_linear_model_whose_training_has_ended_holds_nothing_of_it(tmp_path):
         crf = LinearCRF(trainer, max_iter=5, sweeps=5, step=0.1, **ONE)
         path = tmp_path / f"{name}.crfx"
         crf.fit(X, y, callbacks=[lambda progress, path=path: progress.save(path)])
-        assert load(path)._training.n_done == 5
+        assert load(path).training_.standing.n_done == 5
         values, members = contents(crf, tmp_path)
         assert "training" not in values
         assert not [member for member in members if member.startswith("training")]
@@ -195,3 +197,21 @@ def test_a_linear_model_whose_training_has_ended_holds_nothing_of_it(tmp_path):
         again = LinearCRF(trainer, max_iter=5, sweeps=5, step=0.1, **ONE)
         assert again.fit(X, y, init_model=crf).n_iter_ == 5
     assert sizes["lbfgs"] == sizes["sweeps"]
+
+
+@pytest.mark.parametrize("make", [lambda: GBCRF(3, **ONE), lambda: LinearCRF(max_iter=3)])
+def test_interrupt_between_rounds_leaves_a_model_that_loads(make, monkeypatch, tmp_path):
+    X, y, _ = SAVED["dense"](0)
+    crf, record = make(), Monitor.record
+
+    def interrupted(monitor, measured, n_done):
+        if n_done == 2:
+            raise KeyboardInterrupt
+        return record(monitor, measured, n_done)
+
+    monkeypatch.setattr(Monitor, "record", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        crf.fit(X, y)
+    assert rounds_done(crf) == len(crf.history_["objective"]) == 1
+    crf.save(tmp_path / "m.crfx")
+    assert load(tmp_path / "m.crfx").training_.to_go == 2

@@ -272,7 +272,9 @@ def test_sweeps_of_several_workers_are_as_good(n_workers):
     models = fit_together(n_workers, crf, X, relevance)
     for model in models:
         np.testing.assert_array_equal(model.coef_, models[0].coef_)
-        assert model._training.stands.numbers == models[0]._training.stands.numbers
+        assert (
+            model.training_.standing.stands.numbers == models[0].training_.standing.stands.numbers
+        )
         assert model.score(X_new, relevance_new) == pytest.approx(
             alone.score(X_new, relevance_new), abs=SAME_NDCG
         )

@@ -5,7 +5,8 @@ import pytest
 
 from crfx import HiddenUnitCRF, LinearCRF, load
 from crfx.distributed.collective import together
-from crfx.estimators.resuming import resumed
+from crfx.estimators.session import resumed
+from crfx.features.words import Numbering
 from crfx.inputs.passed import Passed
 from crfx.inputs.training_set import Start, read_training_set
 from crfx.model.flat_parameters import get_weights
@@ -68,19 +69,19 @@ def test_all_have_one_model_as_good_as_that_of_one_alone(kind):
         assert model.history_["objective"] == models[0].history_["objective"]
     assert models[0].n_iter_ == alone.n_iter_
     assert models[0].score(given, Y) > alone.score(given, Y) - ALMOST_AS_GOOD
-    if models[0].__dict__.get("_votes") is not None:
-        np.testing.assert_array_equal(models[0]._votes, models[1]._votes)
+    if models[0].__dict__.get("votes_") is not None:
+        np.testing.assert_array_equal(models[0].votes_, models[1].votes_)
 
 
 @pytest.mark.parametrize("kind", ["linear sgd", "hidden sgd"])
 def test_the_objective_is_that_of_all_instances(kind):
     cls, given, settings = KINDS[kind]
     model = trained(lambda: cls(**settings), given, shares(2))[0]
-    again = cls(**(settings | {"trainer": "lbfgs", "max_iter": 0, "l2": model._penalty}))
+    again = cls(**(settings | {"trainer": "lbfgs", "max_iter": 0, "l2": model._value("l2")}))
     again.fit(given, Y, init_model=model)
     whole = -again.log_likelihood(given, Y).sum()
     weights = get_weights(model.model_)
-    expected = whole + model._penalty * (weights @ weights)
+    expected = whole + model._value("l2") * (weights @ weights)
     np.testing.assert_allclose(model.history_["objective"][-1], expected, rtol=1e-5)
 
 
@@ -126,7 +127,7 @@ def test_the_steps_of_kinds_of_parameters_do_not_depend_on_who_has_which_rows():
         crf = HiddenUnitCRF(**settings)
         chosen = shares(2)[workers.rank]
         passed = Passed([thin[k] for k in chosen], [Y[k] for k in chosen])
-        given = read_training_set(passed, crf._settings_of_input(None, None), Start())
+        given = read_training_set(passed, crf._input_settings(Numbering(), None), Start())
         return block_rates("size", crf._new_model(given, 0), given.batch.X).tolist()
 
     first, second = together(2, work)

@@ -76,7 +76,7 @@ def test_a_table_has_the_arguments_of_the_signature(estimator):
 
 @each_estimator
 def test_defaults_are_valid(estimator):
-    check_arguments(estimator(), table_of(estimator))
+    check_arguments(estimator())
 
 
 @each_estimator
@@ -99,13 +99,13 @@ def test_choices_are_those_of_the_annotation_and_of_the_docstring(estimator, nam
 
 @each_argument
 def test_usual_values_are_valid(estimator, name):
-    kind = table_of(estimator).kinds[name]
-    if isinstance(kind, Usual):
-        names = table_of(estimator).kinds["scorer"].choices
-        for scorer in names:
-            arguments = estimator(scorer).get_params(deep=False)
-            kind.check(name, usual_value(name, arguments))
-            assert usual_value(name, arguments | {name: 7}) == 7
+    table = table_of(estimator)
+    if isinstance(table.kinds[name], Usual):
+        chooses = "scorer" if "scorer" in table.kinds else "trainer"
+        for choice in table.kinds[chooses].choices:
+            arguments = estimator(**{chooses: choice}).get_params(deep=False)
+            table.kinds[name].check(name, usual_value(name, arguments, table))
+            assert usual_value(name, arguments | {name: 7}, table) == 7
 
 
 def test_settings_of_feature_induction_are_checked():
@@ -141,4 +141,4 @@ def test_tables_are_read_without_numpy():
 )
 def test_messages_name_the_argument_and_what_it_must_be(arguments, message):
     with pytest.raises(ValueError, match=message):
-        check_arguments(crfx.GBCRF(**arguments), TABLES["GBCRF"])
+        check_arguments(crfx.GBCRF(**arguments))

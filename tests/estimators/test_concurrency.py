@@ -106,7 +106,7 @@ def answers(crf, X, y):
     found = [crf.predict([X])[0], crf.predict_marginals([X])[0]]
     if hasattr(crf, "n_rounds_"):
         found += [crf.predict([X], n_rounds=2)[0], crf.predict_marginals([X], n_rounds=1)[0]]
-    if getattr(crf, "_votes", None) is None:
+    if getattr(crf, "votes_", None) is None:
         found += [crf.sample([X], 3, random_state=1)[0], crf.log_likelihood([X], [y])]
         for labels, p in crf.predict_kbest([X], 3)[0]:
             found += [labels, np.float64(p)]

@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from crfx import GBCRF, Constraints, HiddenUnitCRF, LinearCRF, TreeCRF, load
+from crfx.features.words import Numbering
 from crfx.inputs.passed import Passed
 from crfx.inputs.training_set import Start, read_training_set
 from crfx.metrics import spans
@@ -149,7 +150,7 @@ def test_steps_of_the_core_are_those_of_python(
 
 
 def _loss(crf, X, y):
-    truth = read_training_set(Passed(X, y), crf._settings_of_input(None, None), Start()).truth
+    truth = read_training_set(Passed(X, y), crf._input_settings(Numbering(), None), Start()).truth
     return crf._task(truth).bind(truth)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from crfx import GBCRF, Checkpoint, RankingCRF, TreeCRF, load, write_shards
 from crfx.distributed.collective import together
-from crfx.estimators.resuming import resumed
+from crfx.estimators.session import resumed
 from crfx.potentials import tree_format, ubjson
 from crfx.potentials.xgboost_learner import XGBoostLearner, check_cuda
 from crfx.testing import make_task

@@ -77,7 +77,7 @@ def test_a_run_to_the_end_goes_on_in_either_precision(tmp_path):
                 X, Y, callbacks=[Checkpoint(path, every=last), interrupt]
             )
         part = load(path)
-        stages.add("fine" in part._training.numbers)
+        stages.add("fine" in part.training_.standing.numbers)
         found = LinearCRF(tol=1e-12, max_iter=500).fit(X, Y, init_model=part)
         assert found.n_iter_ == whole.n_iter_
         np.testing.assert_array_equal(get_weights(found.model_), get_weights(whole.model_))
@@ -136,7 +136,7 @@ def test_what_was_learned_moves_along(edges, order, features):
         InputSettings(order, grows=True, classes=["A", "Z"]),
         start_of(crf),
     )
-    model, origin = crf._model(given.truth, crf)
+    model, origin = crf._grown(crf.model_, crf.classes_, given.truth)
     set_weights(model, np.where(origin >= 0, get_weights(crf.model_)[origin], 0.0))
     batch, structure = given.batch, given.truth.structure
     after = model.scores(batch, structure)

@@ -54,7 +54,7 @@ def test_votes_are_kept(tmp_path):
 def test_no_votes_are_kept_as_none(tmp_path):
     found = crf("perceptron", herding=True, burn_in=9).fit(X, Y)
     found.save(tmp_path / "m.crfx")
-    assert load(tmp_path / "m.crfx")._votes == []
+    assert load(tmp_path / "m.crfx").votes_ == []
 
 
 def test_words_are_kept(tmp_path):
@@ -173,7 +173,7 @@ def test_what_lbfgs_remembers_must_fit(name, damage, tmp_path, changed):
 @pytest.mark.parametrize("memory", [-1, 0, 5, 7, 1.5])
 def test_lbfgs_remembers_as_many_steps_as_it_says(memory, tmp_path, changed):
     found = crf("lbfgs").fit(X, Y)
-    assert found._training.numbers["memory"] == 6
+    assert found.training_.standing.numbers["memory"] == 6
     found.save(tmp_path / "m.crfx")
     changed(tmp_path / "m.crfx", part("training", "numbers", "memory", value=memory))
     with pytest.raises(ValueError, match=NOT_A_MODEL):

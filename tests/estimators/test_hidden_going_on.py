@@ -73,7 +73,7 @@ def test_parts_are_one_run_while_parameters_shrink(X, n_first):
     arguments = {"l2": 5.0, "step": 0.2}
     whole = crf("sgd", 6, **arguments).fit(X, Y)
     part = crf("sgd", n_first, **arguments).fit(X, Y)
-    assert part._training.numbers["product"] < 1
+    assert part.training_.standing.numbers["product"] < 1
     assert_same_run(crf("sgd", 6 - n_first, **arguments).fit(X, Y, init_model=part), whole)
 
 
@@ -85,7 +85,7 @@ def test_parts_converge_where_one_run_does(tol, way, n_left, tmp_path):
     arguments = {"l2": 0.5, "tol": tol}
     whole = crf("lbfgs", 500, **arguments).fit(X, Y)
     assert n_left < whole.n_iter_ < 500
-    assert ("fine" in whole._training.numbers) == (tol < 1e-8)
+    assert ("fine" in whole.training_.standing.numbers) == (tol < 1e-8)
     part = crf("lbfgs", whole.n_iter_ - n_left, **arguments).fit(X, Y)
     found = crf("lbfgs", 500, **arguments).fit(X, Y, init_model=taken(way, part, tmp_path))
     assert_same_run(found, whole)
@@ -129,22 +129,22 @@ def test_votes_go_on(way, tmp_path):
     part = crf("perceptron", 4, herding=True).fit(X, Y)
     found = crf("perceptron", 2, herding=True).fit(X, Y, init_model=taken(way, part, tmp_path))
     assert_same_run(found, whole)
-    assert len(part._votes) == 2
-    np.testing.assert_array_equal(found._votes, whole._votes)
+    assert len(part.votes_) == 2
+    np.testing.assert_array_equal(found.votes_, whole.votes_)
 
 
 @pytest.mark.parametrize("trainer", TRAINERS)
 def test_the_model_that_is_trained_on_stays_as_it_is(trainer):
     part = crf(trainer, 3, herding=trainer == "perceptron").fit(X, Y)
     weights, history = get_weights(part.model_), list(part.history_["objective"])
-    arrays = {name: array.copy() for name, array in part._training.arrays.items()}
+    arrays = {name: array.copy() for name, array in part.training_.standing.arrays.items()}
     crf(trainer, 3, herding=trainer == "perceptron").fit(X, Y, init_model=part)
     np.testing.assert_array_equal(get_weights(part.model_), weights)
     assert part.history_["objective"] == history
     for name, array in arrays.items():
-        np.testing.assert_array_equal(part._training.arrays[name], array)
-    if part._votes is not None:
-        assert len(part._votes) == 1
+        np.testing.assert_array_equal(part.training_.standing.arrays[name], array)
+    if part.votes_ is not None:
+        assert len(part.votes_) == 1
 
 
 @pytest.mark.parametrize("trainer", TRAINERS)
@@ -164,7 +164,7 @@ def test_another_trainer_begins_with_the_parameters(first, then):
     np.testing.assert_array_equal(get_weights(found.model_), get_weights(start.model_))
     found = crf(then, 2).fit(X, Y, init_model=start)
     assert found.n_iter_ == len(found.history_["objective"]) == 2
-    assert found._training.trainer == then
+    assert found.training_.standing.trainer == then
 
 
 @pytest.mark.parametrize(

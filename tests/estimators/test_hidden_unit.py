@@ -303,7 +303,7 @@ def test_a_step_is_judged_by_instances_that_tell(trainer, case, telling):
     else:
         fit = {"sample_weight": np.array(tells, dtype=float)}
     found = crf(trainer, step=None, sweeps=1, dropout=0.0).fit(x, y, **fit)
-    assert found._training.numbers["step"] > 1e-6
+    assert found.training_.standing.numbers["step"] > 1e-6
 
 
 # Arguments.
@@ -424,13 +424,13 @@ def fails(progress):
 @pytest.mark.parametrize("herding", [False, True])
 def test_a_fit_that_fails_before_it_learns_changes_nothing(herding):
     found = crf("perceptron", herding=herding).fit(SPARSE, Y)
-    before, state = found.predict_marginals(SPARSE), found._training
+    before, state = found.predict_marginals(SPARSE), found.training_
     found.set_params(pretrain="contrastive")
     with pytest.raises(ValueError, match="X must be dense"):
         found.fit(SPARSE, Y)
     for one, other in zip(found.predict_marginals(SPARSE), before, strict=True):
         np.testing.assert_array_equal(one, other)
-    assert found._training is state
+    assert found.training_ is state
 
 
 def test_going_on_that_fails_before_it_learns_changes_nothing():

@@ -66,10 +66,10 @@ def test_partial_fit_goes_on_from_the_fit_before_it():
 
 def test_a_step_that_is_given_counts():
     crf = LinearCRF("perceptron", step=0.1, random_state=0).partial_fit(X, Y)
-    before = crf._training.parameters.values.copy()
+    before = crf._partial.parameters.values.copy()
     crf.set_params(step=1e-9).partial_fit(X, Y)
     assert np.abs(before).max() > 0.1
-    np.testing.assert_allclose(crf._training.parameters.values, before, atol=1e-6)
+    np.testing.assert_allclose(crf._partial.parameters.values, before, atol=1e-6)
 
 
 def test_a_first_step_is_sought_once(monkeypatch):

@@ -8,7 +8,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from crfx import GBCRF, HiddenUnitCRF, LinearCRF, TreeCRF, load
 from crfx.batch import Batch
-from crfx.estimators.session import with_classes
+from crfx.estimators.labelling import with_classes
 from crfx.testing import make_task
 
 X, Y = make_task(n_instances=40)
@@ -188,11 +188,11 @@ def test_votes_are_kept():
     settings = {"trainer": "perceptron", "herding": True, "burn_in": 0, **HIDDEN, "sweeps": 4}
     old = HiddenUnitCRF(**settings).fit(X_MORE, Y)
     new = with_classes(old, [NEW])
-    assert len(new._votes) == 4
+    assert len(new.votes_) == 4
     found, expected = (np.concatenate(own.predict_marginals(X_MORE)) for own in (new, old))
     assert found.shape[1] == 4
     more = HiddenUnitCRF(**settings).fit(X_MORE, MORE, init_model=old, classes=[NEW])
-    assert len(more._votes) == 8
+    assert len(more.votes_) == 8
     assert expected.shape[1] == 3
 
 

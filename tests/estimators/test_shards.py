@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 import crfx
+from crfx.features.words import Numbering
 from crfx.inputs.passed import Passed, read_input
 from crfx.inputs.training_set import Start, read_training_set
 from crfx.io.arrays import NpzShard
@@ -179,7 +180,7 @@ def test_value_and_gradient_are_those_of_memory(kinds, crf):
     at = weights(crf)
     found = []
     for own in ((shards.X, shards.y, None), (given["X"], y, given["lengths"])):
-        read = read_training_set(Passed(*own), crf._settings_of_input(None, None), Start())
+        read = read_training_set(Passed(*own), crf._input_settings(Numbering(), None), Start())
         whole = crf._task(read.truth).objective(crf.model_)
         found.append(whole(at + 0.1))
         found[-1] = whole(at)  # again, when chunks are kept that were read before

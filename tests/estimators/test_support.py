@@ -8,7 +8,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import crfx
 from crfx.distributed.collective import together
-from crfx.estimators.resuming import resumed
+from crfx.estimators.session import resumed
 from crfx.estimators.support import ESTIMATORS, EXPERIMENTAL, REGRESSOR, SUPPORT, Limited
 from crfx.io.shards import Shards
 from crfx.potentials.xgboost_learner import REMEDY

@@ -16,15 +16,16 @@ def monitor(values=(), history=None, *, larger_is_better=False, **settings):
 def run(watch, n_rounds, first=0, mark=lambda: None):
     """Note rounds until the monitor stops; return the number of the last one."""
     for number in range(first + 1, first + n_rounds + 1):
-        if watch.note(watch.measured({"objective": -float(number)}), number, mark):
+        watch.record(watch.measured({"objective": -float(number)}), number)
+        if watch.ask(number, mark):
             return number
     return number
 
 
 def test_every_name_has_one_entry_per_round():
     watch = monitor()
-    watch.note({"objective": 3.0, "gamma": 0.5}, 1, lambda: None)
-    watch.note({"objective": 2.0, "samples": 7.0}, 2, lambda: None)
+    watch.record({"objective": 3.0, "gamma": 0.5}, 1)
+    watch.record({"objective": 2.0, "samples": 7.0}, 2)
     assert watch.history["objective"] == [3.0, 2.0]
     np.testing.assert_array_equal(watch.history["gamma"], [0.5, np.nan])
     np.testing.assert_array_equal(watch.history["samples"], [np.nan, 7.0])

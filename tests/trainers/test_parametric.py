@@ -9,6 +9,7 @@ from sklearn.base import clone
 
 from crfx import Constraints, HiddenUnitCRF, LinearCRF
 from crfx.batch import Batch
+from crfx.features.words import Numbering
 from crfx.inputs.passed import Passed
 from crfx.inputs.training_set import Start, read_training_set
 from crfx.model.flat_parameters import get_weights
@@ -69,7 +70,7 @@ def objective(crf, X=X, y=Y, parents=None, edge_types=None, sample_weight=None):
     crf.fit(X, y, **structure)
     given = read_training_set(
         Passed(X, y, None, parents, edge_types, sample_weight),
-        crf._settings_of_input(None, None),
+        crf._input_settings(Numbering(), None),
         Start(),
     )
     return crf._task(given.truth).objective(crf.model_), get_weights(crf.model_)

@@ -118,7 +118,7 @@ def _train(arguments: argparse.Namespace) -> None:
     from crfx.io import letor
 
     model = _new_model(arguments)
-    check_arguments(model, RANKING_ARGUMENTS)
+    check_arguments(model)
     if arguments.early_stopping_rounds is not None and arguments.validation is None:
         raise ValueError("--patience needs --validation, a file to watch")
     check_output(arguments.model, "the model", [*arguments.files, arguments.validation])

@@ -33,7 +33,7 @@ class Run:
     """
 
     def __init__(self, model: Any, output: Path, start: Any = None) -> None:
-        from crfx.estimators.resuming import check_same_settings
+        from crfx.estimators.session import check_same_settings
 
         self.model, self.output, self.start = model, output, start
         self.checkpoint = checkpoint_path(output)
@@ -47,7 +47,7 @@ class Run:
 
     def fit(self, **arguments: Any) -> None:
         """Train; Ctrl-C keeps what was learned, and its message says how to resume."""
-        from crfx.estimators.resuming import resumed
+        from crfx.estimators.session import resumed
         from crfx.trainers.callbacks import Checkpoint
 
         saves = Checkpoint(self.checkpoint, every=1, seconds=SECONDS_BETWEEN_CHECKPOINTS)

@@ -140,7 +140,7 @@ def _check_settings(arguments: argparse.Namespace) -> None:
             "not train: leave it out"
         )
     settings = settings_of(name, arguments.set, _named(arguments), {})
-    check_arguments(_kind(arguments.model)(**settings), TABLES[name])
+    check_arguments(_kind(arguments.model)(**settings))
     if arguments.device is not None:
         check_device(arguments.device)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from crfx.estimators.base import rounds_done
 from crfx.estimators.registry import load
-from crfx.estimators.resuming import check_same_settings
+from crfx.estimators.session import check_same_settings
 from crfx.io.whole_file import whole_file
 
 

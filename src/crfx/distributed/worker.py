@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from crfx.distributed.collective import CollectiveWorkers, member, tracker
 from crfx.distributed.shares import Share
 from crfx.estimators.registry import load
-from crfx.estimators.resuming import resumed
+from crfx.estimators.session import resumed
 from crfx.messages import collected_warnings
 from crfx.trainers.callbacks import Progress
 from crfx.workers import WorkerLost

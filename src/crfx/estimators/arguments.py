@@ -200,8 +200,16 @@ def generator_of(random_state: Any) -> Any:
     )
 
 
-def check_arguments(estimator: Any, table: Arguments) -> None:
+def table_of(estimator: Any) -> Arguments:
+    """Return the table of the arguments of an estimator's class."""
+    return next(
+        TABLES[kind.__name__] for kind in type(estimator).__mro__ if kind.__name__ in TABLES
+    )
+
+
+def check_arguments(estimator: Any) -> None:
     """Raise ValueError at the first invalid argument, then at the first rule that is broken."""
+    table = table_of(estimator)
     arguments = {name: getattr(estimator, name) for name in table.kinds}
     for name, kind in table.kinds.items():
         kind.check(name, arguments[name])
@@ -233,6 +241,7 @@ POSITIVE = Number("be above 0", lambda value: 0 < value < inf)
 SHARE = Number("lie in (0, 1]", lambda value: 0 < value <= 1)
 BELOW_ONE = Number("be 0 or more and below 1", lambda value: 0 <= value < 1)
 GROW_POLICY = Choice("depthwise", "lossguide")
+STEP = replace(POSITIVE, most=1e20)  # longer ones take scores out of the range of float32
 DEVICE = Read("device")
 
 COMMON: dict[str, Kind] = {
@@ -261,16 +270,13 @@ BOOSTED = LABELLING | {
     "min_child_weight": NOT_NEGATIVE,
     "curvature": Read("curvature"),
 }
+PERCEPTRONS = ("perceptron", "large_margin")
 PARAMETRIC = LABELLING | {
     "trainer": Choice("lbfgs", "sgd", "perceptron", "large_margin"),
     "max_iter": Whole(0),
     "sweeps": Whole(0),
     "tol": NOT_NEGATIVE,
     "margin": NOT_NEGATIVE,
-    "l2": OrNone(NOT_NEGATIVE),
-    "burn_in": OrNone(Whole(0)),
-    # With longer steps of descent scores leave the range of float32.
-    "step": OrNone(replace(POSITIVE, most=1e20)),
     "n_hashed": OrNone(Whole(1, MOST_INT)),
 }
 
@@ -412,7 +418,10 @@ LINEAR_ARGUMENTS = Arguments(
     PARAMETRIC
     | {
         "l1": NOT_NEGATIVE,
-        "batch_size": OrNone(Whole(1)),
+        "l2": Usual(NOT_NEGATIVE, lambda a: 1.0 if a["trainer"] in ("lbfgs", "sgd") else 0.0),
+        "batch_size": Usual(Whole(1), lambda a: 8 if a["trainer"] == "sgd" else 1),
+        "burn_in": Usual(Whole(0), lambda a: a["sweeps"] // 2 if a["trainer"] == "sgd" else 0),
+        "step": Usual(STEP, lambda a: None if a["trainer"] == "sgd" else 1.0),
         "edges": Choice("table", "linear", None),
         "features": Choice("auto", "observed", "all"),
         "feature_induction": Read(check_induction),
@@ -436,7 +445,12 @@ HIDDEN_UNIT_ARGUMENTS = Arguments(
     PARAMETRIC
     | {
         "n_hidden": Whole(0),
+        "l2": Usual(NOT_NEGATIVE, lambda a: 1.0 if a["trainer"] == "lbfgs" else 0.0),
         "batch_size": Whole(1),
+        "burn_in": Usual(
+            Whole(0), lambda a: a["sweeps"] // (10 if a["trainer"] in PERCEPTRONS else 2)
+        ),
+        "step": OrNone(STEP),
         "activation": Choice("softplus", "relu", "tanh", "sigmoid"),
         "skip": Flag(),
         "herding": Flag(),
@@ -465,7 +479,7 @@ HIDDEN_UNIT_ARGUMENTS = Arguments(
             'dropout is {dropout!r}, but trainer "lbfgs" takes no steps to leave it out of',
         ),
         raise_if(
-            lambda a: a["herding"] and a["trainer"] not in ("perceptron", "large_margin"),
+            lambda a: a["herding"] and a["trainer"] not in PERCEPTRONS,
             'herding is for trainers "perceptron" and "large_margin", not {trainer!r}',
         ),
         raise_if(

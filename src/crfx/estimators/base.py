@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 
-from crfx.estimators.arguments import Arguments, check_arguments, usual_value
+from crfx.estimators.arguments import table_of, usual_value
 from crfx.estimators.registry import check_can_be_saved, load
 from crfx.features.columns import Columns
 from crfx.io.model_file import write
@@ -30,16 +30,6 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     """Fitted once it has ``model_``; ``columns_`` are the features that it knows."""
 
     _is_called: ClassVar[str]
-    _arguments: ClassVar[Arguments]
-    _training: Training | None = None
-    """The trainer while it lasts, then what training further takes; None: the model is enough."""
-    _votes: list[npt.NDArray[np.float32]] | None = None
-    """With herding, the parameters at the end of every epoch that votes; else None."""
-    _to_go: int | None = None
-    """In training: how many rounds, iterations or sweeps are to follow at most; None: it has ended.
-    Files hold it, so that a training which is cut off can be finished (`resumed`)."""
-    _limit: int | None = None
-    """How many of them a call of ``fit`` has; None: as many as the arguments ask for."""
     model_: Any
     columns_: Columns
     history_: History
@@ -49,6 +39,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     verbose: int
     reading_: Reading | None = None
     """How ``crfx train`` read the files; None where the model was trained from Python."""
+    training_: Training = Training()
+    """How far the training is, so that an interrupted one can be resumed from a file."""
 
     @property
     def n_features_in_(self) -> int:
@@ -91,8 +83,9 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes for copies and pickles, which a running training leaves alone."""
         attributes: dict[str, Any] = super().__getstate__()
-        training = attributes.get("_training")
-        return attributes if training is None else attributes | {"_training": training.frozen()}
+        if "training_" in attributes:
+            attributes["training_"] = self.training_.frozen()
+        return attributes
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, whole or not at all."""
@@ -102,51 +95,20 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def _saved(self) -> Saved:
         """Return the record of the estimator that a model file holds."""
-        return Saved(
-            type(self).__name__,
-            self.get_params(deep=False),
-            self.columns_,
-            rounds_done(self),
-            self.best_iteration_,
-            self.history_,
-            self._to_go,
-            self.reading_,
-            self.model_,
-            training=None if self._training is None else self._training.state(),
-            votes=self._votes,
-        )
-
-    def _restore(self, saved: Saved) -> None:
-        """Take the fitted attributes from the record in a model file."""
-        self._check_parameters()
-        self.columns_, self.model_ = saved.columns, saved.model
-        self.history_, self.best_iteration_ = saved.history, saved.best_iteration
-        setattr(self, f"{saved.counter}_", saved.n_done)
-        self._to_go, self.reading_ = saved.to_go, saved.reading
-        self._training, self._votes = saved.training, saved.votes
-
-    def _check_parameters(self) -> None:
-        """Raise ValueError at the first argument that makes no sense."""
-        check_arguments(self, self._arguments)
+        return Saved.of(type(self).__name__, self.get_params(deep=False), vars(self))
 
     def _draw_seed(self) -> int:
         """Draw a seed from ``random_state``, the same for all workers."""
         return drawn_seed(self.random_state)
 
+    def _value(self, name: str) -> Any:
+        """Return the value of an argument, or what None stands for."""
+        return usual_value(name, vars(self), table_of(self))
+
     @property
     def _most_rounds(self) -> int:
-        """How many rounds, iterations or sweeps the arguments ask for."""
-        return int(usual_value(rounds_argument(self), vars(self), self._arguments))
-
-    @property
-    def _rounds_here(self) -> int:
-        """How many of them a call of ``fit`` has at most."""
-        return self._most_rounds if self._limit is None else self._limit
-
-    def _count_down(self) -> None:
-        """Another round is done."""
-        if self._to_go is not None:
-            self._to_go -= 1
+        """How many rounds, iterations or epochs the arguments ask for."""
+        return int(self._value(rounds_argument(self)))
 
 
 def check_fitted(estimator: Estimator) -> None:
@@ -194,7 +156,7 @@ def rounds_argument(estimator: Any) -> str:
 
 def counter_of(estimator: Any) -> str:
     """Return the name of the fitted attribute that counts rounds, iterations or sweeps."""
-    return "n_rounds_" if hasattr(estimator, "n_rounds_") else "n_iter_"
+    return "n_iter_" if hasattr(estimator, "trainer") else "n_rounds_"
 
 
 def rounds_done(estimator: Any) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from crfx.batch import Batch
-from crfx.estimators.arguments import GBCRF_ARGUMENTS
+from crfx.estimators.arguments import check_arguments
 from crfx.estimators.base import check_fitted
 from crfx.estimators.device import check_device
 from crfx.estimators.labelling import LabellingEstimator, check_rounds
@@ -22,8 +22,8 @@ from crfx.inputs.passed import Passed, read_input
 from crfx.inputs.rows import check_in_memory
 from crfx.inputs.training_set import EvalMetric, read_eval_set, read_training_set
 from crfx.inputs.weights import ClassWeight
-from crfx.model.building import FunctionMaker, Parts, new_boosted_model
-from crfx.model.continuing import continued, has_parts
+from crfx.model.building import FunctionMaker, Parts, has_parts, new_boosted_model
+from crfx.model.continuing import continued
 from crfx.objectives import curvature as curvatures
 from crfx.potentials.regressors import BoostedRegressors
 from crfx.potentials.trees import BoostedTrees
@@ -123,8 +123,6 @@ class GBCRF(LabellingEstimator):
     >>> crf.predict_marginals(X)[1].shape  # positions, labels
     (2, 3)
     """
-
-    _arguments = GBCRF_ARGUMENTS
 
     def __init__(
         self,
@@ -243,7 +241,7 @@ class GBCRF(LabellingEstimator):
         allowed : list of lists, one entry per position, optional (stacked: one list)
             The labels a position may have: None (any), one label, or a list or set of them.
         """
-        self._check_parameters()
+        check_arguments(self)
         check_device(self.device, X)
         start = read_warm_start(init_model, classes, self.constraints)
         passed = Passed(X, y, lengths, parents, edge_types, sample_weight, allowed)
@@ -251,18 +249,25 @@ class GBCRF(LabellingEstimator):
         numbering = Numbering(self.min_count) if start.estimator is None else None
         settings = self._input_settings(numbering, start.classes)
         data = read_training_set(passed, settings, start.known)
-        parts, maker, old = self._parts, self._function_maker, start.known.model
-        if old is not None and start.is_a(GBCRF) and has_parts(old, parts, maker):
-            further, model = start, continued(old, parts, maker, start.n_rounds)
+        parts, maker, old = self._parts, self._function_maker, start.model
+        is_continued = start.is_a(GBCRF) and has_parts(old, parts) and maker.made(old.node)
+        if is_continued:
+            model = continued(old, parts, maker, start.n_rounds)
         else:
-            base = start.base_model()
-            further, model = None, new_boosted_model(parts, maker, data.truth, base)
+            model = new_boosted_model(parts, maker, data.truth, start.base_model())
         model.mask = data.mask
         watched = read_eval_set(eval_set, data, model, self._eval_settings)
         followed = [] if watched is None else [watched.batch]
         self._check_in_memory(data.batch, *followed)
-        with fitting(self, data, model, further, self._checked_callbacks(callbacks)) as session:
-            metric = self._metric(watched, data.truth, lambda: trainer.followed[0].problem())
+        with fitting(
+            self,
+            model,
+            start.continued_if(is_continued),
+            self._checked_callbacks(callbacks),
+            self._most_rounds,
+            classes_=data.classes,
+            columns_=data.columns,
+        ) as session:
             objective = self._objective_settings
             sampler = instance_sampler(self.subsample, self._draw_seed, data.batch)
             trainer = Boosting(
@@ -273,9 +278,10 @@ class GBCRF(LabellingEstimator):
                 followed=[WorkingScores.of(model, batch) for batch in followed],
                 learning_rate=self.learning_rate,
                 first_round=self.n_rounds_,
-                n_rounds=self.n_rounds_ + self._rounds_here,
+                n_rounds=self.n_rounds_ + session.n_rounds,
+                can_restore=model.can_be_cut,
             )
-            session.run(trainer, metric, can_restore=model.can_be_cut)
+            session.run(trainer, self._metric(watched, data.truth, trainer.followed_problem))
         return self
 
     def feature_importance(self, kind: str = "total_gain") -> dict[str, float]:

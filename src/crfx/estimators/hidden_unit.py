@@ -5,39 +5,31 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, Literal, Self, cast
 
-from crfx.estimators.arguments import HIDDEN_UNIT_ARGUMENTS
+import numpy as np
+import numpy.typing as npt
+
+from crfx.estimators.arguments import PERCEPTRONS, check_arguments
 from crfx.estimators.base import check_fitted, drawn_seed
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.placement import placed
-from crfx.estimators.session import (
-    fitting_parameters,
-    read_warm_start,
-    resumed_from,
-    state_of,
-)
+from crfx.estimators.session import can_resume, fitting, read_warm_start
 from crfx.features.matrix import is_sparse
 from crfx.features.words import Numbering
 from crfx.inputs.passed import Passed
 from crfx.inputs.rows import check_in_memory
-from crfx.inputs.training_set import (
-    EvalMetric,
-    InputSettings,
-    TrainingSet,
-    read_eval_set,
-    read_training_set,
-)
+from crfx.inputs.training_set import EvalMetric, TrainingSet, read_eval_set, read_training_set
 from crfx.inputs.weights import ClassWeight
-from crfx.model.building import Parts
+from crfx.model.building import Parts, has_parts, new_hidden_model
 from crfx.model.flat_parameters import copied, moved, places_with_labels
 from crfx.model.model import Model
-from crfx.model.parametric_building import has_parts, new_hidden_model
 from crfx.objectives.truth import Truth
 from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
 from crfx.prediction.predictor import Predictor, Scored, Voted
 from crfx.scores import IntArray
-from crfx.threads import thread_count
+from crfx.threads import one_blas_thread, thread_count
+from crfx.trainers.base import Training
 from crfx.trainers.callbacks import Callback, listed_callbacks
 from crfx.trainers.epochs import EpochSettings, HiddenEpochs
 from crfx.trainers.lbfgs import LBFGS, LBFGSSettings, grown_state
@@ -167,10 +159,9 @@ class HiddenUnitCRF(LabellingEstimator):
     ['far', 'near', 'far']
     """
 
-    _usual_l2: ClassVar = {"lbfgs": 1.0, "sgd": 0.0, "perceptron": 0.0, "large_margin": 0.0}
     n_iter_: int
-
-    _arguments = HIDDEN_UNIT_ARGUMENTS
+    votes_: list[npt.NDArray[np.float32]] | None = None
+    """With herding, the parameters at the end of every epoch that votes; else None."""
 
     def __init__(
         self,
@@ -262,36 +253,49 @@ class HiddenUnitCRF(LabellingEstimator):
         count as 0.  An ``init_model`` of the same kind and shape is where the parameters start; any
         other stays fixed underneath.
         """
-        self._check_parameters()
+        check_arguments(self)
         start = read_warm_start(init_model, classes, self.constraints)
-        further = start.estimator if self._can_train_further(start.estimator) else None
+        is_continued = start.is_a(HiddenUnitCRF) and self._has_shape_of(start.model)
         passed = Passed(X, y, lengths, parents, edge_types, sample_weight, allowed)
-        settings = self._settings_of_input(further, start.classes)
+        numbering = Numbering(1 if is_continued else self.min_count, self.n_hashed)
+        settings = self._input_settings(numbering, start.classes)
         data = read_training_set(passed, settings, start.known)
         if self.pretrain == "contrastive":
             check_in_memory(data.batch.X, 'pretrain="contrastive" needs all features')
         callbacks, seed = listed_callbacks(callbacks), drawn_seed(self.random_state)
-        if further is None:
-            model = self._new_model(data, seed, start.base_model())
+        if is_continued:
+            model, votes = copied(start.model), list(start.estimator.votes_ or ())
         else:
-            model = copied(further.model_)
+            model, votes = self._new_model(data, seed, start.base_model()), []
         model.mask = data.mask
         watched = read_eval_set(eval_set, data, model, self._eval_settings)
-        is_new = state_of(further) is None
-        votes = [] if further is None or further._votes is None else list(further._votes)
-        resumed = resumed_from(further, self)
-        with fitting_parameters(self, data, model, resumed, callbacks) as session:
-            self._votes = votes if self.herding else None
-            trainer = self._trainer(data.truth, seed, is_new=is_new)
-            session.run(trainer, watched, keeps_state=True)
+        is_new = not is_continued or start.standing is None
+        with (
+            fitting(
+                self,
+                model,
+                start.continued_if(is_continued and can_resume(start, self)),
+                callbacks,
+                self._most_rounds,
+                keeps_state=True,
+                classes_=data.classes,
+                columns_=data.columns,
+                votes_=votes if self.herding else None,
+            ) as session,
+            one_blas_thread(),
+        ):
+            trainer = self._trainer(data.truth, seed, session.n_rounds, start.to_go, is_new=is_new)
+            session.run(trainer, self._metric(watched, data.truth))
         return self
 
     def _take_labels(self, start: Any, codes: IntArray) -> None:
         origin = places_with_labels(self.model_, start.model_, codes)
-        state = state_of(start)
-        self._training = None if state is None else grown_state(state, origin)
-        if start._votes is not None:
-            self._votes = [moved(values, origin) for values in start._votes]
+        standing = start.training_.frozen().standing
+        if standing is not None:
+            standing = grown_state(standing, origin)
+        self.training_ = Training(start.training_.to_go, standing=standing)
+        if start.votes_ is not None:
+            self.votes_ = [moved(values, origin) for values in start.votes_]
 
     # What the arguments ask of the layers below.
 
@@ -300,20 +304,12 @@ class HiddenUnitCRF(LabellingEstimator):
         has_constraints = self.constraints is not None
         return Parts(self.order, self.edges, self.start_end, has_constraints=has_constraints)
 
-    @property
-    def _penalty(self) -> float:
-        return self._usual_l2[self.trainer] if self.l2 is None else self.l2
-
-    def _can_train_further(self, start: Any) -> bool:
-        if not isinstance(start, HiddenUnitCRF) or not has_parts(start.model_, self._parts):
-            return False
-        node = cast("HiddenUnitFunction", start.model_.node)
-        had = node.shape.n_hidden, node.shape.activation, node.shape.skip
-        return had == (self.n_hidden, self.activation, self.skip)
-
-    def _settings_of_input(self, further: Any, classes: Any) -> InputSettings:
-        min_count = self.min_count if further is None else 1
-        return self._input_settings(Numbering(min_count, self.n_hashed), classes)
+    def _has_shape_of(self, model: Any) -> bool:
+        """Return whether a model with hidden units has the shape that the arguments ask for."""
+        node = model.node.shape
+        asked = self.n_hidden, self.activation, self.skip
+        same_units = (node.n_hidden, node.activation, node.skip) == asked
+        return has_parts(model, self._parts) and same_units
 
     def _new_model(self, data: TrainingSet, seed: int, base: Model | None = None) -> Model:
         n_hidden, skip = int(self.n_hidden), bool(self.skip)
@@ -323,38 +319,38 @@ class HiddenUnitCRF(LabellingEstimator):
 
     def _task(self, truth: Truth) -> ParametricTask:
         bind = self._objective_settings.bind_for_trainer
-        return ParametricTask(truth, bind, self._penalty, n_jobs=self.n_jobs)
+        return ParametricTask(truth, bind, self._value("l2"), n_jobs=self.n_jobs)
 
-    def _trainer(self, truth: Truth, seed: int, *, is_new: bool) -> ParameterTrainer:
+    def _trainer(
+        self, truth: Truth, seed: int, n_rounds: int, to_go: int | None, *, is_new: bool
+    ) -> ParameterTrainer:
         # Perceptrons learn with the decoder that they are used with.
         model = self._scored.base_model() if self._is_perceptron else self.model_
         task = replace(self._task(truth), decode=self._scored.decode)
-        settings = self._epoch_settings(truth, seed)
+        settings = self._epoch_settings(truth, seed, n_rounds)
         trainer: ParameterTrainer
         if self.trainer == "lbfgs":
             is_fresh = is_new and model.base is None
             trainer = LBFGS(
-                model, task, LBFGSSettings(self.max_iter, self.tol, 0.0, self._limit, is_fresh)
+                model, task, LBFGSSettings(self.max_iter, self.tol, 0.0, to_go, is_fresh)
             )
         else:
             trainer = HiddenEpochs(model, task, settings)
-            trainer.votes = self._votes
+            trainer.votes = self.votes_
         if is_new and self.pretrain is not None:
             arguments = self.model_, task, settings, self.pretrain, self.pretrain_sweeps
             trainer.before = lambda: pretrain(*arguments)
         return trainer
 
-    def _epoch_settings(self, truth: Truth, seed: int) -> EpochSettings:
-        burn_in, dropout = self.burn_in, self.dropout
-        if burn_in is None:
-            burn_in = self.sweeps // (10 if self._is_perceptron else 2)
+    def _epoch_settings(self, truth: Truth, seed: int, n_epochs: int) -> EpochSettings:
+        dropout = self.dropout
         if dropout is None:
             dropout = 0.0 if is_sparse(truth.batch.X) else USUAL_DROPOUT
         return EpochSettings(
             trainer=self.trainer,
-            n_epochs=self._rounds_here,
+            n_epochs=n_epochs,
             batch_size=self.batch_size,
-            burn_in=burn_in,
+            burn_in=self._value("burn_in"),
             seed=seed,
             step=self.step,
             n_threads=thread_count(self.n_jobs),
@@ -364,7 +360,7 @@ class HiddenUnitCRF(LabellingEstimator):
 
     @property
     def _is_perceptron(self) -> bool:
-        return self.trainer in ("perceptron", "large_margin")
+        return self.trainer in PERCEPTRONS
 
     @property
     def _decoder(self) -> str:
@@ -383,7 +379,7 @@ class HiddenUnitCRF(LabellingEstimator):
     @property
     def _predictor(self) -> Predictor:
         scored = self._scored
-        return scored if self._votes is None else Voted(scored, self._votes)
+        return scored if self.votes_ is None else Voted(scored, self.votes_)
 
 
 def maximised(model: Model) -> Model:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,10 @@ from crfx.inference.problem import Problem
 from crfx.inference.sampling import checked_draws, drawn
 from crfx.inference.spans import Span, SpanTags
 from crfx.inputs.label_codes import (
+    find_classes,
     flat_labels,
     known_codes,
+    read_classes,
     scheme_labels,
     unknown_counts,
     warn_of_unknown,
@@ -33,6 +35,8 @@ from crfx.inputs.passed import Input, Passed, one_instance, read_input
 from crfx.inputs.training_set import EvalMetric, EvalSettings, InputSettings, Watched
 from crfx.inputs.weights import ClassWeight, weights_of
 from crfx.metrics import token_accuracy
+from crfx.model.building import check_table_size
+from crfx.model.continuing import with_labels
 from crfx.model.model import Model
 from crfx.objectives.registry import ObjectiveSettings
 from crfx.objectives.truth import Truth
@@ -48,7 +52,6 @@ from crfx.prediction.confidence import (
 from crfx.prediction.metric import make_evaluator
 from crfx.prediction.predictor import Predictor, Scored
 from crfx.scores import IntArray
-from crfx.serialisation.saved import Saved
 from crfx.trainers.monitor import Metric
 
 _STRUCTURE = {"lengths": True, "parents": True, "edge_types": True}
@@ -138,12 +141,21 @@ class LabellingEstimator(Estimator):
         )
 
     def _metric(
-        self, watched: Watched | None, truth: Truth, problem: Callable[[], Problem]
+        self,
+        watched: Watched | None,
+        truth: Truth,
+        problem: Callable[[], Problem] | None = None,
     ) -> Metric | None:
-        """Return the metric of an evaluation set, whose scores ``problem`` returns at any time."""
+        """Return the metric of an evaluation set; ``problem`` returns its scores as they are now,
+        if they are not to be computed anew.
+        """
         if watched is None:
             return None
         settings = self._objective_settings
+
+        def scored() -> Problem:
+            model = self.model_ if self.eval_metric == "loss" else self._predictor.base_model()
+            return model.problem(watched.batch)
 
         def decode(problem: Problem) -> IntArray:
             return self._predictor.decode(problem)
@@ -151,7 +163,8 @@ class LabellingEstimator(Estimator):
         # Without edges, that of the training set may be another.
         structure = self.model_.structure(watched.batch)
         evaluator = make_evaluator(self.eval_metric, watched, truth, settings, structure, decode)
-        return Metric(lambda: evaluator.value(problem()), evaluator.larger_is_better)
+        current_problem = scored if problem is None else problem
+        return Metric(lambda: evaluator.value(current_problem()), evaluator.larger_is_better)
 
     @property
     def _eval_settings(self) -> EvalSettings:
@@ -414,21 +427,9 @@ class LabellingEstimator(Estimator):
         warn_of_unknown(unknown_counts(labels, is_strange), "y", effect)
         return labels, codes, is_strange
 
-    # Files.
-
-    def _saved(self) -> Saved:
-        return replace(super()._saved(), classes=self.classes_)
-
-    def _restore(self, saved: Saved) -> None:
-        super()._restore(saved)
-        assert saved.classes is not None
-        self.classes_ = saved.classes
-
-    # Warm starts.
-
     def _take_labels(self, start: LabellingEstimator, codes: IntArray) -> None:
-        """Where the model has got labels that ``start`` has not, bring the rest after it: label k
-        of ``start`` is ``codes[k]`` here.
+        """Move what belongs to the parameters after the model has got labels that ``start`` has
+        not: label k of ``start`` is ``codes[k]`` here.
         """
 
 
@@ -453,6 +454,22 @@ def compared_labels(
 def base_model(crf: LabellingEstimator) -> Model:
     """Return the model of a fitted estimator that can be the base of another one."""
     return crf._predictor.base_model()
+
+
+def with_classes(crf: LabellingEstimator, classes: Any) -> LabellingEstimator:
+    """Return a copy of a fitted estimator that knows these labels too, if it does not already."""
+    before = crf.classes_.tolist()
+    if classes is None or not set(read_classes(classes)) - set(before):
+        return crf
+    distinct, model = find_classes([*before, *read_classes(classes)]), crf.model_
+    place_of = {label: code for code, label in enumerate(distinct.tolist())}
+    codes = np.array([place_of[label] for label in before])
+    has_tables = model.edge_family is not None or crf.constraints is not None
+    check_table_size(model.order, len(distinct), model.n_types, has_tables=has_tables)
+    wider = copy(crf)
+    wider.classes_, wider.model_ = distinct, with_labels(model, codes, len(distinct))
+    wider._take_labels(crf, codes)
+    return wider
 
 
 def check_rounds(crf: LabellingEstimator, n_rounds: int | None) -> None:

@@ -5,22 +5,17 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
-from crfx.estimators.arguments import LINEAR_ARGUMENTS
+from crfx.estimators.arguments import check_arguments
 from crfx.estimators.base import check_fitted, drawn_seed
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.placement import placed
-from crfx.estimators.session import (
-    WarmStart,
-    fitting_parameters,
-    read_warm_start,
-    resumed_from,
-    start_of,
-)
+from crfx.estimators.session import WarmStart, can_resume, fitting, read_warm_start
 from crfx.features.conjunctions import readable
 from crfx.features.matrix import is_sparse
 from crfx.features.words import Numbering
@@ -28,9 +23,10 @@ from crfx.inputs.passed import Passed
 from crfx.inputs.rows import check_in_memory
 from crfx.inputs.training_set import EvalMetric, InputSettings, read_eval_set, read_training_set
 from crfx.inputs.weights import BALANCED, ClassWeight
-from crfx.model.building import Parts
+from crfx.model.building import Parts, check_parts, has_parts, new_linear_model
 from crfx.model.flat_parameters import (
     get_weights,
+    grown_linear_model,
     keeps_places,
     linear_functions,
     moved,
@@ -38,16 +34,11 @@ from crfx.model.flat_parameters import (
     set_weights,
 )
 from crfx.model.model import Model
-from crfx.model.parametric_building import (
-    check_parts,
-    grown_linear_model,
-    has_parts,
-    new_linear_model,
-)
 from crfx.objectives.truth import Truth
 from crfx.scores import IntArray
 from crfx.serialisation.linear_json import write_json
-from crfx.threads import thread_count
+from crfx.threads import one_blas_thread, thread_count
+from crfx.trainers.base import Training
 from crfx.trainers.callbacks import Callback, listed_callbacks
 from crfx.trainers.epochs import EpochSettings, LinearEpochs, PartialEpochs, partial_epoch
 from crfx.trainers.induction import FeatureInduction, Induction, check_inducible, settings_of
@@ -164,10 +155,9 @@ class LinearCRF(LabellingEstimator):
     ['PER', 'O']
     """
 
-    _usual_l2: ClassVar = {"lbfgs": 1.0, "sgd": 1.0, "perceptron": 0.0, "large_margin": 0.0}
     n_iter_: int
-
-    _arguments = LINEAR_ARGUMENTS
+    _partial: PartialEpochs | None = None
+    """What a call of ``partial_fit`` leaves to the next."""
 
     def __init__(
         self,
@@ -249,25 +239,42 @@ class LinearCRF(LabellingEstimator):
         count as 0.  An ``init_model`` of the same kind and shape is where the weights start; any
         other stays fixed underneath.
         """
-        self._check_parameters()
+        check_arguments(self)
         start = read_warm_start(init_model, classes, self.constraints)
-        further = start.estimator if self._can_train_further(start.estimator) else None
+        is_continued = start.is_a(type(self)) and has_parts(start.model, self._parts)
         passed = Passed(X, y, lengths, parents, edge_types, sample_weight, allowed)
-        settings = self._settings_of_input(further, start.classes)
+        settings = self._settings_of_input(start, is_continued)
         data = read_training_set(passed, settings, start.known)
         if self.feature_induction is not None:
             check_in_memory(data.batch.X, "feature_induction needs all features")
             check_inducible(data.batch.X)
         callbacks = listed_callbacks(callbacks)
-        model, origin = self._model(data.truth, further, start)
-        model.mask, resumed = data.mask, None
-        if further is not None:
-            set_weights(model, moved(get_weights(further.model_), origin))
-            if keeps_places(origin, further.model_, model):
-                resumed = resumed_from(further, self, ("l1", "feature_induction"))
+        resumes = False
+        if is_continued:
+            old = start.model
+            model, origin = self._grown(old, start.estimator.classes_, data.truth)
+            set_weights(model, moved(get_weights(old), origin))
+            names = ("l1", "feature_induction")
+            resumes = keeps_places(origin, old, model) and can_resume(start, self, names)
+        else:
+            model = self._new_model(data.truth, start.base_model())
+        model.mask = data.mask
         watched = read_eval_set(eval_set, data, model, self._eval_settings)
-        with fitting_parameters(self, data, model, resumed, callbacks) as session:
-            session.run(self._trainer(model, data.truth), watched)
+        with (
+            fitting(
+                self,
+                model,
+                start.continued_if(resumes),
+                callbacks,
+                self._most_rounds,
+                classes_=data.classes,
+                columns_=data.columns,
+                _partial=None,
+            ) as session,
+            one_blas_thread(),
+        ):
+            trainer = self._trainer(model, data.truth, session.n_rounds, start.to_go)
+            session.run(trainer, self._metric(watched, data.truth))
         return self
 
     @placed
@@ -290,7 +297,7 @@ class LinearCRF(LabellingEstimator):
         counts as a sweep: ``l2`` is shared out over its instances, and steps become smaller from
         call to call, so pass many instances at a time.
         """
-        self._check_parameters()
+        check_arguments(self)
         if self.trainer == "lbfgs":
             raise ValueError('partial_fit needs a trainer that sweeps: "sgd", "perceptron", ...')
         if self.class_weight == BALANCED:
@@ -298,22 +305,31 @@ class LinearCRF(LabellingEstimator):
                 'class_weight is "balanced", but partial_fit sees a part of the labels at a time: '
                 "pass a dict"
             )
-        start = self if hasattr(self, "model_") else None
-        if start is not None:
-            check_parts(start.model_, self._parts)
+        start = WarmStart(self if hasattr(self, "model_") else None, classes)
+        is_continued = start.estimator is not None
+        if is_continued:
+            check_parts(self.model_, self._parts)
         passed = Passed(X, y, lengths, parents, edge_types, sample_weight, allowed)
-        data = read_training_set(passed, self._settings_of_input(start, classes), start_of(start))
+        settings = self._settings_of_input(start, is_continued)
+        data = read_training_set(passed, settings, start.known)
         begin = time.perf_counter()
-        model, origin = self._model(data.truth, start)
+        if is_continued:
+            model, origin = self._grown(self.model_, self.classes_, data.truth)
+            n_done, history, before = self.n_iter_, self.history_, self._partial
+            if before is None:  # after ``fit`` or ``load`` the weights are all there is
+                before = PartialEpochs(AveragedParameters(get_weights(self.model_)))
+        else:
+            model = self._new_model(data.truth)
+            origin, n_done, history = np.full(n_parameters(model), -1), 0, {}
+            before = PartialEpochs(AveragedParameters(np.zeros(0)))
         model.mask = data.mask
         model.use_threads(thread_count(self.n_jobs))
-        n_done, history = (0, {}) if start is None else (self.n_iter_, self.history_)
-        settings, task = self._epoch_settings(1), self._task(data.truth)
-        value, training = partial_epoch(model, task, settings, self._partial, origin, n_done)
+        task = self._task(data.truth)
+        value, partial = partial_epoch(model, task, self._epoch_settings(1), before, origin, n_done)
         for name, entry in (("objective", value), ("seconds", time.perf_counter() - begin)):
             history.setdefault(name, []).append(entry)
         self.classes_, self.columns_, self.model_ = data.classes, data.columns, model
-        self._training, self._to_go, self.history_ = training, None, history
+        self._partial, self.training_, self.history_ = partial, Training(), history
         self.n_iter_, self.best_iteration_ = n_done + 1, n_done
         return self
 
@@ -346,7 +362,7 @@ class LinearCRF(LabellingEstimator):
         write_json(self._saved(), path)
 
     def _take_labels(self, start: LabellingEstimator, codes: IntArray) -> None:
-        self._training = None
+        self._partial, self.training_ = None, Training(self.training_.to_go)
 
     @property
     def _most_rounds(self) -> int:
@@ -362,70 +378,46 @@ class LinearCRF(LabellingEstimator):
         has_constraints = self.constraints is not None
         return Parts(self.order, self.edges, self.start_end, has_constraints=has_constraints)
 
-    @property
-    def _penalty(self) -> float:
-        return self._usual_l2[self.trainer] if self.l2 is None else self.l2
-
-    def _can_train_further(self, start: Any) -> bool:
-        return type(start) is type(self) and has_parts(start.model_, self._parts)
-
-    def _settings_of_input(self, further: Any, classes: Any) -> InputSettings:
-        grows = further is not None and further.model_.base is None
-        min_count = self.min_count if further is None or grows else 1
-        return self._input_settings(Numbering(min_count, self.n_hashed), classes, grows=grows)
+    def _settings_of_input(self, start: WarmStart, is_continued: bool) -> InputSettings:
+        grows = is_continued and start.model.base is None
+        min_count = 1 if is_continued and not grows else self.min_count
+        return self._input_settings(Numbering(min_count, self.n_hashed), start.classes, grows=grows)
 
     def _observed(self, truth: Truth) -> bool:
         """Whether weights exist for what occurs in training only."""
         return self.features == "observed" or (self.features == "auto" and is_sparse(truth.batch.X))
 
-    def _model(
-        self, truth: Truth, further: Any, start: WarmStart | None = None
-    ) -> tuple[Model, IntArray]:
-        """A model for the data, with all that ``further`` has or else on top of ``start``; and
-        where its weights come from, see `grow_linear`.
-        """
-        parts, observed = self._parts, self._observed(truth)
-        if further is not None:
-            old, classes = further.model_, further.classes_
-            return grown_linear_model(old, classes, parts, truth, observed=observed)
-        base = None if start is None else start.base_model()
-        model = new_linear_model(parts, truth, observed=observed, base=base)
-        return model, np.full(n_parameters(model), -1)
+    def _new_model(self, truth: Truth, base: Model | None = None) -> Model:
+        return new_linear_model(self._parts, truth, observed=self._observed(truth), base=base)
+
+    def _grown(self, old: Model, classes: npt.NDArray[Any], truth: Truth) -> tuple[Model, IntArray]:
+        """Return a model for the data with all that ``old`` has; see `grow_linear`."""
+        observed = self._observed(truth)
+        return grown_linear_model(old, classes, self._parts, truth, observed=observed)
 
     def _task(self, truth: Truth) -> ParametricTask:
         bind, observed = self._objective_settings.bind_for_trainer, self._observed(truth)
-        return ParametricTask(truth, bind, self._penalty, observed, self.n_jobs)
+        return ParametricTask(truth, bind, self._value("l2"), observed, self.n_jobs)
 
-    def _trainer(self, model: Model, truth: Truth) -> ParameterTrainer:
+    def _trainer(
+        self, model: Model, truth: Truth, n_rounds: int, to_go: int | None
+    ) -> ParameterTrainer:
         task, induction = self._task(truth), settings_of(self.feature_induction)
         if self.trainer != "lbfgs":
-            return LinearEpochs(model, task, self._epoch_settings(self._rounds_here))
-        settings = LBFGSSettings(self.max_iter, self.tol, self.l1, self._limit)
+            return LinearEpochs(model, task, self._epoch_settings(n_rounds))
+        settings = LBFGSSettings(self.max_iter, self.tol, self.l1, to_go)
         if induction is not None:
             return Induction(model, task, settings, induction)
         return LBFGS(model, task, settings)
 
     def _epoch_settings(self, n_epochs: int) -> EpochSettings:
-        is_sgd, burn_in, step = self.trainer == "sgd", self.burn_in, self.step
-        if burn_in is None:
-            burn_in = self.sweeps // 2 if is_sgd else 0
-        if step is None and not is_sgd:
-            step = 1.0
         return EpochSettings(
             trainer=self.trainer,
             n_epochs=n_epochs,
-            batch_size=self.batch_size or (8 if is_sgd else 1),
-            burn_in=burn_in,
+            batch_size=self._value("batch_size"),
+            burn_in=self._value("burn_in"),
             seed=drawn_seed(self.random_state),
-            step=step,
-            halves=is_sgd,
+            step=self._value("step"),
+            halves=self.trainer == "sgd",
             n_threads=thread_count(self.n_jobs),
         )
-
-    @property
-    def _partial(self) -> PartialEpochs:
-        """What `partial_fit` starts from: after ``fit`` or ``load``, the weights are all."""
-        if isinstance(self._training, PartialEpochs):
-            return self._training
-        weights = get_weights(self.model_) if hasattr(self, "model_") else np.zeros(0)
-        return PartialEpochs(AveragedParameters(weights))

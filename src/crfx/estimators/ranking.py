@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.metadata_routing import UNUSED
 
-from crfx.estimators.arguments import RANKING_ARGUMENTS, ranking_objective, usual_value
-from crfx.estimators.base import Estimator, check_fitted, fitted
+from crfx.estimators.arguments import check_arguments, ranking_objective
+from crfx.estimators.base import Estimator, check_fitted
 from crfx.estimators.device import check_device
 from crfx.estimators.placement import placed
-from crfx.estimators.session import Session, fitting_ranking
+from crfx.estimators.session import Session, fitting, read_init_model
 from crfx.explain.attribution import checked_positions, explained_query
 from crfx.explain.importance import Importance, function_importance, tree_importance
 from crfx.explanation import Explanation
@@ -37,13 +36,12 @@ from crfx.objectives.ranking import RankingObjectiveName
 from crfx.potentials.trees import BoostedTrees
 from crfx.potentials.xgboost_learner import XGBoostLearner
 from crfx.prediction.metric import watched_ranking_metric
-from crfx.serialisation.saved import Saved
 from crfx.structures.ranking import best_orders
 from crfx.threads import thread_count
 from crfx.trainers.callbacks import Callback, History, listed_callbacks
 from crfx.trainers.monitor import Metric
 from crfx.trainers.ranking_boosting import RankingBoosting, working_scores
-from crfx.trainers.ranking_sgd import QueryBatches, RankingDescent, RankingEpochs, RankingStood
+from crfx.trainers.ranking_sgd import QueryBatches, RankingEpochs, RankingEpochSettings
 from crfx.trainers.ranking_task import RankingTask
 from crfx.trainers.subsets import Subsets
 from crfx.workers import current
@@ -143,8 +141,6 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
     # The target, under another name than y: no metadata.
     __metadata_request__fit: ClassVar = {"relevance": UNUSED}
     __metadata_request__score: ClassVar = {"relevance": UNUSED}
-
-    _arguments = RANKING_ARGUMENTS
 
     def __init__(
         self,
@@ -248,12 +244,12 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
             Each is called after every sweep or round with a `crfx.trainers.callbacks.Progress`;
             True stops.  `crfx.Checkpoint` is one.
         """
-        self._check_parameters()
+        check_arguments(self)
         if self.device is not None:
             check_device(self.device, X)
-        start = None if init_model is None else fitted(init_model, RankingCRF)
-        further = start if start is not None and start.model_.scorer == self.scorer else None
-        columns = None if start is None else start.columns_
+        start = read_init_model(init_model, RankingCRF)
+        base = start.estimator
+        columns = None if base is None else base.columns_
         data = agreed_queries(X, relevance, group, sample_weight, columns=columns, training=True)
         if self.scorer == "linear" and is_on_disk(data.batch.X):
             raise ValueError(
@@ -263,9 +259,18 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
         queries, n_skipped = learnable(data, self.subset_size)
         watched = self._watched(eval_set, data)
         listed = listed_callbacks(callbacks)
-        model = self._new_model(data.columns, start, further)
-        with fitting_ranking(self, data.columns, model, further, listed) as session:
-            self.n_skipped_ = n_skipped
+        start = start.continued_if(base is not None and base.model_.scorer == self.scorer)
+        model = self._new_model(data.columns, base, start.estimator)
+        with fitting(
+            self,
+            model,
+            start,
+            listed,
+            self._most_rounds,
+            keeps_state=True,
+            columns_=data.columns,
+            n_skipped_=n_skipped,
+        ) as session:
             run = self._run_epochs if self.scorer == "linear" else self._run_boosting
             run(session, queries, watched)
         return self
@@ -273,28 +278,15 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
     def _run_epochs(self, session: Session, queries: Queries, watched: Queries | None) -> None:
         """Train a linear scorer by epochs over the queries."""
         model, X, batch_size = self.model_, queries.batch.X, self._value("batch_size")
-        stood: Any = self._training
-        stands, best = (None, None) if stood is None else (stood.stands, stood.best)
-        batches = QueryBatches(
-            self._task(queries), X, model.base_scores(X), self._draw_seed(), batch_size
+        base, seed = model.base_scores(X), self._draw_seed()
+        batches = QueryBatches(self._task(queries), X, base, seed, batch_size)
+        settings = RankingEpochSettings(
+            batch_size, self._value("burn_in"), self._value("l2"), self.step
         )
-        descent = RankingDescent.make(
-            batches,
-            np.zeros(queries.columns.n),
-            step=self.step,
-            batch_size=batch_size,
-            l2=self._value("l2"),
-            burn_in=self._value("burn_in"),
-            stands=stands,
+        trainer = RankingEpochs(model, batches, settings, self.n_rounds_, session.n_rounds)
+        session.run(
+            trainer, self._metric(watched, lambda: model.scores(cast("Queries", watched).batch.X))
         )
-        trainer = RankingEpochs(model, descent, self.n_rounds_, self._rounds_here, best, stands)
-        metric = self._metric(watched, lambda: model.scores(cast("Queries", watched).batch.X))
-        self._training = trainer
-        try:
-            session.run(trainer, metric, can_restore=best is not None)
-            trainer.best = None
-        finally:
-            self._training = trainer.frozen()
 
     def _run_boosting(self, session: Session, queries: Queries, watched: Queries | None) -> None:
         """Add rounds of trees."""
@@ -302,14 +294,13 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
         function: Any = model.function
         function.bind(X, [] if watched is None else [watched.batch.X], current())
         followed = [] if watched is None else [working_scores(model, watched.batch.X)]
-        metric = self._metric(watched, lambda: followed[0])
         trainer = RankingBoosting(
             task=self._task(queries),
             function=function,
             scores=working_scores(model, X),
             learning_rate=self._value("learning_rate"),
             seed=self._draw_seed(),
-            n_rounds=self.n_rounds_ + self._rounds_here,
+            n_rounds=self.n_rounds_ + session.n_rounds,
             first_round=self.n_rounds_,
             subsample=self._value("subsample"),
             followed=followed,
@@ -317,12 +308,8 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
         if self.min_child_weight is None:  # of few queries no leaf would be heavy enough
             usual = self._value("min_child_weight") * min(1.0, trainer.n_queries / MANY_QUERIES)
             function.learner.params["min_child_weight"] = usual
-        session.run(trainer, metric)
+        session.run(trainer, self._metric(watched, lambda: followed[0]))
         trainer.warn_if_nothing_learned()
-
-    def _value(self, name: str) -> Any:
-        """Return the value of an argument, or what None stands for."""
-        return usual_value(name, vars(self))
 
     def _task(self, queries: Queries) -> RankingTask:
         return RankingTask(
@@ -379,17 +366,6 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
         )
         trees: Any = None if old is None else old.function
         return RankingModel(BoostedTrees(learner, 1, None if trees is None else trees.raw), base)
-
-    def _saved(self) -> Saved:
-        stood: Any = self._training
-        best = None if stood is None else stood.best
-        return replace(super()._saved(), n_skipped=int(self.n_skipped_), best_training=best)
-
-    def _restore(self, saved: Saved) -> None:
-        super()._restore(saved)
-        self.n_skipped_ = saved.n_skipped
-        if saved.training is not None:
-            self._training = RankingStood(saved.training, saved.best_training)
 
     @placed
     def predict(self, X: Any) -> Any:

@@ -6,6 +6,7 @@ import os
 from importlib import import_module
 from typing import Any
 
+from crfx.estimators.arguments import check_arguments
 from crfx.estimators.device import with_device
 from crfx.io.model_file import read
 from crfx.serialisation.saved import Saved
@@ -31,7 +32,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     try:
         saved = Saved.from_state(state)
         estimator = class_of(saved.class_name)(**with_device(saved.arguments))
-        estimator._restore(saved)
+        check_arguments(estimator)
+        vars(estimator).update(saved.attributes())
         state.check_all_read()
     except (KeyError, TypeError, IndexError, AttributeError, ValueError, OverflowError) as error:
         message = " ".join(str(error).split())

@@ -2,47 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from copy import copy
-from dataclasses import dataclass
-from typing import Any, cast
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 
-from crfx.estimators.base import Estimator, counter_of, fitted, rounds_done
-from crfx.estimators.labelling import LabellingEstimator
-from crfx.features.columns import Columns
-from crfx.inference.problem import Problem
+from crfx.estimators.arguments import table_of, usual_value
+from crfx.estimators.base import Estimator, check_fitted, counter_of, fitted, rounds_done
+from crfx.estimators.labelling import LabellingEstimator, base_model, with_classes
 from crfx.inputs import weights
-from crfx.inputs.label_codes import find_classes, named_classes, read_classes
-from crfx.inputs.training_set import Start, TrainingSet, Watched
-from crfx.model.building import check_table_size
-from crfx.model.continuing import with_labels
+from crfx.inputs.label_codes import named_classes
+from crfx.inputs.training_set import Start
 from crfx.model.model import Model
-from crfx.model.ranking_model import RankingModel
 from crfx.objectives import registry as objectives
 from crfx.objectives import task_loss
 from crfx.structures.constraints import to_plain as plain_constraints
-from crfx.threads import one_blas_thread, thread_count
-from crfx.trainers.base import ResumableTrainer, RowTrainer, Trainer, TrainingState
-from crfx.trainers.callbacks import Callback, History
+from crfx.threads import thread_count
+from crfx.trainers.base import Standing, Trainer, Training
+from crfx.trainers.callbacks import Callback, History, Progress, any_stops, checked_callbacks
 from crfx.trainers.monitor import METRIC, Metric, Monitor
 from crfx.trainers.progress import ProgressBar
 from crfx.workers import current
 
+Kind = TypeVar("Kind", bound=Estimator)
+
 # Where training starts ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Unfinished:
+    """A checkpoint as ``init_model``: only the rounds that it still has to go are trained."""
+
+    checkpoint: Estimator
 
 
 @dataclass(frozen=True, eq=False)
 class WarmStart:
     """The argument ``init_model`` with the labels of ``classes`` added; without it, no estimator.
 
-    ``classes`` are the labels that the argument names beside those of y and of the estimator.
+    ``classes`` are the labels that the argument names beside those of y and of the estimator;
+    ``to_go`` are the rounds left of an interrupted training, None of any other.
     """
 
     estimator: Any = None
     classes: Any = None
+    to_go: int | None = None
 
     @property
     def known(self) -> Start:
@@ -50,9 +57,19 @@ class WarmStart:
         return start_of(self.estimator)
 
     @property
+    def model(self) -> Any:
+        """Its model; None without an estimator."""
+        return self.known.model
+
+    @property
     def n_rounds(self) -> int:
-        """The number of rounds that it has had."""
-        return rounds_done(self.estimator)
+        """The number of rounds that the estimator has had."""
+        return 0 if self.estimator is None else rounds_done(self.estimator)
+
+    @property
+    def standing(self) -> Any:
+        """Where its training stood; None if its model says it all."""
+        return None if self.estimator is None else self.estimator.training_.frozen().standing
 
     def is_a(self, kind: type[Estimator]) -> bool:
         """Return whether it is an estimator of a kind."""
@@ -60,25 +77,30 @@ class WarmStart:
 
     def base_model(self) -> Model | None:
         """Return its model as one that other scores are added to."""
-        return None if self.estimator is None else self.estimator._predictor.base_model()
+        return None if self.estimator is None else base_model(self.estimator)
 
-    def history(self, eval_metric: Any) -> History:
-        """Return its history up to its last round; without entries of another metric."""
-        same_metric = self.estimator.eval_metric == eval_metric
-        return {
-            name: list(entries[: self.n_rounds])
-            for name, entries in self.estimator.history_.items()
-            if same_metric or name != METRIC
-        }
+    def continued_if(self, is_continued: bool) -> WarmStart:
+        """Return the start whose rounds are continued: not that of a base model."""
+        return self if is_continued else replace(self, estimator=None)
 
 
 def read_warm_start(init_model: Any, classes: Any, constraints: Any) -> WarmStart:
     """Read the arguments ``init_model`` and ``classes`` of a labelling estimator."""
-    if init_model is None:
+    start = read_init_model(init_model, LabellingEstimator)
+    if start.estimator is None:
         return WarmStart(None, classes)
-    start = fitted(init_model, LabellingEstimator)
-    classes = named_classes(classes, start.classes_, constraints)
-    return WarmStart(with_classes(start, classes), classes)
+    classes = named_classes(classes, start.estimator.classes_, constraints)
+    return replace(start, estimator=with_classes(start.estimator, classes), classes=classes)
+
+
+def read_init_model(init_model: Any, kind: type[Estimator]) -> WarmStart:
+    """Read the argument ``init_model`` of an estimator of a kind."""
+    if init_model is None:
+        return WarmStart()
+    if isinstance(init_model, Unfinished):
+        checkpoint = init_model.checkpoint
+        return WarmStart(checkpoint, to_go=checkpoint.training_.to_go)
+    return WarmStart(fitted(init_model, kind))
 
 
 def start_of(estimator: Any) -> Start:
@@ -88,20 +110,26 @@ def start_of(estimator: Any) -> Start:
     return Start(estimator.model_, estimator.classes_, estimator.columns_)
 
 
-def with_classes(start: LabellingEstimator, classes: Any) -> LabellingEstimator:
-    """Return a copy of a fitted estimator that knows these labels too, if it does not already."""
-    before = start.classes_.tolist()
-    if classes is None or not set(read_classes(classes)) - set(before):
-        return start
-    distinct, model = find_classes([*before, *read_classes(classes)]), start.model_
-    place_of = {label: code for code, label in enumerate(distinct.tolist())}
-    codes = np.array([place_of[label] for label in before])
-    has_tables = model.edge_family is not None or start.constraints is not None
-    check_table_size(model.order, len(distinct), model.n_types, has_tables=has_tables)
-    wider = copy(start)
-    wider.classes_, wider.model_ = distinct, with_labels(model, codes, len(distinct))
-    wider._take_labels(start, codes)
-    return wider
+def can_resume(start: WarmStart, estimator: Any, names: Sequence[str] = ()) -> bool:
+    """Return whether an estimator that trains parameters can resume where ``start`` stood.
+
+    They must have the same trainer and lower the same objective; ``names`` are arguments of the
+    objective that only some estimators have.
+    """
+    if (standing := start.standing) is None or standing.trainer != estimator.trainer:
+        return False
+    return _lowered(start.estimator, names) == _lowered(estimator, names)
+
+
+def _lowered(estimator: Any, names: Sequence[str]) -> tuple[Any, ...]:
+    return (
+        objectives.to_plain(estimator.objective),
+        task_loss.to_plain(estimator.task_loss),
+        usual_value("l2", vars(estimator), table_of(estimator)),
+        weights.to_plain(estimator.class_weight),
+        plain_constraints(estimator.constraints),
+        *(getattr(estimator, name) for name in names),
+    )
 
 
 # The rounds ---------------------------------------------------------------------------------------
@@ -112,227 +140,187 @@ class Session:
     """The rounds of a call of ``fit``; the one place that writes fitted attributes in training."""
 
     estimator: Any
+    n_rounds: int
     callbacks: Sequence[Callback]
+    standing: Standing | None = None
+    """Where the training to be resumed stood; None: the model is enough."""
+    keeps_state: bool = False
 
-    def run(self, trainer: RowTrainer, metric: Metric | None, *, can_restore: bool = True) -> None:
-        """Run all rounds and return to the best one; ``can_restore``: see `run_rounds`."""
+    def run(self, trainer: Trainer, metric: Metric | None) -> None:
+        """Run all rounds and return to the best one.
+
+        An interrupted training leaves its state to the estimator.
+        """
         estimator = self.estimator
+        if self.standing is not None:
+            trainer.restore(self.standing)
+        estimator.training_ = Training(self.n_rounds, trainer)
         try:
-            best = run_rounds(estimator, trainer, metric, self.callbacks, can_restore=can_restore)
-        except BaseException:
+            best = self._run_rounds(trainer, metric)
+            state = trainer.state() if self.keeps_state else None
+            estimator.training_ = Training(standing=None if state is None else state.ended())
+        except BaseException:  # also where the user interrupts: training may continue from there
             trainer.abandon(rounds_done(estimator))
+            estimator.training_ = replace(
+                estimator.training_, trainer=None, standing=trainer.state()
+            )
             raise
         finally:
             trainer.release()
-        setattr(estimator, counter_of(estimator), best)
+        if (
+            counter_of(estimator) == "n_rounds_"
+        ):  # later rounds are gone, later iterations were done
+            estimator.n_rounds_ = best
+
+    def _run_rounds(self, trainer: Trainer, metric: Metric | None) -> int:
+        """Run all rounds of a trainer and return to the best one; return its number.
+
+        Count, history and ``best_iteration_`` of the estimator follow every round, so that a
+        callback can save it.
+        """
+        estimator = self.estimator
+        n_done, counter = rounds_done(estimator), counter_of(estimator)
+        patience = estimator.early_stopping_rounds
+        monitor = Monitor(estimator.history_, metric, patience, self.callbacks, estimator.save)
+        if monitor.take_over(n_done, can_restore=trainer.can_restore):
+            trainer.mark()
+        bar = None
+        if estimator.verbose and current().rank == 0:
+            bar = ProgressBar(n_done + self.n_rounds)
+            monitor.callbacks = [*self.callbacks, bar]
+        try:
+            with closing(trainer.rounds()) as rounds:
+                for record in () if monitor.is_over else rounds:
+                    measured = monitor.measured(record)
+                    n_done += 1
+                    # At once, and after all that takes time: they agree wherever it is interrupted.
+                    vars(estimator).update(
+                        {
+                            counter: n_done,
+                            "best_iteration_": n_done - 1,
+                            "history_": monitor.record(measured, n_done),
+                            "training_": estimator.training_.one_less(),
+                        }
+                    )
+                    stops = monitor.ask(n_done, trainer.mark)
+                    estimator.best_iteration_ = monitor.best_round(n_done) - 1
+                    if stops:
+                        break
+        finally:
+            if bar is not None:
+                bar.close()
+        best = monitor.best_round(n_done)
+        if monitor.stops_early:
+            trainer.keep_best(best)
+        estimator.best_iteration_ = max(best - 1, 0)
+        return best
 
 
 @contextmanager
 def fitting(
     estimator: Any,
-    data: TrainingSet,
-    model: Model,
-    further: WarmStart | None,
+    model: Any,
+    start: WarmStart,
     callbacks: Sequence[Callback],
+    n_rounds: int,
+    *,
+    keeps_state: bool = False,
+    **attributes: Any,
 ) -> Iterator[Session]:
     """Give an estimator a model to train; restore its attributes if nothing is learned.
 
-    ``further`` is the start whose rounds are continued; None: there are none yet.
+    ``start`` has the estimator whose rounds are continued, if there is one; ``n_rounds`` are those
+    that the arguments ask for.  With ``keeps_state`` a training that has ended leaves its state to
+    a longer one.  ``attributes`` are fitted attributes that are known already.
     """
-    first = 0 if further is None else further.n_rounds
-    with as_before_unless(lambda: rounds_done(estimator) > first, estimator):
-        estimator.classes_, estimator.columns_, estimator.model_ = data.classes, data.columns, model
-        estimator.n_rounds_ = first
-        estimator.history_ = {} if further is None else further.history(estimator.eval_metric)
-        estimator._to_go = estimator._rounds_here
-        model.use_threads(thread_count(estimator.n_jobs))
-        yield Session(estimator, callbacks)
-        estimator._to_go = None
-
-
-@contextmanager
-def fitting_ranking(
-    estimator: Any,
-    columns: Columns,
-    model: RankingModel,
-    further: Any,
-    callbacks: Sequence[Callback],
-) -> Iterator[Session]:
-    """Give a RankingCRF a model to train; restore its attributes if nothing is learned.
-
-    ``further`` is the fitted estimator whose rounds are continued; None: there are none yet.
-    """
-    start = WarmStart(further)
-    first = 0 if further is None else start.n_rounds
-    with as_before_unless(lambda: rounds_done(estimator) > first, estimator):
-        estimator.columns_, estimator.model_, estimator.n_rounds_ = columns, model, first
-        estimator.history_ = {} if further is None else start.history(estimator.eval_metric)
-        training = None if further is None else further._training
-        estimator._training = None if training is None else training.frozen()
-        estimator._to_go = estimator._rounds_here
-        model.use_threads(thread_count(estimator.n_jobs))
-        yield Session(estimator, callbacks)
-        estimator.best_iteration_, estimator._to_go = max(estimator.n_rounds_ - 1, 0), None
-
-
-@contextmanager
-def as_before_unless(learned: Callable[[], bool], estimator: Any) -> Iterator[None]:
-    """Leave the estimator as if never called if fitting fails before anything is learned."""
-    arguments = estimator.get_params(deep=False)
-    before = {name: value for name, value in vars(estimator).items() if name not in arguments}
+    # Before anything is written: an estimator may continue from itself.
+    n_done, standing = start.n_rounds, start.standing
+    n_rounds = n_rounds if start.to_go is None else start.to_go
+    before = _fitted_attributes(estimator)
     try:
-        yield
+        vars(estimator).update(
+            attributes,
+            model_=model,
+            history_=_history(start.estimator, n_done, estimator),
+            best_iteration_=max(n_done - 1, 0),
+            training_=Training(),
+        )
+        setattr(estimator, counter_of(estimator), n_done)
+        model.use_threads(thread_count(estimator.n_jobs))
+        yield Session(estimator, n_rounds, callbacks, standing, keeps_state)
     except BaseException:
-        if not learned():
-            for name in [name for name in vars(estimator) if name not in arguments]:
+        if rounds_done(estimator) == n_done:
+            for name in _fitted_attributes(estimator):
                 delattr(estimator, name)
-            for name, value in before.items():
-                setattr(estimator, name, value)
+            vars(estimator).update(before)
         raise
 
 
-def run_rounds(
-    estimator: Estimator,
-    trainer: Trainer,
-    metric: Metric | None,
-    callbacks: Sequence[Callback],
-    *,
-    can_restore: bool = True,
-) -> int:
-    """Run all rounds of a trainer and return to the best one; return its number.
+def _fitted_attributes(estimator: Any) -> dict[str, Any]:
+    arguments = estimator.get_params(deep=False)
+    return {name: value for name, value in vars(estimator).items() if name not in arguments}
 
-    Counts, history and ``best_iteration_`` of the estimator follow every round, so that a callback
-    can save it.  ``can_restore``: the best of the rounds that were there before can be restored.
+
+def _history(continued: Any, n_done: int, estimator: Any) -> History:
+    """Return the history of the rounds done, without entries of another metric."""
+    if continued is None:
+        return {"objective": [], "seconds": []} if counter_of(estimator) == "n_iter_" else {}
+    same_metric = continued.eval_metric == estimator.eval_metric
+    return {
+        name: list(entries[:n_done])
+        for name, entries in continued.history_.items()
+        if same_metric or name != METRIC
+    }
+
+
+# Interrupted training -----------------------------------------------------------------------------
+
+
+def resumed(
+    estimator: Kind,
+    arguments: Mapping[str, Any],
+    checkpoint: Kind | None,
+    keep: Callable[[Progress], None],
+) -> Kind:
+    """Train an estimator with the arguments of ``fit`` to the end; return the trained one.
+
+    ``checkpoint`` is what ``keep`` has saved of an earlier run of the same training that was
+    interrupted; None: training begins.  Given the same ``arguments`` the model is that of a run
+    without interruption, to the bit.  An ``init_model`` among them is where the *whole* training
+    began; a checkpoint takes its place.
+
+    ``keep(progress)`` is called after every round, by the first of several workers, after the
+    user's callbacks, which may have stopped the training; ``progress.save(path)`` writes the next
+    checkpoint.
     """
-    counter, n_done = counter_of(estimator), rounds_done(estimator)
-    monitor = Monitor(
-        estimator.history_, metric, estimator.early_stopping_rounds, callbacks, estimator.save
-    )
-    if monitor.take_over(n_done, can_restore=can_restore):
-        trainer.mark()
-    if estimator.verbose and current().rank == 0:
-        bar = ProgressBar(n_done + estimator._rounds_here)
-        monitor.callbacks = [*callbacks, bar]
-    else:
-        bar = None
-    try:
-        with closing(trainer.rounds()) as rounds:
-            for record in () if monitor.is_over else rounds:
-                measured = monitor.measured(record)
-                # Together, and after all that takes time: counts agree wherever it is interrupted.
-                n_done += 1
-                setattr(estimator, counter, n_done)
-                estimator.best_iteration_ = n_done - 1
-                estimator._count_down()
-                stops = monitor.note(measured, n_done, trainer.mark)
-                estimator.best_iteration_ = monitor.best_round(n_done) - 1
-                if stops:
-                    break
-    finally:
-        if bar is not None:
-            bar.close()
-    best = monitor.best_round(n_done)
-    if monitor.stops_early:
-        trainer.keep_best(best)
-    estimator.best_iteration_ = max(best - 1, 0)
-    return best
+    others = dict(arguments)
+    callbacks = checked_callbacks(others.pop("callbacks", None))
+
+    def after_round(progress: Progress) -> bool:
+        stops = any_stops(callbacks, progress)
+        if stops:
+            estimator.training_ = replace(estimator.training_, to_go=0)
+        keep(progress)
+        return stops
+
+    if checkpoint is not None:
+        if checkpoint.training_.to_go is None:
+            return checkpoint
+        check_fitted(checkpoint)
+        if callable(estimator.eval_metric):  # which no file can hold
+            checkpoint = copy(checkpoint).set_params(eval_metric=estimator.eval_metric)
+        others["init_model"] = Unfinished(checkpoint)
+    trained: Kind = estimator.fit(**others, callbacks=[after_round])
+    return trained
 
 
-# Parameters --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class ParameterSession:
-    """The rounds of a call of ``fit`` that trains parameters; ``resumed`` is where it resumes."""
-
-    estimator: Any
-    data: TrainingSet
-    callbacks: Sequence[Callback]
-    resumed: TrainingState | None
-
-    def run(
-        self, trainer: ResumableTrainer, watched: Watched | None, *, keeps_state: bool = False
-    ) -> None:
-        """Run all rounds and return to the best one.
-
-        An interrupted training leaves its state to the estimator; with ``keeps_state`` one that has
-        ended does so too, for a longer one.
-        """
-        estimator = self.estimator
-
-        def problem() -> Problem:
-            assert watched is not None
-            is_loss = estimator.eval_metric == "loss"
-            model = estimator.model_ if is_loss else estimator._predictor.base_model()
-            return cast("Model", model).problem(watched.batch)
-
-        metric, can_restore = estimator._metric(watched, self.data.truth, problem), False
-        if self.resumed is not None:
-            trainer.restore(self.resumed)
-            can_restore = self.resumed.best is not None
-        estimator._training = trainer
-        try:
-            run_rounds(estimator, trainer, metric, self.callbacks, can_restore=can_restore)
-            state = trainer.state() if keeps_state else None
-            estimator._training = None if state is None else state.ended()
-            estimator._to_go = None
-        except BaseException:  # also where the user interrupts: it may go on from there
-            estimator._training = trainer.state()
-            raise
-
-
-@contextmanager
-def fitting_parameters(
-    estimator: Any,
-    data: TrainingSet,
-    model: Model,
-    resumed: Any,
-    callbacks: Sequence[Callback],
-) -> Iterator[ParameterSession]:
-    """Let an estimator have a model in training, and what it had before if nothing is learned.
-
-    ``resumed`` is the fitted estimator whose training resumes; None: a new one begins.
-    """
-    n_done, state = 0, state_of(resumed)
-    history: History = {"objective": [], "seconds": []}
-    if resumed is not None:
-        n_done = resumed.n_iter_
-        history = {name: list(entries) for name, entries in resumed.history_.items()}
-    n_before = len(history["seconds"])
-    with as_before_unless(lambda: len(estimator.history_["seconds"]) > n_before, estimator):
-        estimator.classes_, estimator.columns_, estimator.model_ = data.classes, data.columns, model
-        estimator.n_iter_, estimator.history_ = n_done, history
-        estimator.best_iteration_ = max(n_done - 1, 0)
-        estimator._training, estimator._to_go = None, estimator._rounds_here
-        model.use_threads(thread_count(estimator.n_jobs))
-        with one_blas_thread():
-            yield ParameterSession(estimator, data, callbacks, state)
-
-
-def state_of(estimator: Any) -> TrainingState | None:
-    """Return where the training of parameters stands or stood; None if that is not kept."""
-    training = None if estimator is None else estimator._training
-    return None if training is None else training.state()
-
-
-def resumed_from(start: Any, estimator: Any, arguments: Sequence[str] = ()) -> Any:
-    """Return ``start`` if an estimator can resume its training; else None.
-
-    They must have the same trainer and the same objective; ``arguments`` are those of the objective
-    that only some estimators have.
-    """
-    state = state_of(start)
-    if state is None or state.trainer != estimator.trainer:
-        return None
-    return start if _lowered(start, arguments) == _lowered(estimator, arguments) else None
-
-
-def _lowered(estimator: Any, arguments: Sequence[str]) -> tuple[Any, ...]:
-    return (
-        objectives.to_plain(estimator.objective),
-        task_loss.to_plain(estimator.task_loss),
-        estimator._penalty,
-        weights.to_plain(estimator.class_weight),
-        plain_constraints(estimator.constraints),
-        *(getattr(estimator, name) for name in arguments),
-    )
+def check_same_settings(estimator: Estimator, checkpoint: Estimator) -> None:
+    """Raise ValueError if an interrupted training had other arguments."""
+    before = checkpoint.get_params(deep=False)
+    for name, value in estimator.get_params(deep=False).items():
+        if name in ("n_jobs", "verbose") or callable(value) or callable(before[name]):
+            continue  # files hold no functions
+        if not np.array_equal(before[name], value) and before[name] != value:
+            raise ValueError(
+                f"{name} is {value!r}, but the run that was interrupted had {before[name]!r}"
+            )

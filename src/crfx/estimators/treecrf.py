@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, cast
 import numpy as np
 
 from crfx.batch import Batch
-from crfx.estimators.arguments import TREECRF_ARGUMENTS
+from crfx.estimators.arguments import check_arguments
 from crfx.estimators.base import check_fitted
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.placement import placed
@@ -138,8 +138,6 @@ class TreeCRF(LabellingEstimator):
     ['in', 'out', 'in', 'out', 'in', 'out']
     """
 
-    _arguments = TREECRF_ARGUMENTS
-
     def __init__(
         self,
         n_estimators: int = 100,
@@ -209,27 +207,36 @@ class TreeCRF(LabellingEstimator):
         allowed: Any = None,
     ) -> Self:
         """Train; the arguments are those of `GBCRF.fit`."""
-        self._check_parameters()
+        check_arguments(self)
         start = read_warm_start(init_model, classes, self.constraints)
         passed = Passed(X, y, lengths, parents, edge_types, sample_weight, allowed)
         # The features of a fitted model stay.
         numbering = Numbering(self.min_count) if start.estimator is None else None
         settings = self._input_settings(numbering, start.classes)
         data = read_training_set(passed, settings, start.known)
-        parts, window, old = self._parts, parse_window(self.window), start.known.model
-        if old is not None and start.is_a(TreeCRF) and has_context_parts(old, parts, window):
-            further, model = start, continued_context(old, self._learner, start.n_rounds)
+        parts, window, old = self._parts, parse_window(self.window), start.model
+        is_continued = start.is_a(TreeCRF) and has_context_parts(old, parts, window)
+        if is_continued:
+            model = continued_context(old, self._learner, start.n_rounds)
         else:
             base = start.base_model()
-            further, model = None, new_context_model(parts, window, self._learner, data.truth, base)
+            model = new_context_model(parts, window, self._learner, data.truth, base)
         model.mask = data.mask
         watched = read_eval_set(eval_set, data, model, self._eval_settings)
         followed = [] if watched is None else [watched.batch]
         self._check_memory(model, data.batch, followed)
-        with fitting(self, data, model, further, listed_callbacks(callbacks)) as session:
-            metric = self._metric(watched, data.truth, lambda: trainer.followed[0].problem())
+        with fitting(
+            self,
+            model,
+            start.continued_if(is_continued),
+            listed_callbacks(callbacks),
+            self._most_rounds,
+            classes_=data.classes,
+            columns_=data.columns,
+        ) as session:
             objective = self._objective_settings
             sampler = row_sampler(self.subsample, self._draw_seed, data.batch.n_rows)
+            n_rounds = self.n_rounds_ + session.n_rounds
             trainer = Boosting(
                 objective=agreed_objective(lambda: objective.bind(data.truth), data.batch),
                 curvature=objective.curvature_of_steps(),
@@ -240,10 +247,11 @@ class TreeCRF(LabellingEstimator):
                 followed=[WorkingScores.of(model, batch) for batch in followed],
                 learning_rate=self.learning_rate,
                 first_round=self.n_rounds_,
-                n_rounds=self.n_rounds_ + self._rounds_here,
-                easier=self._easier_objective(data.truth),
+                n_rounds=n_rounds,
+                easier=self._easier_objective(data.truth, n_rounds),
+                can_restore=model.can_be_cut,
             )
-            session.run(trainer, metric, can_restore=model.can_be_cut)
+            session.run(trainer, self._metric(watched, data.truth, trainer.followed_problem))
         return self
 
     def feature_importance(self, kind: ImportanceKind = "total_gain") -> dict[str, float]:
@@ -318,9 +326,9 @@ class TreeCRF(LabellingEstimator):
             seed=self._draw_seed(),
         )
 
-    def _easier_objective(self, truth: Truth) -> tuple[Objective, int] | None:
+    def _easier_objective(self, truth: Truth, n_rounds: int) -> tuple[Objective, int] | None:
         """Return the pseudo-likelihood and its last round, unless no instance has one."""
-        last = min(self.pseudo_likelihood_rounds, self.n_rounds_ + self._rounds_here)
+        last = min(self.pseudo_likelihood_rounds, n_rounds)
         pseudo = PseudoLikelihood(truth)
         if self.n_rounds_ < last and count(current(), not pseudo.is_empty):
             return pseudo, last

@@ -17,18 +17,6 @@ from crfx.scores import IntArray
 # Boosted models -----------------------------------------------------------------------------------
 
 
-def has_parts(model: Model, parts: Parts, maker: FunctionMaker) -> bool:
-    """Return whether boosting can add rounds to a model.
-
-    Edges, order, ends and the kind of function must agree; arguments of the trees, steps, sampling
-    and penalties may change.  Without edges there are no ends either, whatever ``start_end`` is.
-    """
-    if (model.edge_family, model.order) != (parts.edges, parts.order):
-        return False
-    same_ends = parts.edges is None or (model.ends is not None) == parts.start_end
-    return same_ends and type(model.node) is maker.kind
-
-
 def continued(model: Model, parts: Parts, maker: FunctionMaker, n_rounds: int) -> Model:
     """Return a copy of a boosted model that can be trained further; the model stays as it is."""
     functions = [maker.continued(function) for function in model.growing]

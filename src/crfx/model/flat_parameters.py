@@ -14,8 +14,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from crfx.features.conjunctions import Conjunctions
+from crfx.model.building import Parts, new_linear_model
 from crfx.model.continuing import table_codes, widened, with_labels
 from crfx.model.model import Model
+from crfx.objectives.truth import Truth
 from crfx.potentials.hidden_unit import HiddenUnitFunction
 from crfx.potentials.linear import LinearFunction
 from crfx.potentials.transitions import Tables
@@ -113,6 +116,43 @@ def places_with_labels(new: Model, old: Model, codes: IntArray) -> IntArray:
         places.append(widened(numbers, n_axes, codes, new.n_labels).reshape(-1) - 1)
         begin += table.size
     return np.concatenate(places)
+
+
+def grown_linear_model(
+    old: Model, classes: npt.NDArray[Any], parts: Parts, truth: Truth, *, observed: bool
+) -> tuple[Model, IntArray]:
+    """Return a linear model for new data with all that ``old`` has, whose labels are ``classes``.
+
+    Its weights are 0; `grow_linear` says what the second array is.
+    """
+    conjunctions, n_types = linear_functions(old)[0].conjunctions, old.n_types
+    model = new_linear_model(
+        parts, truth, observed=observed, least_types=n_types, conjunctions=conjunctions
+    )
+    if (n_types is None, old.is_forest) != (model.n_types is None, model.is_forest):
+        raise ValueError("pass parents and edge_types exactly if the model was fitted with them")
+    assert truth.classes is not None
+    return model, grow_linear(old, model, np.searchsorted(truth.classes, classes))
+
+
+def add_conjunctions(model: Model, X: Any, codes: IntArray, more: Conjunctions) -> int:
+    """Give the nodes of a linear model more conjunctions with weights of 0; return how many
+    weights these have, which come after those of the nodes so far.
+
+    ``codes`` are the labels of the rows of X.
+    """
+    node = linear_functions(model)[0]
+    if node.pattern.outputs is None:
+        pattern = WeightPattern.all(len(more), node.n_outputs)
+    else:
+        pattern = WeightPattern.observed(more.of_matrix(X), codes, node.n_outputs)
+    model.node = LinearFunction(
+        node.pattern.followed_by(pattern),
+        np.concatenate([node.weights, np.zeros(pattern.n_weights)]),
+        more if node.conjunctions is None else node.conjunctions.joined(more),
+    )
+    model.node.use_threads(node.n_jobs)
+    return pattern.n_weights
 
 
 def grow_linear(old: Model, new: Model, codes: IntArray) -> IntArray:

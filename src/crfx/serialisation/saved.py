@@ -8,6 +8,7 @@ is without its numbers.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, cast
 
@@ -39,9 +40,10 @@ from crfx.state import State, listed, texts, to_number
 from crfx.structures import constraints
 from crfx.structures.label_schemes import scheme_of_labels
 from crfx.threads import thread_count
-from crfx.trainers.base import TrainingState
+from crfx.trainers.base import Standing, Training, TrainingState
 from crfx.trainers.callbacks import History
 from crfx.trainers.induction import FeatureInduction
+from crfx.trainers.ranking_sgd import RankingStood
 
 _COUNTERS = {
     "GBCRF": "n_rounds",
@@ -91,6 +93,52 @@ class Saved:
     training: TrainingState | None = None
     best_training: TrainingState | None = None
     votes: list[npt.NDArray[np.float32]] | None = None
+
+    @classmethod
+    def of(cls, class_name: str, arguments: dict[str, Any], attributes: Mapping[str, Any]) -> Saved:
+        """Return the record of an estimator with these arguments and fitted attributes."""
+        training: Training = attributes.get("training_", Training())
+        best: TrainingState | None = None
+        state = training.state()
+        if isinstance(state, RankingStood):
+            best, state = state.best, state.stands
+        return cls(
+            class_name=class_name,
+            arguments=arguments,
+            columns=attributes["columns_"],
+            n_done=int(attributes[f"{_COUNTERS[class_name]}_"]),
+            best_iteration=attributes["best_iteration_"],
+            history=attributes["history_"],
+            to_go=training.to_go,
+            reading=attributes.get("reading_"),
+            model=attributes["model_"],
+            classes=attributes.get("classes_"),
+            n_skipped=int(attributes.get("n_skipped_", 0)),
+            training=state,
+            best_training=best,
+            votes=attributes.get("votes_"),
+        )
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the fitted attributes of the estimator, by name."""
+        standing: Standing | None = self.training
+        fitted = {
+            "columns_": self.columns,
+            f"{self.counter}_": self.n_done,
+            "best_iteration_": self.best_iteration,
+            "history_": self.history,
+            "reading_": self.reading,
+            "model_": self.model,
+        }
+        if isinstance(self.model, RankingModel):
+            fitted["n_skipped_"] = self.n_skipped
+            if self.training is not None:
+                standing = RankingStood(self.training, self.best_training)
+        else:
+            fitted["classes_"] = self.classes
+        if self.votes is not None:
+            fitted["votes_"] = self.votes
+        return fitted | {"training_": Training(self.to_go, standing=standing)}
 
     @property
     def counter(self) -> str:

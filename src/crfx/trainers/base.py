@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Generator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy.typing as npt
 
@@ -14,52 +15,51 @@ Record = dict[str, float]
 Rounds: TypeAlias = Generator[Record, None, None]
 
 
-class Trainer(Protocol):
+class Standing(Protocol):
+    """Where a training stands, for an exact resume."""
+
+    def copied(self) -> Self:
+        """Return a copy that the trainer does not change."""
+        ...
+
+    def ended(self) -> Self | None:
+        """Return what a longer training needs of one that has ended; None: the model is enough."""
+        ...
+
+
+class Trainer(ABC):
     """Trains a model in rounds; whoever runs the rounds owns the loop and may end it after any."""
 
+    @abstractmethod
     def rounds(self) -> Rounds:
         """Yield a record after each settled round, with the model as the round left it."""
-        ...
 
+    @abstractmethod
     def mark(self) -> None:
         """Remember the model of the last round as the best so far."""
-        ...
 
+    @abstractmethod
     def keep_best(self, n_done: int) -> None:
         """Return to what `mark` remembered, after ``n_done`` rounds in all."""
-        ...
 
+    @property
+    @abstractmethod
+    def can_restore(self) -> bool:
+        """Whether the best of the rounds of an earlier run can be restored."""
 
-class RowTrainer(Trainer, Protocol):
-    """A trainer of functions that are bound to the rows of the training data."""
+    def state(self) -> Standing | None:
+        """Return where training stands; None if the model says it all."""
+        return None
 
-    def abandon(self, n_done: int) -> None:
-        """Drop what a round that was interrupted has left after ``n_done`` rounds."""
-        ...
+    def restore(self, state: Any) -> None:
+        """Resume where `state` was taken; called before the first round."""
+        raise ValueError(f"{type(self).__name__} resumes from the model alone")
 
-    def release(self) -> None:
+    def abandon(self, n_done: int) -> None:  # noqa: B027 - nothing to drop by default
+        """Drop what an interrupted round has left after ``n_done`` rounds."""
+
+    def release(self) -> None:  # noqa: B027 - nothing to release by default
         """Let go of the training data."""
-        ...
-
-
-class Training(Protocol):
-    """What an estimator knows of its training: the trainer while it lasts, then what is left."""
-
-    def state(self) -> TrainingState | None:
-        """Return where training stands, for an exact resume; None if the model says it all."""
-        ...
-
-    def frozen(self) -> Training | None:
-        """Return what copies of the estimator know: nothing in it is changed later."""
-        ...
-
-
-class ResumableTrainer(Trainer, Training, Protocol):
-    """A trainer that can resume a training exactly, from its state."""
-
-    def restore(self, state: TrainingState) -> None:
-        """Resume where ``state`` was taken; called before the first round."""
-        ...
 
 
 BEST, VELOCITY = "best", "velocity"
@@ -81,14 +81,6 @@ class TrainingState:
     n_done: int
     numbers: dict[str, float]
     arrays: dict[str, npt.NDArray[Any]]
-
-    def state(self) -> TrainingState:
-        """Return this: a training that has stopped stands where it stood."""
-        return self
-
-    def frozen(self) -> TrainingState:
-        """Return this: nothing changes it any more."""
-        return self
 
     def copied(self) -> TrainingState:
         """Return a copy; the trainer may change the arrays of this one in place."""
@@ -115,3 +107,32 @@ class TrainingState:
             numbers={k: v for k, v in self.numbers.items() if k not in ONLY_WHILE_IT_LASTS},
             arrays={name: array for name, array in self.arrays.items() if name != BEST},
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """What an estimator knows of its training; files, copies and warm starts ask it.
+
+    ``to_go`` are the rounds, iterations or epochs still to do; None: training has ended.  While it
+    lasts the ``trainer`` knows where it stands, afterwards ``standing`` does; without both the
+    model is enough to continue.
+    """
+
+    to_go: int | None = None
+    trainer: Trainer | None = None
+    standing: Standing | None = None
+
+    def state(self) -> Any:
+        """Return where training stands; None if the model says it all."""
+        return self.standing if self.trainer is None else self.trainer.state()
+
+    def frozen(self) -> Training:
+        """Return what copies of the estimator know: nothing in it is changed later."""
+        if self.trainer is None:
+            return self
+        state = self.trainer.state()
+        return Training(self.to_go, standing=None if state is None else state.copied())
+
+    def one_less(self) -> Training:
+        """Return the record after one more round."""
+        return replace(self, to_go=None if self.to_go is None else self.to_go - 1)

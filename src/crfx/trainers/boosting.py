@@ -20,7 +20,7 @@ from crfx.objectives.base import Evaluation, Objective, PartName
 from crfx.objectives.curvature import Curvature
 from crfx.scores import FloatArray, Scores, Sharing
 from crfx.structures import Chain, Forest
-from crfx.trainers.base import Record, Rounds
+from crfx.trainers.base import Record, Rounds, Trainer
 from crfx.trainers.blocks import Adder, Block, Changes, Proposal
 from crfx.trainers.shared_evaluation import notes_of_all, of_all
 from crfx.workers import Workers, count, current
@@ -124,11 +124,12 @@ class _Pending:
 
 
 @dataclass(eq=False)
-class Boosting:
+class Boosting(Trainer):
     """Moves ``blocks`` in turn to lower ``objective`` plus the blocks' penalties.
 
     Rounds are numbered from ``first_round`` to ``n_rounds``, those of an earlier run included.  The
-    rounds before ``easier[1]`` lower ``easier[0]`` in place of the objective.  Workers that train
+    rounds before ``easier[1]`` lower ``easier[0]`` in place of the objective.  ``can_restore``:
+    the model keeps its rounds apart, so that early stopping can return to any.  Workers that train
     together have scores of their own each, and one objective.
     """
 
@@ -141,6 +142,7 @@ class Boosting:
     first_round: int = 0
     followed: Sequence[WorkingScores] = ()
     easier: tuple[Objective, int] | None = None
+    can_restore: bool = True
     communicator: Workers = field(default_factory=current)
     _n_done: int = 0
     _pending: _Pending | None = None
@@ -151,6 +153,10 @@ class Boosting:
         # Now: a cached property is locked while it waits for others, who may be threads beside.
         self._n_rows = count(self.communicator, self.scores.batch.n_rows)
         self._n_done = self.first_round
+
+    def followed_problem(self) -> Problem:
+        """Return the first followed batch with its scores as they are now."""
+        return self.followed[0].problem()
 
     def rounds(self) -> Rounds:
         """Yield the record of every round, once the evaluation of the next has settled it."""

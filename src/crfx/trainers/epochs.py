@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -277,13 +277,6 @@ class PartialEpochs:
 
     parameters: AveragedParameters
     steps: Mapping[str, float] = field(default_factory=dict)
-
-    def state(self) -> None:
-        """Return nothing: files hold the averaged parameters only."""
-
-    def frozen(self) -> Self:
-        """Return this: no training is under way."""
-        return self
 
 
 def partial_epoch(

@@ -16,9 +16,13 @@ from scipy import sparse
 from crfx.features.conjunctions import Conjunctions, Pairs, canonical, column_keys, pairs_in
 from crfx.features.matrix import take_rows
 from crfx.inference.sum_product import summed
-from crfx.model.flat_parameters import get_weights, linear_functions, set_weights
+from crfx.model.flat_parameters import (
+    add_conjunctions,
+    get_weights,
+    linear_functions,
+    set_weights,
+)
 from crfx.model.model import Model
-from crfx.model.parametric_building import add_conjunctions
 from crfx.potentials.numbers import as_numbers
 from crfx.scores import IntArray
 from crfx.trainers.base import TrainingState

@@ -76,15 +76,21 @@ class Monitor:
         """Return the record with the metric of the eval_set."""
         return record if self.metric is None else record | {METRIC: self.metric.value()}
 
-    def note(self, record: Record, n_done: int, mark: Callable[[], None]) -> bool:
-        """Record round ``n_done``, ``mark`` it if it is the best so far; return whether to stop."""
+    def record(self, record: Record, n_done: int) -> History:
+        """Return the history with round ``n_done``: a new one, the old one stays as it is."""
+        history = {}
         for name in {**self.history, **record}:
-            entries = self.history.setdefault(name, [])
-            entries += [np.nan] * (n_done - 1 - len(entries))
-            entries.append(record.get(name, np.nan))
+            entries = self.history.get(name, [])
+            gap = [np.nan] * (n_done - 1 - len(entries))
+            history[name] = [*entries, *gap, record.get(name, np.nan)]
+        self.history = history
+        return history
+
+    def ask(self, n_done: int, mark: Callable[[], None]) -> bool:
+        """Return whether to stop after round ``n_done``; ``mark`` it if it is the best so far."""
         stops = False
         if self._stopping is not None:
-            stops = self._stopping.see(record[METRIC], n_done)
+            stops = self._stopping.see(self.history[METRIC][-1], n_done)
             if self._stopping.best_round == n_done:
                 mark()
         return any_stops(self.callbacks, Progress(n_done, self.history, self.save)) or stops

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from copy import copy
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from crfx.batch import Batch
 from crfx.inference.problem import Problem
+from crfx.model.building import free_entries
 from crfx.model.flat_parameters import (
     ParametricFunction,
     get_weights,
@@ -22,7 +23,6 @@ from crfx.model.flat_parameters import (
     set_weights,
 )
 from crfx.model.model import Model
-from crfx.model.parametric_building import free_entries
 from crfx.model.sum import lifted
 from crfx.objectives.base import Objective, PartName
 from crfx.objectives.truth import Truth
@@ -30,7 +30,7 @@ from crfx.potentials.numbers import with_constant
 from crfx.potentials.transitions import Tables
 from crfx.scores import FloatArray, IntArray, Scores, Sharing
 from crfx.structures import Chain, Forest
-from crfx.trainers.base import Rounds, TrainingState
+from crfx.trainers.base import Rounds, Trainer, TrainingState
 from crfx.trainers.blocks import EdgeRows
 from crfx.trainers.shared_evaluation import agreed_objective, notes_of_all
 from crfx.workers import ALONE, Workers, current, total
@@ -360,8 +360,8 @@ def base_of(base: ScoreArrays | None, model: Model, rows: IntArray) -> ScoreArra
 # Rounds ------------------------------------------------------------------------------------------
 
 
-class ParameterTrainer(ABC):
-    """A trainer of the parameters of a model; see `crfx.trainers.base.ResumableTrainer`."""
+class ParameterTrainer(Trainer):
+    """A trainer of the parameters of a model, which resumes exactly from its state."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -386,10 +386,10 @@ class ParameterTrainer(ABC):
     def restore(self, state: TrainingState) -> None:
         """Resume where `state` was taken."""
 
-    def frozen(self) -> TrainingState | None:
-        """Return where training stands, in arrays that it does not change."""
-        state = self.state()
-        return None if state is None else state.copied()
+    @property
+    def can_restore(self) -> bool:
+        """Whether an earlier run has left its best parameters."""
+        return self.best is not None
 
     def rounds(self) -> Rounds:
         """Yield a record after each iteration or epoch; the model has its parameters."""

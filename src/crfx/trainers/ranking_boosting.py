@@ -22,7 +22,7 @@ from crfx.messages import warn
 from crfx.model.ranking_model import RankingModel
 from crfx.objectives.ranking import LARGEST_SCORE
 from crfx.potentials.base import Addition, AdditiveFunction
-from crfx.trainers.base import Rounds
+from crfx.trainers.base import Rounds, Trainer
 from crfx.trainers.ranking_task import Before, RankingTask
 from crfx.trainers.subsets import Drawn
 from crfx.workers import Workers, count, current, place, total
@@ -35,7 +35,7 @@ MOST_HALVINGS = 12
 
 
 @dataclass(eq=False)
-class RankingBoosting:
+class RankingBoosting(Trainer):
     """Adds trees to ``scores`` (documents,) of a function that is bound to the same rows.
 
     Rounds are numbered from ``first_round`` to ``n_rounds``, those of an earlier run included.
@@ -54,6 +54,8 @@ class RankingBoosting:
     followed: Sequence[Array32] = ()
     communicator: Workers = field(default_factory=current)
     n_queries: int = field(init=False)
+
+    can_restore = True
 
     def __post_init__(self) -> None:
         self.n_queries = count(self.communicator, len(self.task.queries))

@@ -20,17 +20,17 @@ from crfx.potentials.linear import LinearFunction
 from crfx.potentials.numbers import as_numbers
 from crfx.potentials.weight_pattern import WeightPattern
 from crfx.scores import IntArray
-from crfx.trainers.base import Rounds, TrainingState
+from crfx.trainers.base import Rounds, Trainer, TrainingState
 from crfx.trainers.ranking_task import OfSubsets, RankingTask
 from crfx.trainers.sgd import AveragedParameters, Descent, Positions, averaged
 from crfx.trainers.step_search import SCALE, with_good_step
 from crfx.trainers.subsets import Drawn
-from crfx.workers import Workers, current, total
+from crfx.workers import current, total
 
 Array64 = npt.NDArray[np.float64]
 
-SWEEPS_TO_HALF = 10.0
-"""After so many sweeps steps have half their size."""
+EPOCHS_TO_HALF = 10.0
+"""After so many epochs steps have half their size."""
 TRIAL = 2**31
 """Number of the draws by which steps are tried and the objective is told; no sweep has it."""
 
@@ -99,151 +99,152 @@ class QueryBatches:
         return np.asarray(self.X @ weights, np.float64) + self.base
 
 
-@dataclass(eq=False)
-class RankingDescent:
-    """Sweeps over the queries; ``parameters`` hold weights and their average.
+@dataclass(frozen=True)
+class RankingEpochSettings:
+    """How to train by epochs: averaged from epoch ``burn_in`` on, with ``l2`` |w|^2 per query.
 
-    Workers that train together sweep over queries of their own each, and take the mean of their
-    parameters after every sweep.  ``l2`` and ``weight`` are of the queries of all.
+    ``step`` is the size of the first step; None: found by trials.
     """
 
-    batches: QueryBatches
-    descent: Descent
-    parameters: AveragedParameters
+    batch_size: int
+    burn_in: int
     l2: float
-    weight: float
-    communicator: Workers
+    step: float | None = None
 
-    @classmethod
-    def make(
-        cls,
+
+class RankingEpochs(Trainer):
+    """Trains a linear scorer by ``n_epochs`` epochs over the queries, numbered from ``n_done`` on.
+
+    Workers that train together pass over queries of their own each, and take the mean of their
+    parameters after every epoch.
+    """
+
+    def __init__(
+        self,
+        model: RankingModel,
         batches: QueryBatches,
-        start: Array64,
-        *,
-        step: float | None,
-        batch_size: int,
-        l2: float,
-        burn_in: int,
-        stands: TrainingState | None = None,
-    ) -> RankingDescent:
-        """Make it with a step that is given, or found by trials, or that of ``stands``.
+        settings: RankingEpochSettings,
+        n_done: int,
+        n_epochs: int,
+    ) -> None:
+        self.model, self.batches, self.settings = model, batches, settings
+        self.n_done, self.n_epochs = n_done, n_epochs
+        self._workers = current()
+        self._best: TrainingState | None = None
+        """Where the epochs stood when they were best."""
+        self._stands: TrainingState | None = None
+        """Where they stand; None: at the weights of the model."""
+        self._before: tuple[Any, TrainingState | None] = (model.function, None)
 
-        The first worker that has queries tries steps, and tells the others.  ``stands`` is where
-        an earlier run stood.
+    def rounds(self) -> Rounds:
+        """Yield the record of every epoch; the model then has the averaged weights."""
+        start, workers, batches = np.zeros(self.batches.X.shape[1]), self._workers, self.batches
+        resumed = self._stands
+        descent = self._descent(start)
+        parameters = AveragedParameters(start) if resumed is None else restored(resumed)
+        weight = total(workers, batches.task.weights.sum())
+        for number in range(self.n_done, self.n_done + self.n_epochs):
+            begin = time.perf_counter()
+            weights = self._epoch(number, descent, parameters)
+            evaluation = batches.value(weights).of_all(workers)
+            penalty = self.settings.l2 * float(weights @ weights)
+            record = {"objective": (evaluation.value + penalty) / weight}
+            self._before = self.model.function, self._stands
+            self.model.function = linear_function(weights)
+            self._stands = _state(parameters, descent.step)
+            self.n_done = number + 1
+            yield record | evaluation.notes() | {"seconds": time.perf_counter() - begin}
+
+    def _descent(self, start: Array64) -> Descent:
+        """Return how to descend.
+
+        The first worker that has queries finds the step by trials, and sends it to the others.
         """
-        if step is None and stands is not None:
-            step = stands.numbers["step"]
-        workers, n = current(), len(batches.task.queries)
-        counts = workers.gather(n)
+        settings, n = self.settings, len(self.batches.task.queries)
+        counts = self._workers.gather(n)
+        step = settings.step
+        if step is None and self._stands is not None:
+            step = self._stands.numbers["step"]
         descent = Descent(
             n_instances=n,
-            batch_size=batch_size,
+            batch_size=settings.batch_size,
             step=1.0 if step is None else step,
-            period=SWEEPS_TO_HALF * n / batch_size,
-            l2=l2 * (n / sum(counts)),
-            burn_in=burn_in,
-            seed=batches.seed,
+            period=EPOCHS_TO_HALF * n / settings.batch_size,
+            l2=settings.l2 * (n / sum(counts)),
+            burn_in=settings.burn_in,
+            seed=self.batches.seed,
         )
         if step is None:
             first = int(np.flatnonzero(counts)[0])
-            if workers.rank == first:
-                descent = with_good_step(descent, batches, start)
-            descent.step = workers.gather(descent.step)[first]
-        weight = total(workers, batches.task.weights.sum())
-        parameters = AveragedParameters(start) if stands is None else restored(stands)
-        return cls(batches, descent, parameters, l2, weight, workers)
+            if self._workers.rank == first:
+                descent = with_good_step(descent, self.batches, start)
+            descent.step = self._workers.gather(descent.step)[first]
+        return descent
 
-    def sweep(self, number: int) -> Array64:
-        """One pass over the queries; return the averaged weights."""
-        with np.errstate(over="ignore", invalid="ignore"):  # looked for below
-            if self.descent.n_instances:
-                self.descent.sweep(number, self.parameters, self.batches)
-            averaged(self.parameters, self.descent.n_instances, self.communicator)
-            weights = self.parameters.average()
+    def _epoch(self, number: int, descent: Descent, parameters: AveragedParameters) -> Array64:
+        """Pass over the queries once; return the averaged weights."""
+        with np.errstate(over="ignore", invalid="ignore"):  # checked below
+            if descent.n_instances:
+                descent.sweep(number, parameters, self.batches)
+            averaged(parameters, descent.n_instances, self._workers)
+            weights = parameters.average()
             scores = self.batches.scores(weights)
         if not _can_be_ordered(scores):
             raise ValueError(
-                f"step is {self.descent.step:g}: weights grew beyond all measure; take a smaller "
+                f"step is {descent.step:g}: weights grew beyond all measure; take a smaller "
                 f"one, or {SCALE}"
             )
         return weights
 
-    def state(self) -> TrainingState:
-        """Return where the descent stands."""
-        numbers, arrays = self.parameters.state()
-        copies = {name: array.copy() for name, array in arrays.items()}
-        return TrainingState("sgd", 0, numbers | {"step": self.descent.step}, copies)
-
-
-@dataclass(eq=False)
-class RankingEpochs:
-    """The trainer of a linear scorer: epochs over the queries, numbered from ``n_done`` on."""
-
-    model: RankingModel
-    descent: RankingDescent
-    n_done: int
-    n_epochs: int
-    best: TrainingState | None = None
-    """Where the epochs stood when they were best."""
-    stands: TrainingState | None = None
-    """Where they stand; None: at the weights of the model."""
-    _before: tuple[Any, TrainingState | None] | None = None
-
-    def rounds(self) -> Rounds:
-        """Yield the record of every epoch; the model then has the averaged weights."""
-        descent = self.descent
-        for number in range(self.n_done, self.n_done + self.n_epochs):
-            begin = time.perf_counter()
-            weights = descent.sweep(number)
-            evaluation = descent.batches.value(weights).of_all(descent.communicator)
-            penalty = descent.l2 * float(weights @ weights)
-            record = {"objective": (evaluation.value + penalty) / descent.weight}
-            self._before = self.model.function, self.stands
-            self.model.function, self.stands = linear_function(weights), descent.state()
-            self.n_done = number + 1
-            yield record | evaluation.notes() | {"seconds": time.perf_counter() - begin}
-
     def mark(self) -> None:
         """Remember where the epochs stand."""
-        self.best = self.stands
+        self._best = self._stands
 
     def keep_best(self, n_done: int) -> None:
         """Return to the best weights, and to where the epochs stood then."""
-        if self.best is not None:
-            self.stands = self.best
-            self.model.function = linear_function(restored(self.best).average())
+        if self._best is not None:
+            self._stands = self._best
+            self.model.function = linear_function(restored(self._best).average())
+
+    @property
+    def can_restore(self) -> bool:
+        """Whether an earlier run has left its best weights."""
+        return self._best is not None
+
+    def state(self) -> RankingStood | None:
+        """Return where the epochs stand."""
+        return None if self._stands is None else RankingStood(self._stands, self._best)
+
+    def restore(self, state: RankingStood) -> None:
+        """Resume where `state` was taken."""
+        self._stands, self._best = state.stands, state.best
 
     def abandon(self, n_done: int) -> None:
         """Return to what there was before an epoch that was not recorded."""
-        if self.n_done > n_done and self._before is not None:
-            self.model.function, self.stands = self._before
-
-    def release(self) -> None:
-        """Do nothing: the training data go with the trainer."""
-
-    def state(self) -> TrainingState | None:
-        """Return where the epochs stand."""
-        return self.stands
-
-    def frozen(self) -> RankingStood | None:
-        """Return what copies of the estimator know."""
-        return None if self.stands is None else RankingStood(self.stands, self.best)
+        if self.n_done > n_done:
+            self.model.function, self._stands = self._before
 
 
 @dataclass(frozen=True, eq=False)
 class RankingStood:
-    """Where the epochs of a linear scorer stood, and if interrupted, where they were best."""
+    """Where the epochs of a linear scorer stand, and if interrupted, where they were best."""
 
     stands: TrainingState
     best: TrainingState | None = None
 
-    def state(self) -> TrainingState:
-        """Return where the epochs stood."""
-        return self.stands
-
-    def frozen(self) -> RankingStood:
-        """Return this: nothing changes it any more."""
+    def copied(self) -> RankingStood:
+        """Return this: its arrays are copies already."""
         return self
+
+    def ended(self) -> RankingStood:
+        """Return what a longer training needs of one that has ended."""
+        return RankingStood(self.stands)
+
+
+def _state(parameters: AveragedParameters, step: float) -> TrainingState:
+    numbers, arrays = parameters.state()
+    copies = {name: array.copy() for name, array in arrays.items()}
+    return TrainingState("sgd", 0, numbers | {"step": step}, copies)
 
 
 def restored(state: TrainingState) -> AveragedParameters:

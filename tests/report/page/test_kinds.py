@@ -33,7 +33,7 @@ def test_models_that_label(name):
     page = labelling_page(crf, judgement, NAMES)
     assert f"{100 * judgement.report.accuracy:.2f} %" in page
     assert page.count('<details class="sequence"') == 2 * 2
-    is_explained = getattr(crf, "_votes", None) is None  # herding has no probabilities
+    is_explained = getattr(crf, "votes_", None) is None  # herding has no probabilities
     assert ('<details class="why"' in page) == is_explained
     assert ("No explanation: with herding" in page) == (not is_explained)
     assert ("Scores of transitions" in page) == (name in WITH_TABLE)
