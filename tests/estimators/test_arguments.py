@@ -12,15 +12,11 @@ import pytest
 
 import crfx
 from crfx.cli.options import OPTIONS
+from crfx.estimators.argument_kinds import Choice, Flag, OrNone, Usual, Whole
 from crfx.estimators.arguments import (
     ALIASES,
     INDUCTION,
     TABLES,
-    Choice,
-    Flag,
-    OrNone,
-    Usual,
-    Whole,
     check_arguments,
     usual_value,
 )

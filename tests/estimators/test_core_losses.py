@@ -68,7 +68,7 @@ def assert_core_is_python(monkeypatch, kind, **arguments):
 
     start = trained(kind, **arguments | {"sweeps": 0})
     with monkeypatch.context() as patch:
-        patch.setattr("crfx.trainers.epochs.MiniBatches.__call__", forbidden)
+        patch.setattr("crfx.trainers.mini_batches.MiniBatches.__call__", forbidden)
         core = trained(kind, **arguments)
     with monkeypatch.context() as patch:
         by_python(patch)

@@ -15,7 +15,7 @@ from crfx.inputs.training_set import Start, read_training_set
 from crfx.io.arrays import NpzShard
 from crfx.model.flat_parameters import get_weights
 from crfx.trainers import epochs
-from crfx.trainers.epochs import MiniBatches
+from crfx.trainers.mini_batches import MiniBatches
 
 SAME_PROBABILITY = 1e-6
 """Scores of a chunk are those of the whole; BLAS may sum them in another order."""

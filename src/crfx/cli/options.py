@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from crfx.estimators.arguments import ALIASES, TABLES, Choice, Kind, Number, OrNone, Whole
+from crfx.estimators.argument_kinds import Choice, Kind, Number, OrNone, Whole
+from crfx.estimators.arguments import ALIASES, TABLES
 
 
 def at_least(least: int) -> Callable[[str], int]:

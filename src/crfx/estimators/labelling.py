@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from crfx.estimators.arguments import generator_of
+from crfx.estimators.argument_kinds import generator_of
 from crfx.estimators.base import Estimator, check_fitted
 from crfx.estimators.placement import placed
 from crfx.explain.attribution import explained_labelling
