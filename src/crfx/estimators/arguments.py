@@ -154,8 +154,10 @@ def check_tree_params(owner: str, params: Any) -> None:
     if "device" in params:
         device = shown(params["device"])
         raise ValueError(f"tree_params holds device: pass device={device} to {owner} instead")
-    if own := ", ".join(sorted(OWN_PARAMS.intersection(params))):
-        raise ValueError(f"tree_params holds {own}: {owner} sets these itself; use its arguments")
+    if reserved := ", ".join(sorted(OWN_PARAMS.intersection(params))):
+        raise ValueError(
+            f"tree_params holds {reserved}: {owner} sets these itself; use its arguments"
+        )
     for name, value in params.items():
         if name not in TREE_PARAMS:
             raise ValueError(

@@ -44,7 +44,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def n_features_in_(self) -> int:
-        """How many features the model was fitted on."""
+        """The number of features that the model was fitted on."""
         check_fitted(self)
         return self.columns_.n
 
@@ -107,7 +107,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     @property
     def _most_rounds(self) -> int:
-        """How many rounds, iterations or epochs the arguments ask for."""
+        """The number of rounds, iterations or epochs that the arguments ask for."""
         return int(self._value(rounds_argument(self)))
 
 
@@ -213,5 +213,5 @@ def _is_record(value: Any) -> bool:
 
 def drawn_seed(random_state: Any) -> int:
     """Draw a seed for a training; workers that train together use that of the first."""
-    own = int(check_random_state(random_state).randint(2**31 - 1))
-    return int(current().gather(own)[0])
+    seed = int(check_random_state(random_state).randint(2**31 - 1))
+    return int(current().gather(seed)[0])

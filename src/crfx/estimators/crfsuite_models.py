@@ -19,18 +19,18 @@ from crfx.potentials.weight_pattern import WeightPattern
 
 
 def from_crfsuite(path: str | os.PathLike[str]) -> LinearCRF:
-    """A fitted LinearCRF that tags as CRFsuite's model file does; CRFsuite is not needed.
+    """Return a fitted LinearCRF that tags as CRFsuite's model file does, without CRFsuite.
 
     It takes X as CRFsuite does: lists of feature dicts or of texts.  It has no start and end
     scores, and can be trained on (``init_model``) and saved as any other.  How the model was
     trained is not in the file: arguments of training are those of LinearCRF.
     """
-    found = crfsuite_model.read(path)
+    read = crfsuite_model.read(path)
     crf = LinearCRF(features="observed", start_end=False)
     try:
-        crf.columns_ = Columns.of_words(Vocabulary(found.attributes))
-        crf.classes_ = np.array(sorted(found.labels), dtype=np.str_)
-        crf.model_ = _model(crf, found)
+        crf.columns_ = Columns.of_words(Vocabulary(read.attributes))
+        crf.classes_ = np.array(sorted(read.labels), dtype=np.str_)
+        crf.model_ = _model(crf, read)
     except ValueError as error:
         raise ValueError(f"{os.fspath(path)} cannot be taken over: {error}") from None
     crf.n_iter_, crf.best_iteration_ = 0, 0
@@ -38,19 +38,19 @@ def from_crfsuite(path: str | os.PathLike[str]) -> LinearCRF:
     return crf
 
 
-def _model(crf: LinearCRF, found: crfsuite_model.CRFsuiteModel) -> Model:
-    """Labels are sorted here, and in the order of their first use there."""
-    n_labels = len(found.labels)
+def _model(crf: LinearCRF, read: crfsuite_model.CRFsuiteModel) -> Model:
+    """Return the model; labels are sorted here, and in the order of their first use there."""
+    n_labels = len(read.labels)
     if not n_labels:
         raise ValueError("it has no labels")
     check_table_size(crf.order, n_labels)
     code_of = {label: code for code, label in enumerate(crf.classes_.tolist())}
-    codes = np.array([code_of[label] for label in found.labels])
-    attributes, labels, weights = found.states
-    shape = len(found.attributes), n_labels
+    codes = np.array([code_of[label] for label in read.labels])
+    attributes, labels, weights = read.states
+    shape = len(read.attributes), n_labels
     matrix = sparse.csr_matrix((weights, (attributes, codes[labels])), shape=shape)
     matrix.sum_duplicates()
-    before, after, scores = found.transitions
+    before, after, scores = read.transitions
     table = np.zeros((n_labels, n_labels))
     np.add.at(table, (codes[before], codes[after]), scores)
     return Model(

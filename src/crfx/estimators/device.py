@@ -38,7 +38,7 @@ def check_device(device: str, X: Any = None) -> None:
 
 
 def with_device(arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments in a model file; early files have the device in ``tree_params``."""
+    """Return the arguments in a model file; early files have the device in ``tree_params``."""
     params = arguments.get("tree_params")
     if "device" in arguments or not isinstance(params, dict) or "device" not in params:
         return arguments

@@ -285,9 +285,10 @@ class GBCRF(LabellingEstimator):
         return self
 
     def feature_importance(self, kind: str = "total_gain") -> dict[str, float]:
-        """Importance of the features in the node trees: XGBoost's "total_gain", "gain", "weight",
-        "cover" or "total_cover", by column name or f0, f1, ...; features never used are left out.
-        A base model's trees are not counted.
+        """Return the importance of the features in the node trees, by name or f0, f1, ...
+
+        ``kind`` is XGBoost's: "total_gain", "gain", "weight", "cover" or "total_cover".  Features
+        that are never used are left out, and a base model's trees are not counted.
         """
         return tree_importance(self._node_ensemble(), self.columns_, kind)
 
@@ -296,10 +297,10 @@ class GBCRF(LabellingEstimator):
         """(features,) total gain in the node trees, as shares that add up to 1."""
         check_fitted(self)
         try:
-            found: npt.NDArray[np.float64] = self._node_ensemble().gains()
+            gains: npt.NDArray[np.float64] = self._node_ensemble().gains()
         except ValueError as error:  # so that hasattr says no, and does not raise
             raise AttributeError(str(error)) from None
-        return np.divide(found, found.sum() or 1.0)
+        return np.divide(gains, gains.sum() or 1.0)
 
     def predict_contributions(
         self,
@@ -310,7 +311,7 @@ class GBCRF(LabellingEstimator):
         edge_types: Any = None,
         n_rounds: int | None = None,
     ) -> Any:
-        """(length, labels, features + 1) per instance: SHAP values of the node scores.
+        """Return (length, labels, features + 1) per instance: SHAP values of the node scores.
 
         They add up to the scores that the trees give, a base model's aside; the last column is the
         expected score.  Edges do not change them.
@@ -321,8 +322,8 @@ class GBCRF(LabellingEstimator):
         self.model_.use_threads(thread_count(self.n_jobs))
         node: Any = self.model_.node
         matrices = (node.learner.matrix(part.X) for part in data.batch.loaded())
-        found = [ensemble.contributions(matrix, n_rounds) for matrix in matrices]
-        return data.split(found[0] if len(found) == 1 else np.concatenate(found))
+        parts = [ensemble.contributions(matrix, n_rounds) for matrix in matrices]
+        return data.split(parts[0] if len(parts) == 1 else np.concatenate(parts))
 
     def _node_ensemble(self) -> Any:
         check_fitted(self)

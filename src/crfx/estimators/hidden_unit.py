@@ -383,6 +383,6 @@ class HiddenUnitCRF(LabellingEstimator):
 
 
 def maximised(model: Model) -> Model:
-    """The same parameters, with units maximised over."""
+    """Return a model with the same parameters whose units are maximised over."""
     node = cast("HiddenUnitFunction", model.node)
     return replace(model, node=node.maximised)

@@ -168,7 +168,7 @@ class LabellingEstimator(Estimator):
 
     @property
     def _eval_settings(self) -> EvalSettings:
-        """What the arguments ask of an evaluation set."""
+        """The settings of an evaluation set, from the arguments."""
         return EvalSettings(
             self.eval_metric, self.constraints, self.n_jobs, self.early_stopping_rounds
         )

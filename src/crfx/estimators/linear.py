@@ -349,8 +349,12 @@ class LinearCRF(LabellingEstimator):
     def induced_features_(self) -> list[tuple[Any, ...]]:
         """The features of every conjunction that ``feature_induction`` has added."""
         check_fitted(self)
-        found = linear_functions(self.model_)[0].conjunctions
-        return [] if found is None else readable(found.sets(), self.columns_.known_names())
+        conjunctions = linear_functions(self.model_)[0].conjunctions
+        return (
+            []
+            if conjunctions is None
+            else readable(conjunctions.sets(), self.columns_.known_names())
+        )
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write the model as JSON for other languages, whole or not at all.
@@ -384,7 +388,7 @@ class LinearCRF(LabellingEstimator):
         return self._input_settings(Numbering(min_count, self.n_hashed), start.classes, grows=grows)
 
     def _observed(self, truth: Truth) -> bool:
-        """Whether weights exist for what occurs in training only."""
+        """Return whether weights exist only for pairs that occur in training."""
         return self.features == "observed" or (self.features == "auto" and is_sparse(truth.batch.X))
 
     def _new_model(self, truth: Truth, base: Model | None = None) -> Model:

@@ -37,7 +37,7 @@ def at(place: Place | None) -> Iterator[None]:
 
 
 def placed(method: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """A method that runs where the user has said."""
+    """Return a method that runs where the user has said."""
     signature = inspect.signature(method)
 
     @wraps(method)
@@ -49,7 +49,7 @@ def placed(method: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
         arguments = dict(signature.bind(*args, **kwargs).arguments)
         arguments.pop("self")
         with at(None):
-            found: Result = place.run(estimator, method.__name__, arguments)
-        return found
+            result: Result = place.run(estimator, method.__name__, arguments)
+        return result
 
     return run

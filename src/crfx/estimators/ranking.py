@@ -369,7 +369,7 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
 
     @placed
     def predict(self, X: Any) -> Any:
-        """(documents,) scores: the larger, the better a document's rank.
+        """Return (documents,) scores: the larger, the better a document's rank.
 
         A list of queries gives a list of scores.
         """
@@ -386,7 +386,7 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
 
     @placed
     def rank(self, X: Any, group: Any = None) -> list[npt.NDArray[np.integer[Any]]]:
-        """For every query its documents, counted within it, best first."""
+        """Return for every query its documents, counted within it, best first."""
         documents = self._documents(X)
         offsets = read_group(group, documents).offsets
         return best_orders(self._scores_of(documents.matrix), offsets)
@@ -400,18 +400,18 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
         cut: int | None = None,
         sample_weight: Any = None,
     ) -> float:
-        """Mean NDCG, at a cut if one is given; see `crfx.ndcg`.
+        """Return the mean NDCG, at a cut if one is given; see `crfx.ndcg`.
 
         ``sample_weight`` (queries,) are weights in the mean.
         """
         check_fitted(self)
-        given = read_queries(X, relevance, group, sample_weight, columns=self.columns_)
-        scores, lengths = self._scores_of(given.batch.X), given.batch.lengths
-        found = ndcg_by_query(given.relevance, scores, lengths, cuts=(cut,), gain=self.gain)
-        return float(mean_ndcg(found, given.weights)[0])
+        queries = read_queries(X, relevance, group, sample_weight, columns=self.columns_)
+        scores, lengths = self._scores_of(queries.batch.X), queries.batch.lengths
+        by_query = ndcg_by_query(queries.relevance, scores, lengths, cuts=(cut,), gain=self.gain)
+        return float(mean_ndcg(by_query, queries.weights)[0])
 
     def explain(self, X_q: Any, *, positions: Any = None) -> Explanation:
-        """Why the documents of one query, (documents, features), are ordered as they are.
+        """Return why the documents of one query, (documents, features), are ordered as they are.
 
         As `GBCRF.explain`, with one score; ``predicted`` are ranks, from 1, and ``positions`` the
         documents to explain, from 0 on (None: all).
@@ -426,12 +426,12 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
         return explained_query(self.model_, matrix, rows, self.columns_.name_of())
 
     def importance(self) -> Importance:
-        """How much every feature matters over all, as `GBCRF.importance`; there are no edges."""
+        """Return how much every feature matters, as `GBCRF.importance`; there are no edges."""
         check_fitted(self)
         return function_importance(self.model_.function, self.columns_.name_of())
 
     def feature_importance(self, kind: str = "total_gain") -> dict[str, float]:
-        """Of the trees, as `GBCRF.feature_importance`; a linear scorer has ``coef_``."""
+        """Return that of trees, as `GBCRF.feature_importance`; a linear scorer has ``coef_``."""
         check_fitted(self)
         function: Any = self.model_.function
         if self.model_.scorer != "trees":

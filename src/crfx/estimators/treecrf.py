@@ -255,10 +255,12 @@ class TreeCRF(LabellingEstimator):
         return self
 
     def feature_importance(self, kind: ImportanceKind = "total_gain") -> dict[str, float]:
-        """Importance of features and of labels before, by name: ``name[-1]`` is a neighbour's,
-        ``label[-1]`` the label before, ``outside[+1]`` (of sparse features) that there is no
-        neighbour.  Kinds as in XGBoost: "total_gain", "gain", "weight", "cover" or "total_cover";
-        what is never used is left out, and what has the same name is one.
+        """Return the importance of features and of labels before, by name.
+
+        ``name[-1]`` is a feature of the neighbour before, ``label[-1]`` the label before,
+        ``outside[+1]`` (of sparse features) says that there is no neighbour after.  Kinds as in
+        XGBoost: "total_gain", "gain", "weight", "cover" or "total_cover".  Features that are never
+        used are left out; entries of the same name are added.
         """
         check_fitted(self)
         kinds = ("total_gain", "gain", "weight", "cover", "total_cover")
@@ -266,9 +268,11 @@ class TreeCRF(LabellingEstimator):
             raise ValueError(f"kind is {kind!r}: choose one of {', '.join(map(repr, kinds))}")
         node = cast("ContextTrees", self.model_.node)
         trees, order = node.trees, node.shape.order
-        own = self.columns_.known_names() or [f"f{number}" for number in range(self.columns_.n)]
+        columns_read = self.columns_.known_names() or [
+            f"f{number}" for number in range(self.columns_.n)
+        ]
         is_sparse = self.columns_.vocabulary is not None or self._was_sparse
-        names = window_names(own, *node.shape.window, is_sparse=is_sparse)
+        names = window_names(columns_read, *node.shape.window, is_sparse=is_sparse)
         inner = trees.features != -1
         # Labels first, oldest first: -1 - order to -2 become 0 to order - 1.
         columns = np.where(trees.features < 0, -2 - trees.features, trees.features + order)[inner]
@@ -287,13 +291,13 @@ class TreeCRF(LabellingEstimator):
         return {names[k]: float(totals[k]) for k in used}
 
     def importance(self) -> Importance:
-        """As `GBCRF.importance`: features under nodes, labels before under edges, shares of one
+        """Return it as `GBCRF.importance`: features as nodes, labels before as edges, shares of one
         whole, since the same trees ask for both.
         """
-        found = shares(self.feature_importance("total_gain"))
+        by_name = shares(self.feature_importance("total_gain"))
         labels = {f"label[-{place + 1}]" for place in range(self.model_.order)}
-        before = {name: share for name, share in found.items() if name in labels}
-        rest = {name: share for name, share in found.items() if name not in labels}
+        before = {name: share for name, share in by_name.items() if name in labels}
+        rest = {name: share for name, share in by_name.items() if name not in labels}
         return Importance.of(rest, SHARE_OF_GAIN, before, SHARE_OF_GAIN)
 
     @property

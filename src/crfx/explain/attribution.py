@@ -75,46 +75,46 @@ def _explained_edge(
 
 
 def checked_positions(positions: Any, length: int) -> IntArray:
-    """The argument ``positions``, whole numbers from 0 to ``length`` - 1; None: all."""
+    """Read the argument ``positions``, whole numbers from 0 to ``length`` - 1; None: all."""
     if positions is None:
         return np.arange(length)
     if isinstance(positions, int | np.integer) and not isinstance(positions, bool):
         positions = [positions]
     try:
-        found = np.asarray(positions)
+        rows = np.asarray(positions)
     except ValueError:
-        found = np.zeros((0, 0))
-    if found.ndim != 1 or (found.size and found.dtype.kind not in "iu"):
+        rows = np.zeros((0, 0))
+    if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
         raise ValueError(
             f"positions is {shown(positions)}: pass whole numbers, counted from 0, or None for all"
         )
-    outside = found[(found < 0) | (found >= length)]
+    outside = rows[(rows < 0) | (rows >= length)]
     if outside.size:
         raise ValueError(
             f"position {outside[0]} is not there: the instance has {length}, counted from 0"
         )
-    return found.astype(np.int64)
+    return rows.astype(np.int64)
 
 
 def _node_scores(model: Any, problem: Problem) -> FloatArray:
-    """(rows, K) without what ``allowed`` forbids."""
+    """Return (rows, K) without what ``allowed`` forbids."""
     batch = problem.batch
     if batch.allowed is None:
         return problem.scores.node
     free = replace(batch, allowed=None)
-    found: FloatArray = model.scores(free, problem.structure).node
-    return found
+    scores: FloatArray = model.scores(free, problem.structure).node
+    return scores
 
 
-def _messages(problem: Problem, given: FloatArray) -> dict[str, Array64]:
-    """By side, (rows, K), centred; without what is ``given`` as scores of the position."""
+def _messages(problem: Problem, from_before: FloatArray) -> dict[str, Array64]:
+    """Return messages by side, (rows, K), centred, without the scores ``from_before``."""
     sides = ("before", "after") if problem.batch.parents is None else ("parent", "children")
     before, after = side_messages(problem)
-    return {sides[0]: _centred(before - given), sides[1]: _centred(after)}
+    return {sides[0]: _centred(before - from_before), sides[1]: _centred(after)}
 
 
 def _centred(messages: Array64) -> Array64:
-    """With a mean of 0 over what is finite of every row."""
+    """Return messages whose finite entries have a mean of 0 in every row."""
     finite = np.isfinite(messages)
     counts = np.maximum(finite.sum(axis=1, keepdims=True), 1)
     mean = np.where(finite, messages, 0.0).sum(axis=1, keepdims=True) / counts
@@ -151,65 +151,67 @@ class ExplainedParts:
 
     @property
     def method(self) -> str:
-        """How scores are shared out among features."""
-        found = []
+        """The methods that share scores out among features."""
+        methods = []
         for model in self.model.layers:
-            found.append(model.node.method)
+            methods.append(model.node.method)
             if model.edge_family == "linear":
-                found.append(WEIGHT_TIMES_VALUE)
-        return ", ".join(dict.fromkeys(found))
+                methods.append(WEIGHT_TIMES_VALUE)
+        return ", ".join(dict.fromkeys(methods))
 
     def before(self, row: int) -> IntArray:
-        """The codes of the labels before a row, oldest first; empty where no edge ends there."""
-        found: IntArray = self._before[row]
-        return found if (found >= 0).all() else found[:0]
+        """Return the codes of the labels before a row, oldest first; none if no edge ends there."""
+        codes: IntArray = self._before[row]
+        return codes if (codes >= 0).all() else codes[:0]
 
     def scores_by_labels_before(self) -> FloatArray:
-        """(all rows, K): what trees that see the labels before (TreeCRF's) say after these.
+        """Return (all rows, K): the scores of trees that see the labels before (TreeCRF's).
 
-        Told as scores of the position; 0 where there are no such trees, or no labels before.
+        They count as scores of the position; 0 without such trees, or without labels before.
         """
-        found: FloatArray = np.zeros((self.batch.n_rows, self.model.n_labels), np.float32)
+        scores: FloatArray = np.zeros((self.batch.n_rows, self.model.n_labels), np.float32)
         for model in self.model.layers:
-            found = found + model.node.scores_after(self.batch, self.structure, self._before)
-        return found
+            scores = scores + model.node.scores_after(self.batch, self.structure, self._before)
+        return scores
 
     def alone_given(self, row: int) -> list[Any]:
-        """The labels before a row, where scores of the position take them as given."""
+        """Return the labels before a row if scores of the position take them as given."""
         takes = any(model.node.takes_labels for model in self.model.layers)
         return [self.labels[code] for code in self.before(row)] if takes else []
 
     def nodes(self, names: Names) -> list[Terms]:
-        """Of every row, by label, `scores_by_labels_before` included."""
+        """Return the terms of every row by label, `scores_by_labels_before` included."""
         parts = [
             model.node.explained_rows(self.batch, self.rows, self._before, names, self.labels)
             for model in self.model.layers
         ]
-        return [_sum(own) for own in zip(*parts, strict=True)]
+        return [_sum(terms) for terms in zip(*parts, strict=True)]
 
     def edges(self, names: Names) -> list[Terms | None]:
-        """Of every row at which an edge ends whose score depends on features: the score of every
+        """Return for every row at which an edge ends that depends on features: the score of every
         label after the labels before.
         """
-        found: dict[int, Terms] = {}
+        by_row: dict[int, Terms] = {}
         for model in self.model.layers:
             if model.edge_family not in ("linear", "trees"):
                 continue
             for row, terms in self._edges_of(model, names):
-                found[row] = terms if row not in found else found[row].plus(terms)
-        return [found.get(int(row)) for row in self.rows]
+                by_row[row] = terms if row not in by_row else by_row[row].plus(terms)
+        return [by_row.get(int(row)) for row in self.rows]
 
     def _edges_of(self, model: Model, names: Names) -> Iterable[tuple[int, Terms]]:
         rows = np.array([row for row in self.rows if len(self.before(row))], dtype=np.int64)
         types = self.batch.edge_types
         for kind in range(model.n_types or 1):
-            own = rows if types is None or model.n_types is None else rows[types[rows] == kind]
-            explained = _explained_edges(model, kind, take_rows(self.batch.X, own), names)
-            for row, terms in zip(own.tolist(), explained, strict=True):
+            rows_of_type = (
+                rows if types is None or model.n_types is None else rows[types[rows] == kind]
+            )
+            explained = _explained_edges(model, kind, take_rows(self.batch.X, rows_of_type), names)
+            for row, terms in zip(rows_of_type.tolist(), explained, strict=True):
                 yield row, terms.take(self._outputs(row))
 
     def _outputs(self, row: int) -> npt.NDArray[np.int64]:
-        """The entries of a flat table for the labels before and every label."""
+        """Return the entries of a flat table for the labels before and every label."""
         n_labels, first = self.model.n_labels, 0
         for code in self.before(row):
             first = first * n_labels + int(code)
@@ -224,7 +226,7 @@ def _sum(parts: Iterable[Terms]) -> Terms:
 
 
 def _explained_edges(model: Model, kind: int, X: Any, names: Names) -> Iterable[Terms]:
-    """Of edges of one type, by entry of a flat table; of linear ones a constant is the base."""
+    """Return the terms of edges of one type by table entry; linear ones have a constant base."""
     if model.edge_family == "trees":
         assert model.edge_functions is not None
         return model.edge_functions[kind].explained(X, names)

@@ -43,19 +43,19 @@ class Importance:
         edge: dict[str, float] | None = None,
         edge_by: str = NO_EDGES,
     ) -> Importance:
-        """From what is found, in any order."""
+        """Return the importance of nodes and edges, given in any order."""
         return cls(_ordered(node), node_by, _ordered(edge or {}), edge_by)
 
 
-def _ordered(found: dict[str, float]) -> dict[str, float]:
-    kept = ((name, float(value)) for name, value in found.items() if value)
+def _ordered(values: dict[str, float]) -> dict[str, float]:
+    kept = ((name, float(value)) for name, value in values.items() if value)
     return dict(sorted(kept, key=lambda pair: -pair[1]))
 
 
-def shares(found: dict[str, float]) -> dict[str, float]:
-    """The same, adding up to 1."""
-    total = sum(found.values()) or 1.0
-    return {name: value / total for name, value in found.items()}
+def shares(values: dict[str, float]) -> dict[str, float]:
+    """Return the same values as shares that add up to 1."""
+    total = sum(values.values()) or 1.0
+    return {name: value / total for name, value in values.items()}
 
 
 def tree_importance(ensemble: Any, columns: Columns, kind: str) -> dict[str, float]:
@@ -68,14 +68,14 @@ def tree_importance(ensemble: Any, columns: Columns, kind: str) -> dict[str, flo
 
 
 def function_importance(function: Any, names: Names) -> Importance:
-    """Of one function of the features."""
-    found = _named(function.strengths(), function.named(names))
+    """Return the importance of one function of the features."""
+    strengths = _named(function.strengths(), function.named(names))
     measure = function.measure
-    return Importance.of(shares(found) if measure == SHARE_OF_GAIN else found, measure)
+    return Importance.of(shares(strengths) if measure == SHARE_OF_GAIN else strengths, measure)
 
 
 def labelling_importance(model: Model, names: Names, labels: Sequence[Any]) -> Importance:
-    """Of nodes and of edges; a base model's are not counted."""
+    """Return the importance of nodes and of edges, without a base model's."""
     node = function_importance(model.node, names)
     edge, measure = _edges(model, names, labels)
     return Importance.of(node.node, node.node_by, edge, measure)
@@ -91,13 +91,13 @@ def _edges(model: Model, names: Names, labels: Sequence[Any]) -> tuple[dict[str,
         gains = np.sum([function.strengths() for function in model.edge_functions], axis=0)
         return shares(_named(gains, names)), model.edge_functions[0].measure
     weights = list(_edge_weights(model))
-    apart = np.max([spread(own) for own in weights], axis=0)  # of all types
+    apart = np.max([spread(weight) for weight in weights], axis=0)  # of all types
     n_features = len(apart) - 1
     return _named(apart, lambda k: CONSTANT if k == n_features else names(k)), SPREAD
 
 
 def _edge_weights(model: Model) -> Iterable[Any]:
-    """(features + 1, entries) of every type; the last is the constant's."""
+    """Return (features + 1, entries) for every type; the last row is the constant's."""
     if model.edge_functions is None:
         assert model.edge is not None
         return model.edge.tables["weights"]
@@ -106,16 +106,16 @@ def _edge_weights(model: Model) -> Iterable[Any]:
 
 
 def _transitions(model: Model, labels: Sequence[Any]) -> dict[str, float]:
-    """By labels, oldest first, and type where edges have types."""
+    """Return the sizes by labels, oldest first, and by type if edges have types."""
     assert model.edge is not None
     table = model.edge.tables["edge"]
     n_before = table.ndim - model.order - 1
-    found = {}
+    sizes = {}
     for place in zip(*np.nonzero(table), strict=True):
         path = " -> ".join(str(labels[code]) for code in place[n_before:])
         kind = f" (type {place[0]})" if n_before else ""
-        found[path + kind] = abs(float(table[place]))
-    return found
+        sizes[path + kind] = abs(float(table[place]))
+    return sizes
 
 
 def _named(strengths: FloatArray, names: Names) -> dict[str, float]:

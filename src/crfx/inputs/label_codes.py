@@ -44,12 +44,12 @@ def flat_labels(y: Any, data: Input) -> list[Any]:
     if data.as_list:
         labels = []
         hint = ": y holds one list of labels for every instance"
-        for instance, own, length in by_instance("y", y, batch, hint):
-            if not _is_list(own):
-                raise BadInstance(instance, f"y holds {shown(own)}, not a list of labels")
-            if len(own) != length:
+        for instance, entries, length in by_instance("y", y, batch, hint):
+            if not _is_list(entries):
+                raise BadInstance(instance, f"y holds {shown(entries)}, not a list of labels")
+            if len(entries) != length:
                 raise BadInstance(instance, _unequal(instance, y, batch.lengths.tolist()))
-            labels += plain_labels(own)
+            labels += plain_labels(entries)
     else:
         labels = plain_labels(y)
         if len(labels) != batch.n_rows:
@@ -69,7 +69,7 @@ def _is_list(labels: Any) -> bool:
 def _unequal(instance: int, y: Sequence[Any], lengths: Sequence[int]) -> str:
     """Say what to do about the first instance whose labels are more or fewer than its rows."""
     text = f"y has {len(y[instance])} labels, X has {lengths[instance]} rows"
-    counts = {len(own) for own in y if hasattr(own, "__len__")}
+    counts = {len(entries) for entries in y if hasattr(entries, "__len__")}
     if len(counts) == 1 < len(set(lengths)):
         return f"{text}; if y is padded, cut it: [own[:len(x)] for own, x in zip(y, X)]"
     if len(set(lengths)) == 1 < len(counts):
@@ -261,15 +261,15 @@ def _entries(allowed: Any, data: Input) -> list[Any]:
         return list(allowed)
     entries: list[Any] = []
     hint = ": it holds one list for every instance, with an entry per position"
-    for instance, own, length in by_instance("allowed", allowed, batch, hint):
-        if own is None:  # any label at every position
+    for instance, listed, length in by_instance("allowed", allowed, batch, hint):
+        if listed is None:  # any label at every position
             entries += [None] * length
             continue
-        if not _has_order(own):
-            raise BadInstance(instance, f"allowed holds {own!r}, not a list of entries")
-        if len(own) != length:
-            raise BadInstance(instance, f"allowed has {len(own)} entries, X has {length} rows")
-        entries += list(own)
+        if not _has_order(listed):
+            raise BadInstance(instance, f"allowed holds {listed!r}, not a list of entries")
+        if len(listed) != length:
+            raise BadInstance(instance, f"allowed has {len(listed)} entries, X has {length} rows")
+        entries += list(listed)
     return entries
 
 

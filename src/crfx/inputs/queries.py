@@ -165,11 +165,11 @@ def _joined(relevance: Any, documents: Rows) -> Any:
     if not hasattr(relevance, "__len__") or len(relevance) != len(documents.lengths):
         count = len(relevance) if hasattr(relevance, "__len__") else "no"
         raise ValueError(f"relevance has {count} lists, but X has {len(documents.lengths)} queries")
-    for query, (own, size) in enumerate(zip(relevance, documents.lengths, strict=True)):
-        if np.shape(own) != (size,):
-            reason = f"relevance has shape {np.shape(own)}: pass one number per document, {size}"
+    for query, (part, size) in enumerate(zip(relevance, documents.lengths, strict=True)):
+        if np.shape(part) != (size,):
+            reason = f"relevance has shape {np.shape(part)}: pass one number per document, {size}"
             raise BadInstance(query, reason, unit="query")
-    return np.concatenate([np.zeros(0), *(np.asarray(own) for own in relevance)])
+    return np.concatenate([np.zeros(0), *(np.asarray(part) for part in relevance)])
 
 
 def _relevance(relevance: Any, batch: Batch) -> Array64:

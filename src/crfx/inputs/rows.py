@@ -385,7 +385,9 @@ def with_common_columns(
             (n_instances, None) if rows is None else (np.size(rows.lengths), Sample.of(rows))
         ),
     )
-    samples = {f"worker {rank}": own for rank, own in enumerate(answers) if own is not None}
+    samples = {
+        f"worker {rank}": sample for rank, sample in enumerate(answers) if sample is not None
+    }
     if not samples:
         return None
     (first, sample), *others = samples.items()
@@ -401,7 +403,7 @@ def with_common_columns(
 
 def _united(samples: dict[str, Sample]) -> Columns:
     columns = {name: sample.columns for name, sample in samples.items()}
-    vocabularies = [own.vocabulary for own in columns.values() if own.vocabulary is not None]
+    vocabularies = [each.vocabulary for each in columns.values() if each.vocabulary is not None]
     if vocabularies:
         return Columns.of_words(vocabularies[0].united(vocabularies[1:]))
     return united(columns)

@@ -158,9 +158,9 @@ def _pieces(
     pieces, instance, row = [], 0, 0
     for batch in data.batch.parts(positions):
         last, end = instance + batch.n_instances, row + batch.n_rows
-        own = None if labels is None else _Labels(*(part[row:end] for part in labels))
+        part_labels = None if labels is None else _Labels(*(part[row:end] for part in labels))
         own_weights = None if weights is None else weights[instance:last]
-        pieces.append(_Piece(batch, instance, own, own_weights))
+        pieces.append(_Piece(batch, instance, part_labels, own_weights))
         instance, row = last, end
     return pieces
 

@@ -154,19 +154,19 @@ def _agreed_truth(
         seen_in = "training before; if it is a new label, name it in classes"
 
     def read() -> tuple[Input, Truth]:
-        own = with_allowed(data, passed.allowed, classes)
+        checked = with_allowed(data, passed.allowed, classes)
         truth = Truth(
-            own.batch,
-            Chain(settings.order) if own.batch.parents is None else Forest(),
-            encode(labels, classes, own, "y", seen_in),
-            weights_of(passed.sample_weight, own),
+            checked.batch,
+            Chain(settings.order) if checked.batch.parents is None else Forest(),
+            encode(labels, classes, checked, "y", seen_in),
+            weights_of(passed.sample_weight, checked),
             classes,
         )
-        truth.structure.check(own.batch)
+        truth.structure.check(checked.batch)
         if start.model is not None and not settings.grows:
-            start.model.check_structure(own.batch)
-        check_allowed(own.batch, truth.structure, truth.labels, mask, classes)
-        return own, truth
+            start.model.check_structure(checked.batch)
+        check_allowed(checked.batch, truth.structure, truth.labels, mask, classes)
+        return checked, truth
 
     return agreed(read, lambda _: (data.batch.n_instances, None))[0]
 
@@ -303,17 +303,17 @@ def _agreed_eval_set(eval_set: Any, data: TrainingSet, settings: EvalSettings) -
     def read() -> Watched:
         passed = _passed_eval_set(([], []) if eval_set is None else eval_set)
         with about("eval_set"):
-            own = with_allowed(read_input(passed, data.columns), passed.allowed, data.classes)
-            if own.weights is not None:
+            part = with_allowed(read_input(passed, data.columns), passed.allowed, data.classes)
+            if part.weights is not None:
                 raise ValueError("its shards have sample_weight, which an eval_set has not")
-            batch = like_others(own.batch, is_forest=is_forest, is_typed=is_typed)
-            own = replace(own, batch=batch)
-            labels = scheme_labels(settings.constraints, flat_labels(passed.y, own), own)
-        return Watched(own, labels, known_codes(labels, data.classes)[0])
+            batch = like_others(part.batch, is_forest=is_forest, is_typed=is_typed)
+            part = replace(part, batch=batch)
+            labels = scheme_labels(settings.constraints, flat_labels(passed.y, part), part)
+        return Watched(part, labels, known_codes(labels, data.classes)[0])
 
-    def tell(own: Watched) -> tuple[int, tuple[Counter[Any], bool, bool]]:
-        strange = unknown_counts(own.labels, own.is_strange)
-        return own.batch.n_instances, (strange, own.has_known, None in own.labels)
+    def tell(part: Watched) -> tuple[int, tuple[Counter[Any], bool, bool]]:
+        strange = unknown_counts(part.labels, part.is_strange)
+        return part.batch.n_instances, (strange, part.has_known, None in part.labels)
 
     watched, answers = agreed(read, tell)
     strange = sum((counts for counts, _, _ in answers), Counter[Any]())

@@ -259,8 +259,8 @@ def free_entries(model: Model, truth: Truth) -> dict[str, npt.NDArray[np.bool_]]
     for name in names:
         codes = truth.taught_labels[truth.rows_with(name, batch)]
         free[name] = np.isin(np.arange(model.n_labels), codes) | (names[name] != 0)
-    counts = sums(current(), {name: own.astype(np.int64) for name, own in free.items()})
-    return {name: own > 0 for name, own in counts.items()}
+    counts = sums(current(), {name: marks.astype(np.int64) for name, marks in free.items()})
+    return {name: marks > 0 for name, marks in counts.items()}
 
 
 def _node_pattern(
@@ -288,16 +288,16 @@ def _edge_patterns(truth: Truth, model: Model, *, observed: bool) -> Iterator[We
         if not observed:
             yield WeightPattern.all(features.shape[1], size)
             continue
-        own = rows if batch.edge_types is None else rows[batch.edge_types[rows] == kind]
-        X = take_rows(features, own)
-        yield WeightPattern.observed(X, codes[own], size, current().gather)
+        rows_of_type = rows if batch.edge_types is None else rows[batch.edge_types[rows] == kind]
+        X = take_rows(features, rows_of_type)
+        yield WeightPattern.observed(X, codes[rows_of_type], size, current().gather)
 
 
 def _known_edges(truth: Truth) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Rows at which an edge ends, and the labels of all its positions, where all are known."""
     rows = truth.structure.edge_rows(truth.batch)
-    own = truth.taught_labels
-    before = own[truth.structure.contexts(truth.batch)]
-    labels = np.column_stack([before, own[rows]])
+    codes = truth.taught_labels
+    before = codes[truth.structure.contexts(truth.batch)]
+    labels = np.column_stack([before, codes[rows]])
     known = (labels >= 0).all(axis=1)
     return rows[known], labels[known]

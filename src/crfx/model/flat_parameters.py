@@ -96,7 +96,7 @@ def keeps_places(origin: IntArray, old: Model, new: Model) -> bool:
     ``origin`` is what `grow_linear` returned; weights that stay 0 have no old place.
     """
     patterns = [function.pattern for function in linear_functions(new)]
-    n_fixed = sum(0 if own.free is None else int((~own.free).sum()) for own in patterns)
+    n_fixed = sum(0 if pattern.free is None else int((~pattern.free).sum()) for pattern in patterns)
     n_old = n_parameters(old)
     if len(origin) != n_old or np.count_nonzero(origin < 0) != n_fixed:
         return False
@@ -174,8 +174,8 @@ def grow_linear(old: Model, new: Model, codes: IntArray) -> IntArray:
         if function is None:  # of an edge type that is new
             origins.append(np.full(len(larger.weights), -1))
         else:
-            own = next(places)
-            origins.append(_grow_function(function, larger, outputs, own, with_constant=True))
+            at = next(places)
+            origins.append(_grow_function(function, larger, outputs, at, with_constant=True))
     if old.ends is not None and new.ends is not None:
         for name, table in new.ends.tables.items():
             origins.append(_grow_table(old.ends.tables[name], table, codes, next(places)))
@@ -193,7 +193,7 @@ def _grow_function(
     *,
     with_constant: bool = False,
 ) -> IntArray:
-    """Columns keep their numbers; conjunctions of them, and a constant, stay the last."""
+    """Return the old places; columns keep their numbers, conjunctions and a constant stay last."""
     features = np.arange(old.pattern.n_features)
     features[old.n_columns :] += new.n_columns - old.n_columns
     if with_constant:
@@ -225,7 +225,7 @@ def _grow_table(
     *,
     typed: bool = False,
 ) -> IntArray:
-    """Edge types, whose axis comes first, keep their numbers."""
+    """Return the old places; edge types, whose axis comes first, keep their numbers."""
     origin = np.full(new.shape, -1)
     front = [np.arange(old.shape[0])] if typed else []
     axes = [*front, *[codes] * (new.ndim - len(front))]

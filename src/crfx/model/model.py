@@ -49,7 +49,7 @@ class Model:
     mask: Mask | None = None
 
     def structure(self, batch: Batch) -> Chain | Forest:
-        """A forest where the batch has parents."""
+        """Return a forest if the batch has parents, else a chain."""
         return Chain(self.order) if batch.parents is None else Forest()
 
     @property
@@ -64,11 +64,11 @@ class Model:
     @property
     def sharing(self) -> Sharing:
         """How edges share tables."""
-        found = self.own_sharing
+        sharing = self.own_sharing
         if self.base is not None:
-            found = wider(found, self.base.sharing)
+            sharing = wider(sharing, self.base.sharing)
         has_pairs = self.mask is not None and self.mask.pair is not None
-        return wider(found, "shared") if has_pairs else found
+        return wider(sharing, "shared") if has_pairs else sharing
 
     @property
     def has_edges(self) -> bool:
@@ -97,7 +97,7 @@ class Model:
         return (self.n_labels,) * (self.order + 1)
 
     def problem(self, batch: Batch, n_rounds: int | None = None) -> Problem:
-        """The batch with its scores; ``batch.X`` holds the features."""
+        """Return the batch with its scores; ``batch.X`` holds the features."""
         structure = self.structure(batch)
         scores = self.scores(batch, structure, n_rounds)
         return Problem(batch, scores, structure, self.sharing)
@@ -115,11 +115,11 @@ class Model:
     def _loaded_scores(
         self, batch: Batch, structure: Chain | Forest, n_rounds: int | None
     ) -> Scores:
-        found = self._own_scores(batch, structure, n_rounds)
+        scores = self._own_scores(batch, structure, n_rounds)
         if self.base is not None:
             under = self.base.scores(replace(batch, allowed=None), structure)
-            found = add_scores(found, self.own_sharing, under, self.base.sharing, batch)
-        return self.masked(found, batch)
+            scores = add_scores(scores, self.own_sharing, under, self.base.sharing, batch)
+        return self.masked(scores, batch)
 
     def masked(self, scores: Scores, batch: Batch) -> Scores:
         """Scores with -inf for what the constraints, and the labels that rows may have, forbid."""
@@ -145,10 +145,12 @@ class Model:
         rows = structure.edge_rows(batch)
         edge = np.zeros((batch.n_rows, int(np.prod(self.table))), dtype=np.float32)
         for kind in range(self.n_types or 1):
-            own = rows if batch.edge_types is None else rows[batch.edge_types[rows] == kind]
-            if len(own):
-                X = take_rows(batch.X, own)
-                edge[own] = self._edge_values(X, len(own), kind, n_rounds)
+            rows_of_type = (
+                rows if batch.edge_types is None else rows[batch.edge_types[rows] == kind]
+            )
+            if len(rows_of_type):
+                X = take_rows(batch.X, rows_of_type)
+                edge[rows_of_type] = self._edge_values(X, len(rows_of_type), kind, n_rounds)
         return edge.reshape(batch.n_rows, *self.table)
 
     def _edge_values(
@@ -157,8 +159,8 @@ class Model:
         if self.edge_family == "linear":
             X = with_constant(X)
         if self.edge_functions is not None:
-            found: npt.NDArray[np.float32] = self.edge_functions[kind].scores(X, n_rows, n_rounds)
-            return found
+            values: npt.NDArray[np.float32] = self.edge_functions[kind].scores(X, n_rows, n_rounds)
+            return values
         assert self.edge is not None
         weights = self.edge.at_round(n_rounds)["weights"][kind]
         return np.asarray(X @ weights, dtype=np.float32)
@@ -215,7 +217,7 @@ class Model:
         Scores that are added up in this order, on top of those before the first round, are those
         that training had, to the bit.
         """
-        functions = zip(*(own.rounds_alone() for own in self.growing), strict=True)
+        functions = zip(*(function.rounds_alone() for function in self.growing), strict=True)
         edges, ends = (
             repeat(None) if part is None else part.rounds_alone() for part in (self.edge, self.ends)
         )

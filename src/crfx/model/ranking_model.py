@@ -27,19 +27,19 @@ class RankingModel:
 
     @property
     def scorer(self) -> str:
-        """By the name that RankingCRF knows it by."""
+        """The name of the function in RankingCRF: "linear" or "trees"."""
         return self.function.kind
 
     def scores(self, X: Any) -> Array64:
-        """(documents,).  Of features that stay on disk one chunk is in memory at a time."""
+        """Return (documents,) scores; of features on disk one chunk is in memory at a time."""
         return by_chunk(X, self._loaded_scores)
 
     def _loaded_scores(self, X: Any) -> Array64:
-        own = self.function.scores(X, X.shape[0])[:, 0].astype(np.float64)
-        return own + self.base_scores(X)
+        scores = self.function.scores(X, X.shape[0])[:, 0].astype(np.float64)
+        return scores + self.base_scores(X)
 
     def base_scores(self, X: Any) -> Array64:
-        """(documents,) of what lies below, 0 where nothing does."""
+        """Return (documents,) the scores of the base model, 0 without one."""
         return np.zeros(X.shape[0]) if self.base is None else self.base.scores(X)
 
     @property
@@ -49,11 +49,11 @@ class RankingModel:
         return ", ".join(dict.fromkeys([self.function.method, *below]))
 
     def explained(self, X: Any, names: Names) -> Iterator[Terms]:
-        """The score of every document as a sum over features."""
-        own = self.function.explained(X, names)
+        """Return the score of every document as a sum over features."""
+        terms = self.function.explained(X, names)
         if self.base is None:
-            return own
-        pairs = zip(own, self.base.explained(X, names), strict=True)
+            return terms
+        pairs = zip(terms, self.base.explained(X, names), strict=True)
         return (first.plus(second) for first, second in pairs)
 
     def use_threads(self, n_jobs: int) -> None:
@@ -64,5 +64,5 @@ class RankingModel:
 
 
 def linear_function(weights: Array64) -> LinearFunction:
-    """A weight per feature."""
+    """Return a function with one weight per feature."""
     return LinearFunction(WeightPattern.all(len(weights), 1), weights)

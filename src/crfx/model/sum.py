@@ -11,7 +11,7 @@ _ORDER: dict[Sharing, int] = {"none": 0, "shared": 1, "typed": 2, "each": 3}
 
 
 def wider(a: Sharing, b: Sharing) -> Sharing:
-    """The sharing that can express both."""
+    """Return the sharing that can express both."""
     return a if _ORDER[a] >= _ORDER[b] else b
 
 
@@ -51,7 +51,7 @@ def lifted(
     n_types: int | None,
     batch: Batch,
 ) -> FloatArray | None:
-    """The same edge scores, shared as ``target`` says; that must be as wide or wider."""
+    """Return the same edge scores, shared as ``target`` says, which must be as wide or wider."""
     if edge is None or sharing == target:
         return edge
     if target == "typed":

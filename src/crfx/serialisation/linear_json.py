@@ -49,7 +49,7 @@ def as_plain(saved: Saved) -> dict[str, Any]:
         "conjunctions": [] if node.conjunctions is None else node.conjunctions.sets(),
         "node_weights": _triples(node),
         "transitions": None if model.edge is None else _table(model.edge.tables["edge"]),
-        "edge_weights": [_tuples(own, model.table) for own in edges] or None,
+        "edge_weights": [_tuples(function, model.table) for function in edges] or None,
         "start": _table(ends["start"]) if "start" in ends else None,
         "end": _table(ends["end"]) if "end" in ends else None,
         "forbidden": None if model.mask is None else _forbidden(model.mask),
@@ -57,7 +57,7 @@ def as_plain(saved: Saved) -> dict[str, Any]:
 
 
 def _forbidden(mask: Mask) -> dict[str, Any]:
-    """What constraints forbid: pairs of neighbours, first labels, last labels."""
+    """Return what constraints forbid: pairs of neighbours, first labels, last labels."""
     return {
         "pairs": [] if mask.pair is None else np.argwhere(~mask.pair).tolist(),
         "start": [] if mask.start is None else np.flatnonzero(~mask.start).tolist(),
@@ -66,15 +66,15 @@ def _forbidden(mask: Mask) -> dict[str, Any]:
 
 
 def _triples(function: LinearFunction) -> list[list[Any]]:
-    """[feature, label, weight] of all weights but 0."""
-    found = sparse.coo_matrix(function.pattern.matrix(function.weights))
-    kept = np.flatnonzero(found.data)
-    parts = (found.row[kept], found.col[kept], found.data[kept])
+    """Return [feature, label, weight] for all weights but 0."""
+    pairs = sparse.coo_matrix(function.pattern.matrix(function.weights))
+    kept = np.flatnonzero(pairs.data)
+    parts = (pairs.row[kept], pairs.col[kept], pairs.data[kept])
     return [list(each) for each in zip(*(part.tolist() for part in parts), strict=True)]
 
 
 def _tuples(function: LinearFunction, table: tuple[int, ...]) -> list[list[Any]]:
-    """[feature, label, ..., label, weight] of all weights but 0."""
+    """Return [feature, label, ..., label, weight] for all weights but 0."""
     return [
         [feature, *(int(label) for label in np.unravel_index(entry, table)), weight]
         for feature, entry, weight in _triples(function)

@@ -385,11 +385,16 @@ def _read_categories(values: dict[str, Any]) -> dict[str, list[Any]]:
     """Return the categories of each column; raise ValueError unless they are distinct and of one
     kind.
     """
-    found = {name: _plain_entries(known) for name, known in values.get("categories", {}).items()}
-    for name, known in found.items():
-        if len(set(known)) < len(known) or len({isinstance(own, str) for own in known}) > 1:
+    categories = {
+        name: _plain_entries(known) for name, known in values.get("categories", {}).items()
+    }
+    for name, known in categories.items():
+        if (
+            len(set(known)) < len(known)
+            or len({isinstance(category, str) for category in known}) > 1
+        ):
             raise ValueError(f"the categories of {name!r} are of two kinds, or one is there twice")
-    return found
+    return categories
 
 
 def _read_columns(state: State) -> Columns:

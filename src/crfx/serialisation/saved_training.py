@@ -37,12 +37,12 @@ def training_from_state(state: State, size: int) -> TrainingState | None:
     """
     if "training" not in state.values:
         return None
-    own = state.nested(state.values["training"], "training.")
-    arrays = {name: own.array(name) for name in own.values["arrays"]}
-    read, n_done = to_numbers(own.values["numbers"]), own.whole("n_done")
-    if own.values["trainer"] not in _TRAINERS:
+    nested = state.nested(state.values["training"], "training.")
+    arrays = {name: nested.array(name) for name in nested.values["arrays"]}
+    read, n_done = to_numbers(nested.values["numbers"]), nested.whole("n_done")
+    if nested.values["trainer"] not in _TRAINERS:
         raise ValueError(_UNKNOWN)
-    training = TrainingState(own.values["trainer"], n_done, read, arrays)
+    training = TrainingState(nested.values["trainer"], n_done, read, arrays)
     if training.trainer == "lbfgs":
         _check_lbfgs(training)
     else:
@@ -100,8 +100,8 @@ def _check_sweeps(read: dict[str, float]) -> None:
 def sweeps_to_state(training: TrainingState, state: State, name: str) -> None:
     """Write the sweeps of a ranking under ``name``."""
     state.values[name] = training.numbers
-    for own, array in training.arrays.items():
-        state.put(f"{name}.{own}", array)
+    for key, array in training.arrays.items():
+        state.put(f"{name}.{key}", array)
 
 
 def sweeps_from_state(state: State, name: str, n_features: int) -> TrainingState | None:
@@ -113,6 +113,6 @@ def sweeps_from_state(state: State, name: str, n_features: int) -> TrainingState
         raise ValueError(_UNKNOWN)
     _check_sweeps(read)
     arrays = {
-        own: state.array(f"{name}.{own}", np.float64, (n_features,)) for own in ("values", "sum")
+        key: state.array(f"{name}.{key}", np.float64, (n_features,)) for key in ("values", "sum")
     }
     return TrainingState("sgd", 0, read, arrays)

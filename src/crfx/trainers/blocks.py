@@ -59,7 +59,7 @@ class Block(ABC):
         """Fit round ``number`` to gradient and curvature."""
 
     def penalty(self) -> float:
-        """What the block's regulariser adds to the objective."""
+        """Return what the block's regulariser adds to the objective."""
         return 0.0
 
     @abstractmethod
@@ -89,12 +89,12 @@ class NodeBlock(Block):
         """Fit one function per label."""
         gradient, curvature = evaluation.gradient["node"], evaluation.curvature["node"]
         _leave_out(self.sample(number), gradient, curvature)
-        found = self.function.propose(gradient, curvature, number)
-        followed: list[Changes] = [{"node": delta} for delta in found.followed]
-        return Proposal({"node": found.delta}, followed, found.accept)
+        addition = self.function.propose(gradient, curvature, number)
+        followed: list[Changes] = [{"node": delta} for delta in addition.followed]
+        return Proposal({"node": addition.delta}, followed, addition.accept)
 
     def mark(self, n_rounds: int) -> None:
-        """Functions keep all rounds."""
+        """Do nothing: functions keep all rounds."""
 
     def keep(self, n_rounds: int) -> None:
         """Drop later rounds."""
@@ -108,14 +108,14 @@ class NodeBlock(Block):
 def _leave_out(
     sampled: npt.NDArray[np.bool_] | None, gradient: FloatArray, curvature: FloatArray
 ) -> None:
-    """Rows that are not sampled count for nothing, in place."""
+    """Set gradient and curvature of rows that are not sampled to 0, in place."""
     if sampled is not None:
         gradient[~sampled] = 0.0
         curvature[~sampled] = 0.0
 
 
 def _flat(tables: FloatArray) -> FloatArray:
-    """(rows, entries) from (rows, K, ..., K); of no rows too."""
+    """Return (rows, entries) from (rows, K, ..., K), also if there are no rows."""
     return tables.reshape(len(tables), int(np.prod(tables.shape[1:])))
 
 
@@ -126,7 +126,7 @@ class TableBlock(Block):
         self.parts, self.tables, self.n_followed = (part,), tables, n_followed
 
     def propose(self, evaluation: Evaluation, number: int) -> Proposal:
-        """One Newton step."""
+        """Propose one Newton step."""
         delta = self.tables.propose(evaluation.gradient, evaluation.curvature)
         changes: Changes = dict(delta)
         return Proposal(
@@ -137,7 +137,7 @@ class TableBlock(Block):
         )
 
     def penalty(self) -> float:
-        """Of the tables."""
+        """Return the penalty on the tables."""
         return self.tables.penalty()
 
     def mark(self, n_rounds: int) -> None:
@@ -167,7 +167,7 @@ class EdgeRows:
         return cls(batch.n_rows, groups, [take_rows(X, group) for group in groups])
 
     def spread(self, parts: list[FloatArray], table: tuple[int, ...]) -> FloatArray:
-        """(rows, *table) from (rows of one type, outputs) each; zero where no edge ends."""
+        """Return (rows, *table) from (rows of one type, outputs) each; 0 where no edge ends."""
         edge = np.zeros((self.n_rows, int(np.prod(table))), dtype=parts[0].dtype)
         for rows, part in zip(self.by_type, parts, strict=True):
             edge[rows] = part
@@ -196,28 +196,28 @@ class EdgeFunctionBlock(Block):
         """Fit one function per table entry, on the rows where an edge of its type ends."""
         gradient, curvature = evaluation.gradient["edge"], evaluation.curvature["edge"]
         table, sampled = gradient.shape[1:], self.sample(number)
-        found = []
+        additions = []
         for function, rows in zip(self.functions, self.rows.by_type, strict=True):
             slope, curved = _flat(gradient[rows]), _flat(curvature[rows])
             _leave_out(None if sampled is None else sampled[rows], slope, curved)
-            found.append(function.propose(slope, curved, number))
+            additions.append(function.propose(slope, curved, number))
 
         def accept(step: float) -> None:
-            for addition in found:
+            for addition in additions:
                 addition.accept(step)
 
         followed: list[Changes] = [
-            {"edge": rows.spread([addition.followed[k] for addition in found], table)}
+            {"edge": rows.spread([addition.followed[k] for addition in additions], table)}
             for k, rows in enumerate(self.followed)
         ]
         return Proposal(
-            {"edge": self.rows.spread([addition.delta for addition in found], table)},
+            {"edge": self.rows.spread([addition.delta for addition in additions], table)},
             followed,
             accept,
         )
 
     def mark(self, n_rounds: int) -> None:
-        """Functions keep all rounds."""
+        """Do nothing: functions keep all rounds."""
 
     def keep(self, n_rounds: int) -> None:
         """Drop later rounds."""
@@ -257,18 +257,18 @@ class LinearEdgeBlock(Block):
                     features,
                     _flat(gradient[rows]),
                     _flat(curvature[rows]),
-                    own,
+                    weights_of_type,
                     self.weights.l2,
                     self.total,
                 )
-                for features, rows, own in zip(
+                for features, rows, weights_of_type in zip(
                     self.rows.features, self.rows.by_type, weights, strict=True
                 )
             ]
         )
 
         def scored(rows: EdgeRows) -> Changes:
-            parts = [x @ own for x, own in zip(rows.features, delta, strict=True)]
+            parts = [x @ change for x, change in zip(rows.features, delta, strict=True)]
             return {"edge": rows.spread(parts, table)}
 
         return Proposal(
@@ -279,7 +279,7 @@ class LinearEdgeBlock(Block):
         )
 
     def penalty(self) -> float:
-        """Of the weights."""
+        """Return the penalty on the weights."""
         return self.weights.penalty()
 
     def mark(self, n_rounds: int) -> None:
@@ -302,7 +302,7 @@ class JointBlock(Block):
         self.parts = first.parts + second.parts
 
     def propose(self, evaluation: Evaluation, number: int) -> Proposal:
-        """What both propose."""
+        """Propose what both propose."""
         one, other = (block.propose(evaluation, number) for block in self.both)
 
         def accept(step: float) -> None:
@@ -317,7 +317,7 @@ class JointBlock(Block):
         )
 
     def penalty(self) -> float:
-        """Of both."""
+        """Return the penalty of both."""
         return sum(block.penalty() for block in self.both)
 
     def mark(self, n_rounds: int) -> None:

@@ -67,7 +67,7 @@ class WorkingScores:
         return cls(batch, structure, model.sharing, arrays(), rebuild=arrays)
 
     def problem(self) -> Problem:
-        """The scores as they are now, ready for inference."""
+        """Return the scores as they are now, ready for inference."""
         return Problem(self.batch, Scores(**self.arrays), self.structure, self.sharing)
 
     def add(self, changes: Changes, step: float) -> None:
@@ -233,8 +233,8 @@ class Boosting(Trainer):
         return evaluation
 
     def _evaluate(self, objective: Objective, parts: Sequence[PartName]) -> Evaluation:
-        own = objective.evaluate(self.scores.problem(), parts, self.curvature)
-        return of_all(self.communicator, own, parts, self.scores.batch.n_rows)
+        evaluation = objective.evaluate(self.scores.problem(), parts, self.curvature)
+        return of_all(self.communicator, evaluation, parts, self.scores.batch.n_rows)
 
     def _halve(self, pending: _Pending, *, give_up: bool) -> None:
         pending.halvings += 1

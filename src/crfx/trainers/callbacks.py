@@ -1,4 +1,4 @@
-"""What a trainer tells while it works, and how to stop it."""
+"""Callbacks: functions that follow a training and may stop it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Callback(Protocol):
     """Called after every round; True stops the run."""
 
     def __call__(self, progress: Progress) -> bool | None:
-        """Look at the progress."""
+        """Follow the progress; return True to stop the run."""
         ...
 
 
@@ -52,7 +52,7 @@ class EarlyStopping:
         return self.see(progress.history[self.name][-1], progress.n_rounds)
 
     def see(self, value: float, n_rounds: int) -> bool:
-        """Note the value after so many rounds; whether to stop.  NaN is never the best."""
+        """Note the value after so many rounds; return whether to stop.  NaN is never the best."""
         better = self.best is None or (
             value > self.best if self.larger_is_better else value < self.best
         )
@@ -93,7 +93,7 @@ class Checkpoint:
 
 
 def any_stops(callbacks: Sequence[Callback], progress: Progress) -> bool:
-    """Call all of them; whether one asks to stop."""
+    """Call all of them; return whether one asks to stop."""
     answers = [callback(progress) for callback in callbacks]
     return any(answers)
 
@@ -106,17 +106,17 @@ class OnFirstWorker:
     workers: Workers
 
     def __call__(self, progress: Progress) -> bool:
-        """Whether one of them asks to stop."""
+        """Return whether one of them asks to stop."""
         stops = self.workers.rank == 0 and any_stops(self.callbacks, progress)
         return bool(self.workers.gather(stops)[0])
 
 
 def listed_callbacks(callbacks: Sequence[Callback] | None) -> list[Callback]:
     """Read the argument ``callbacks``; with several workers the first calls them for all."""
-    found, workers = checked_callbacks(callbacks), current()
+    listed, workers = checked_callbacks(callbacks), current()
     if workers.size == 1:
-        return found
-    return [OnFirstWorker(found, workers)] if workers.gather(bool(found))[0] else []
+        return listed
+    return [OnFirstWorker(listed, workers)] if workers.gather(bool(listed))[0] else []
 
 
 def checked_callbacks(callbacks: Sequence[Callback] | None) -> list[Callback]:

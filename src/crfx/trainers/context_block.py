@@ -52,8 +52,8 @@ class ContextBlock(Block):
         edge, node = at.gradient["edge"], at.gradient["node"]
         if self.first_order:
             weights = self.truth.edge_row_weights
-            own = None if weights is None else weights.astype(np.float32)
-            return Slopes(edge, node, weights=own)
+            row_weights = None if weights is None else weights.astype(np.float32)
+            return Slopes(edge, node, weights=row_weights)
         return Slopes(edge, node, at.curvature["edge"], at.curvature["node"])
 
     def mark(self, n_rounds: int) -> None:

@@ -82,13 +82,13 @@ def _with_costs(loss: Objective) -> CoreLoss | None:
 
 
 def can_take_steps(model: Model, loss: Objective) -> bool:
-    """Whether the core can take the steps that lower a loss."""
+    """Return whether the core can take the steps that lower a loss."""
     is_table = model.edge_family in ("table", None)
     return is_table and core_loss(loss, model.n_labels) is not None
 
 
 def core_chains(model: Model, truth: Truth, loss: Objective, base: ScoreArrays | None) -> Any:
-    """The chains (or forests) of a batch with their labels, their loss, and which tables there are.
+    """Return the chains (or forests) of a batch with their labels, their loss and their tables.
 
     ``base`` may be None where there are no rows.
     """
@@ -170,7 +170,7 @@ class CoreSteps:
 
 
 def _asked(steps: Steps, n_threads: int) -> Any:
-    """Steps in the words of the core, on at most so many threads."""
+    """Return the steps as the core takes them, on at most so many threads."""
     return _core.SweepSteps(
         np.ascontiguousarray(steps.order, np.int64),
         batch_size=steps.batch_size,
@@ -229,7 +229,7 @@ def linear_sweeps(
 def _free_parameters(
     model: Model, node: LinearFunction, free: Free
 ) -> npt.NDArray[np.bool_] | None:
-    """Marks of all parameters, in the order of `get_weights`; None: all may move."""
+    """Return marks of the parameters that may move, in the order of `get_weights`; None: all."""
     if free is None and node.pattern.free is None:
         return None
     tables: dict[str, Any] = {} if model.edge is None else dict(model.edge.tables)

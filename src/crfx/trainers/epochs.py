@@ -190,11 +190,11 @@ class Epochs(ParameterTrainer):
 
     @abstractmethod
     def _maker(self) -> Make:
-        """What makes mini-batches; it does not hold the trainer: a circle would hold features."""
+        """Return what makes mini-batches, without the trainer: a reference cycle would keep X."""
 
     @abstractmethod
     def _period(self, n_instances: int) -> float:
-        """The number of the step that has half the size of the first."""
+        """Return the number of the step that has half the size of the first."""
 
     @abstractmethod
     def _good_step(self) -> float:
@@ -202,14 +202,14 @@ class Epochs(ParameterTrainer):
 
     @abstractmethod
     def _new_parameters(self, values: Array64) -> AveragedParameters:
-        """Parameters in the precision in which steps are taken."""
+        """Return parameters in the precision in which steps are taken."""
 
     @abstractmethod
     def value(self, weights: npt.NDArray[Any]) -> float:
-        """The objective of all workers, penalty included."""
+        """Return the objective of all workers, penalty included."""
 
     def _value_to_beat(self) -> float | None:
-        """The value before training, where training that does not improve it is to be told of."""
+        """Return the value before training if a warning is due where it does not improve."""
         return None
 
 
@@ -240,7 +240,7 @@ class LinearEpochs(Epochs):
         return EPOCHS_TO_HALF * n_instances / self.settings.batch_size
 
     def _good_step(self) -> float:
-        """The one after whose epoch some instances, of shards the first, have the least loss."""
+        """Return the step whose epoch leaves some instances, the first, the least loss."""
         some: MiniBatches = self._parts.leading(n_instances=TRIAL_INSTANCES)
         if self.model.edge_family is not None:
             warn_of_small_features(some.X)
@@ -336,7 +336,7 @@ class HiddenEpochs(Epochs):
         return HIDDEN_EPOCHS_TO_HALF * -(-n_instances // self.settings.batch_size)
 
     def _good_step(self) -> float:
-        """From the one that is best after a few epochs over some instances, of shards the first."""
+        """Return a step from the one that is best after a few epochs over some instances."""
         some: MiniBatches = self._parts.leading(n_positions=TRIAL_POSITIONS)
         warn_of_small_features(some.X)
         learned, judged = self._trial_instances(some.truth)
@@ -360,7 +360,7 @@ class HiddenEpochs(Epochs):
             set_weights(self.model, start)
 
     def _trial_instances(self, truth: Truth) -> tuple[IntArray, IntArray]:
-        """Some to learn from, some to judge by; all for both where there is but one.
+        """Return instances to learn from, and others to judge by; the same if there is only one.
 
         Of those that have a known label and a weight: by others no step could be judged.
         """
@@ -377,7 +377,7 @@ class HiddenEpochs(Epochs):
         return chosen[n_judged:], chosen[:n_judged]
 
     def _judged(self, truth: Truth) -> float:
-        """The loss; of perceptrons, whose loss grows with the scale of scores, the errors."""
+        """Return the loss; the share of errors for perceptrons, whose loss grows with scores."""
         problem = self.model.problem(truth.batch)
         loss, decode = self.task.bind(truth), self.task.decode
         if decode is None or not isinstance(loss, PerceptronLoss | WeightedPerceptronLoss):
@@ -404,8 +404,8 @@ class HiddenEpochs(Epochs):
         assert self._objective is not None
         set_weights(self.model, weights)
         problem = self.model.problem(self.task.truth.batch)
-        own = self._objective.evaluate(problem, ()).value
-        return total(self.workers.communicator, own) + penalty(self.task.l2, weights)
+        value = self._objective.evaluate(problem, ()).value
+        return total(self.workers.communicator, value) + penalty(self.task.l2, weights)
 
 
 def penalty(l2: float, values: npt.NDArray[Any]) -> float:
@@ -454,7 +454,7 @@ def spread_rates(model: Model, rates: Array64) -> Array64 | None:
 
 
 def _telling(truth: Truth) -> npt.NDArray[np.bool_]:
-    """(instances,) whether the loss of an instance depends on the parameters."""
+    """Return (instances,) whether the loss of an instance depends on the parameters."""
     n_known = np.append(0, np.cumsum(truth.labels != UNKNOWN))[truth.batch.offsets]
     is_known: npt.NDArray[np.bool_] = np.diff(n_known) > 0
     return is_known if truth.weights is None else is_known & (truth.weights > 0)

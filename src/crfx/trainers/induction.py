@@ -98,11 +98,11 @@ class FeatureInduction:
     iterations: int = 20
 
 
-def settings_of(given: int | FeatureInduction | None) -> FeatureInduction | None:
-    """A number is that of rounds; None: no induction."""
-    if given is None or isinstance(given, FeatureInduction):
-        return given
-    return FeatureInduction(rounds=given)
+def settings_of(option: int | FeatureInduction | None) -> FeatureInduction | None:
+    """Return the settings of induction for so many rounds; None: no induction."""
+    if option is None or isinstance(option, FeatureInduction):
+        return option
+    return FeatureInduction(rounds=option)
 
 
 def check_inducible(X: Any) -> None:
@@ -239,7 +239,7 @@ class Positions:
 def choose(
     X: Any, known: Conjunctions, at: Positions, settings: FeatureInduction
 ) -> tuple[Conjunctions, Array64]:
-    """New conjunctions of the columns of X (CSR) that gain most, and their gains, best first.
+    """Return new conjunctions of the columns of X (CSR) that gain most, and their gains.
 
     They unite two columns or ``known`` conjunctions.  A conjunction whose values are those of a
     column that is there already brings nothing and is left out.  The gain of one is that of its
@@ -261,23 +261,24 @@ def choose(
 
 
 def _new(keys: npt.NDArray[np.uint64], old: npt.NDArray[np.uint64]) -> IntArray:
-    """Where a key is for the first time, and not among the old."""
+    """Return where a key occurs for the first time, and is not among the old ones."""
     first = np.sort(np.unique(keys, return_index=True)[1])
-    found: IntArray = first[~np.isin(keys[first], old)]
-    return found
+    new: IntArray = first[~np.isin(keys[first], old)]
+    return new
 
 
 def _proposed(
     wide: Any, n_columns: int, known: Conjunctions, at: Positions, settings: FeatureInduction
 ) -> Iterator[frozenset[int]]:
-    """Sets of columns: the best pairs at the positions where the model errs or is unsure."""
+    """Yield sets of columns: the best pairs where the model errs or is unsure."""
     doubt = 1.0 - at.p[np.arange(len(at.p)), at.labels]
     unsure = np.flatnonzero(doubt > 1.0 - settings.confidence)
     unsure = unsure[np.argsort(-doubt[unsure], kind="stable")]
     pairs = pairs_in(wide, unsure)
     promise = _promise(pairs, at, settings.min_count)
     atoms = known.sets()
-    seen = {frozenset(own) for own in atoms}  # a pair of one and a column of it is nothing new
+    # A pair of a conjunction and one of its columns is nothing new.
+    seen = {frozenset(columns) for columns in atoms}
     n_found = 0
     for pair in np.argsort(-promise, kind="stable"):
         if promise[pair] <= 0 or n_found == settings.candidates:
@@ -294,7 +295,7 @@ def _proposed(
 
 
 def _promise(pairs: Pairs, at: Positions, min_count: float) -> Array64:
-    """(pairs,) roughly what they would gain, by the best label and one Newton step; 0: too rare."""
+    """Return (pairs,) the approximate gain, by the best label and one Newton step; 0: too rare."""
     n_pairs, weights = len(pairs.left), at.weights[pairs.rows]
     counts = np.bincount(pairs.which, weights, n_pairs)
     squares = np.bincount(pairs.which, weights * pairs.values.astype(np.float64) ** 2, n_pairs)
@@ -313,16 +314,16 @@ def _promise(pairs: Pairs, at: Positions, min_count: float) -> Array64:
         g = np.maximum(np.abs(g) - at.l1, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             step = np.fmin(g / h, longest)
-        found = np.where(g > 0, g * step - h * step**2 / 2, 0.0)
+        gain = np.where(g > 0, g * step - h * step**2 / 2, 0.0)
         if at.observed:
-            found[np.bincount(which, hits[rows], n_pairs) == 0] = 0.0
-        np.maximum(best, found, out=best)
+            gain[np.bincount(which, hits[rows], n_pairs) == 0] = 0.0
+        np.maximum(best, gain, out=best)
     best[counts < min_count] = 0.0
     return best
 
 
 def gains(columns: Any, at: Positions) -> Array64:
-    """(columns,) the gain of each by the best of its labels; columns are CSC (rows, columns)."""
+    """Return (columns,) the gain of each by its best label; columns are CSC (rows, columns)."""
     candidates, labels = _weights_of(columns, at)
     gain = best_weights(columns, candidates, labels, at)[1]
     best = np.zeros(columns.shape[1])
@@ -331,7 +332,7 @@ def gains(columns: Any, at: Positions) -> Array64:
 
 
 def _weights_of(columns: Any, at: Positions) -> tuple[IntArray, IntArray]:
-    """(weights,) column and label of each weight that the columns would have."""
+    """Return (weights,) column and label of each weight that the columns would have."""
     counts = np.diff(columns.indptr)
     owner = np.repeat(np.arange(columns.shape[1]), counts)
     if not at.observed:
@@ -344,22 +345,22 @@ def _weights_of(columns: Any, at: Positions) -> tuple[IntArray, IntArray]:
 def best_weights(
     columns: Any, candidates: IntArray, labels: IntArray, at: Positions
 ) -> tuple[Array64, Array64]:
-    """The weight mu that maximises G, and G there, of every (candidate column, label).
+    """Return the weight mu that maximises G, and G there, for every (candidate column, label).
 
     Newton's method, and bisection where it leaves the interval that is known to hold the maximum.
     """
     sizes = np.diff(columns.indptr)[candidates].astype(np.int64)
-    weights, found = np.zeros(len(candidates)), np.zeros(len(candidates))
+    weights, gains = np.zeros(len(candidates)), np.zeros(len(candidates))
     ends = np.cumsum(sizes)
     begin = 0
     while begin < len(candidates):
         before = ends[begin] - sizes[begin]
         end = max(begin + 1, int(np.searchsorted(ends, before + MOST_ENTRIES, side="right")))
-        own = slice(begin, end)
-        part = _Entries.of(columns, candidates[own], labels[own], at)
-        weights[own], found[own] = part.maximised(at.l1, at.l2)
+        chunk = slice(begin, end)
+        part = _Entries.of(columns, candidates[chunk], labels[chunk], at)
+        weights[chunk], gains[chunk] = part.maximised(at.l1, at.l2)
         begin = end
-    return weights, found
+    return weights, gains
 
 
 @dataclass(frozen=True, eq=False)
@@ -388,7 +389,7 @@ class _Entries:
         return cls(begins, owner, g, at.p[rows, label], at.labels[rows] == label, at.weights[rows])
 
     def maximised(self, l1: float, l2: float) -> tuple[Array64, Array64]:
-        """The best weights and their gains."""
+        """Return the best weights and their gains."""
         slope = self._sum(self.w * self.g * (self.hit - self.p))
         sign = np.where(slope < 0, -1.0, 1.0)
         g = self.g * sign[self.owner]  # so that every weight is positive

@@ -74,15 +74,15 @@ class Course:
             self.values.clear()
             self.far, self.converged = True, False
 
-    def remember(self, here: _Point, found: _Point) -> None:
+    def remember(self, here: _Point, there: _Point) -> None:
         """Take a step."""
-        change, turn = found.at - here.at, found.gradient - here.gradient
+        change, turn = there.at - here.at, there.gradient - here.gradient
         bend = float(change @ turn)
         if bend > 0:
             self.memory.append((change, turn, bend))
-        self.far = self.far and here.value - found.value > NEAR * abs(here.value)
-        self.at, self.converged = found.at, False
-        self.values.append(found.value)
+        self.far = self.far and here.value - there.value > NEAR * abs(here.value)
+        self.at, self.converged = there.at, False
+        self.values.append(there.value)
 
     def end(self, *, is_last: bool) -> None:
         """Note that values do not improve any more."""
@@ -109,7 +109,7 @@ class End(Enum):
 
 
 def is_flat(values: deque[float], tol: float) -> bool:
-    """Whether the last ``PERIOD`` iterations improved the value by less than ``tol`` of it."""
+    """Return whether the last ``PERIOD`` iterations improved the value by a share below ``tol``."""
     return len(values) > PERIOD and values[0] - values[-1] < tol * abs(values[-1])
 
 
@@ -145,21 +145,21 @@ def descend(
     n_left = max_iter if course.left is None else course.left
     descent = _Descent(course, l1, fresh, n_left)
     if finer is None or not refines:
-        found, end = yield from descent.run(rounded, start, tol)
+        at, end = yield from descent.run(rounded, start, tol)
     else:
-        found, end = start, End.CONVERGED
+        at, end = start, End.CONVERGED
         if not course.is_fine:
-            found, end = yield from descent.run(rounded, start, rounded.resolution, is_last=False)
+            at, end = yield from descent.run(rounded, start, rounded.resolution, is_last=False)
         if end in (End.CONVERGED, End.ROUNDING):
             course.refine()
-            found, end = yield from descent.run(finer, found, tol)
+            at, end = yield from descent.run(finer, at, tol)
     if is_last and end is End.CUT_SHORT:
         warn(NOT_CONVERGED.format(max_iter), ConvergenceWarning)
-    return found
+    return at
 
 
 def warn_nothing_learned() -> None:
-    """Tell of a training that ended where it began."""
+    """Warn about a training that ended where it began."""
     warn(NOTHING_LOWERS, ConvergenceWarning)
 
 
@@ -197,13 +197,13 @@ class _Descent:
             slope = _pseudo_gradient(here.at, here.gradient, self.l1) if self.l1 else here.gradient
             if not slope.any():
                 return here.at, End.CONVERGED
-            found = self._lower(rounded, here, slope)
-            if found is None:
+            lower = self._lower(rounded, here, slope)
+            if lower is None:
                 if is_last and self.is_fresh and course.at is None:
                     warn_nothing_learned()
                 return here.at, End.ROUNDING
-            course.remember(here, found)
-            here = found
+            course.remember(here, lower)
+            here = lower
             self.n_left -= 1
             has_converged = is_flat(course.values, tol)
             if has_converged:  # before the yield: a callback may save it
@@ -218,16 +218,16 @@ class _Descent:
         return _Point(at, smooth + self.l1 * float(np.abs(at).sum()), gradient)
 
     def _lower(self, rounded: Rounded, here: _Point, slope: Array64) -> _Point | None:
-        """A lower point, by what is remembered or else by the slope; None: none can be told."""
+        """Return a lower point, by the memory or else by the slope; None if rounding hides any."""
         memory = self.course.memory
-        found = self._search(rounded, here, slope)
-        if found is None and memory:  # what is remembered may mislead: begin anew
+        lower = self._search(rounded, here, slope)
+        if lower is None and memory:  # what is remembered may mislead: begin anew
             remembered = memory.copy()
             memory.clear()
-            found = self._search(rounded, here, slope)
-            if found is None:  # a finer function may make use of it
+            lower = self._search(rounded, here, slope)
+            if lower is None:  # a finer function may make use of it
                 memory.extend(remembered)
-        return found
+        return lower
 
     def _search(self, rounded: Rounded, here: _Point, slope: Array64) -> _Point | None:
         """Halve a step until it lowers the value enough."""
@@ -241,10 +241,10 @@ class _Descent:
             promised = -float(slope @ (move if orthant is None else moved - here.at))
             if trial and promised < least:
                 return None
-            found = self._evaluated(rounded, moved)
+            there = self._evaluated(rounded, moved)
             enough = here.value - ENOUGH_DECREASE * promised
-            if found.value < here.value and found.value <= enough:
-                return found
+            if there.value < here.value and there.value <= enough:
+                return there
             move = move / 2
         return None
 
@@ -259,7 +259,7 @@ class _Descent:
 
 
 def _pseudo_gradient(at: Array64, gradient: Array64, l1: float) -> Array64:
-    """The steepest one-sided slope of the penalised function (Andrew and Gao, Eq. 4)."""
+    """Return the steepest one-sided slope of the penalised function (Andrew and Gao, Eq. 4)."""
     inside = gradient + l1 * np.sign(at)
     at_zero = np.where(gradient > l1, gradient - l1, np.where(gradient < -l1, gradient + l1, 0.0))
     return np.where(at != 0, inside, at_zero)

@@ -37,7 +37,7 @@ class Dropout:
     seed: int
 
     def __call__(self, X: Any, step: int) -> Any:
-        """(rows, features), dense or CSR."""
+        """Return (rows, features), dense or CSR, with some features left out."""
         random = np.random.default_rng([self.seed, step])
         values = X.data if sparse.issparse(X) else X
         kept = random.random(values.shape, np.float32) >= self.share
@@ -81,7 +81,7 @@ class MiniBatches:
         return replace(descent, n_instances=n_instances, l2=l2, ends=None)
 
     def take_steps(self, steps: Steps, parameters: AveragedParameters) -> None:
-        """In the core where it can, else one mini-batch after the other."""
+        """Take steps in the core where it can, else one mini-batch after the other."""
         if self.core is not None:
             self.core(steps, parameters)
         else:
@@ -90,7 +90,7 @@ class MiniBatches:
     def __call__(
         self, instances: IntArray, step: int | None = None
     ) -> tuple[IntArray, ParametricObjective]:
-        """Cut the instances out; in a step, some of their features."""
+        """Return the parameters that some instances touch, and their loss at those."""
         truth, rows = self.truth.take(instances)
         X = take_rows(self.X, rows)
         if step is not None and self.dropout is not None:
@@ -117,11 +117,11 @@ class ShardedMiniBatches:
     def take_steps(self, steps: Steps, parameters: AveragedParameters) -> None:
         """Read the shard of the instances, and step."""
         number = int(np.searchsorted(self.ends, steps.order[0], side="right")) - 1
-        own = replace(steps, order=steps.order - self.ends[number])
+        within = replace(steps, order=steps.order - self.ends[number])
         if self._read is None or self._read[0] != number:
             self._read = None  # which makes room for the next
             self._read = number, self._of([number])
-        self._read[1].take_steps(own, parameters)
+        self._read[1].take_steps(within, parameters)
 
     def release(self) -> None:
         """Keep no shard in memory: a sweep, which may come back to the last one, has ended."""

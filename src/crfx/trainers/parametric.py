@@ -53,11 +53,11 @@ class ParameterBlock(Protocol):
     size: int
 
     def scores(self, values: FloatArray) -> ScoreArrays:
-        """The scores they give, by name, of the dtype of the parameters."""
+        """Return their scores by name, of the dtype of the parameters."""
         ...
 
     def gradient(self, slopes: ScoreArrays) -> Array64:
-        """(size,) from the gradient in the scores."""
+        """Return (size,) the gradient in the parameters from that in the scores."""
         ...
 
 
@@ -77,15 +77,15 @@ class TableParameters:
         self.size = sum(int(np.prod(shape)) for shape in shapes.values())
 
     def scores(self, values: FloatArray) -> ScoreArrays:
-        """The tables by name, as views of the parameters."""
-        found, begin = {}, 0
+        """Return the tables by name, as views of the parameters."""
+        tables, begin = {}, 0
         for name, shape in self.shapes.items():
             end = begin + int(np.prod(shape))
-            found[name], begin = values[begin:end].reshape(shape), end
-        return found
+            tables[name], begin = values[begin:end].reshape(shape), end
+        return tables
 
     def gradient(self, slopes: ScoreArrays) -> Array64:
-        """Zero where an entry is not free."""
+        """Return the gradient of all entries, 0 if one is not free."""
         parts = []
         for name in self.shapes:
             slope = np.asarray(slopes[name], np.float64)
@@ -104,13 +104,13 @@ class NodeParameters:
             prepared.reuses_scores = True
 
     def scores(self, values: FloatArray) -> ScoreArrays:
-        """(rows, K)."""
+        """Return the node scores (rows, K)."""
         return {"node": self.prepared.scores(values)}
 
     def gradient(self, slopes: ScoreArrays) -> Array64:
-        """Of the function's parameters."""
-        found: Array64 = self.prepared.gradient(slopes["node"])
-        return found
+        """Return the gradient in the function's parameters."""
+        gradient: Array64 = self.prepared.gradient(slopes["node"])
+        return gradient
 
 
 class EdgeParameters:
@@ -126,7 +126,7 @@ class EdgeParameters:
         self.size = int(self._borders[-1])
 
     def scores(self, values: FloatArray) -> ScoreArrays:
-        """(rows, K, ..., K), zero where no edge ends."""
+        """Return the edge scores (rows, K, ..., K), 0 where no edge ends."""
         parts = [
             function.scores(values[begin:end])
             for function, begin, end in zip(
@@ -136,7 +136,7 @@ class EdgeParameters:
         return {"edge": self.rows.spread(parts, self.table)}
 
     def gradient(self, slopes: ScoreArrays) -> Array64:
-        """Of the functions' parameters."""
+        """Return the gradient in the functions' parameters."""
         slope = slopes["edge"].reshape(self.rows.n_rows, int(np.prod(self.table)))
         return np.concatenate(
             [
@@ -181,34 +181,34 @@ class ParametricObjective:
         self._borders = np.cumsum([0, *(block.size for block in blocks)])
 
     def rounded(self) -> Rounded:
-        """With the smallest change of the value that is more than rounding."""
+        """Return the function with the smallest change of its value that is more than rounding."""
         return Rounded(self, RESOLUTION[self.dtype])
 
     def finer(self) -> ParametricObjective:
-        """The same in double precision."""
-        found = copy(self)
-        found.dtype = np.dtype(np.float64)
-        return found
+        """Return the same objective in double precision."""
+        copied = copy(self)
+        copied.dtype = np.dtype(np.float64)
+        return copied
 
     def split(self, values: FloatArray) -> list[FloatArray]:
-        """The parameters of each block, as views."""
+        """Return the parameters of each block, as views."""
         return np.split(values, self._borders[1:-1])
 
     def problem(self, values: Array64) -> Problem:
-        """The batch with its scores."""
-        arrays = {name: own.astype(self.dtype, copy=False) for name, own in self.base.items()}
+        """Return the batch with its scores."""
+        arrays = {name: array.astype(self.dtype, copy=False) for name, array in self.base.items()}
         parts = self.split(values.astype(self.dtype))
-        for block, own in zip(self.blocks, parts, strict=True):
-            for name, scores in block.scores(own).items():
+        for block, parameters in zip(self.blocks, parts, strict=True):
+            for name, scores in block.scores(parameters).items():
                 arrays[name] = arrays[name] + scores if name in arrays else scores
         return Problem(self.batch, Scores(**arrays), self.structure, self.sharing)
 
     def __call__(self, values: Array64) -> tuple[float, Array64]:
-        """Value and gradient."""
+        """Return value and gradient."""
         parts = [block.part for block in self.blocks]
-        found = self.objective.evaluate(self.problem(values), parts)
-        gradient = np.concatenate([block.gradient(found.gradient) for block in self.blocks])
-        value = found.value
+        evaluation = self.objective.evaluate(self.problem(values), parts)
+        gradient = np.concatenate([block.gradient(evaluation.gradient) for block in self.blocks])
+        value = evaluation.value
         if self.communicator.size > 1:
             value, gradient = self._of_all(value, gradient)
         if self.l2:
@@ -216,17 +216,17 @@ class ParametricObjective:
         return value + self.penalty(values), gradient
 
     def _of_all(self, value: float, gradient: Array64) -> tuple[float, Array64]:
-        """The sums of all workers, in one message."""
+        """Return the sums over all workers, in one message."""
         sums = self.communicator.sum(np.concatenate([[value], gradient]))
         return float(sums[0]), sums[1:]
 
     def value(self, values: Array64) -> float:
-        """The value alone."""
-        own = self.objective.evaluate(self.problem(values), ()).value
-        return total(self.communicator, own) + self.penalty(values)
+        """Return the value alone."""
+        value = self.objective.evaluate(self.problem(values), ()).value
+        return total(self.communicator, value) + self.penalty(values)
 
     def penalty(self, values: Array64) -> float:
-        """l2 |w|^2."""
+        """Return l2 |w|^2."""
         return self.l2 * float(values @ values) if self.l2 else 0.0
 
 
@@ -273,7 +273,7 @@ class ParametricTask:
 
 
 def edge_rows(model: Model, batch: Batch) -> EdgeRows:
-    """With a constant feature last: its weights are the plain transitions."""
+    """Return the rows of edges with a constant feature last, whose weights are transitions."""
     rows = model.structure(batch).edge_rows(batch)
     return EdgeRows.of(batch, rows, model.n_types or 1, with_constant(batch.X))
 
@@ -285,7 +285,7 @@ def parameter_blocks(
     *,
     touched: bool = False,
 ) -> tuple[list[ParameterBlock], IntArray]:
-    """The parameters of a model, on the rows of a batch, and their places in `get_weights`.
+    """Return the parameters of a model, for the rows of a batch, and their places in `get_weights`.
 
     ``free`` marks the entries of tables that may move; None: all.  With ``touched`` functions have
     only the weights that the batch touches.
@@ -307,10 +307,10 @@ def parameter_blocks(
     if edges:
         rows = edge_rows(model, batch)
         parts = [prepared(function, X) for function, X in zip(edges, rows.features, strict=True)]
-        for function, (_, own) in zip(edges, parts, strict=True):
-            places.append(begin + own)
+        for function, (_, at) in zip(edges, parts, strict=True):
+            places.append(begin + at)
             begin += len(function.weights)
-        sizes = [len(own) for _, own in parts]
+        sizes = [len(at) for _, at in parts]
         blocks.append(EdgeParameters([part for part, _ in parts], sizes, rows, model.table))
     if model.ends is not None:
         blocks.append(_table_block("ends", model.ends, free))
@@ -319,14 +319,14 @@ def parameter_blocks(
 
 
 def _table_block(part: Any, tables: Tables, free: Free) -> TableParameters:
-    """The entries of shared tables as parameters."""
+    """Return the entries of shared tables as parameters."""
     shapes = {name: table.shape for name, table in tables.tables.items()}
-    own = None if free is None else {name: free[name] for name in shapes}
-    return TableParameters(part, shapes, own)
+    marks = None if free is None else {name: free[name] for name in shapes}
+    return TableParameters(part, shapes, marks)
 
 
 def base_scores(model: Model, batch: Batch) -> ScoreArrays | None:
-    """The scores below those of the weights, by name, on a batch; None where there are none.
+    """Return the scores that the weights add to, by name; None if there are none.
 
     Those of a base model, and the -inf of constraints.
     """
@@ -350,7 +350,7 @@ def base_scores(model: Model, batch: Batch) -> ScoreArrays | None:
 
 
 def base_of(base: ScoreArrays | None, model: Model, rows: IntArray) -> ScoreArrays | None:
-    """The scores below those of a model, of some rows."""
+    """Return the scores of some rows that a model adds to."""
     if base is None:
         return None
     by_row = {"node", "edge"} if model.sharing == "each" else {"node"}

@@ -113,7 +113,7 @@ def _slopes(
     activate: _VisibleUnits,
     random: np.random.Generator,
 ) -> list[Array32]:
-    """What the data expect minus what one step of Gibbs sampling away from them does."""
+    """Return the expectation under the data minus that after one step of Gibbs sampling."""
     W, b, V, c, d = parameters
     expected = _sigmoid(x @ W + y @ V.T + b)
     units = _toss(expected, random)
@@ -149,7 +149,7 @@ class _VisibleUnits:
 
 
 def _kind(X: Array32) -> str | None:
-    """Of the visible units that features ask for; None where there are no rows to ask."""
+    """Return the kind of visible units that suits the features; None if there are no rows."""
     if not len(X):
         return None
     if np.isin(X, (0, 1)).all():
@@ -158,14 +158,14 @@ def _kind(X: Array32) -> str | None:
 
 
 def _kind_of_all(kinds: Sequence[str | None]) -> str:
-    """One for the rows of all workers."""
+    """Return one kind for the rows of all workers."""
     asked = {kind for kind in kinds if kind is not None}
     return asked.pop() if len(asked) == 1 else "normal"
 
 
 def _sigmoid(x: Array32) -> Array32:
-    found: Array32 = (0.5 * (1 + np.tanh(0.5 * x))).astype(np.float32)
-    return found
+    values: Array32 = (0.5 * (1 + np.tanh(0.5 * x))).astype(np.float32)
+    return values
 
 
 def _toss(chances: Array32, random: np.random.Generator) -> Array32:

@@ -39,7 +39,7 @@ class ProgressBar:
         self._bar.update(self._task, completed=progress.n_rounds, description=values)
 
     def _tell(self) -> None:
-        """One line, for a file or a pipe."""
+        """Print one line, for a file or a pipe."""
         seconds = time.monotonic() - self._begin
         print(f"{self._last}, {seconds:.0f} s", file=sys.stderr, flush=True)
         self._told, self._next = self._last, time.monotonic() + SECONDS_BETWEEN_LINES

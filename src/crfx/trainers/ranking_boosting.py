@@ -96,18 +96,20 @@ class RankingBoosting(Trainer):
 
     def _round(self, number: int) -> dict[str, float]:
         drawn = self._drawn(number)
-        own = self.task.evaluate(self.scores[drawn.rows], drawn, seed=number, curvature=True)
-        found = own.of_all(self.communicator)
-        assert found.curvature is not None
+        local = self.task.evaluate(self.scores[drawn.rows], drawn, seed=number, curvature=True)
+        evaluation = local.of_all(self.communicator)
+        assert evaluation.curvature is not None
         addition = self.function.propose(
-            self._by_row(found.gradient, drawn), self._by_row(found.curvature, drawn), number
+            self._by_row(evaluation.gradient, drawn),
+            self._by_row(evaluation.curvature, drawn),
+            number,
         )
-        value, halvings = self._take(addition, drawn, found.value, number)
-        record = {"objective": value / found.weight, "halvings": float(halvings)}
-        return record | found.notes()
+        value, halvings = self._take(addition, drawn, evaluation.value, number)
+        record = {"objective": value / evaluation.weight, "halvings": float(halvings)}
+        return record | evaluation.notes()
 
     def _drawn(self, number: int) -> Drawn:
-        """Subsets of all queries, or of a share of them: chosen among those of all workers."""
+        """Return subsets of all queries, or of a share of the queries of all workers."""
         seed = self.seed, number
         if self.subsample == 1.0:
             return self.task.draw(seed)
@@ -116,13 +118,13 @@ class RankingBoosting(Trainer):
         chosen = np.sort(random.choice(self.n_queries, n_chosen, replace=False))
         first = self.task.before.queries
         begin, end = np.searchsorted(chosen, [first, first + len(self.task.queries)])
-        own = self.task.queries[chosen[begin:end] - first]
-        n_documents = int(self.task.subsets.lengths(own).sum())
+        queries = self.task.queries[chosen[begin:end] - first]
+        n_documents = int(self.task.subsets.lengths(queries).sum())
         before = Before(int(begin), place(self.communicator, n_documents)[1])
-        return self.task.draw(seed, own, before)
+        return self.task.draw(seed, queries, before)
 
     def _by_row(self, values: Array64, drawn: Drawn) -> Array32:
-        """Sums over subsets, (rows, 1)."""
+        """Return sums over subsets, (rows, 1)."""
         total = np.bincount(drawn.rows, weights=values, minlength=len(self.scores))
         return total.astype(np.float32)[:, None]
 
@@ -131,9 +133,9 @@ class RankingBoosting(Trainer):
     ) -> tuple[float, int]:
         """Take a step, halved as long as it raises the objective; return that, and how often."""
         delta = np.asarray(addition.delta, np.float32)[:, 0]
-        step, own = self.learning_rate, self.scores[drawn.rows]
+        step, scores = self.learning_rate, self.scores[drawn.rows]
         for halvings in range(MOST_HALVINGS + 1):
-            moved = own + np.float32(step) * delta[drawn.rows]
+            moved = scores + np.float32(step) * delta[drawn.rows]
             value = np.inf  # where scores leave the range in which they can be ordered
             if (np.abs(moved) <= LARGEST_SCORE).all():
                 value = self.task.evaluate(moved, drawn, seed=number).value

@@ -52,7 +52,7 @@ class QueryBatches:
     def __call__(
         self, chosen: IntArray, number: int | None
     ) -> tuple[Positions, Callable[[Array64], tuple[float, Array64]]]:
-        """The weights that some queries touch, and their loss as a function of those."""
+        """Return the weights that some queries touch, and their loss as a function of those."""
         n = self.task.n_subsets
         subsets = (chosen[:, None] * n + np.arange(n)).reshape(-1)
         drawn = self._draws(number).take(subsets)
@@ -60,11 +60,11 @@ class QueryBatches:
         at, scores, slope = self._linear(drawn.rows)
 
         def loss(weights: Array64) -> tuple[float, Array64]:
-            own = scores(weights)
-            if not _can_be_ordered(own):  # a step was too large
+            document_scores = scores(weights)
+            if not _can_be_ordered(document_scores):  # a step was too large
                 return np.inf, np.zeros_like(weights)
-            found = self.task.evaluate(own, drawn, seed=seed)
-            return found.value, slope(found.gradient)
+            evaluation = self.task.evaluate(document_scores, drawn, seed=seed)
+            return evaluation.value, slope(evaluation.gradient)
 
         return at, loss
 
@@ -77,7 +77,7 @@ class QueryBatches:
         return self._drawn[1]
 
     def _linear(self, rows: IntArray) -> tuple[Positions, Callable[..., Any], Callable[..., Any]]:
-        """Weights that some documents touch, their scores and how slopes come back to weights."""
+        """Return the weights that documents touch, their scores, and the way back of slopes."""
         base = self.base[rows]
         if not sparse.issparse(self.X):
             X = self.X[rows].astype(np.float64)
@@ -90,12 +90,12 @@ class QueryBatches:
         )
 
     def value(self, weights: Array64) -> OfSubsets:
-        """The objective of subsets drawn once, of all queries: comparable from sweep to sweep."""
+        """Return the objective of subsets that were drawn once, so that epochs can be compared."""
         drawn = self._trial
         return self.task.evaluate(self.scores(weights)[drawn.rows], drawn, seed=TRIAL)
 
     def scores(self, weights: Array64) -> Array64:
-        """Of all documents."""
+        """Return the scores of all documents."""
         return np.asarray(self.X @ weights, np.float64) + self.base
 
 

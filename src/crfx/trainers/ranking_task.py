@@ -33,13 +33,13 @@ class OfSubsets(NamedTuple):
     n_sampled: float
 
     def of_all(self, communicator: Workers) -> OfSubsets:
-        """With the numbers of all workers; documents keep their own slopes.  32 bytes."""
-        own = np.array([self.value, self.weight, self.effective, self.n_sampled])
-        value, weight, effective, n_sampled = map(float, communicator.sum(own))
+        """Return it with the numbers of all workers; documents keep their slopes.  32 bytes."""
+        numbers = np.array([self.value, self.weight, self.effective, self.n_sampled])
+        value, weight, effective, n_sampled = map(float, communicator.sum(numbers))
         return self._replace(value=value, weight=weight, effective=effective, n_sampled=n_sampled)
 
     def notes(self) -> dict[str, float]:
-        """For the history: the mean effective number of samples, where any were drawn."""
+        """Return for the history the mean effective number of samples, if any were drawn."""
         return {"effective_samples": self.effective / self.n_sampled} if self.n_sampled else {}
 
 
@@ -51,13 +51,13 @@ class Before(NamedTuple):
 
     @classmethod
     def of(cls, communicator: Workers, batch: Batch) -> Before:
-        """Before those of a batch, of which every worker has one."""
+        """Return what comes before a batch; every worker has one."""
         counts = communicator.gather((batch.n_instances, batch.n_rows))
         return cls.those_of(counts[: communicator.rank])
 
     @classmethod
     def those_of(cls, counts: Sequence[tuple[int, int]]) -> Before:
-        """From how many queries and documents each of the workers before has."""
+        """Return it from the numbers of queries and documents of each worker before."""
         return cls(*(sum(column) for column in zip(*counts, strict=True)))
 
 
@@ -85,7 +85,7 @@ class RankingTask:
     def draw(
         self, seed: Sequence[int], queries: IntArray | None = None, before: Before | None = None
     ) -> Drawn:
-        """Subsets of each query that can be learned from, or of some of them; ``n_subsets`` of
+        """Draw subsets of each query that can be learned from, or of some of them; ``n_subsets`` of
         each, one after the other.
 
         There is one stream of random numbers for all workers, of which each takes its own part:
@@ -103,8 +103,8 @@ class RankingTask:
     def evaluate(
         self, scores: npt.NDArray[Any], drawn: Drawn, *, seed: int, curvature: bool = False
     ) -> OfSubsets:
-        """The sum over subsets, at the scores of their documents."""
-        found = self.objective.evaluate(
+        """Return the sum over subsets, at the scores of their documents."""
+        evaluation = self.objective.evaluate(
             scores,
             self.gains[drawn.rows],
             drawn.offsets,
@@ -115,12 +115,12 @@ class RankingTask:
         )
         weight = self.weights[drawn.query] / self.n_subsets
         by_document = np.repeat(weight, np.diff(drawn.offsets))
-        sampled = found.effective[found.effective > 0]
+        sampled = evaluation.effective[evaluation.effective > 0]
         return OfSubsets(
-            float(found.value @ weight),
+            float(evaluation.value @ weight),
             float(self.weights[drawn.query].sum()) / self.n_subsets,
-            found.gradient * by_document,
-            None if found.curvature is None else found.curvature * by_document,
+            evaluation.gradient * by_document,
+            None if evaluation.curvature is None else evaluation.curvature * by_document,
             float(sampled.sum()),
             float(sampled.size),
         )

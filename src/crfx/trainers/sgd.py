@@ -193,11 +193,11 @@ class Steps:
 
     @property
     def n_steps(self) -> int:
-        """How many there are."""
+        """The number of steps."""
         return -(-len(self.order) // self.batch_size)
 
     def between(self, begin: int, end: int) -> Steps:
-        """Those from ``begin`` to ``end``, counted from 0."""
+        """Return the steps from ``begin`` to ``end``, counted from 0."""
         return replace(
             self,
             order=self.order[begin * self.batch_size : end * self.batch_size],
@@ -206,7 +206,7 @@ class Steps:
         )
 
     def size(self, number: int) -> float:
-        """Of a step, counted over all sweeps from 0."""
+        """Return the size of a step, counted over all epochs from 0."""
         return self.step if self.period is None else self.step / (1 + number / self.period)
 
 
@@ -272,9 +272,9 @@ class Descent:
 
     def _by_group(self, number: int, among: IntArray | None = None) -> list[Steps]:
         orders = self._orders(np.random.default_rng([self.seed, number]))
-        first, found = number * sum(map(self._n_steps, orders)), []
+        first, groups = number * sum(map(self._n_steps, orders)), []
         for place, order in enumerate(orders, 1):
-            found.append(
+            groups.append(
                 Steps(
                     order=order if among is None else among[order],
                     batch_size=self.batch_size,
@@ -288,10 +288,10 @@ class Descent:
                 )
             )
             first += self._n_steps(order)
-        return found
+        return groups
 
     def _orders(self, random: np.random.Generator) -> list[IntArray]:
-        """The instances of every group, shuffled, in a random order of groups.
+        """Return the instances of every group, shuffled, in a random order of groups.
 
         Of one group these are the numbers that were drawn before there were groups.
         """
@@ -323,11 +323,11 @@ def averaged(parameters: AveragedParameters, weight: float, communicator: Worker
     numbers, arrays = parameters.state()
     values, n_counted = arrays["values"], numbers["n_counted"]
     mean = arrays["sum"] / max(n_counted, 1.0)
-    told = np.concatenate([values, mean, [n_counted, 1.0]], dtype=np.float64)
-    told = communicator.sum(weight * told)
-    told /= told[-1]
-    common = float(round(told[-2]))
-    values, mean = np.split(told[:-2], 2)
+    message = np.concatenate([values, mean, [n_counted, 1.0]], dtype=np.float64)
+    message = communicator.sum(weight * message)
+    message /= message[-1]
+    common = float(round(message[-2]))
+    values, mean = np.split(message[:-2], 2)
     # Shrinkages that are caught up with, as they are in a state, may be counted anew.
     parameters.restore(
         {"product": 1.0, "steps": 0.0, "n_counted": common},
@@ -372,8 +372,8 @@ class AveragingWorkers:
     def of_first(self, compute: Callable[[], float]) -> float:
         """Return what the first worker that has instances computes."""
         first = next((rank for rank, n in enumerate(self.counts) if n), 0)
-        own = compute() if self.communicator.rank == first else None
-        result: float = self.communicator.gather(own)[first]
+        computed = compute() if self.communicator.rank == first else None
+        result: float = self.communicator.gather(computed)[first]
         return result
 
     def sweep(
@@ -391,8 +391,8 @@ class AveragingWorkers:
         """Replace the arrays of all workers by their mean, in one message."""
         if self.communicator.size == 1:
             return
-        own = np.concatenate([array.reshape(-1) for array in arrays]).astype(np.float64)
-        mean = self.communicator.sum(self.share * own)
+        values = np.concatenate([array.reshape(-1) for array in arrays]).astype(np.float64)
+        mean = self.communicator.sum(self.share * values)
         borders = np.cumsum([array.size for array in arrays])[:-1]
         for array, part in zip(arrays, np.split(mean, borders), strict=True):
             array[...] = part.reshape(array.shape)

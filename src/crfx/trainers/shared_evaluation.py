@@ -31,7 +31,7 @@ def agreed_objective(bind: Callable[[], Objective], batch: Batch) -> Objective:
 
 
 def of_all(
-    communicator: Workers, own: Evaluation, parts: Sequence[PartName], n_rows: int
+    communicator: Workers, local: Evaluation, parts: Sequence[PartName], n_rows: int
 ) -> Evaluation:
     """Sum what workers share of their evaluations: the value, and slopes of shared tables.
 
@@ -39,48 +39,48 @@ def of_all(
     is meant.  12 bytes per entry of a table, and 24.
     """
     if communicator.size == 1:
-        return own
+        return local
     names = [name for part in parts for name in SHARED_BY_PART.get(part, ())]
-    arrays: dict[str, npt.NDArray[Any]] = {"value": np.array([own.value])}
-    if own.mean_gamma is not None or "node" in parts:
-        gamma = 0.0 if own.mean_gamma is None else own.mean_gamma
-        arrays["gamma"] = np.array([gamma * n_rows, n_rows * (own.mean_gamma is not None)])
+    arrays: dict[str, npt.NDArray[Any]] = {"value": np.array([local.value])}
+    if local.mean_gamma is not None or "node" in parts:
+        gamma = 0.0 if local.mean_gamma is None else local.mean_gamma
+        arrays["gamma"] = np.array([gamma * n_rows, n_rows * (local.mean_gamma is not None)])
     for name in names:
-        if name in own.gradient:
-            arrays[f"gradient {name}"] = np.asarray(own.gradient[name], np.float64)
-        if name in own.curvature:
-            arrays[f"curvature {name}"] = np.asarray(own.curvature[name], np.float32)
-    found = sums(communicator, arrays)
-    mean = own.mean_gamma
-    if "gamma" in found and found["gamma"][1]:
-        mean = float(found["gamma"][0] / found["gamma"][1])
+        if name in local.gradient:
+            arrays[f"gradient {name}"] = np.asarray(local.gradient[name], np.float64)
+        if name in local.curvature:
+            arrays[f"curvature {name}"] = np.asarray(local.curvature[name], np.float32)
+    totals = sums(communicator, arrays)
+    mean = local.mean_gamma
+    if "gamma" in totals and totals["gamma"][1]:
+        mean = float(totals["gamma"][0] / totals["gamma"][1])
     return replace(
-        own,
-        value=float(found["value"][0]),
-        gradient=own.gradient | _named(found, "gradient "),
-        curvature=own.curvature | _named(found, "curvature "),
+        local,
+        value=float(totals["value"][0]),
+        gradient=local.gradient | _named(totals, "gradient "),
+        curvature=local.curvature | _named(totals, "curvature "),
         mean_gamma=mean,
     )
 
 
 def notes_of_all(communicator: Workers, objective: Objective | None) -> dict[str, float]:
-    """What an objective notes beside its value, over the instances of all workers.
+    """Return what an objective notes beside its value, over the instances of all workers.
 
     Counts (``sampled_instances``) are summed; other notes are means over what is counted, or over
     workers where nothing is.
     """
-    own: dict[str, float] | None = getattr(objective, "notes", None)
-    if own is None:
+    local: dict[str, float] | None = getattr(objective, "notes", None)
+    if local is None:
         return {}
-    parts = communicator.gather(own)
+    parts = communicator.gather(local)
     if len(parts) == 1:
-        return dict(own)
-    found: dict[str, float] = {}
+        return dict(local)
+    notes: dict[str, float] = {}
     for name in dict.fromkeys(name for part in parts for name in part):
         entries = [part[name] for part in parts if name in part]
         weights = [part.get(COUNTED, 1.0) for part in parts if name in part]
-        found[name] = sum(entries) if name == COUNTED else float(np.average(entries, None, weights))
-    return found
+        notes[name] = sum(entries) if name == COUNTED else float(np.average(entries, None, weights))
+    return notes
 
 
 def _named(arrays: dict[str, npt.NDArray[Any]], prefix: str) -> dict[str, npt.NDArray[Any]]:

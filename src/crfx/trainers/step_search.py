@@ -33,7 +33,7 @@ SCALE = "scale the features to about -1 to 1"
 
 
 def with_good_step(descent: Descent, mini_batch: MiniBatch, start: Array64) -> Descent:
-    """The descent with the step whose sweep over a part of the instances ends lowest."""
+    """Return the descent with the step whose epoch over a part of the instances ends lowest."""
     random = np.random.default_rng([descent.seed, TRIAL_INSTANCES])
     chosen = random.permutation(descent.n_instances)[:TRIAL_INSTANCES]
 
@@ -92,7 +92,7 @@ def averaged_step(
 
 
 def best_step(trial: Callable[[float], float]) -> float:
-    """The step for which ``trial`` gives the least.
+    """Return the step for which ``trial`` gives the least.
 
     All of ``TRIAL_STEPS`` are tried, smaller ones as long as the smallest is better than all
     others or none is finite, larger ones as long as the largest is better than all others, then
@@ -124,7 +124,7 @@ def best_step(trial: Callable[[float], float]) -> float:
 
 
 def warn_of_small_features(X: Any) -> None:
-    """Tell where features are so small that a step which suits them suits no other parameter."""
+    """Warn if features are so small that a step for them suits no other parameter."""
     values = X.data if sparse.issparse(X) else X
     largest = float(np.abs(values).max(initial=0.0))
     if 0 < largest < SMALL_FEATURES:

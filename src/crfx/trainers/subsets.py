@@ -32,7 +32,7 @@ class Drawn:
     first: int = 0
 
     def take(self, subsets: IntArray) -> Drawn:
-        """Some of the subsets, in the order given."""
+        """Return some of the subsets, in the order given."""
         counts = self.offsets[subsets + 1] - self.offsets[subsets]
         offsets = np.concatenate([[0], np.cumsum(counts)])
         at = np.arange(offsets[-1]) + np.repeat(self.offsets[subsets] - offsets[:-1], counts)
@@ -71,11 +71,11 @@ class Subsets:
             raise BadInstance(first, reason, unit="query")
 
     def lengths(self, queries: IntArray) -> IntArray:
-        """How many documents they have."""
+        """Return how many documents some queries have."""
         return self._offsets[queries + 1] - self._offsets[queries]
 
     def draw(self, queries: IntArray, random: np.random.Generator, first: int = 0) -> Drawn:
-        """A subset of each of the queries, which may occur more than once.  O(n log n).
+        """Draw a subset of each of the queries, which may occur more than once.  O(n log n).
 
         A number is taken from ``random`` for every document of each, in their order.  The subsets
         are number ``first`` and on.
