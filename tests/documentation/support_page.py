@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from crfx.estimators.support import ESTIMATORS, EXPERIMENTAL, SUPPORT, Entry, Limited
+from crfx.estimators.support import ESTIMATORS, EXPERIMENTAL, SUPPORT, Entry, Limited, Refusal
 
 PAGE = Path(__file__).parents[2] / "docs" / "support.md"
 HEAD = """# What is supported
@@ -40,6 +40,8 @@ def page() -> str:
 def _cell(entry: Entry) -> str:
     if isinstance(entry, Limited):
         return entry.text
+    if isinstance(entry, Refusal):
+        return "no"
     return "–" if entry is None else "yes" if entry else "no"
 
 

@@ -9,7 +9,14 @@ from sklearn.tree import DecisionTreeRegressor
 import crfx
 from crfx.distributed.collective import together
 from crfx.estimators.session import resumed
-from crfx.estimators.support import ESTIMATORS, EXPERIMENTAL, REGRESSOR, SUPPORT, Limited
+from crfx.estimators.support import (
+    ESTIMATORS,
+    EXPERIMENTAL,
+    REGRESSOR,
+    SUPPORT,
+    Limited,
+    Refusal,
+)
 from crfx.io.shards import Shards
 from crfx.potentials.xgboost_learner import REMEDY
 
@@ -309,11 +316,14 @@ def cases():
     """Yield (capability, estimator, arguments, whether it is supported)."""
     for name, row in ROWS.items():
         for estimator, entry in zip(ESTIMATORS, row, strict=True):
-            limited = isinstance(entry, Limited)
-            trials = [(entry.works, True), (entry.fails, False)] if limited else [({}, entry)]
-            for arguments, is_supported in trials:
-                if arguments is not None and is_supported is not None:
-                    label = f"{ATTEMPT[name]}-{estimator}-{is_supported}"
+            trials = [({}, entry)]
+            if isinstance(entry, Limited):
+                trials = [(entry.works, True), *((no.arguments, False) for no in entry.refusals)]
+            elif isinstance(entry, Refusal):
+                trials = [(entry.arguments, False)]
+            for number, (arguments, is_supported) in enumerate(trials):
+                if is_supported is not None:
+                    label = f"{ATTEMPT[name]}-{estimator}-{number}-{is_supported}"
                     yield pytest.param(name, estimator, arguments, is_supported, id=label)
 
 

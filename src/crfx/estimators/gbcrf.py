@@ -9,17 +9,16 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 
-from crfx.batch import Batch
 from crfx.estimators.arguments import check_arguments
 from crfx.estimators.base import check_fitted
 from crfx.estimators.device import check_device
 from crfx.estimators.labelling import LabellingEstimator, check_rounds
 from crfx.estimators.placement import placed
 from crfx.estimators.session import fitting, read_warm_start
+from crfx.estimators.support import check_supported
 from crfx.explain.importance import tree_importance
 from crfx.features.words import Numbering
 from crfx.inputs.passed import Passed, read_input
-from crfx.inputs.rows import check_in_memory
 from crfx.inputs.training_set import EvalMetric, read_eval_set, read_training_set
 from crfx.inputs.weights import ClassWeight
 from crfx.model.building import FunctionMaker, Parts, has_parts, new_boosted_model
@@ -31,7 +30,7 @@ from crfx.potentials.xgboost_learner import XGBoostLearner
 from crfx.threads import thread_count
 from crfx.trainers.blocks import boosted_blocks, instance_sampler
 from crfx.trainers.boosting import Boosting, WorkingScores
-from crfx.trainers.callbacks import Callback, Checkpoint, listed_callbacks
+from crfx.trainers.callbacks import Callback, listed_callbacks
 from crfx.trainers.shared_evaluation import agreed_objective
 
 
@@ -249,6 +248,8 @@ class GBCRF(LabellingEstimator):
         numbering = Numbering(self.min_count) if start.estimator is None else None
         settings = self._input_settings(numbering, start.classes)
         data = read_training_set(passed, settings, start.known)
+        callbacks = listed_callbacks(callbacks)
+        check_supported(self, data.batch, callbacks)
         parts, maker, old = self._parts, self._function_maker, start.model
         is_continued = start.is_a(GBCRF) and has_parts(old, parts) and maker.made(old.node)
         if is_continued:
@@ -258,12 +259,13 @@ class GBCRF(LabellingEstimator):
         model.mask = data.mask
         watched = read_eval_set(eval_set, data, model, self._eval_settings)
         followed = [] if watched is None else [watched.batch]
-        self._check_in_memory(data.batch, *followed)
+        for batch in followed:
+            check_supported(self, batch)
         with fitting(
             self,
             model,
             start.continued_if(is_continued),
-            self._checked_callbacks(callbacks),
+            callbacks,
             self._most_rounds,
             classes_=data.classes,
             columns_=data.columns,
@@ -334,19 +336,6 @@ class GBCRF(LabellingEstimator):
         if ensemble is None:
             raise ValueError("the model has no rounds")
         return ensemble
-
-    def _checked_callbacks(self, callbacks: Sequence[Callback] | None) -> list[Callback]:
-        listed = listed_callbacks(callbacks)
-        if self.base_learner is not None and any(isinstance(each, Checkpoint) for each in listed):
-            raise ValueError("a model with a base_learner cannot be saved: leave out Checkpoint")
-        return listed
-
-    def _check_in_memory(self, *batches: Batch) -> None:
-        for batch in batches:
-            if self.base_learner is not None:
-                check_in_memory(batch.X, "base_learner needs all features")
-            if self.edges == "linear":
-                check_in_memory(batch.X, 'edges="linear" needs all features')
 
     @property
     def _parts(self) -> Parts:

@@ -15,10 +15,10 @@ from crfx.estimators.base import check_fitted, drawn_seed
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.placement import placed
 from crfx.estimators.session import can_resume, fitting, read_warm_start
+from crfx.estimators.support import check_supported
 from crfx.features.matrix import is_sparse
 from crfx.features.words import Numbering
 from crfx.inputs.passed import Passed
-from crfx.inputs.rows import check_in_memory
 from crfx.inputs.training_set import EvalMetric, TrainingSet, read_eval_set, read_training_set
 from crfx.inputs.weights import ClassWeight
 from crfx.model.building import Parts, has_parts, new_hidden_model
@@ -260,9 +260,8 @@ class HiddenUnitCRF(LabellingEstimator):
         numbering = Numbering(1 if is_continued else self.min_count, self.n_hashed)
         settings = self._input_settings(numbering, start.classes)
         data = read_training_set(passed, settings, start.known)
-        if self.pretrain == "contrastive":
-            check_in_memory(data.batch.X, 'pretrain="contrastive" needs all features')
         callbacks, seed = listed_callbacks(callbacks), drawn_seed(self.random_state)
+        check_supported(self, data.batch, callbacks)
         if is_continued:
             model, votes = copied(start.model), list(start.estimator.votes_ or ())
         else:

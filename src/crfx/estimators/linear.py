@@ -16,11 +16,11 @@ from crfx.estimators.base import check_fitted, drawn_seed
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.placement import placed
 from crfx.estimators.session import WarmStart, can_resume, fitting, read_warm_start
+from crfx.estimators.support import check_supported
 from crfx.features.conjunctions import readable
 from crfx.features.matrix import is_sparse
 from crfx.features.words import Numbering
 from crfx.inputs.passed import Passed
-from crfx.inputs.rows import check_in_memory
 from crfx.inputs.training_set import EvalMetric, InputSettings, read_eval_set, read_training_set
 from crfx.inputs.weights import BALANCED, ClassWeight
 from crfx.model.building import Parts, check_parts, has_parts, new_linear_model
@@ -245,10 +245,10 @@ class LinearCRF(LabellingEstimator):
         passed = Passed(X, y, lengths, parents, edge_types, sample_weight, allowed)
         settings = self._settings_of_input(start, is_continued)
         data = read_training_set(passed, settings, start.known)
-        if self.feature_induction is not None:
-            check_in_memory(data.batch.X, "feature_induction needs all features")
-            check_inducible(data.batch.X)
         callbacks = listed_callbacks(callbacks)
+        check_supported(self, data.batch, callbacks)
+        if self.feature_induction is not None:
+            check_inducible(data.batch.X)
         resumes = False
         if is_continued:
             old = start.model
@@ -312,6 +312,7 @@ class LinearCRF(LabellingEstimator):
         passed = Passed(X, y, lengths, parents, edge_types, sample_weight, allowed)
         settings = self._settings_of_input(start, is_continued)
         data = read_training_set(passed, settings, start.known)
+        check_supported(self, data.batch)
         begin = time.perf_counter()
         if is_continued:
             model, origin = self._grown(self.model_, self.classes_, data.truth)

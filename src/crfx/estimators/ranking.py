@@ -15,11 +15,12 @@ from crfx.estimators.base import Estimator, check_fitted
 from crfx.estimators.device import check_device
 from crfx.estimators.placement import placed
 from crfx.estimators.session import Session, fitting, read_init_model
+from crfx.estimators.support import check_supported
 from crfx.explain.attribution import checked_positions, explained_query
 from crfx.explain.importance import Importance, function_importance, tree_importance
 from crfx.explanation import Explanation
 from crfx.features.columns import Columns
-from crfx.features.matrix import is_on_disk, whole
+from crfx.features.matrix import whole
 from crfx.inputs.queries import (
     Queries,
     agreed_eval_set,
@@ -251,11 +252,7 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
         base = start.estimator
         columns = None if base is None else base.columns_
         data = agreed_queries(X, relevance, group, sample_weight, columns=columns, training=True)
-        if self.scorer == "linear" and is_on_disk(data.batch.X):
-            raise ValueError(
-                'scorer="linear" learns from features in memory, and shards stay on disk: load '
-                'them, own = shards.load(), fit(own["X"], own["y"], group=own["lengths"])'
-            )
+        check_supported(self, data.batch)
         queries, n_skipped = learnable(data, self.subset_size)
         watched = self._watched(eval_set, data)
         listed = listed_callbacks(callbacks)

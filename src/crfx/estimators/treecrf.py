@@ -14,11 +14,11 @@ from crfx.estimators.base import check_fitted
 from crfx.estimators.labelling import LabellingEstimator
 from crfx.estimators.placement import placed
 from crfx.estimators.session import fitting, read_warm_start
+from crfx.estimators.support import check_supported
 from crfx.explain.importance import Importance, shares
 from crfx.features.tree_rows import window_names
 from crfx.features.words import Numbering
 from crfx.inputs.passed import Passed
-from crfx.inputs.rows import check_in_memory
 from crfx.inputs.training_set import EvalMetric, read_eval_set, read_training_set
 from crfx.inputs.weights import ClassWeight
 from crfx.model.building import Parts, new_context_model
@@ -214,6 +214,8 @@ class TreeCRF(LabellingEstimator):
         numbering = Numbering(self.min_count) if start.estimator is None else None
         settings = self._input_settings(numbering, start.classes)
         data = read_training_set(passed, settings, start.known)
+        callbacks = listed_callbacks(callbacks)
+        check_supported(self, data.batch, callbacks)
         parts, window, old = self._parts, parse_window(self.window), start.model
         is_continued = start.is_a(TreeCRF) and has_context_parts(old, parts, window)
         if is_continued:
@@ -229,7 +231,7 @@ class TreeCRF(LabellingEstimator):
             self,
             model,
             start.continued_if(is_continued),
-            listed_callbacks(callbacks),
+            callbacks,
             self._most_rounds,
             classes_=data.classes,
             columns_=data.columns,
@@ -307,8 +309,8 @@ class TreeCRF(LabellingEstimator):
         return node.shape.is_sparse
 
     def _check_memory(self, model: Model, batch: Batch, followed: list[Batch]) -> None:
-        for each in (batch, *followed):
-            check_in_memory(each.X, "TreeCRF grows trees of its own, which need all features")
+        for each in followed:
+            check_supported(self, each)
         n_followed = sum(other.n_rows for other in followed)
         first_order = self._objective_settings.is_first_order
         check_memory(model, batch.n_rows, n_followed, first_order=first_order)

@@ -101,11 +101,6 @@ def read_training_set(passed: Passed, settings: InputSettings, start: Start) -> 
     batch = agreed_batch(rows, passed.parents, passed.edge_types)
     if not count(current(), batch.n_rows):
         raise ValueError("every instance of X is empty: there is nothing to learn from")
-    if batch.parents is not None and settings.order != 1:
-        raise ValueError(
-            f"parents are given with order={settings.order}: a node of a forest has one parent and "
-            "no sequence of labels before it; use order=1"
-        )
     data = Input(batch, rows.columns, rows.as_list, rows.weights)
     labels, known = _agreed_labels(passed, data, settings.constraints)
     classes = _classes(known, settings, start)

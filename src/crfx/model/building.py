@@ -146,11 +146,6 @@ def new_context_model(
     """Return a model of trees over a window of features and the labels before, without rounds."""
     assert truth.classes is not None
     batch, n_labels = truth.batch, len(truth.classes)
-    if batch.edge_types is not None:
-        raise ValueError(
-            "edge_types are given, but TreeCRF has one function for all edges: make the type a "
-            "feature of the position at which the edge ends"
-        )
     check_table_size(parts.order, n_labels)
     shape = ContextShape(n_labels, parts.order, window, is_sparse=sparse.issparse(batch.X))
     is_forest = batch.parents is not None

@@ -33,7 +33,6 @@ from crfx.trainers.parametric import (
     ParametricObjective,
     ParametricTask,
 )
-from crfx.workers import current
 
 Array64 = npt.NDArray[np.float64]
 
@@ -107,11 +106,6 @@ def settings_of(option: int | FeatureInduction | None) -> FeatureInduction | Non
 
 def check_inducible(X: Any) -> None:
     """Raise ValueError where conjunctions of the columns of X cannot be chosen."""
-    if current().size > 1:
-        raise ValueError(
-            "feature_induction compares pairs of features over all positions, which several "
-            "workers do not see: leave it out, or train on one worker"
-        )
     if not sparse.issparse(X):
         raise ValueError(
             "feature_induction needs sparse features (CSR, dicts, texts or a Template): where X is "
