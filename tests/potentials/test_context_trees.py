@@ -457,7 +457,7 @@ def test_rounds_added_one_by_one_are_all_at_once():
     bound = function._bound
     for number in range(5):
         one = replace(
-            trees.first((number + 1) * 3), starts=trees.starts[number * 3 : number * 3 + 4]
+            trees.between(0, (number + 1) * 3), starts=trees.starts[number * 3 : number * 3 + 4]
         )
         function.add(one, bound, 1.0, node=step[0], edge=step[1])
         until = function.parts(case.batch, case.structure, number + 1)
