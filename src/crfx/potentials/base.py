@@ -58,6 +58,8 @@ class Potential(Protocol):
     """How `explained_rows` shares scores out among features, in words."""
     n_outputs: int
     """The number of scores of a row."""
+    n_jobs: int
+    """The number of threads that score."""
 
     def parts(
         self, batch: Batch, structure: Chain | Forest, n_rounds: int | None = None
@@ -82,7 +84,8 @@ class Potential(Protocol):
         """Return the same with more outputs: output k becomes ``places[k]``, new ones are 0."""
 
     def use_threads(self, n_jobs: int) -> None:
-        """Score on ``n_jobs`` threads from now on, if the potential has threads of ours."""
+        """Score on ``n_jobs`` threads from now on."""
+        self.n_jobs = n_jobs
 
     def to_state(self, state: State, name: str) -> None:
         """Write the potential; raise ValueError if no file can hold it."""
@@ -95,7 +98,7 @@ class Potential(Protocol):
 class Function(Potential, Protocol):
     """A function of the features: it scores nodes, whatever labels come before."""
 
-    takes_labels: ClassVar = False
+    takes_labels: ClassVar[bool] = False
     measure: str
     """What `strengths` measure, in words."""
 

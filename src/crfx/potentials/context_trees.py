@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from threading import Lock
+from threading import RLock
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -32,7 +32,7 @@ MOST_LEAVES = 2**31 - 1
 """The largest number of leaves that the core counts; no tree has as many."""
 MOST_NEIGHBOURS, MOST_READ_NEIGHBOURS = 1000, 100_000
 """The widest side of a window in training and in a file: a neighbour adds features to each row."""
-_JOINING = Lock()
+_JOINING = RLock()
 """Held while rounds are joined, which the first of many predicting threads does."""
 
 
@@ -184,17 +184,14 @@ class ContextTrees(Potential):
     def trees(self) -> TreeArrays:
         """All trees, those of the first round first."""
         with _JOINING:
-            return self._joined()
-
-    def _joined(self) -> TreeArrays:
-        if len(self._rounds) != 1:
-            self._rounds = [join(self._rounds)]
-        return self._rounds[0]
+            if len(self._rounds) != 1:
+                self._rounds = [join(self._rounds)]
+            return self._rounds[0]
 
     def _native(self) -> _core.ContextTrees:
         """Return all trees as the core walks them; kept until rounds change."""
         with _JOINING:
-            trees = self._joined()
+            trees = self.trees
             if self._ready is None or self._ready[0] is not trees:
                 self._ready = trees, self._bound_trees(trees)
             return self._ready[1]
@@ -202,10 +199,6 @@ class ContextTrees(Potential):
     def _bound_trees(self, trees: TreeArrays) -> _core.ContextTrees:
         asked = {name: getattr(trees, name) for name in NAMES if name not in ("gains", "weights")}
         return _core.ContextTrees(**asked, n_labels=self.shape.n_labels, order=self.shape.order)
-
-    def use_threads(self, n_jobs: int) -> None:
-        """Grow and score on so many threads from now on."""
-        self.n_jobs = n_jobs
 
     def bind(
         self,

@@ -147,9 +147,7 @@ class HiddenUnitFunction(Function):
                 f"units with activation {self.shape.activation!r} are functions of their input: "
                 "there is nothing to maximise over"
             )
-        return HiddenUnitFunction(
-            replace(self.shape, activation="relu"), self.weights, self.n_jobs
-        )
+        return HiddenUnitFunction(replace(self.shape, activation="relu"), self.weights, self.n_jobs)
 
     def with_outputs(self, places: IntArray, n_outputs: int) -> HiddenUnitFunction:
         """Return the same units with more labels: old label k becomes ``places[k]``.
@@ -208,10 +206,6 @@ class HiddenUnitFunction(Function):
         if self.shape.skip:
             strengths = strengths + np.ptp(parts["skip"], axis=1)
         return np.asarray(strengths, np.float64)
-
-    def use_threads(self, n_jobs: int) -> None:
-        """Score on ``n_jobs`` threads from now on."""
-        self.n_jobs = n_jobs
 
     def checked(self, X: Any) -> Any:
         """Return X as numbers, dense or CSR; raise ValueError if its columns do not fit."""

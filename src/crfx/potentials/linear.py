@@ -184,10 +184,6 @@ class LinearFunction(Function):
         weights = np.asarray(matrix.todense(), np.float64).reshape(-1)
         return LinearFunction(WeightPattern.all(n_features, n_outputs), weights, self.conjunctions)
 
-    def use_threads(self, n_jobs: int) -> None:
-        """Score on ``n_jobs`` threads from now on."""
-        self.n_jobs = n_jobs
-
 
 def _read_conjunctions(state: State, name: str, n_columns: int) -> Conjunctions:
     starts, columns = (

@@ -114,6 +114,8 @@ class BoostedRegressors(AdditiveFunction):
         "nothing: a base_learner does not tell which features matter over all, `explain` tells it "
         "of single predictions"
     )
+    _X: Any
+    _followed: list[Any]
 
     def __init__(
         self, regressor: Any, n_outputs: int, seed: int, rounds: Iterable[Round] = ()
@@ -142,16 +144,12 @@ class BoostedRegressors(AdditiveFunction):
 
     def release(self) -> None:
         """Forget the rows."""
-        self._X: Any = None
-        self._followed: list[Any] = []
+        self._X, self._followed = None, []
 
     def rounds_alone(self) -> Iterator[BoostedRegressors]:
         """Yield every round as a function of its own."""
         for each in self._rounds:
             yield BoostedRegressors(self.regressor, self.n_outputs, self.seed, [each])
-
-    def use_threads(self, n_jobs: int) -> None:
-        """Do nothing: regressors have threads of their own."""
 
     @classmethod
     def without_rounds(cls, regressor: Any, n_outputs: int, seed: int) -> BoostedRegressors:

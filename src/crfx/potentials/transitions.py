@@ -148,7 +148,7 @@ class Tables:
         return self._added is not None
 
     def rounds(self) -> dict[str, Array32] | None:
-        """Return (1 + rounds, ...) by name: the first tables and what rounds added; None if lost."""
+        """Return (1 + rounds, ...) by name: the first tables and what rounds added; or None."""
         if self._added is None:
             return None
         return {name: np.stack([added[name] for added in self._added]) for name in self.tables}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from threading import Lock
+from threading import RLock
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -26,7 +26,7 @@ Array32 = npt.NDArray[np.float32]
 
 MOST_VALUES = 2**24
 """SHAP values that are held at a time, unless one row has more: 64 MiB."""
-_JOINING = Lock()
+_JOINING = RLock()
 """Held while rounds are joined or laid out, which the first of many predicting threads does."""
 
 
@@ -44,6 +44,8 @@ class BoostedTrees(AdditiveFunction):
     kind: ClassVar = "trees"
     method: ClassVar = SHAP
     measure = SHARE_OF_GAIN
+    _matrix: Any
+    _followed: list[Any]
 
     def __init__(
         self,
@@ -96,8 +98,7 @@ class BoostedTrees(AdditiveFunction):
 
     def release(self) -> None:
         """Forget the training rows."""
-        self._matrix: Any = None
-        self._followed: list[Any] = []
+        self._matrix, self._followed = None, []
 
     def propose(self, gradient: Array32, curvature: Array32, number: int) -> Addition:
         """Grow round ``number``: (rows, outputs) gradient and curvature of the training rows."""
@@ -138,12 +139,9 @@ class BoostedTrees(AdditiveFunction):
     def raw(self) -> bytes | None:
         """The joined model in XGBoost's format; None before the first round."""
         with _JOINING:
-            return self._joined()
-
-    def _joined(self) -> bytes | None:
-        if len(self._rounds) > 1 or self._steps not in ([], [1.0]):
-            self._rounds, self._steps = [tree_format.join(self._rounds, self._steps)], [1.0]
-        return self._rounds[0] if self._rounds else None
+            if len(self._rounds) > 1 or self._steps not in ([], [1.0]):
+                self._rounds, self._steps = [tree_format.join(self._rounds, self._steps)], [1.0]
+            return self._rounds[0] if self._rounds else None
 
     @property
     def n_rounds(self) -> int:
@@ -185,7 +183,7 @@ class BoostedTrees(AdditiveFunction):
     def ensemble(self) -> TreeEnsemble | None:
         """Return the trees, ready to be explained; None before the first round."""
         with _JOINING:
-            if self._ensemble is None and (raw := self._joined()) is not None:
+            if self._ensemble is None and (raw := self.raw) is not None:
                 self._ensemble = TreeEnsemble.of(raw, self.n_outputs, self.learner.n_jobs)
             return self._ensemble
 
@@ -214,7 +212,7 @@ class BoostedTrees(AdditiveFunction):
         """Return the trees, ready to score; None before the first round."""
         if self._scorer is None:
             with _JOINING:
-                if self._scorer is None and (raw := self._joined()) is not None:
+                if self._scorer is None and (raw := self.raw) is not None:
                     self._scorer = TreeScorer(raw, self.n_outputs, self._decoded)
                     self._decoded = None  # of no further use, and larger than the trees laid out
         return self._scorer
