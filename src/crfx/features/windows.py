@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from crfx.errors import BadInstance
 
-
 IntArray = npt.NDArray[np.integer[Any]]
 
 
