@@ -89,7 +89,7 @@ class Vocabulary:
         return sparse.csr_matrix(arrays, shape=matrix.shape), lengths
 
     def compact(self, instances: Any, *, learn: bool = False) -> tuple[Any, list[int]]:
-        """Encode, with int8 if all values are 1, which must not be added up or multiplied."""
+        """Encode, with int8 if all values are 1: not to be added up or multiplied."""
         if encodes_itself(instances):
             encoded: tuple[Any, list[int]] = instances.encode_into(self, learn=learn)
             return encoded

@@ -204,7 +204,7 @@ class TreeEnsemble:
         return cls(booster, n_outputs)
 
     def raw(self) -> bytes:
-        """The trees in XGBoost's binary format."""
+        """Return the trees in XGBoost's binary format."""
         return bytes(self._booster.save_raw("ubj"))
 
     def training_scores(self, matrix: xgboost.DMatrix) -> Array32:
