@@ -54,7 +54,8 @@ class ExplainedScores(Terms):
         if label not in classes:
             known = ", ".join(map(repr, classes[:10]))
             raise ValueError(f"label {label!r} is not one of the model's: {known}")
-        return classes.index(label)
+        place: int = classes.index(label)
+        return place
 
     def _strongest(self, place: int, n: int) -> list[Contribution]:
         if n < 0:
