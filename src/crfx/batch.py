@@ -31,7 +31,7 @@ class Batch:
     edge_types : None or (rows,) int32
         The type of the edge that ends at the row; ignored where none does.
     X : object
-        Whatever potentials read; carried, never looked at.  Features that stay on disk (a
+        Whatever potentials read; the batch does not use it.  Features that stay on disk (a
         `Matrix`) are read by `loaded`.
     allowed : None or (rows, K) bool
         The labels that a row may have; None: all.

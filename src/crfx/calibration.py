@@ -1,7 +1,7 @@
 """Calibration of probabilities: reliability bins and the expected calibration error.
 
-Of all labels that a model gives with probability p, a share p should be right (Guo et al. 2017).
-Fed instance by instance, in constant memory, or with lists as `crfx.metrics` is.
+Of all labels predicted with probability p, a share p should be right (Guo et al. 2017).  Labels are
+counted instance by instance, in constant memory, or from lists as in `crfx.metrics`.
 """
 
 from __future__ import annotations

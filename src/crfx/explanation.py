@@ -1,7 +1,7 @@
 """Explanations: scores as sums over features, and what the neighbours added.
 
 A score is ``base`` plus a term per feature.  Only differences between labels matter to a label's
-probability, so what speaks for a label is told against the mean of the others.
+probability, so the terms of a label are shown less the mean of those of the other labels.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ k documents    those there are                                 NDCG@k of a short
 =============  ==============================================  =================================
 
 The gain is 2^r - 1 ("exponential": 3, 1, 0 for LETOR's levels 2, 1, 0) or r ("linear").  Documents
-of equal score keep the order they are given in.
+of equal score keep their order.
 """
 
 from __future__ import annotations

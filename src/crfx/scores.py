@@ -128,8 +128,8 @@ class Scores:
     def check_finite(self, batch: Locates, edge_rows: IntArray | None = None) -> None:
         """Raise where a score is NaN or +inf, naming the instance and the position.
 
-        ``edge_rows``, where given, says that ``edge`` holds one table per row and which of its
-        rows are in use; the others are not looked at.  O(size of all tables).
+        With ``edge_rows``, ``edge`` holds one table per row, and only those of these rows are
+        checked.  O(size of all tables).
         """
         _check_rows("node", self.node, np.arange(self.n_rows), batch)
         if self.edge is not None and edge_rows is not None:

@@ -146,7 +146,7 @@ class ContextTrees(Potential):
     _ready: tuple[TreeArrays, _core.ContextTrees] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_ready": None}  # it is of the core, and quickly made anew
+        return self.__dict__ | {"_ready": None}  # the core quickly makes it again
 
     def to_state(self, state: State, name: str) -> None:
         """Write the trees and the window that they see."""
