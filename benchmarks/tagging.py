@@ -40,7 +40,7 @@ from crfx.cli.sources import MOST_AT_ONCE, as_they_come, sentences_of
 from crfx.cli.tag import Tagger
 from crfx.datasets import load_conll2003
 from crfx.features import Template
-from crfx.features.templates import FUNCTIONS, Value, text_template
+from crfx.features.templates import FUNCTIONS, text_template
 from crfx.io.conll import Conll
 from crfx.io.reading import Reading
 from reproduce import crfsuite
@@ -83,7 +83,9 @@ class PlainFeatures:
 
     def __init__(self, template: Template) -> None:
         self.template = template
-        self.values = [(value.column, _remembered(value)) for value in template._values]
+        self.values = [
+            (column, _remembered(function, size)) for column, function, size in template._values
+        ]
         # What stands beyond the ends of a sentence.
         offsets = [offset for _, places in template._lines for _, offset in places]
         self.reach = max([0, *map(abs, offsets)])
@@ -116,11 +118,11 @@ class PlainFeatures:
         return (None if None in texts else name + "|".join(texts) for texts in joined)
 
 
-def _remembered(value: Value) -> Callable[[str], str | None]:
-    if value.function is None:
+def _remembered(name: str | None, size: int | None) -> Callable[[str], str | None]:
+    if name is None:
         return str
-    function = FUNCTIONS[value.function]
-    return cache(function if value.size is None else lambda text: function(text, value.size))
+    function = FUNCTIONS[name]
+    return cache(function if size is None else lambda text: function(text, size))
 
 
 def by_crfx(crf: LinearCRF, source: Path, target: Path) -> dict[str, float]:

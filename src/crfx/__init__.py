@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from crfx.trainers.callbacks import Checkpoint
     from crfx.trainers.induction import FeatureInduction
 
-# Idle threads spin before they sleep, by default for milliseconds, and so long they take the core
-# from whoever comes next: XGBoost and our core have a runtime each, other programs too. An OpenMP
+# Idle threads spin before they sleep, by default for milliseconds, and occupy a processor core all
+# that time: XGBoost and our core have a runtime each, and so have other programs. An OpenMP
 # runtime reads this when it is loaded; docs/decisions/0008.
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ.setdefault("GOMP_SPINCOUNT", "3000")

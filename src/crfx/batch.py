@@ -31,7 +31,7 @@ class Batch:
     edge_types : None or (rows,) int32
         The type of the edge that ends at the row; ignored where none does.
     X : object
-        Whatever potentials read; carried, never looked at.  Features that stay on disk (a
+        Whatever potentials read; the batch does not use it.  Features that stay on disk (a
         `Matrix`) are read by `loaded`.
     allowed : None or (rows, K) bool
         The labels that a row may have; None: all.
@@ -82,32 +82,32 @@ class Batch:
         return cls(offsets, parents=parents, edge_types=edge_types, X=X, allowed=allowed)
 
     def parts(self, n_rows: int) -> list[Batch]:
-        """The same instances in batches of at most so many rows, or of one instance that has more.
+        """Return the instances in batches of at most ``n_rows`` rows, or of one longer instance.
 
         Views of the rows of X where it is an array.
         """
         ends, first = self.offsets, 0
-        found: list[Batch] = []
-        while first < self.n_instances or not found:
+        batches: list[Batch] = []
+        while first < self.n_instances or not batches:
             last = int(np.searchsorted(ends, ends[first] + n_rows, side="right")) - 1
             last = min(max(last, first + 1), self.n_instances)
             rows = slice(int(ends[first]), int(ends[last]))
-            found.append(self._between(first, last, _rows_of(self.X, rows)))
+            batches.append(self._between(first, last, _rows_of(self.X, rows)))
             first = last
-        return found
+        return batches
 
     def chunk_ends(self) -> IntArray:
-        """(chunks + 1,) the first instance of every chunk of an X that stays on disk, and the end.
+        """Return (chunks + 1,) the first instance of every chunk of an X on disk, and the end.
 
         Chunks hold whole instances; an empty one between two chunks belongs to the second.
         """
         assert isinstance(self.X, Matrix)
-        found = np.searchsorted(self.offsets, self.X.borders)
-        found[0], found[-1] = 0, self.n_instances
-        return found
+        firsts = np.searchsorted(self.offsets, self.X.borders)
+        firsts[0], firsts[-1] = 0, self.n_instances
+        return firsts
 
     def loaded(self) -> Iterator[Batch]:
-        """Batches whose X is in memory: this one, or its chunks, each read when it is asked for."""
+        """Yield batches whose X is in memory: this one, or its chunks, each read when needed."""
         if not isinstance(self.X, Matrix):
             yield self
             return
@@ -116,7 +116,7 @@ class Batch:
             yield self._between(int(ends[number]), int(ends[number + 1]), self.X.chunk(number))
 
     def _between(self, first: int, last: int, X: object) -> Batch:
-        """The instances from one to another."""
+        """Return the instances ``first`` to ``last``, without the last."""
         rows = slice(int(self.offsets[first]), int(self.offsets[last]))
         return Batch.from_lengths(
             self.lengths[first:last],

@@ -1,7 +1,7 @@
-"""Whether probabilities mean what they say: reliability bins and the expected calibration error.
+"""Calibration of probabilities: reliability bins and the expected calibration error.
 
-Of all labels that a model gives with probability p, a share p should be right (Guo et al. 2017).
-Fed instance by instance, in constant memory, or with lists as `crfx.metrics` is.
+Of all labels predicted with probability p, a share p should be right (Guo et al. 2017).  Labels are
+counted instance by instance, in constant memory, or from lists as in `crfx.metrics`.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ class Reliability:
 
     @property
     def n_labels(self) -> int:
-        """How many were counted."""
+        """The number of labels that were counted."""
         return int(self._sums[0].sum())
 
     def bins(self) -> list[Bin]:
-        """All bins, from the least probable."""
+        """Return all bins, from the least probable."""
         counts = np.maximum(self._sums[0], 1)
         means, shares = self._sums[1] / counts, self._sums[2] / counts
         columns = (self._edges[:-1], self._edges[1:], self._sums[0], means, shares)
@@ -89,14 +89,14 @@ class Reliability:
         ]
 
     def error(self) -> float:
-        """The expected calibration error: the mean size of the bins' gaps, weighted by counts."""
+        """Return the expected calibration error: the mean size of gaps, weighted by counts."""
         if not self.n_labels:
             raise ValueError("there is no label to judge by: every instance is empty, or unknown")
         return float(np.abs(self._sums[1] - self._sums[2]).sum() / self.n_labels)
 
 
 def _checked(p: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Between 0 and 1; sums in float32 may come out a little above."""
+    """Return probabilities clipped to 0 and 1, which sums in float32 may exceed a little."""
     bad = p[~((p >= -ROUNDING) & (p <= 1 + ROUNDING))]  # NaN is among them
     if len(bad):
         raise ValueError(f"{bad[0]} is no probability: it must lie between 0 and 1")
@@ -112,7 +112,7 @@ def reliability(
     every label of ``y_pred`` how probable it is, as ``predict_confidence(X)`` gives in ``labels``.
     Positions whose true label is None, unknown, do not count.
     """
-    found = Reliability(n_bins)
+    counted = Reliability(n_bins)
     if len(probabilities) != len(y_pred):
         raise ValueError(
             f"y_pred has {len(y_pred)} instances, probabilities have {len(probabilities)}"
@@ -127,16 +127,16 @@ def reliability(
             )
         known = np.array([label is not None for label in true.tolist()], dtype=bool)
         try:
-            found.add(p[known], (true == predicted)[known])
+            counted.add(p[known], (true == predicted)[known])
         except ValueError as error:
             raise BadInstance(instance, str(error)) from None
-    return found
+    return counted
 
 
 def expected_calibration_error(
     y_true: Sequence[Any], y_pred: Sequence[Any], probabilities: Sequence[Any], *, n_bins: int = 10
 ) -> float:
-    """The mean distance, over labels, of probability and share that is right, bin by bin.
+    """Return the mean distance, over labels, of probability and share that is right, by bin.
 
     Arguments as those of `reliability`; 0 is perfect, and the bins decide how fine one looks.
 

@@ -1,7 +1,7 @@
 """Explanations: scores as sums over features, and what the neighbours added.
 
 A score is ``base`` plus a term per feature.  Only differences between labels matter to a label's
-probability, so what speaks for a label is told against the mean of the others.
+probability, so the terms of a label are shown less the mean of those of the other labels.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Contribution(NamedTuple):
 
 
 def towards(values: Any, place: int) -> Any:
-    """(..., labels) values as (...): that of one label less the mean of the others.
+    """Return (...) the values (..., labels) of one label less the mean of the others.
 
     Labels that are ruled out (-inf) do not count; inf where no other is left.  One label alone
     counts as it is.
@@ -50,11 +50,12 @@ class ExplainedScores(Terms):
     score: Array64
 
     def _place(self, label: Any) -> int:
-        found = [at for at, own in enumerate(self.classes.tolist()) if own == label]
-        if not found:
-            known = ", ".join(map(repr, self.classes.tolist()[:10]))
+        classes = self.classes.tolist()
+        if label not in classes:
+            known = ", ".join(map(repr, classes[:10]))
             raise ValueError(f"label {label!r} is not one of the model's: {known}")
-        return found[0]
+        place: int = classes.index(label)
+        return place
 
     def _strongest(self, place: int, n: int) -> list[Contribution]:
         if n < 0:
@@ -64,13 +65,13 @@ class ExplainedScores(Terms):
         return [Contribution(self.features[k], self.inputs[k], float(values[k])) for k in foremost]
 
     def to_plain(self) -> dict[str, Any]:
-        """For JSON."""
+        """Return the scores for JSON."""
         return {
             "score": numbers(self.score),
             "base": numbers(self.base),
             "features": [
-                {"feature": name, "column": int(column), "input": plain, "contributions": own}
-                for name, column, plain, own in zip(
+                {"feature": name, "column": int(column), "input": value, "contributions": shares}
+                for name, column, value, shares in zip(
                     self.features,
                     self.columns,
                     map(_plain, self.inputs),
@@ -83,8 +84,9 @@ class ExplainedScores(Terms):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ExplainedEdge(ExplainedScores):
-    """The edge into a position from the labels predicted ``before`` it, oldest first, where edges
-    depend on features: its score for every label that the position might have.
+    """The score of the edge into a position, for every label that the position might have.
+
+    The edge comes from the labels predicted ``before``, oldest first; it depends on features.
     """
 
     before: list[Any]
@@ -122,33 +124,36 @@ class ExplainedPosition(ExplainedScores):
         return self._place(self.predicted) if len(self.classes) > 1 else 0
 
     def strongest(self, label: Any = None, n: int = 5) -> list[Contribution]:
-        """The ``n`` features that say most for or against a label, by default the predicted one:
-        what each adds to its score, less the mean of what it adds to the other labels'.
+        """Return the ``n`` features that say most for or against a label.
+
+        Each counts by what it adds to the label's score, less the mean of what it adds to the
+        others.  By default the label is the predicted one.
         """
         return self._strongest(self.place if label is None else self._place(label), n)
 
     def edge_contributions(self, label: Any = None, n: int = 5) -> list[Contribution]:
-        """As `strongest`, of the edge into the position; empty where edges are tables, or where
-        none ends here.
+        """Return the `strongest` features of the edge into the position.
+
+        There are none where edges are tables, or where no edge ends.
         """
         if self.edge is None:
             return []
         return self.edge._strongest(self.place if label is None else self._place(label), n)
 
     def to_plain(self) -> dict[str, Any]:
-        """For JSON; what is -inf, or missing, is None."""
-        found = {"position": self.position, "predicted": _plain(self.predicted)}
-        found |= super().to_plain()
+        """Return the position for JSON; what is -inf, or missing, is None."""
+        plain = {"position": self.position, "predicted": _plain(self.predicted)}
+        plain |= super().to_plain()
         if self.marginal is not None and self.alone is not None:
-            found |= {"marginal": numbers(self.marginal), "alone": numbers(self.alone)}
-            found["alone_given"] = [_plain(label) for label in self.alone_given]
+            plain |= {"marginal": numbers(self.marginal), "alone": numbers(self.alone)}
+            plain["alone_given"] = [_plain(label) for label in self.alone_given]
         if self.allowed is not None:
-            found["allowed"] = self.allowed.tolist()
-        found["messages"] = {side: numbers(own) for side, own in self.messages.items()}
+            plain["allowed"] = self.allowed.tolist()
+        plain["messages"] = {side: numbers(message) for side, message in self.messages.items()}
         if self.edge is not None:
             before = [_plain(label) for label in self.edge.before]
-            found["edge"] = {"before": before, **self.edge.to_plain()}
-        return found
+            plain["edge"] = {"before": before, **self.edge.to_plain()}
+        return plain
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -165,8 +170,9 @@ class Explanation:
     positions: list[ExplainedPosition]
 
     def as_text(self, top: int = 5, tokens: Sequence[str] | None = None, *, first: int = 0) -> str:
-        """For the terminal: ``top`` features a position; ``tokens`` (length,) are shown if given,
-        ``first`` is the number of the first position.
+        """Return text for the terminal, with ``top`` features for each position.
+
+        ``tokens`` (length,) are shown if passed; ``first`` is the number of the first position.
 
         The lines of a position, up to what it has without any feature, add up to its score for the
         predicted label, less the mean of the others; then comes what its neighbours add.
@@ -180,36 +186,39 @@ class Explanation:
         lines = [f"{self.method}; numbers are scores of the predicted label{against}"]
         if len(self.classes) == 1:
             lines = [self.method]
-        for own in self.positions:
-            token = "" if tokens is None else f" {tokens[own.position]}"
-            lines += ["", *_told(own, top, f"{own.position + first}{token}")]
+        for position in self.positions:
+            token = "" if tokens is None else f" {tokens[position.position]}"
+            lines += ["", *_position_lines(position, top, f"{position.position + first}{token}")]
         return "\n".join(lines)
 
     def to_plain(self) -> dict[str, Any]:
-        """For JSON; labels that are neither text nor numbers are as Python writes them."""
+        """Return the explanation for JSON; labels other than text and numbers become text."""
         return {
             "method": self.method,
             "classes": [_plain(label) for label in self.classes.tolist()],
             "predicted": [_plain(label) for label in self.predicted.tolist()],
-            "positions": [own.to_plain() for own in self.positions],
+            "positions": [position.to_plain() for position in self.positions],
         }
 
 
-def _told(own: ExplainedPosition, top: int, begin: str) -> list[str]:
-    if own.marginal is None or own.alone is None:
-        return [f"{begin}: rank {own.predicted}, score {own.score[0]:.4g}", *_told_terms(own, top)]
-    p, alone = own.marginal[own.place], own.alone[own.place]
-    how = "given the labels before" if own.alone_given else "without edges"
-    lines = [f"{begin}: {own.predicted}, probability {p:.3f}, {how} {alone:.3f}"]
-    lines += _told_terms(own, top)
+def _position_lines(explained: ExplainedPosition, top: int, begin: str) -> list[str]:
+    place = explained.place
+    term_lines = _term_lines(explained, top, place)
+    if explained.marginal is None or explained.alone is None:
+        rank = f"{begin}: rank {explained.predicted}, score {explained.score[0]:.4g}"
+        return [rank, *term_lines]
+    p, alone = explained.marginal[place], explained.alone[place]
+    how = "given the labels before" if explained.alone_given else "without edges"
+    lines = [f"{begin}: {explained.predicted}, probability {p:.3f}, {how} {alone:.3f}"]
+    lines += term_lines
     lines += [
-        f"  {towards(message, own.place):+8.3f}  from {_SIDES[side]}"
-        for side, message in own.messages.items()
+        f"  {towards(message, place):+8.3f}  from {_SIDES[side]}"
+        for side, message in explained.messages.items()
         if np.ptp(message[np.isfinite(message)]) > 0 or not np.isfinite(message).all()
     ]
-    if own.edge is not None:
-        lines.append(f"  the edge from {' '.join(map(str, own.edge.before))}")
-        lines += [f"  {line}" for line in _told_terms(own.edge, top, own.place)]
+    if explained.edge is not None:
+        lines.append(f"  the edge from {' '.join(map(str, explained.edge.before))}")
+        lines += [f"  {line}" for line in _term_lines(explained.edge, top, place)]
     return lines
 
 
@@ -221,21 +230,23 @@ _SIDES = {
 }
 
 
-def _told_terms(own: Any, top: int, place: int | None = None) -> list[str]:
-    """The strongest features, the rest in one line, and what the score is without any."""
-    place = own.place if place is None else place
-    foremost = own._strongest(place, top)
+def _term_lines(terms: ExplainedScores, top: int, place: int) -> list[str]:
+    """Return lines for the strongest features, the others, and the score without features."""
+    foremost = terms._strongest(place, top)
     lines = [
-        f"  {each.contribution:+8.3f}  {each.feature}{_told_input(each.input)}" for each in foremost
+        f"  {each.contribution:+8.3f}  {each.feature}{_shown_input(each.input)}"
+        for each in foremost
     ]
-    n_rest = len(own.features) - len(foremost)
+    n_rest = len(terms.features) - len(foremost)
     if n_rest:
-        rest = towards(own.contributions, place).sum() - sum(each.contribution for each in foremost)
+        rest = towards(terms.contributions, place).sum() - sum(
+            each.contribution for each in foremost
+        )
         lines.append(f"  {rest:+8.3f}  {n_rest} other feature{'s' * (n_rest > 1)}")
-    return [*lines, f"  {towards(own.base, place):+8.3f}  without any feature"]
+    return [*lines, f"  {towards(terms.base, place):+8.3f}  without any feature"]
 
 
-def _told_input(value: Any) -> str:
+def _shown_input(value: Any) -> str:
     if value is None:
         return " (missing)"
     if isinstance(value, float):
@@ -244,7 +255,7 @@ def _told_input(value: Any) -> str:
 
 
 def numbers(values: Any) -> list[float | None]:
-    """For JSON, which knows no infinity."""
+    """Return numbers for JSON, with None for infinity."""
     return [float(value) if np.isfinite(value) else None for value in values]
 
 

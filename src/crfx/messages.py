@@ -1,4 +1,4 @@
-"""What users are told: their values on one line, and warnings at a line of theirs."""
+"""Messages for users: their values on one line, and warnings at a line of their code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SILENT: ContextVar[bool] = ContextVar("silent", default=False)
 
 
 def shown(value: object) -> str:
-    """As Python writes it, cut after `LONGEST` characters."""
+    """Return the `repr` of a value on one line, cut after `LONGEST` characters."""
     try:
         text = " ".join(repr(value).split())
     except ValueError:  # numbers of thousands of digits have no text
@@ -26,21 +26,21 @@ def shown(value: object) -> str:
 
 @contextmanager
 def collected_warnings() -> Iterator[list[tuple[str, type[Warning]]]]:
-    """What crfx warns of here, as long as it lasts, is put into a list: told where it helps.
+    """Collect the warnings of crfx in a list during the context, to be shown elsewhere.
 
-    Of this thread alone; Python's own way is of all.
+    It holds for this thread only, unlike `warnings.catch_warnings`.
     """
-    found: list[tuple[str, type[Warning]]] = []
-    before = _COLLECTED.set(found)
+    messages: list[tuple[str, type[Warning]]] = []
+    before = _COLLECTED.set(messages)
     try:
-        yield found
+        yield messages
     finally:
         _COLLECTED.reset(before)
 
 
 @contextmanager
 def untold(is_silent: bool) -> Iterator[None]:
-    """Warn of nothing, as long as it lasts, where ``is_silent``: someone else does."""
+    """Suppress warnings during the context if ``is_silent``: another worker warns."""
     before = _SILENT.set(is_silent)
     try:
         yield
@@ -49,7 +49,7 @@ def untold(is_silent: bool) -> Iterator[None]:
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn where crfx was called, however deep in it the reason was found."""
+    """Warn at the line that called crfx, however deep the call to this function is."""
     if _SILENT.get():
         return
     if (collected := _COLLECTED.get()) is not None:

@@ -20,7 +20,7 @@ def token_accuracy(
     y_pred: Sequence[ArrayLike],
     sample_weight: Sequence[float] | NDArray[Any] | None = None,
 ) -> float:
-    """The share of positions, over all instances together, whose label is right.
+    """Return the share of positions, over all instances together, whose label is right.
 
     Positions whose true label is None, unknown, do not count; others count with the weight of their
     instance, where ``sample_weight`` gives one for each.
@@ -46,7 +46,7 @@ def sequence_accuracy(
     y_pred: Sequence[ArrayLike],
     sample_weight: Sequence[float] | NDArray[Any] | None = None,
 ) -> float:
-    """The share of instances all of whose labels are right.
+    """Return the share of instances all of whose labels are right.
 
     Unknown labels (None) may be any; instances without a known label do not count, others count
     with their weight, where ``sample_weight`` gives one for each.
@@ -74,7 +74,7 @@ def label_f1(
     average: Literal["macro", "weighted", "micro"] = "macro",
     labels: Sequence[Any] | None = None,
 ) -> float:
-    """F1 of labels, position by position: scikit-learn's ``f1_score`` of all positions together.
+    """Return the F1 of labels: scikit-learn's ``f1_score`` of all positions together.
 
     ``average`` over labels: "macro" counts each alike, "weighted" by how often it is true, "micro"
     adds the counts up first.  ``labels`` are those that count, say all but "O", and one that is
@@ -91,27 +91,27 @@ def label_f1(
     if average not in _AVERAGES:
         choices = ", ".join(map(repr, _AVERAGES))
         raise ValueError(f"average is {average!r}: choose one of {choices}")
-    wanted: list[Any] = []
-    found: list[Any] = []
+    all_true: list[Any] = []
+    all_predicted: list[Any] = []
     for _, true, predicted in pairs_of_labels(y_true, y_pred):
         known = _is_known(true)
-        wanted += true[known].tolist()
-        found += predicted[known].tolist()
-    if not wanted:
+        all_true += true[known].tolist()
+        all_predicted += predicted[known].tolist()
+    if not all_true:
         raise ValueError(_nothing("position"))
-    if labels is not None and not {*wanted, *found}.intersection(labels):
+    if labels is not None and not {*all_true, *all_predicted}.intersection(labels):
         raise ValueError(f"none of the labels {list(labels)!r} is there, true or found")
-    every = dict.fromkeys([*wanted, *found, *(() if labels is None else labels)])
+    every = dict.fromkeys([*all_true, *all_predicted, *(() if labels is None else labels)])
     code_of = {label: code for code, label in enumerate(every)}
-    counted = None if labels is None else [code_of[own] for own in labels]
-    codes = ([code_of[own] for own in part] for part in (wanted, found))
+    counted = None if labels is None else [code_of[label] for label in labels]
+    codes = ([code_of[label] for label in part] for part in (all_true, all_predicted))
     return float(f1_score(*codes, average=average, labels=counted, zero_division=0.0))
 
 
 def _weights(
     sample_weight: Sequence[float] | NDArray[Any] | None, y_true: Sequence[ArrayLike]
 ) -> NDArray[np.float64]:
-    """(instances,), 1 where none are given."""
+    """Return (instances,) weights, 1 by default."""
     if sample_weight is None:
         return np.ones(len(y_true))
     if len(sample_weight) != len(y_true):
@@ -122,7 +122,7 @@ def _weights(
 
 
 def _nothing(unit: str, weights: NDArray[np.float64] | None = None) -> str:
-    """Why there is no figure."""
+    """Return the error that there is nothing to measure."""
     if weights is not None and (weights == 0).any():
         return f"there is no {unit} to score: the weights of all that has known labels are 0"
     return f"there is no {unit} to score: every instance is empty, or unknown"
@@ -135,7 +135,7 @@ def _is_known(labels: NDArray[Any]) -> NDArray[np.bool_]:
 def pairs_of_labels(
     y_true: Sequence[ArrayLike], y_pred: Sequence[ArrayLike]
 ) -> Iterator[tuple[int, NDArray[Any], NDArray[Any]]]:
-    """(number, true labels, predicted labels) of every instance, of equal length."""
+    """Yield number, true labels and predicted labels of every instance, of equal length."""
     if len(y_true) != len(y_pred):
         raise ValueError(f"y_true has {len(y_true)} instances, y_pred has {len(y_pred)}")
     for instance, pair in enumerate(zip(y_true, y_pred, strict=True)):
@@ -155,7 +155,7 @@ def pairs_of_labels(
 
 
 def spans(labels: Sequence[str] | NDArray[Any]) -> set[tuple[int, int, str]]:
-    """The labelled spans (first, last, type) of one instance, as conlleval finds them.
+    """Return the labelled spans (first, last, type) of one instance, by conlleval's rule.
 
     Reads IOB1, IOB2 and IOBES alike: a span ends where the type changes, before B and S, and after
     E and S.  Labels are O, or one of B, I, E and S, alone or followed by a hyphen and a type.
@@ -163,7 +163,7 @@ def spans(labels: Sequence[str] | NDArray[Any]) -> set[tuple[int, int, str]]:
     >>> sorted(spans(["I-PER", "I-PER", "O", "B-LOC", "B-LOC"]))
     [(0, 1, 'PER'), (3, 3, 'LOC'), (4, 4, 'LOC')]
     """
-    found = set()
+    complete = set()
     begin, open_type, closed = 0, "", True
     for position, label in enumerate([*labels, "O"]):
         tag, _, kind = str(label).partition("-")
@@ -174,19 +174,19 @@ def spans(labels: Sequence[str] | NDArray[Any]) -> set[tuple[int, int, str]]:
             )
         inside = label != "O"
         if not closed and (not inside or kind != open_type or tag in ("B", "S")):
-            found.add((begin, position - 1, open_type))
+            complete.add((begin, position - 1, open_type))
             closed = True
         if inside:
             if closed:
                 begin, open_type, closed = position, kind, False
             if tag in ("E", "S"):
-                found.add((begin, position, open_type))
+                complete.add((begin, position, open_type))
                 closed = True
-    return found
+    return complete
 
 
 def span_f1(y_true: Sequence[Sequence[str]], y_pred: Sequence[Sequence[str]]) -> float:
-    """F1 of whole spans: right are those whose ends and type are right (CoNLL's rule).
+    """Return the F1 of spans, which are right if their ends and type are (CoNLL's rule).
 
     Instances that have a position whose true label is None, unknown, do not count: a span might
     reach over it.

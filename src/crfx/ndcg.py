@@ -13,7 +13,7 @@ k documents    those there are                                 NDCG@k of a short
 =============  ==============================================  =================================
 
 The gain is 2^r - 1 ("exponential": 3, 1, 0 for LETOR's levels 2, 1, 0) or r ("linear").  Documents
-of equal score keep the order they are given in.
+of equal score keep their order.
 """
 
 from __future__ import annotations
@@ -43,17 +43,19 @@ def ndcg(
     definition: Definition = "usual",
     gain: Gain = "exponential",
 ) -> float:
-    """Mean NDCG@cut over the queries; without a cut the whole lists count.
+    """Return the mean NDCG@cut over the queries; without a cut the whole lists count.
 
     >>> ndcg([0, 1, 0, 1], [0.9, 0.8, 0.1, 0.2], group=[2, 2], cut=1)
     0.5
     """
-    found = ndcg_by_query(relevance, scores, group, cuts=(cut,), definition=definition, gain=gain)
-    return float(mean_ndcg(found)[0])
+    by_query = ndcg_by_query(
+        relevance, scores, group, cuts=(cut,), definition=definition, gain=gain
+    )
+    return float(mean_ndcg(by_query)[0])
 
 
 def mean_ndcg(by_query: Array64, weights: Array64 | None = None) -> Array64:
-    """The mean over the queries that count: (queries, cuts) from `ndcg_by_query` to (cuts,)."""
+    """Return (cuts,) the means of `ndcg_by_query` (queries, cuts) over queries that count."""
     counts = ~np.isnan(by_query).any(axis=1)
     if weights is not None:
         counts &= weights > 0
@@ -61,8 +63,9 @@ def mean_ndcg(by_query: Array64, weights: Array64 | None = None) -> Array64:
         raise ValueError("the weights of all queries are 0: there is no NDCG to take the mean of")
     if not counts.any():
         raise ValueError("no query has a relevant document: there is no NDCG to take the mean of")
-    own = None if weights is None else weights[counts]
-    return np.asarray(np.average(by_query[counts], axis=0, weights=own))
+    if weights is not None:
+        weights = weights[counts]
+    return np.asarray(np.average(by_query[counts], axis=0, weights=weights))
 
 
 def ndcg_by_query(
@@ -74,7 +77,7 @@ def ndcg_by_query(
     definition: Definition = "usual",
     gain: Gain = "exponential",
 ) -> Array64:
-    """NDCG of every query at every cut (queries, cuts); NaN where a query is left out.
+    """Return NDCG of every query at every cut (queries, cuts); NaN if a query is left out.
 
     ``relevance`` and ``scores`` (documents,) hold the documents of one query after another,
     ``group`` (queries,) how many each has.  O(n log n) for n documents.
@@ -104,7 +107,7 @@ def ndcg_by_query(
 
 
 def gain_of(relevance: Array64, gain: Gain) -> Array64:
-    """What a document of that relevance is worth at the first rank.
+    """Return the gain of a document of this relevance at the first rank.
 
     >>> gain_of(np.array([0.0, 1.0, 2.0]), "exponential")
     array([0., 1., 3.])
@@ -123,7 +126,7 @@ def gain_of(relevance: Array64, gain: Gain) -> Array64:
 
 
 def _discount(rank: npt.NDArray[np.int64], definition: Definition) -> Array64:
-    """Of ranks from 1 on."""
+    """Return the discounts of ranks from 1 on."""
     shifted = rank + 1 if definition == "usual" else np.maximum(rank, 2)
     return np.asarray(1.0 / np.log2(shifted))
 

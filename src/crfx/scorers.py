@@ -66,16 +66,16 @@ class Scorer:
         self._known = (*asks, *takes)
         self.requests: dict[str, bool | str | None] = dict.fromkeys(asks, True)
 
-    def __call__(self, estimator: Any, X: Any, y: Any, **given: Any) -> float:
-        """The figure of a fitted estimator, or of a pipeline or search that holds one."""
-        self._check_names(given)
+    def __call__(self, estimator: Any, X: Any, y: Any, **arguments: Any) -> float:
+        """Return the score of a fitted estimator, or of a pipeline or search that holds one."""
+        self._check_names(arguments)
         inner, X = _within(estimator, X)
         if not isinstance(inner, self._kind):
             raise ValueError(
                 f"the scorer {self.name} is for a crfx estimator "
                 f"({called(self._kind)}), not for {shown(inner)}"
             )
-        return float(self._judge(inner, X, y, **given))
+        return float(self._judge(inner, X, y, **arguments))
 
     def set_score_request(self, **asked: bool | str | None) -> Scorer:
         """Return another scorer, which requests more metadata, such as ``sample_weight=True``."""
@@ -84,8 +84,8 @@ class Scorer:
         scorer.requests = self.requests | asked
         return scorer
 
-    def _check_names(self, given: dict[str, Any]) -> None:
-        for name in given:
+    def _check_names(self, arguments: dict[str, Any]) -> None:
+        for name in arguments:
             if name not in self._known:
                 known = ", ".join(self._known)
                 raise TypeError(f"the scorer {self.name} takes no {name!r}, but {known}")
@@ -102,7 +102,7 @@ class Scorer:
 
 
 def _within(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """The last estimator of a search or pipeline, and X as the steps before hand it on."""
+    """Return the last estimator of a search or pipeline, and X transformed by earlier steps."""
     if hasattr(estimator, "best_estimator_"):
         return _within(estimator.best_estimator_, X)
     if isinstance(estimator, Pipeline):
@@ -113,7 +113,7 @@ def _within(estimator: Any, X: Any) -> tuple[Any, Any]:
 
 
 def make_scorer(metric: Callable[..., float], **settings: Any) -> Scorer:
-    """A scorer of a function of (y_true, y_pred), lists of label arrays; better when larger.
+    """Return a scorer of a function (y_true, y_pred) of label arrays; larger is better.
 
     ``settings`` are further arguments of the function.
 
@@ -126,7 +126,7 @@ def make_scorer(metric: Callable[..., float], **settings: Any) -> Scorer:
 
 
 def ndcg_at(cut: int | None) -> Scorer:
-    """Mean NDCG of a ranker at a cut, on a list of queries.
+    """Return a scorer: the mean NDCG of a ranker at a cut, on a list of queries.
 
     >>> ndcg_at(5)
     crfx.scorers.ndcg_at(5)
@@ -160,21 +160,21 @@ def _judge_labels(
 ) -> float:
     data = read_to_label(crf, X, lengths=lengths, parents=parents, edge_types=edge_types)
     weights = instance_weights(sample_weight, data.batch.n_instances)
-    given = {} if weights is None else {"sample_weight": weights}
-    return metric(*compared_labels(crf, data, y), **given)
+    arguments = {} if weights is None else {"sample_weight": weights}
+    return metric(*compared_labels(crf, data, y), **arguments)
 
 
 def _mean_log_likelihood(
-    crf: LabellingEstimator, X: Any, y: Any, *, sample_weight: Any = None, **given: Any
+    crf: LabellingEstimator, X: Any, y: Any, *, sample_weight: Any = None, **arguments: Any
 ) -> float:
-    found = crf.log_likelihood(X, y, **given)
-    weights = instance_weights(sample_weight, len(found))
+    log_likelihoods = crf.log_likelihood(X, y, **arguments)
+    weights = instance_weights(sample_weight, len(log_likelihoods))
     if weights is None:
-        return float(found.mean())
+        return float(log_likelihoods.mean())
     if not weights.any():
         raise ValueError("the weights of all instances are 0: there is no mean")
     counts = weights > 0  # what is -inf may be left out
-    return float(np.average(found[counts], weights=weights[counts]))
+    return float(np.average(log_likelihoods[counts], weights=weights[counts]))
 
 
 _STRUCTURE = ("lengths", "parents", "edge_types")

@@ -1,6 +1,6 @@
 """Scores: the one currency of the library, one table per kind of part.
 
-Log-potentials, marginals, gradients and curvatures all wear this shape.  ``rows`` are positions
+Log-potentials, marginals, gradients and curvatures all have this shape.  ``rows`` are positions
 stacked over instances and ``K`` is the number of labels.  An edge table of order ``n`` has
 ``n + 1`` label axes, oldest label first: ``edge[y_{t-n}, ..., y_{t-1}, y_t]``; in a forest
 ``edge[y_parent, y_node]``.
@@ -128,8 +128,8 @@ class Scores:
     def check_finite(self, batch: Locates, edge_rows: IntArray | None = None) -> None:
         """Raise where a score is NaN or +inf, naming the instance and the position.
 
-        ``edge_rows``, where given, says that ``edge`` holds one table per row and which of its
-        rows are in use; the others are not looked at.  O(size of all tables).
+        With ``edge_rows``, ``edge`` holds one table per row, and only those of these rows are
+        checked.  O(size of all tables).
         """
         _check_rows("node", self.node, np.arange(self.n_rows), batch)
         if self.edge is not None and edge_rows is not None:
@@ -142,7 +142,7 @@ class Scores:
 
 
 def joined(parts: Sequence[Scores], sharing: Sharing) -> Scores:
-    """Scores of one batch from those of its parts, one after the other; tables are the same."""
+    """Return the scores of a batch from those of its parts, which share tables."""
     if len(parts) == 1:
         return parts[0]
     first = parts[0]
@@ -154,10 +154,10 @@ def joined(parts: Sequence[Scores], sharing: Sharing) -> Scores:
 
 
 def weighted_sum(weights: FloatArray | None, values: FloatArray) -> FloatArray:
-    """Sum of (n, ...) ``values`` over the first axis, times (n,) ``weights`` or 1; in float64.
+    """Sum (n, ...) ``values`` over the first axis, times (n,) ``weights`` or 1, in float64.
 
     As ``weights @ values``, but without BLAS, whose idle threads spin for tens of milliseconds and
-    take the cores from whoever comes next.
+    occupy the cores.
     """
     wide = values.astype(np.float64)
     if weights is not None:
@@ -169,7 +169,7 @@ _ROWS_AT_ONCE = 64
 
 
 def _column_sums(values: FloatArray) -> FloatArray:
-    """``values.sum(axis=0)``, faster where rows are short: NumPy pays for every row it meets."""
+    """Return ``values.sum(axis=0)``, faster where rows are short: NumPy has a cost per row."""
     whole = len(values) // _ROWS_AT_ONCE * _ROWS_AT_ONCE
     wide = values[:whole].reshape(-1, _ROWS_AT_ONCE, *values.shape[1:])
     return np.asarray(wide.sum(axis=0).sum(axis=0) + values[whole:].sum(axis=0))

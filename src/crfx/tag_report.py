@@ -1,4 +1,4 @@
-"""How good labels are, in every figure that is usual: fed sentence by sentence, in constant memory.
+"""The usual measures of labels, counted sentence by sentence, in constant memory.
 
 Spans are counted by the rule of CoNLL's shared tasks (the script conlleval): right are those whose
 first and last position and type are right; see `crfx.metrics.spans` for what a span is.
@@ -21,7 +21,7 @@ _MOST_CONFUSIONS = 10
 
 @dataclass(frozen=True)
 class Counts:
-    """How many there are, were found, and both."""
+    """The number of true items (``wanted``), of predicted ones (``found``), and of both."""
 
     right: int
     found: int
@@ -29,31 +29,31 @@ class Counts:
 
     @property
     def precision(self) -> float:
-        """Of those found, the share that is right; 0 where there is none."""
+        """The share of predicted items that is right; 0 if there are none."""
         return self.right / self.found if self.found else 0.0
 
     @property
     def recall(self) -> float:
-        """Of those there are, the share that was found; 0 where there is none."""
+        """The share of true items that was predicted; 0 if there are none."""
         return self.right / self.wanted if self.wanted else 0.0
 
     @property
     def f1(self) -> float:
-        """The harmonic mean of both, 2 right / (found + wanted)."""
+        """The harmonic mean of precision and recall, 2 right / (found + wanted)."""
         total = self.found + self.wanted
         return 2 * self.right / total if total else 0.0
 
     def to_plain(self) -> dict[str, float]:
-        """Precision, recall and F1, from 0 to 1."""
+        """Return precision, recall and F1, from 0 to 1."""
         return {"precision": self.precision, "recall": self.recall, "f1": self.f1}
 
 
 class TagReport:
-    """Figures of labels beside the true ones.
+    """Measures of predicted labels beside the true ones.
 
-    ``known`` are the labels of a model: true ones that are not among them are counted by name, as
-    it cannot have found them.  Positions whose true label is None do not count; sentences with
-    such a position do not count for spans.
+    ``known`` are the labels of a model: other true labels are counted by name, as the model cannot
+    predict them.  Positions whose true label is None do not count; sentences with such a position
+    do not count for spans.
 
     >>> report = TagReport()
     >>> report.add(["B-PER", "I-PER", "O"], ["B-PER", "I-PER", "B-LOC"])
@@ -71,7 +71,7 @@ class TagReport:
         self.n_sentences = self.n_tokens = self.n_unlabelled = 0
 
     def add(self, true: Sequence[str | None], found: Sequence[str]) -> None:
-        """Count one sentence: the true labels, and those that were found."""
+        """Count one sentence: its true and its predicted labels."""
         if len(true) != len(found):
             raise ValueError(
                 f"sentence {self.n_sentences}: {len(true)} labels are true, {len(found)} were found"
@@ -101,17 +101,17 @@ class TagReport:
         return sum(n for (true, found), n in self._pairs.items() if true == found) / self.n_tokens
 
     def has_spans(self) -> bool:
-        """Whether all labels mark spans: O, and B-, I-, E- or S- with a type."""
+        """Return whether all labels mark spans: O, and B-, I-, E- or S- with a type."""
         seen = {label for pair in self._pairs for label in pair} | (self._known or set())
         marked = any(label != OUTSIDE for label in seen)
         return self._has_spans and marked and all(map(_marks_span, seen))
 
     def span(self) -> Counts:
-        """Of spans of all types together."""
+        """Return the counts of spans of all types together."""
         return Counts(*(self._spans[name].total() for name in ("right", "found", "wanted")))
 
     def spans(self) -> dict[str, Counts]:
-        """Of spans of every type."""
+        """Return the counts of spans of every type."""
         kinds = sorted({*self._spans["found"], *self._spans["wanted"]})
         return {
             kind: Counts(*(self._spans[name][kind] for name in ("right", "found", "wanted")))
@@ -119,7 +119,7 @@ class TagReport:
         }
 
     def labels(self) -> dict[str, Counts]:
-        """Of every label, position by position."""
+        """Return the counts of every label, position by position."""
         wanted: Counter[str] = Counter()
         found: Counter[str] = Counter()
         for (a, b), count in self._pairs.items():
@@ -131,44 +131,44 @@ class TagReport:
         }
 
     def confusion(self) -> dict[str, dict[str, int]]:
-        """How often a true label (outside) was found as another, or as itself (inside)."""
+        """Return how often a true label (outer key) was predicted as each label (inner key)."""
         rows: dict[str, dict[str, int]] = {}
         for (true, found), count in sorted(self._pairs.items()):
             rows.setdefault(true, {})[found] = count
         return rows
 
     def unknown_labels(self) -> dict[str, int]:
-        """True labels that the model does not know, and how often they are there."""
+        """Return the true labels that the model does not know, and how often they occur."""
         if self._known is None:
             return {}
         counts = {label: of.wanted for label, of in self.labels().items()}
         return {label: n for label, n in counts.items() if n and label not in self._known}
 
     def to_plain(self) -> dict[str, Any]:
-        """All figures, as `crfx eval --json` prints them; no spans where labels mark none."""
-        found: dict[str, Any] = {
+        """Return all measures, as `crfx eval --json` prints them; spans if labels mark some."""
+        plain: dict[str, Any] = {
             "sentences": self.n_sentences,
             "tokens": self.n_tokens,
             "accuracy": self.accuracy,
         }
         if self.has_spans():
-            found["span"] = self.span().to_plain()
-            found["spans"] = {
+            plain["span"] = self.span().to_plain()
+            plain["spans"] = {
                 kind: of.to_plain() | {"right": of.right, "found": of.found, "support": of.wanted}
                 for kind, of in self.spans().items()
             }
-        found["labels"] = {
+        plain["labels"] = {
             label: of.to_plain() | {"support": of.wanted} for label, of in self.labels().items()
         }
-        found["confusion"] = self.confusion()
+        plain["confusion"] = self.confusion()
         if self.n_unlabelled:
-            found["unlabelled"] = self.n_unlabelled
+            plain["unlabelled"] = self.n_unlabelled
         if unknown := self.unknown_labels():
-            found["unknown_labels"] = unknown
-        return found
+            plain["unknown_labels"] = unknown
+        return plain
 
     def to_text(self) -> str:
-        """The figures in tables, percentages with two digits."""
+        """Return the measures in tables, percentages with two digits."""
         parts = [
             f"{self.n_tokens} tokens in {self.n_sentences} sentences, "
             f"accuracy {100 * self.accuracy:.2f} %"

@@ -34,7 +34,7 @@ class Terms:
     def of(
         cls, base: Any, columns: Any, features: Sequence[str], inputs: Any, values: Any
     ) -> Terms:
-        """From plain values; features that add nothing to any output are left out."""
+        """Return terms from plain values, without features that add nothing to any output."""
         base, values = np.asarray(base, np.float64), np.asarray(values, np.float64)
         values = values.reshape(-1, len(base))
         kept = np.flatnonzero(values.any(axis=1))
@@ -48,16 +48,16 @@ class Terms:
 
     @classmethod
     def nothing(cls, n_outputs: int) -> Terms:
-        """A sum of nothing."""
+        """Return a sum of nothing."""
         return cls.of(np.zeros(n_outputs), [], [], [], np.zeros((0, n_outputs)))
 
     def take(self, outputs: npt.NDArray[np.int64]) -> Terms:
-        """Of some outputs."""
+        """Return the terms of some outputs."""
         values = self.contributions[:, outputs]
         return Terms.of(self.base[outputs], self.columns, self.features, self.inputs, values)
 
     def plus(self, other: Terms) -> Terms:
-        """The sum of two; features are the same where their names are."""
+        """Return the sum of two terms; features of the same name are added up."""
         place: dict[str, int] = {}
         both = [self, other]
         at = [[place.setdefault(name, len(place)) for name in own.features] for own in both]

@@ -31,8 +31,8 @@ def thread_count(n_jobs: int | None) -> int:
 class OneBlasThread:
     """A context in which BLAS uses one thread.
 
-    The number of its threads belongs to the process.  So those who multiply at the same time are
-    counted: the first one lowers it, and the last one to leave gives back what was there.
+    The number of BLAS threads belongs to the process.  So contexts that overlap are counted: the
+    first one lowers the number, and the last one to end restores it.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class OneBlasThread:
 
 @cache
 def _thread_pools() -> Any:
-    """Looked for once: that takes milliseconds."""
+    """Return the pools, searched for once: that takes milliseconds."""
     return ThreadpoolController()
 
 
@@ -64,5 +64,5 @@ _OURS = OneBlasThread()
 
 
 def one_blas_thread() -> OneBlasThread:
-    """The one of this process."""
+    """Return the context of this process."""
     return _OURS

@@ -23,13 +23,13 @@ Told = TypeVar("Told")
 
 
 class WorkerLost(ConnectionError):
-    """Another worker does not answer: it has ended, or what it did has failed."""
+    """Another worker does not answer: it has ended or failed."""
 
 
 class Workers(Protocol):
     """One of ``size`` workers, the one with number ``rank``.
 
-    Every worker must come to every call: a worker that does not is waited for.
+    Every worker must make every call: the others wait for a worker that does not.
     """
 
     rank: int
@@ -40,7 +40,7 @@ class Workers(Protocol):
         ...
 
     def gather(self, value: Any) -> list[Any]:
-        """A value from each worker, in their order; any that can be pickled."""
+        """Return a value from each worker, in their order; any that can be pickled."""
         ...
 
 
@@ -50,11 +50,11 @@ class Alone:
     rank, size = 0, 1
 
     def sum(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """The array itself."""
+        """Return the array itself."""
         return array
 
     def gather(self, value: Any) -> list[Any]:
-        """The value itself."""
+        """Return the value itself."""
         return [value]
 
 
@@ -63,13 +63,13 @@ _CURRENT: ContextVar[Workers] = ContextVar("workers", default=ALONE)
 
 
 def current() -> Workers:
-    """Who trains together here and now."""
+    """Return the workers that train together in this context."""
     return _CURRENT.get()
 
 
 @contextmanager
 def joined(workers: Workers) -> Iterator[None]:
-    """Train together, as long as it lasts.  The first worker warns for all, who see the same."""
+    """Train together during the context.  The first worker warns for all, which see the same."""
     before = _CURRENT.set(workers)
     try:
         with untold(workers.rank > 0):
@@ -93,12 +93,12 @@ def sums(workers: Workers, arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, 
 
 
 def total(workers: Workers, number: float) -> float:
-    """The sum of one number."""
+    """Return the sum of one number over all workers."""
     return float(workers.sum(np.array([number], np.float64))[0])
 
 
 def count(workers: Workers, number: int) -> int:
-    """The sum of one whole number."""
+    """Return the sum of one whole number over all workers."""
     return int(workers.sum(np.array([number], np.int64))[0])
 
 

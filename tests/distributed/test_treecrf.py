@@ -47,7 +47,7 @@ SETTINGS = {
 
 def trees(crf, n_rounds=1):
     """The arrays of the first trees."""
-    found = crf.model_.node.trees.first(n_rounds * 2)
+    found = crf.model_.node.trees.between(0, n_rounds * 2)
     return {name: getattr(found, name) for name in NAMES}
 
 

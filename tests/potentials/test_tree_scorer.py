@@ -169,7 +169,6 @@ def test_the_bits_are_those_of_a_plain_walk(kind):
 def test_the_first_rounds_alone(kind):
     X, raw, learner = grown(kind)
     scorer, ensemble = (make(raw, n_outputs(kind)) for make in (TreeScorer, TreeEnsemble.of))
-    assert scorer.n_rounds == N_ROUNDS
     for n_rounds in range(1, N_ROUNDS + 1):
         expected = ensemble.scores(learner.matrix(X), n_rounds)
         assert scorer.scores(X, 1, n_rounds).tobytes() == expected.tobytes()

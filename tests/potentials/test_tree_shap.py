@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from crfx.features.tree_rows import WindowView
-from crfx.potentials.tree_arrays import DTYPES, LEAF, TreeArrays, no_trees
-from crfx.potentials.tree_shap import ContextTerms, TreeShap
+from crfx.potentials.tree_arrays import DTYPES, LEAF, TreeArrays, join
+from crfx.potentials.tree_shap import _described, shap_values, split_features, split_nodes
 
 EXACT = {"rtol": 1e-9, "atol": 1e-12}
 
@@ -77,15 +77,15 @@ def shapley(trees, tree, goes_left, features):
 def test_values_are_shapley_values(seed):
     n_labels, n_rows = 2, 5
     trees = random_trees(seed, 2 * n_labels, n_features=4, n_leaves=7)
-    shap = TreeShap(trees, n_labels)
     sides = np.random.default_rng(seed).random((len(trees.features), n_rows)) < 0.5
-    base, found = shap.values(n_rows, lambda rows: sides[shap.inner][:, rows])
+    splits, used = split_nodes(trees), split_features(trees)
+    base, found = shap_values(trees, n_labels, n_rows, lambda rows: sides[splits][:, rows])
     for label in range(n_labels):
         own = [tree for tree in range(trees.n_trees) if tree % n_labels == label]
         means = [expected_score(trees, tree, 0, sides[:, 0], set()) for tree in own]
         np.testing.assert_allclose(base[label], sum(means), **EXACT)
         for row in range(n_rows):
-            expected = sum(shapley(trees, tree, sides[:, row], shap.used) for tree in own)
+            expected = sum(shapley(trees, tree, sides[:, row], used) for tree in own)
             np.testing.assert_allclose(found[row, label], expected, rtol=1e-6, atol=1e-7)
 
 
@@ -94,34 +94,27 @@ def test_rows_are_explained_alike_in_parts(monkeypatch):
     sides = np.random.default_rng(0).random((len(trees.features), 9)) < 0.5
 
     def values():
-        shap = TreeShap(trees, 2)
-        return shap.values(9, lambda rows: sides[shap.inner][:, rows])[1]
+        return shap_values(trees, 2, 9, lambda rows: sides[split_nodes(trees)][:, rows])[1]
 
     whole = values()
     monkeypatch.setattr("crfx.potentials.tree_shap.MOST_CELLS", 1)
     np.testing.assert_allclose(values(), whole, **EXACT)
 
 
-@pytest.mark.parametrize("n_leaves", [0, 1])
-def test_trees_that_ask_for_nothing(n_leaves):
-    trees = random_trees(0, 2, 1, 1) if n_leaves else no_trees()
-    shap = TreeShap(trees, 2)
-    base, found = shap.values(3, lambda rows: np.zeros((0, 3), bool))
-    assert found.shape == (3, 2, 0)
-    np.testing.assert_allclose(base, trees.values if n_leaves else [0, 0], **EXACT)
-
-
-def test_nodes_that_no_row_reached_count_half():
+def test_trees_without_splits_and_nodes_without_rows():
+    for trees, expected in ((join([]), [0, 0]), (random_trees(0, 2, 1, 1), None)):
+        base, found = shap_values(trees, 2, 3, lambda rows: np.zeros((0, 3), bool))
+        assert found.shape == (3, 2, 0)
+        np.testing.assert_allclose(base, trees.values if expected is None else expected, **EXACT)
     trees = random_trees(1, 1, n_features=1, n_leaves=2)
-    trees.weights[:] = 0
-    shap = TreeShap(trees, 1)
-    base, _ = shap.values(1, lambda rows: np.ones((1, 1), bool))
+    trees.weights[:] = 0  # no row reached a node: both sides count half
+    base, _ = shap_values(trees, 1, 1, lambda rows: np.ones((1, 1), bool))
     np.testing.assert_allclose(base[0], trees.values[trees.features == LEAF].mean(), **EXACT)
 
 
 def test_features_are_named_by_where_they_are():
     X = np.arange(6, dtype=np.float32).reshape(3, 2)
-    terms = ContextTerms(no_trees(), WindowView(X, np.array([3]), 1, 1), np.zeros((3, 2)), "AB")
-    told = [terms._name(column, "ab".__getitem__) for column in (0, 3, 5, -2, -3)]
-    assert told == ["a[-1]", "b", "b[+1]", "label[-2]", "label[-1]"]
-    assert [terms._column(column) for column in (0, 3, 5, -2)] == [-1, 1, -1, -1]
+    view = WindowView(X, np.array([3]), 1, 1)
+    described = [_described(column, view, 2, "ab".__getitem__) for column in (0, 3, 5, -2, -3)]
+    assert [name for name, _ in described] == ["a[-1]", "b", "b[+1]", "label[-2]", "label[-1]"]
+    assert [column for _, column in described] == [-1, 1, -1, -1, -1]

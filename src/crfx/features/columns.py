@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from crfx.features.matrix import is_categorical, is_frame
 from crfx.features.words import HashedVocabulary, Vocabulary
 
+_KINDS = ("categories", "numbers")
+
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns a model was fitted on: their number, and what else is known of them.
+    """The columns a model was fitted on: their number, and names if they have any.
 
-    Of a data frame that is names and categories, of dicts and texts the vocabulary.
+    Data frames have names and categories; dicts and texts have a vocabulary.
     """
 
     n: int
@@ -24,7 +27,7 @@ class Columns:
 
     @classmethod
     def of(cls, X: Any) -> Columns:
-        """Those of a stacked matrix."""
+        """Return the columns of a stacked matrix."""
         if not X.shape[1]:
             raise ValueError(
                 f"X has no features: it has 0 feature(s) (shape={X.shape}) while a minimum of 1 is "
@@ -41,24 +44,24 @@ class Columns:
 
     @classmethod
     def of_words(cls, vocabulary: Vocabulary) -> Columns:
-        """Those that dicts or texts gave."""
+        """Return the columns of dicts or texts."""
         if not len(vocabulary):
             raise ValueError("X has no features: its positions are all empty")
         return cls(len(vocabulary), vocabulary=vocabulary)
 
     def known_names(self) -> list[str] | None:
-        """Their names; None where they have none, or none were kept."""
+        """Return their names; None if they have none, or names were hashed."""
         if isinstance(self.vocabulary, HashedVocabulary):
             return None
         return self.names if self.vocabulary is None else self.vocabulary.names()
 
     def name_of(self) -> Callable[[int], str]:
-        """A function that names a column by its number: f0, f1, ... where they have no names."""
+        """Return a function from a number to a name: f0, f1, ... if there are no names."""
         known = self.known_names()
         return lambda column: f"f{column}" if known is None else str(known[column])
 
     def category_counts(self) -> dict[int, int]:
-        """How many categories there are, by column; columns of numbers are left out."""
+        """Return the number of categories by column, without columns of numbers."""
         return {
             place: len(self.categories[name])
             for place, name in enumerate(self.names or ())
@@ -66,7 +69,7 @@ class Columns:
         }
 
     def check_numbers(self) -> None:
-        """Raise ValueError where X holds numbers, but dicts or texts were fitted on."""
+        """Raise ValueError if the model was fitted on dicts or texts, as X holds numbers."""
         if self.vocabulary is not None:
             raise ValueError(
                 "X holds numbers, but the model was fitted on dicts or texts: only their names "
@@ -74,9 +77,9 @@ class Columns:
             )
 
     def matched(self, X: Any, *, training: bool = False) -> Any:
-        """X with the same columns, or an error; categories numbered as they were in training.
+        """Return X, with categories numbered as in training; raise if its columns differ.
 
-        A category that training has not seen is missing; where training goes on it is an error.
+        A category that training has not seen is missing; when training continues it is an error.
         """
         if X.shape[1] != self.n:
             raise ValueError(
@@ -91,7 +94,12 @@ class Columns:
                     f"(column {name!r}): pass a data frame"
                 )
             return X
-        self._check_names([str(name) for name in X.columns])
+        names = [str(name) for name in X.columns]
+        for place, (fitted, name) in enumerate(zip(self.names or names, names, strict=True)):
+            if fitted != name:
+                raise ValueError(
+                    f"column {place} of X is {name!r}, the model was fitted with {fitted!r} there"
+                )
         changed = {
             name: self._recoded(X[name], training)
             for name in X.columns
@@ -99,20 +107,12 @@ class Columns:
         }
         return X.assign(**changed) if changed else X
 
-    def _check_names(self, names: list[str]) -> None:
-        for place, (own, given) in enumerate(zip(self.names or names, names, strict=True)):
-            if own != given:
-                raise ValueError(
-                    f"column {place} of X is {given!r}, the model was fitted with {own!r} there"
-                )
-
     def _recoded(self, column: Any, training: bool) -> Any:
         name = str(column.name)
         if (name in self.categories) != is_categorical(column):
-            kinds = ("categories", "numbers")
-            was, now = kinds if name in self.categories else kinds[::-1]
+            fitted, now = _KINDS if name in self.categories else _KINDS[::-1]
             raise ValueError(
-                f"column {name!r} of X holds {now}, the model was fitted with {was} there"
+                f"column {name!r} of X holds {now}, the model was fitted with {fitted} there"
             )
         known = self.categories[name]
         if column.cat.categories.tolist() == known:
@@ -128,10 +128,10 @@ class Columns:
 
 
 def united(parts: Mapping[str, Columns]) -> Columns:
-    """The columns of several matrices, of numbers, that are rows of one; by whose they are.
+    """Return the columns of a matrix whose rows are parts, each with a name for messages.
 
-    They must have the same number and names.  Categories are those of all: as they are where all
-    have the same, else sorted, as those of one column would be.
+    They must have the same number and names.  Categories are those of all parts: unchanged if all
+    parts agree, otherwise sorted, as those of one column would be.
     """
     (first, columns), *others = parts.items()
     for name, other in others:
@@ -147,20 +147,21 @@ def _check_same(first: str, one: Columns, name: str, other: Columns) -> None:
     if one.n != other.n:
         raise ValueError(f"X has {one.n} features at {first} and {other.n} at {name}")
     pairs = zip(one.names or (), other.names or (), strict=True)
-    for place, (own, given) in enumerate(pairs):
-        if own != given:
-            raise ValueError(f"column {place} of X is {own!r} at {first} and {given!r} at {name}")
-        if (own in one.categories) != (own in other.categories):
-            kinds = ("categories", "numbers")
-            here, there = kinds if own in one.categories else kinds[::-1]
-            raise ValueError(f"column {own!r} of X holds {here} at {first} and {there} at {name}")
+    for place, (left, right) in enumerate(pairs):
+        if left != right:
+            raise ValueError(f"column {place} of X is {left!r} at {first} and {right!r} at {name}")
+        if (left in one.categories) != (left in other.categories):
+            kinds = _KINDS if left in one.categories else _KINDS[::-1]
+            raise ValueError(
+                f"column {left!r} of X holds {kinds[0]} at {first} and {kinds[1]} at {name}"
+            )
 
 
 def _united_lists(lists: list[list[Any]]) -> list[Any]:
-    if all(own == lists[0] for own in lists):
+    if all(values == lists[0] for values in lists):
         return lists[0]
-    found = list(dict.fromkeys(value for own in lists for value in own))
+    union = list(dict.fromkeys(chain.from_iterable(lists)))
     try:
-        return sorted(found)
-    except TypeError:  # of several kinds: as they come
-        return found
+        return sorted(union)
+    except TypeError:  # values of several types: in the order in which they come
+        return union

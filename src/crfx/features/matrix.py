@@ -211,12 +211,13 @@ def take_rows(X: Any, rows: IntArray) -> Any:
 def inputs_at(X: Any, row: int, columns: IntArray) -> list[Any]:
     """Return the values of some columns of a row, to be shown: None where one is missing."""
     if is_frame(X):
-        own = X.iloc[[row], columns]
-        pairs = zip(columns.tolist(), own.isna().to_numpy()[0], strict=True)
+        values = X.iloc[[row], columns]
+        pairs = zip(columns.tolist(), values.isna().to_numpy()[0], strict=True)
         return [None if is_missing else X.iat[row, column] for column, is_missing in pairs]
     if sparse.issparse(X):
-        own = single_entries(X[row])
-        stored = dict(zip(own.indices.tolist(), own.data.astype(np.float64).tolist(), strict=True))
+        entries = single_entries(X[row])
+        numbers = entries.data.astype(np.float64).tolist()
+        stored = dict(zip(entries.indices.tolist(), numbers, strict=True))
         return [stored.get(column) for column in columns.tolist()]
     return [None if value != value else value for value in X[row, columns].astype(float).tolist()]
 
@@ -245,7 +246,13 @@ def first_infinite(X: Any) -> tuple[int, int] | None:
     if is_on_disk(X):
         return None
     if is_frame(X):
-        return _first_infinite_of_frame(X)
+        firsts = []
+        for column, dtype in enumerate(X.dtypes):
+            if getattr(dtype, "kind", "O") == "f":  # integers and categories are finite
+                values = X.iloc[:, column].to_numpy(dtype=np.float64, na_value=np.nan)
+                rows = np.flatnonzero(np.abs(values) > _LARGEST)
+                firsts += [(int(row), column) for row in rows[:1]]
+        return min(firsts, default=None)
     values = X.data if sparse.issparse(X) else X
     # The extremes are NaN where an entry is: two passes without a temporary array.
     if values.dtype.kind != "f" or not values.size:
@@ -266,18 +273,6 @@ def first_infinite(X: Any) -> tuple[int, int] | None:
 def infinite_feature(column: int) -> str:
     """Say what is wrong with a number that float32 does not have."""
     return f"feature {column} is infinite, or too large for float32; NaN marks a missing value"
-
-
-def _first_infinite_of_frame(X: Any) -> tuple[int, int] | None:
-    first = None
-    for column, dtype in enumerate(X.dtypes):
-        if getattr(dtype, "kind", "O") != "f":  # integers and categories are finite
-            continue
-        values = X.iloc[:, column].to_numpy(dtype=np.float64, na_value=np.nan)
-        bad = np.flatnonzero(np.abs(values) > _LARGEST)
-        if len(bad) and (first is None or bad[0] < first[0]):
-            first = int(bad[0]), column
-    return first
 
 
 def _bad_features(instance: int | None, reason: str) -> ValueError:

@@ -19,7 +19,7 @@ from crfx.features.words import peek
 class PerPosition(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[misc, call-arg]
     """A transformer of rows for a list of instances, (length, features) each.
 
-    It sees all positions of all instances as one matrix, and its output is cut into instances
+    It transforms all positions of all instances as one matrix, which is then split into instances
     again.  Several transformers go inside: ``PerPosition(ColumnTransformer(...))``.
 
     Parameters
@@ -48,22 +48,24 @@ class PerPosition(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None): 
         return self
 
     def fit_transform(self, X: Any, y: Any = None) -> list[Any]:
-        """Fit, then transform the same instances, as the transformer itself does both at once:
-        one that looks at ``y`` may give them values of its own, so that ``y`` does not leak.
+        """Fit, then transform the same instances by ``fit_transform`` of the transformer.
+
+        A transformer that uses ``y`` may treat training rows differently, so that ``y`` does not
+        leak.
         """
         rows, lengths = _rows(X)
         with self._begun(rows, y) as (transformer, labels):
             if hasattr(transformer, "fit_transform"):
-                found = transformer.fit_transform(rows, labels)
+                transformed = transformer.fit_transform(rows, labels)
             else:
-                found = transformer.fit(rows, labels).transform(rows)
-        return _cut(found, lengths)
+                transformed = transformer.fit(rows, labels).transform(rows)
+        return _split(transformed, lengths)
 
     @contextmanager
     def _begun(self, rows: Any, y: Any) -> Iterator[tuple[Any, npt.NDArray[Any] | None]]:
-        """A new copy of the transformer and the labels of all positions; kept once it is fitted."""
+        """Yield a copy of the transformer and all labels; keep the copy once it is fitted."""
         transformer = clone(self.transformer)
-        labels = None if y is None else np.concatenate([np.asarray(own) for own in y])
+        labels = None if y is None else np.concatenate([np.asarray(each) for each in y])
         try:
             yield transformer, labels
         except (ValueError, TypeError) as error:
@@ -76,13 +78,13 @@ class PerPosition(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None): 
         self.transformer_, self.n_features_in_ = transformer, rows.shape[1]
 
     def transform(self, X: Any) -> list[Any]:
-        """The instances, transformed."""
+        """Return the instances, transformed."""
         self._check_fitted()
         rows, lengths = _rows(X)
-        return _cut(self.transformer_.transform(rows), lengths)
+        return _split(self.transformer_.transform(rows), lengths)
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
-        """Those of the transformer."""
+        """Return the names of the transformer."""
         self._check_fitted()
         return self.transformer_.get_feature_names_out(input_features)  # type: ignore[no-any-return]
 
@@ -94,7 +96,7 @@ class PerPosition(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None): 
         return hasattr(self, "transformer_")
 
     def __sklearn_tags__(self) -> Any:
-        """Of lists of matrices."""
+        """Return the tags of an estimator for lists of matrices."""
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
         return tags
@@ -120,12 +122,12 @@ def _rows(X: Any) -> tuple[Any, list[int]]:
 
 def _first_unknown(y: Any) -> tuple[int, int] | None:
     """Return instance and position of the first label that is None."""
-    places = ((i, j) for i, own in enumerate(y) for j, label in enumerate(own) if label is None)
+    places = ((i, j) for i, each in enumerate(y) for j, label in enumerate(each) if label is None)
     return next(places, None)
 
 
-def _cut(rows: Any, lengths: list[int]) -> list[Any]:
-    """A matrix of any kind as one per instance."""
+def _split(rows: Any, lengths: list[int]) -> list[Any]:
+    """Return a matrix of any kind as one per instance."""
     if rows.shape[0] != sum(lengths):
         raise ValueError(
             f"the transformer made {rows.shape[0]} rows of {sum(lengths)}: it must keep positions"

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from crfx.errors import BadInstance
 from crfx.features.words import Vocabulary
@@ -21,11 +21,11 @@ SIZED = ("prefix", "suffix")
 _MOST_VALUES = 100_000
 _MOST_FEATURES = 10_000
 _LARGEST_NUMBER = 100_000
-"""Of offsets and sizes; a range beyond it would ask for much memory."""
+"""The largest offset and size; a longer range would take much memory."""
 
 
 def shape(word: str) -> str:
-    """Letters by their kind, digits as 9, what is left as it is.
+    """Return the word with letters as X and x, digits as 9, and the rest as it is.
 
     >>> shape("Bell-5a")
     'Xxxx-9x'
@@ -36,7 +36,7 @@ def shape(word: str) -> str:
 
 
 def kind(word: str) -> str:
-    """The shape with runs of one sign cut down to it.
+    """Return the shape with runs of a character cut down to one.
 
     >>> kind("Bell-500")
     'Xx-9'
@@ -45,12 +45,12 @@ def kind(word: str) -> str:
 
 
 def prefix(word: str, size: int) -> str | None:
-    """The first letters; None where there are fewer."""
+    """Return the first letters; None if there are fewer."""
     return word[:size] if len(word) >= size else None
 
 
 def suffix(word: str, size: int) -> str | None:
-    """The last letters; None where there are fewer."""
+    """Return the last letters; None if there are fewer."""
     return word[-size:] if len(word) >= size else None
 
 
@@ -63,20 +63,8 @@ FUNCTIONS: dict[str, Callable[..., str | None]] = {
 }
 
 
-@dataclass(frozen=True)
-class Value:
-    """A column, or a function of it: what a term looks at, its offset aside."""
-
-    column: int
-    function: str | None = None
-    size: int | None = None
-
-
-@dataclass(frozen=True)
-class _Term:
-    value: Value
-    offset: int
-    name: str
+Value: TypeAlias = tuple[int, str | None, int | None]
+"""What a term looks at, its offset aside: a column, or a function of it and its size."""
 
 
 class Template:
@@ -93,7 +81,7 @@ class Template:
 
     Beyond the ends of an instance the value is <start> or <end>.  A prefix or suffix that is longer
     than its word gives no feature.  ``shape`` turns letters into X and x and digits into 9;
-    ``kind`` is the shape with runs of one sign cut down to it.  Everything after # is a comment.
+    ``kind`` is the shape with runs of a character cut down to one.  What follows # is a comment.
 
     A position is a tuple of columns, a dict with their names, or one text where there is one
     column.  From a file: ``Template(Path("template.txt").read_text(), columns)``.  In a pipeline:
@@ -142,14 +130,14 @@ class Template:
         for index in range(count):
             terms = [part[index if len(part) > 1 else 0] for part in parts]
             places = [
-                (self._values.setdefault(term.value, len(self._values)), term.offset)
-                for term in terms
+                (self._values.setdefault(value, len(self._values)), offset)
+                for value, offset, _ in terms
             ]
-            lines.append(("&".join(term.name for term in terms) + "=", places))
+            lines.append(("&".join(name for *_, name in terms) + "=", places))
         return lines
 
-    def _terms(self, text: str) -> list[_Term]:
-        """One term for every offset and size that the text stands for."""
+    def _terms(self, text: str) -> list[tuple[Value, int, str]]:
+        """Return value, offset and name of each term, for every offset and size in the text."""
         match = _TERM.fullmatch(text)
         if match is None:
             raise ValueError(
@@ -171,17 +159,17 @@ class Template:
         offsets = _numbers(match["offsets"])
         if len(sizes) * len(offsets) > _MOST_FEATURES:
             raise ValueError(f"there are more than {_MOST_FEATURES} features a position")
-        found = []
+        number, terms = self.columns.index(column), []
         for size in sizes:
             for offset in offsets:
                 name = f"{column}[{offset}]"
                 if function is not None:
                     name = f"{function}({name}{'' if size is None else f',{size}'})"
-                found.append(_Term(Value(self.columns.index(column), function, size), offset, name))
-        return found
+                terms.append(((number, function, size), offset, name))
+        return terms
 
     def __call__(self, instances: Iterable[Sequence[Any]]) -> Templated:
-        """Instances with their features, for `fit` and `predict`.
+        """Return instances with their features, for `fit` and `predict`.
 
         >>> from crfx import LinearCRF
         >>> template = Template("word[-1..1]", ["word"])
@@ -194,17 +182,11 @@ class Template:
     def encode(
         self, instances: Iterable[Sequence[Any]], vocabulary: Vocabulary, *, learn: bool = False
     ) -> tuple[Any, list[int]]:
-        """CSR and lengths, as `Vocabulary.encode`; positions are tuples of columns, or one text."""
+        """Return CSR and lengths, as `Vocabulary.encode` does."""
         return vocabulary.encode(self(instances), learn=learn)
 
-    def compact(
-        self, instances: Iterable[Sequence[Any]], vocabulary: Vocabulary, *, learn: bool
-    ) -> tuple[Any, list[int]]:
-        """As `encode`, see `Vocabulary.compact`."""
-        return vocabulary.encode_template(self._columns_of(instances), self._lines, learn=learn)
-
     def features(self, instance: Sequence[Any]) -> list[list[str]]:
-        """The names of the features of every position."""
+        """Return the names of the features of every position."""
         vocabulary = Vocabulary()
         X, _ = self.encode([instance], vocabulary, learn=True)
         names = vocabulary.names()
@@ -214,8 +196,8 @@ class Template:
         ]
 
     def _columns_of(self, instances: Iterable[Sequence[Any]]) -> Iterator[list[list[str | None]]]:
-        """Per instance the values that the lines look at, a list over positions each."""
-        known = [(value.column, _remembered(value)) for value in self._values]
+        """Yield for each instance the values that the lines look at, lists over positions."""
+        known = [(column, _remembered(function, size)) for column, function, size in self._values]
         for number, instance in enumerate(instances):
             columns = self._read(instance, number)
             yield [
@@ -248,7 +230,7 @@ class Template:
         return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in self.columns]
 
     def _columns_of_row(self, row: Any, number: int, position: int) -> tuple[Any, ...]:
-        """A tuple of columns, a dict with their names, or one text."""
+        """Read a position: a tuple of columns, a dict with their names, or one text."""
         if isinstance(row, str):
             return (row,)
         if not hasattr(row, "__iter__"):
@@ -262,7 +244,7 @@ class Template:
 
 @dataclass(frozen=True, eq=False)
 class Templated:
-    """Instances seen through a template; read once where they are a generator."""
+    """Instances with the features of a template; a generator is read once."""
 
     template: Template
     instances: Iterable[Sequence[Any]]
@@ -271,13 +253,14 @@ class Templated:
         return (self.template.features(instance) for instance in self.instances)
 
     def encode_into(self, vocabulary: Vocabulary, *, learn: bool) -> tuple[Any, list[int]]:
-        """What `Vocabulary.compact` gives, without the names of features in between."""
-        return self.template.compact(self.instances, vocabulary, learn=learn)
+        """Return what `Vocabulary.compact` does, without making the names of features."""
+        columns = self.template._columns_of(self.instances)
+        return vocabulary.encode_template(columns, self.template._lines, learn=learn)
 
 
 def _numbers(text: str) -> list[int]:
-    """ "-1..1" and "-1, 0, 1" are three numbers."""
-    found: list[int] = []
+    """Return the numbers of a text: "-1..1" and "-1, 0, 1" are three."""
+    numbers: list[int] = []
     for part in text.split(","):
         match = _RANGE.fullmatch(part.strip())
         if match is None:
@@ -285,10 +268,10 @@ def _numbers(text: str) -> list[int]:
         first, last = (_number(match[group] or match[3]) for group in (1, 2))
         if last < first:
             raise ValueError(f"the range {part.strip()!r} is empty")
-        if len(found) + last - first >= _MOST_FEATURES:
+        if len(numbers) + last - first >= _MOST_FEATURES:
             raise ValueError(f"{text[:20]!r} stands for more than {_MOST_FEATURES} numbers")
-        found += range(first, last + 1)
-    return found
+        numbers += range(first, last + 1)
+    return numbers
 
 
 def _number(text: str) -> int:
@@ -298,14 +281,14 @@ def _number(text: str) -> int:
     return number
 
 
-def _remembered(value: Value) -> Callable[[Any], str | None] | None:
-    """The function of a value, if any; words come again and again, so results are kept."""
-    if value.function is None:
+def _remembered(name: str | None, size: int | None) -> Callable[[Any], str | None] | None:
+    """Return a function, if any, that keeps its results: words come again and again."""
+    if name is None:
         return None
-    function = FUNCTIONS[value.function]
-    if value.size is None:
+    function = FUNCTIONS[name]
+    if size is None:
         return lru_cache(_MOST_VALUES)(function)
-    return lru_cache(_MOST_VALUES)(lambda text: function(text, value.size))
+    return lru_cache(_MOST_VALUES)(lambda text: function(text, size))
 
 
 _OF_WORD = """\

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,13 +10,15 @@ import numpy.typing as npt
 
 from crfx.errors import BadInstance
 
+IntArray = npt.NDArray[np.integer[Any]]
+
 
 def windows(
     instances: Sequence[npt.ArrayLike], left: int, right: int, outside: float = float("nan")
 ) -> list[npt.NDArray[np.float32]]:
-    """(length, (left + 1 + right) features) per instance: each position with its neighbours.
+    """Return (length, (left + 1 + right) features) per instance: positions with their neighbours.
 
-    ``outside`` fills what lies beyond the ends of an instance; NaN is missing.
+    ``outside`` fills places beyond the ends of an instance; NaN is missing.
 
     >>> windows([[[1.0], [2.0]], [[3.0]]], 1, 1, outside=0)[0]
     array([[0., 1., 2.],
@@ -43,14 +45,24 @@ def windowed(
     right: int,
     outside: float = float("nan"),
 ) -> npt.NDArray[np.float32]:
-    """As `windows`, of one stacked matrix (rows, features) of instances of these lengths."""
+    """Return the `windows` of one stacked matrix (rows, features) of instances of these lengths."""
     if left < 0 or right < 0:
         raise ValueError(f"the window is ({left}, {right}): count neighbours from 0")
+    wide = np.full((len(X), left + 1 + right, X.shape[1]), outside, dtype=np.float32)
+    for place, (neighbour, is_inside) in enumerate(neighbours(lengths, left, right)):
+        wide[is_inside, place] = X[neighbour[is_inside]]
+    return wide.reshape(len(X), wide.shape[1] * wide.shape[2])
+
+
+def neighbours(
+    lengths: Sequence[int] | IntArray, left: int, right: int
+) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]]:
+    """Yield, for each shift from -left to right, the rows that far away and whether they count.
+
+    A row counts as a neighbour inside its instance only; ``lengths`` are those of the instances.
+    """
     ends = np.cumsum(lengths)
     first, last = np.repeat(ends - lengths, lengths), np.repeat(ends, lengths)
-    wide = np.full((len(X), left + 1 + right, X.shape[1]), outside, dtype=np.float32)
-    for place, shift in enumerate(range(-left, right + 1)):
-        at = np.arange(len(X)) + shift
-        inside = (at >= first) & (at < last)
-        wide[inside, place] = X[at[inside]]
-    return wide.reshape(len(X), wide.shape[1] * wide.shape[2])
+    for shift in range(-left, right + 1):
+        neighbour = np.arange(len(first)) + shift
+        yield neighbour, (neighbour >= first) & (neighbour < last)

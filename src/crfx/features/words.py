@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from crfx import _core
 from crfx.messages import warn
 
 Total = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]
-"""Counts in, the sums of all workers' counts out."""
+"""Returns the sums of the counts of all workers."""
 
 NOTHING_KNOWN = (
     "none of the {} features in X is known to the model: is X made as it was for fit (the same "
@@ -31,19 +31,20 @@ NOTHING_KNOWN = (
 
 @dataclass(frozen=True)
 class Numbering:
-    """How names of features become columns: those that occur ``min_count`` times, each its own;
-    or by their hash, ``n_hashed`` columns in all.
+    """How names of features become columns.
+
+    Names that occur ``min_count`` times get a column each; or all are hashed to ``n_hashed``.
     """
 
     min_count: int = 1
     n_hashed: int | None = None
 
     def empty(self) -> Vocabulary:
-        """A vocabulary to begin with."""
+        """Return a vocabulary without names."""
         return Vocabulary() if self.n_hashed is None else HashedVocabulary(self.n_hashed)
 
     def check(self, vocabulary: Vocabulary | None) -> None:
-        """Raise unless columns came about like that; None: they have no vocabulary."""
+        """Raise ValueError if columns were made in another way; None: X holds numbers."""
         if vocabulary is None and (self.min_count > 1 or self.n_hashed is not None):
             name = "min_count" if self.min_count > 1 else "n_hashed"
             raise ValueError(
@@ -57,17 +58,13 @@ class Numbering:
             )
 
 
-@runtime_checkable
-class EncodesItself(Protocol):
-    """Instances that know a shorter way into a matrix, as those of a template do."""
-
-    def encode_into(self, vocabulary: Vocabulary, *, learn: bool) -> tuple[Any, list[int]]:
-        """(rows, features) CSR, and the lengths of the instances."""
-        ...
+def encodes_itself(instances: Any) -> bool:
+    """Return whether instances have `encode_into`, a faster way into a matrix, as templates do."""
+    return hasattr(instances, "encode_into")
 
 
 class Vocabulary:
-    """Names of features and their numbers, which grow while they are learned."""
+    """Names of features and their numbers; new names can be learned."""
 
     def __init__(self, names: Sequence[str] = ()) -> None:
         self._table = _core.FeatureNames(list(names))
@@ -76,14 +73,14 @@ class Vocabulary:
         return len(self._table)
 
     def names(self) -> list[str]:
-        """All names, in the order of their numbers."""
+        """Return all names, in the order of their numbers."""
         return self._table.names()
 
     def encode(self, instances: Iterable[Any], *, learn: bool = False) -> tuple[Any, list[int]]:
-        """(rows, features) CSR of float32, and the lengths of the instances.
+        """Return (rows, features) CSR of float32, and the lengths of the instances.
 
-        ``learn`` numbers names that are new; otherwise they are left out.  ``instances`` are read
-        once, one after the other: a generator does.  O(features that occur) in time and memory.
+        With ``learn`` new names get numbers; otherwise they are left out.  ``instances`` may be a
+        generator: they are read once.  O(features that occur) in time and memory.
         """
         matrix, lengths = self.compact(instances, learn=learn)
         # Not matrix.astype: it adds doubles up first, as int8.
@@ -91,11 +88,11 @@ class Vocabulary:
         arrays = (values, matrix.indices, matrix.indptr)
         return sparse.csr_matrix(arrays, shape=matrix.shape), lengths
 
-    def compact(self, instances: Iterable[Any], *, learn: bool = False) -> tuple[Any, list[int]]:
-        """As `encode`, but ones are of int8 where all are: not to be added up or multiplied."""
-        # Lists are told apart first: asking for a protocol takes longer than a short sentence.
-        if not isinstance(instances, list | tuple) and isinstance(instances, EncodesItself):
-            return instances.encode_into(self, learn=learn)
+    def compact(self, instances: Any, *, learn: bool = False) -> tuple[Any, list[int]]:
+        """Encode, with int8 if all values are 1: not to be added up or multiplied."""
+        if encodes_itself(instances):
+            encoded: tuple[Any, list[int]] = instances.encode_into(self, learn=learn)
+            return encoded
         return self._matrix(self._table.encode(instances, learn))
 
     def encode_template(
@@ -105,22 +102,21 @@ class Vocabulary:
         *,
         learn: bool = False,
     ) -> tuple[Any, list[int]]:
-        """As `compact`; instances are lists of columns, see `crfx.features.templates`."""
+        """Encode instances, lists of columns, as `compact` does; see `crfx.features.templates`."""
         return self._matrix(self._table.encode_template(instances, lines, learn))
 
     def learned(self, instances: Iterable[Any]) -> tuple[Any, list[int], Self]:
-        """As `compact` with new names, which are numbered in a vocabulary of its own."""
-        found = type(self)(self.names())
-        return *found.compact(instances, learn=True), found
+        """Encode as `compact` does; new names are numbered in a copy, which is returned too."""
+        vocabulary = type(self)(self.names())
+        return *vocabulary.compact(instances, learn=True), vocabulary
 
     def frequent(
         self, matrix: Any, min_count: int, n_known: int, total: Total = lambda counts: counts
     ) -> tuple[Any, Self]:
-        """A matrix of these names, and they, without those that occur less than ``min_count``
-        times; the first ``n_known`` stay.
+        """Return a matrix and the names without those that occur less than ``min_count`` times.
 
-        A name occurs wherever it is written, twice at one position and with the value 0 too.
-        ``total`` adds up the counts of all who have rows with these names.
+        The first ``n_known`` names stay.  Every mention of a name counts, twice at one position and
+        with the value 0 too.  ``total`` adds the counts of other workers.
         """
         if min_count == 1:
             return matrix, self
@@ -134,16 +130,14 @@ class Vocabulary:
         return matrix[:, kept], type(self)([names[number] for number in kept])
 
     def united(self, others: Iterable[Self]) -> Self:
-        """A vocabulary of these names, then of those that others have beside them, as one would
-        learn them from all rows one after the other.
-        """
-        found = type(self)(self.names())
+        """Return a vocabulary of these names, then of the names that only others have."""
+        vocabulary = type(self)(self.names())
         for other in others:
-            found._table.encode([[other.names()]], True)
-        return found
+            vocabulary._table.encode([[other.names()]], True)
+        return vocabulary
 
     def renumbered(self, matrix: Any, other: Vocabulary) -> Any:
-        """A matrix of these names with the columns of ``other``, which has all of them."""
+        """Return a matrix of these names with the columns of ``other``, which has all of them."""
         numbers = other._table.encode([[self.names()]], False)[2]
         arrays = (matrix.data, numbers[matrix.indices], matrix.indptr)
         return sparse.csr_matrix(arrays, shape=(matrix.shape[0], len(other)))
@@ -158,11 +152,11 @@ class Vocabulary:
         return sparse.csr_matrix((values, indices, starts), shape=shape), lengths.tolist()
 
     def count_unknown(self, instances: Iterable[Any]) -> int:
-        """How many of the features that occur have no number."""
+        """Return how many of the features that occur have no number."""
         count: int = self._table.encode(instances, False)[-1]
         return count
 
-    # Its table is of the compiled core: copies and pickles are made from the names.
+    # The table belongs to the compiled core: copies and pickles are made from the names.
 
     def __getstate__(self) -> list[str]:
         return self.names()
@@ -172,7 +166,7 @@ class Vocabulary:
 
 
 class HashedVocabulary(Vocabulary):
-    """Names numbered by their hash, below ``size``: none is kept, none is unknown, some collide."""
+    """Names numbered by their hash, below ``size``: none is kept or unknown, some collide."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -182,27 +176,27 @@ class HashedVocabulary(Vocabulary):
         return self._size
 
     def names(self) -> list[str]:
-        """Not known."""
+        """Raise AttributeError: names are not kept."""
         raise AttributeError("features were hashed: their names are not kept")
 
     def learned(self, instances: Iterable[Any]) -> tuple[Any, list[int], Self]:
-        """As `compact`: there is nothing to learn."""
+        """Encode as `compact` does: there is nothing to learn."""
         return *self.compact(instances), self
 
     def frequent(
         self, matrix: Any, min_count: int, n_known: int, total: Total = lambda counts: counts
     ) -> tuple[Any, Self]:
-        """The same: there is nothing to count."""
+        """Return the same: there is nothing to count."""
         if min_count > 1:
             raise ValueError("hashed names are not counted: use min_count=1")
         return matrix, self
 
     def united(self, others: Iterable[Self]) -> Self:
-        """Itself: every name has its number."""
+        """Return itself: every name has its number."""
         return self
 
     def renumbered(self, matrix: Any, other: Vocabulary) -> Any:
-        """The same."""
+        """Return the same matrix."""
         return matrix
 
     def __getstate__(self) -> int:  # type: ignore[override]
@@ -213,11 +207,11 @@ class HashedVocabulary(Vocabulary):
 
 
 def peek(instances: Iterable[Any]) -> tuple[bool, Iterable[Any]]:
-    """Whether positions hold dicts or texts, and the same instances, none of them lost.
+    """Return whether positions hold dicts or texts, and the same instances.
 
-    Known from the first position that has a feature.
+    The first position that has a feature decides.
     """
-    if not isinstance(instances, list | tuple) and isinstance(instances, EncodesItself):
+    if encodes_itself(instances):
         return True, instances
     if isinstance(instances, Sequence):
         return _is_text(instances), instances

@@ -27,7 +27,7 @@ from crfx.features.matrix import (
     stacked,
     unwrapped,
 )
-from crfx.features.words import EncodesItself, Numbering, Total, peek
+from crfx.features.words import Numbering, Total, encodes_itself, peek
 from crfx.io.shards import ShardFeatures, is_sharded
 from crfx.messages import shown, warn
 from crfx.workers import agreed, current
@@ -423,7 +423,7 @@ def agreed_rows(
     """
     workers = current()
     if workers.size > 1 and not (hasattr(X, "__len__") or is_sharded(X)):
-        X = X if isinstance(X, EncodesItself) else list(X)
+        X = X if encodes_itself(X) else list(X)
 
     def read() -> Rows:
         return read_rows(X, lengths, columns, training=True, grows=grows, numbering=numbering)

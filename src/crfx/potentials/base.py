@@ -19,9 +19,11 @@ from crfx.workers import ALONE, Workers
 
 @dataclass(frozen=True)
 class PotentialShape:
-    """What a potential that is read from a file must fit: scores of ``n_outputs`` labels or entries
-    of an edge table, ``n_features`` columns, some with so many ``categories``, and ``n_rounds``
-    (None: any number).  ``order`` is that of the model.
+    """The shape that a potential from a file must have.
+
+    ``n_outputs`` labels or entries of an edge table, ``n_features`` columns, of which some have
+    ``categories`` (their number by column), ``n_rounds`` (None: any number) and the model's
+    ``order``.
     """
 
     n_outputs: int
@@ -35,7 +37,7 @@ class PotentialShape:
 class Addition:
     """A fitted function, on the training rows and on the rows that are followed.
 
-    Nothing is kept until ``accept`` is called with the step that was taken.
+    It is kept when ``accept`` is called with the step that was taken.
     """
 
     delta: FloatArray
@@ -44,39 +46,37 @@ class Addition:
 
 
 class Potential(Protocol):
-    """Scores parts of an instance; `registry` finds its class by ``kind``, to read it from a file.
+    """Scores of parts of an instance; `registry` has the classes that a file can hold, by ``kind``.
 
-    Arrays, blobs and values in a file are known by the ``name`` that the potential has in a model.
+    In a file its arrays, blobs and values have the ``name`` of the potential in the model.
     """
 
     kind: ClassVar[str]
     takes_labels: ClassVar[bool]
     """Whether scores depend on the labels before, and not on features alone."""
-
-    @property
-    def n_outputs(self) -> int:
-        """The number of scores of a row."""
-
-    @property
-    def method(self) -> str:
-        """How `explained_rows` shares scores out among features, in words."""
+    method: ClassVar[str]
+    """How `explained_rows` shares scores out among features, in words."""
+    n_outputs: int
+    """The number of scores of a row."""
+    n_jobs: int
+    """The number of threads that score."""
 
     def parts(
         self, batch: Batch, structure: Chain | Forest, n_rounds: int | None = None
     ) -> dict[str, FloatArray]:
-        """Return scores by the name of the part, "node" or "edge"; of the first rounds only, where
-        the potential grew in rounds.
-        """
+        """Return scores by the name of the part, "node" or "edge", of the first rounds only."""
 
     def scores_after(self, batch: Batch, structure: Chain | Forest, before: IntArray) -> FloatArray:
-        """Return (rows, outputs), what the labels ``before`` (rows, order) add to the score of each
-        label; 0 where there are none (-1).
+        """Return (rows, outputs), what the labels ``before`` (rows, order) add to the scores.
+
+        It is 0 where there are none (-1).
         """
 
     def explained_rows(
         self, batch: Batch, rows: IntArray, before: IntArray, names: Names, labels: Sequence[Any]
     ) -> Iterable[Terms]:
-        """Return the scores of some rows as sums, after the labels ``before`` of all rows;
+        """Return the scores of some rows as sums, after the labels ``before`` of all rows.
+
         ``names`` are those of columns, ``labels`` those of codes.
         """
 
@@ -84,7 +84,8 @@ class Potential(Protocol):
         """Return the same with more outputs: output k becomes ``places[k]``, new ones are 0."""
 
     def use_threads(self, n_jobs: int) -> None:
-        """Score on so many threads from now on, if the potential has threads of ours."""
+        """Score on ``n_jobs`` threads from now on."""
+        self.n_jobs = n_jobs
 
     def to_state(self, state: State, name: str) -> None:
         """Write the potential; raise ValueError if no file can hold it."""
@@ -94,41 +95,12 @@ class Potential(Protocol):
         """Read and check what `to_state` wrote; raise ValueError if it does not fit ``shape``."""
 
 
-class OfFeatures:
-    """Mixin of functions of the features: they score nodes, whatever labels come before."""
-
-    takes_labels: ClassVar = False
-
-    def parts(
-        self: Function, batch: Batch, structure: Chain | Forest, n_rounds: int | None = None
-    ) -> dict[str, FloatArray]:
-        """Return scores of nodes."""
-        return {"node": self.scores(batch.X, batch.n_rows, n_rounds)}
-
-    def scores_after(
-        self: Function, batch: Batch, structure: Chain | Forest, before: IntArray
-    ) -> FloatArray:
-        """Return zeros."""
-        return np.zeros((batch.n_rows, self.n_outputs), np.float32)
-
-    def explained_rows(
-        self: Function,
-        batch: Batch,
-        rows: IntArray,
-        before: IntArray,
-        names: Names,
-        labels: Sequence[Any],
-    ) -> Iterable[Terms]:
-        """Return the scores of some rows as sums over features."""
-        return self.explained(take_rows(batch.X, rows), names)
-
-    def named(self, names: Names) -> Names:
-        """Return the names of the features, given those of columns: the same, unless overridden."""
-        return names
-
-
 class Function(Potential, Protocol):
-    """Scores from features."""
+    """A function of the features: it scores nodes, whatever labels come before."""
+
+    takes_labels: ClassVar[bool] = False
+    measure: str
+    """What `strengths` measure, in words."""
 
     def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> Any:
         """Return (rows, outputs), of the first rounds only where the function grew in rounds."""
@@ -136,15 +108,28 @@ class Function(Potential, Protocol):
     def explained(self, X: Any, names: Names) -> Iterable[Terms]:
         """Return the scores of every row as a sum over features; ``names`` are those of columns."""
 
-    @property
-    def measure(self) -> str:
-        """What `strengths` measure, in words."""
-
-    def named(self, names: Names) -> Names:
-        """Return the names of the features, given those of columns."""
-
     def strengths(self) -> FloatArray:
         """Return (features,) how much each matters, 0 or more."""
+
+    def named(self, names: Names) -> Names:
+        """Return the names of the features, given those of columns: the same, unless overridden."""
+        return names
+
+    def parts(
+        self, batch: Batch, structure: Chain | Forest, n_rounds: int | None = None
+    ) -> dict[str, FloatArray]:
+        """Return the scores of nodes."""
+        return {"node": self.scores(batch.X, batch.n_rows, n_rounds)}
+
+    def scores_after(self, batch: Batch, structure: Chain | Forest, before: IntArray) -> FloatArray:
+        """Return zeros."""
+        return np.zeros((batch.n_rows, self.n_outputs), np.float32)
+
+    def explained_rows(
+        self, batch: Batch, rows: IntArray, before: IntArray, names: Names, labels: Sequence[Any]
+    ) -> Iterable[Terms]:
+        """Return the scores of some rows as sums over features."""
+        return self.explained(take_rows(batch.X, rows), names)
 
 
 class AdditiveFunction(Function, Protocol):
@@ -155,7 +140,7 @@ class AdditiveFunction(Function, Protocol):
         """The number of rounds."""
 
     def bind(self, X: Any, followed: list[Any], workers: Workers = ALONE) -> None:
-        """Take the rows to learn from, beside those of other ``workers``, and rows to follow."""
+        """Take the training rows, beside those of other ``workers``, and rows to follow."""
 
     def copy(self, learner: Any, seed: int) -> Self:
         """Return the same rounds, to be followed by those of another learner."""

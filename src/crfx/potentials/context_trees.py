@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from threading import Lock
-from typing import Any, ClassVar, Self
+from threading import RLock
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +15,9 @@ from crfx import _core
 from crfx.batch import Batch
 from crfx.features.tree_rows import WindowView, category_flags, tree_rows
 from crfx.messages import shown
-from crfx.potentials.base import PotentialShape
+from crfx.potentials.base import Potential, PotentialShape
 from crfx.potentials.tree_arrays import NAMES, TreeArrays, join
-from crfx.potentials.tree_shap import SHAP, ContextTerms
+from crfx.potentials.tree_shap import SHAP, context_terms
 from crfx.scores import FloatArray, IntArray
 from crfx.state import State
 from crfx.structures import Chain, Forest
@@ -25,22 +25,24 @@ from crfx.terms import Names, Terms
 from crfx.workers import Workers
 
 Array32 = npt.NDArray[np.float32]
+Readable: TypeAlias = tuple[_core.FeatureRows, npt.NDArray[np.uint8]]
+"""A batch as trees read it: its rows, and (rows,) 1 where labels come before."""
+
 MOST_LEAVES = 2**31 - 1
-"""What the core counts up to; no tree has as many."""
+"""The largest number of leaves that the core counts; no tree has as many."""
 MOST_NEIGHBOURS, MOST_READ_NEIGHBOURS = 1000, 100_000
-"""On one side of a window, in training and in a file: each adds the features of a position to every
-row."""
-_JOINING = Lock()
-"""Held while rounds are joined: the first of many threads that predict does so."""
+"""The widest side of a window in training and in a file: a neighbour adds features to each row."""
+_JOINING = RLock()
+"""Held while rounds are joined, which the first of many predicting threads does."""
 
 
 @dataclass(frozen=True)
 class ContextLearner:
-    """How to grow trees: at most so many leaves, the best split first.
+    """Settings of growth: at most ``max_leaves`` leaves, the best split first.
 
-    ``trimming`` is the share of a tree's absolute gradient whose rows need not be searched; leaves
-    are fitted to all rows.  Each node looks at a ``column_share`` of the columns, labels before
-    among them, drawn by ``seed`` and round.
+    ``trimming`` is the share of a tree's absolute gradient whose rows are not searched; leaves are
+    fitted to all rows.  Each node searches a ``column_share`` of the columns, labels before among
+    them, drawn by ``seed`` and round.
     """
 
     max_leaves: int = 8
@@ -53,7 +55,7 @@ class ContextLearner:
 
 @dataclass(frozen=True, eq=False)
 class ContextShape:
-    """What is scored: ``n_labels`` labels after ``order`` others, from a window of features."""
+    """Shape of the scores: ``n_labels`` labels after ``order`` others, from a feature window."""
 
     n_labels: int
     order: int
@@ -61,12 +63,12 @@ class ContextShape:
     is_sparse: bool = False
 
     def n_columns(self, n_features: int) -> int:
-        """Columns of the window; see `crfx.features.tree_rows`."""
+        """Return the number of columns of the window; see `crfx.features.tree_rows`."""
         width = sum(self.window) + 1
         return width * (n_features + (self.is_sparse and width > 1))
 
     def check_kind(self, batch: Batch) -> None:
-        """Raise ValueError where a window over these features has other columns."""
+        """Raise ValueError if a window over the features of ``batch`` has other columns."""
         if any(self.window) and batch.n_rows and sparse.issparse(batch.X) != self.is_sparse:
             kinds = ("dense", "sparse") if self.is_sparse else ("sparse", "dense")
             raise ValueError(
@@ -102,25 +104,11 @@ def parse_window(window: Any) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, eq=False)
-class BoundBatch:
-    """A batch as trees read it, and which of its rows have labels before them."""
-
-    rows: _core.FeatureRows
-    has_context: npt.NDArray[np.uint8]
-
-    @classmethod
-    def of(cls, batch: Batch, structure: Chain | Forest, shape: ContextShape) -> BoundBatch:
-        """Read a batch."""
-        shape.check_kind(batch)
-        has_context = np.zeros(batch.n_rows, np.uint8)
-        has_context[structure.edge_rows(batch)] = 1
-        return cls(tree_rows(batch.X, batch.lengths, *shape.window), has_context)
-
-
-@dataclass(frozen=True, eq=False)
 class Slopes:
-    """Gradient and curvature of F: ``edge`` (rows, K, ..., K) where labels come before, ``node``
-    (rows, K) where none do.  Without curvature it is 1, times the weight of the row.
+    """Gradient and curvature of F.
+
+    ``edge`` (rows, K, ..., K) counts where labels come before, ``node`` (rows, K) where none do.
+    Without a curvature it is 1, times the weight of the row.
     """
 
     edge: Array32
@@ -131,36 +119,37 @@ class Slopes:
 
 
 @dataclass(eq=False)
-class ContextTrees:
+class ContextTrees(Potential):
     """A sum of rounds, each with one tree per label.
 
-    ``bind`` gives it a batch to learn from, and others to follow; ``propose`` grows a round.
+    ``bind`` reads a training batch and batches to follow; ``propose`` grows a round.
 
-    With workers, the cuts of bins are those of all rows, however rows are shared out, and so are
-    the sums that trees grow by.  In a round each worker sends 16 bytes * labels * (leaves - 1) *
+    With workers, the cuts of bins and the sums that trees grow by are those of all rows, however
+    rows are shared out.  In a round each worker sends 16 bytes * labels * (leaves - 1) *
     (bins + 2 * labels**order), in 2 * leaves messages for up to 16 labels at once: a column has up
     to 255 bins, and one for missing values.  With a ``column_share`` below one half it sends that
-    share of the bins, twice.  Trimming adds 20 messages, and 4 kB per label.  Cuts are found once:
-    16 bytes per value of a column, or 0.2 to 2 MB where these are many.
+    share of the bins, twice.  Trimming adds 20 messages, and 4 kB per label.  Cuts are computed
+    once: 16 bytes per value of a column, or 0.2 to 2 MB where these are many.
     """
 
     kind: ClassVar = "context"
     takes_labels: ClassVar = True
+    method: ClassVar = SHAP
     shape: ContextShape
     learner: ContextLearner = ContextLearner()
     n_jobs: int = 1
     _rounds: list[TreeArrays] = field(default_factory=list)
-    _bound: BoundBatch | None = None
+    _bound: Readable | None = None
     _bins: _core.Bins | None = None
-    _followed: list[BoundBatch] = field(default_factory=list)
+    _followed: list[Readable] = field(default_factory=list)
     _workers: Workers | None = None
     _ready: tuple[TreeArrays, _core.ContextTrees] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_ready": None}  # it is of the core, and quickly made anew
+        return self.__dict__ | {"_ready": None}  # the core quickly makes it again
 
     def to_state(self, state: State, name: str) -> None:
-        """Write the trees, and the window that they see."""
+        """Write the trees and the window that they see."""
         window, is_sparse = list(self.shape.window), bool(self.shape.is_sparse)
         state.values["context"] = {"window": window, "is_sparse": is_sparse}
         for part in NAMES:
@@ -168,45 +157,41 @@ class ContextTrees:
 
     @classmethod
     def from_state(cls, state: State, name: str, shape: PotentialShape) -> Self:
-        """Read and check them."""
+        """Read and check what `to_state` wrote."""
         values = state.nested(state.values["context"])
         left, right = values.values["window"]
         most = MOST_READ_NEIGHBOURS
         if not all(type(side) is int and 0 <= side <= most for side in (left, right)):
             raise ValueError(f"it has a window of {left} and {right} neighbours")
-        own = ContextShape(shape.n_outputs, shape.order, (left, right), values.truth("is_sparse"))
+        is_sparse = values.truth("is_sparse")
+        context = ContextShape(shape.n_outputs, shape.order, (left, right), is_sparse)
         trees = TreeArrays(*(state.array(f"{name}.{part}") for part in NAMES))
-        trees.check(own.n_columns(shape.n_features), own.n_labels, own.order)
-        found = cls(own, _rounds=[trees])
-        if shape.n_rounds not in (None, found.n_rounds):
+        trees.check(context.n_columns(shape.n_features), context.n_labels, context.order)
+        function = cls(context, _rounds=[trees])
+        if shape.n_rounds not in (None, function.n_rounds):
             raise ValueError(f"its trees are not those of {shape.n_rounds} rounds")
-        return found
+        return function
 
-    @property
-    def n_outputs(self) -> int:
-        """Scores that a row has, whatever comes before."""
-        return self.shape.n_labels
+    def __post_init__(self) -> None:
+        self.n_outputs = self.shape.n_labels
 
     @property
     def n_rounds(self) -> int:
-        """How many rounds there are."""
+        """The number of rounds."""
         return sum(part.n_trees for part in self._rounds) // self.shape.n_labels
 
     @property
     def trees(self) -> TreeArrays:
         """All trees, those of the first round first."""
         with _JOINING:
-            return self._joined()
-
-    def _joined(self) -> TreeArrays:
-        if len(self._rounds) != 1:
-            self._rounds = [join(self._rounds)]
-        return self._rounds[0]
+            if len(self._rounds) != 1:
+                self._rounds = [join(self._rounds)]
+            return self._rounds[0]
 
     def _native(self) -> _core.ContextTrees:
-        """All trees, ready to be walked; found once, until others come."""
+        """Return all trees as the core walks them; kept until rounds change."""
         with _JOINING:
-            trees = self._joined()
+            trees = self.trees
             if self._ready is None or self._ready[0] is not trees:
                 self._ready = trees, self._bound_trees(trees)
             return self._ready[1]
@@ -215,10 +200,6 @@ class ContextTrees:
         asked = {name: getattr(trees, name) for name in NAMES if name not in ("gains", "weights")}
         return _core.ContextTrees(**asked, n_labels=self.shape.n_labels, order=self.shape.order)
 
-    def use_threads(self, n_jobs: int) -> None:
-        """Grow and score on so many threads from now on."""
-        self.n_jobs = n_jobs
-
     def bind(
         self,
         batch: Batch,
@@ -226,15 +207,21 @@ class ContextTrees:
         followed: list[Batch],
         workers: Workers | None = None,
     ) -> None:
-        """Read the batch to learn from, and those whose scores are kept up to date."""
-        self._bound = BoundBatch.of(batch, structure, self.shape)
+        """Read the training batch, and batches whose scores are kept up to date."""
+        self._bound = self._readable(batch, structure)
         flags, gap = category_flags(batch.X), max(self.shape.window)
-        self._bins = _core.Bins(self._bound.rows, flags, self.n_jobs, workers, overlap=gap)
+        self._bins = _core.Bins(self._bound[0], flags, self.n_jobs, workers, overlap=gap)
         self._workers = workers
-        self._followed = [BoundBatch.of(other, structure, self.shape) for other in followed]
+        self._followed = [self._readable(other, structure) for other in followed]
+
+    def _readable(self, batch: Batch, structure: Chain | Forest) -> Readable:
+        self.shape.check_kind(batch)
+        has_context = np.zeros(batch.n_rows, np.uint8)
+        has_context[structure.edge_rows(batch)] = 1
+        return tree_rows(batch.X, batch.lengths, *self.shape.window), has_context
 
     def release(self) -> None:
-        """Forget them."""
+        """Forget the batches."""
         self._bound, self._bins, self._followed, self._workers = None, None, [], None
 
     def propose(self, slopes: Slopes, chosen: npt.NDArray[np.int32], number: int) -> GrownRound:
@@ -246,11 +233,11 @@ class ContextTrees:
             self._bins,
             n_labels=self.shape.n_labels,
             order=self.shape.order,
-            has_context=self._bound.has_context,
+            has_context=self._bound[1],
             edge=_flat(slopes.edge),
-            edge_curvature=None if slopes.edge_curvature is None else _flat(slopes.edge_curvature),
+            edge_curvature=_flat(slopes.edge_curvature),
             node=_flat(slopes.node),
-            node_curvature=None if slopes.node_curvature is None else _flat(slopes.node_curvature),
+            node_curvature=_flat(slopes.node_curvature),
             weights=slopes.weights,
             chosen=chosen,
             max_leaves=min(learner.max_leaves, MOST_LEAVES),
@@ -271,23 +258,23 @@ class ContextTrees:
     def keep(self, n_rounds: int) -> None:
         """Drop the rounds after the first ``n_rounds``."""
         if n_rounds < self.n_rounds:
-            self._rounds = [self.trees.first(n_rounds * self.shape.n_labels)]
+            self._rounds = [self.trees.between(0, n_rounds * self.shape.n_labels)]
 
     def rounds_alone(self) -> Iterator[ContextTrees]:
-        """Every round as a function of its own."""
+        """Yield every round as a function of its own."""
         trees, size = self.trees, self.shape.n_labels
         for begin in range(0, trees.n_trees, size):
-            own = trees.between(begin, begin + size)
-            yield ContextTrees(self.shape, self.learner, self.n_jobs, [own])
+            rounds = [trees.between(begin, begin + size)]
+            yield ContextTrees(self.shape, self.learner, self.n_jobs, rounds)
 
     def copy(self, learner: ContextLearner) -> ContextTrees:
-        """The same rounds, to be trained on by another learner."""
+        """Return the same rounds, to be followed by those of another learner."""
         return ContextTrees(self.shape, learner, self.n_jobs, [self.trees])
 
     def with_outputs(self, places: IntArray, n_outputs: int) -> ContextTrees:
-        """The same rounds with more labels: old label k becomes ``places[k]``.
+        """Return the same rounds with more labels: old label k becomes ``places[k]``.
 
-        A new label scores 0, and as the label before it is what "none" is.
+        A new label scores 0, and as the label before it counts as "none".
         """
         shape = replace(self.shape, n_labels=n_outputs)
         trees = self.trees.with_labels(places, n_outputs)
@@ -296,30 +283,29 @@ class ContextTrees:
     def parts(
         self, batch: Batch, structure: Chain | Forest, n_rounds: int | None = None
     ) -> dict[str, FloatArray]:
-        """Return "node", (rows, K) where no labels come before, and "edge", (rows, K, ..., K)
-        where they do; else 0.
+        """Return "node" (rows, K) and "edge" (rows, K, ..., K) scores of the first rounds.
 
+        "edge" is 0 where no labels come before, "node" elsewhere.
         O(rows * trees * (depth + contexts)), and trees * leaves * contexts the first time.
         """
         n_labels, order = self.shape.n_labels, self.shape.order
         node = np.zeros((batch.n_rows, n_labels), np.float32)
         edge = np.zeros((batch.n_rows, *(n_labels,) * (order + 1)), np.float32)
-        bound = BoundBatch.of(batch, structure, self.shape)
+        bound = self._readable(batch, structure)
         n_rounds = self.n_rounds if n_rounds is None else min(n_rounds, self.n_rounds)
         self._add(self._native(), n_rounds * n_labels, bound, 1.0, node=node, edge=edge)
         return {"node": node, "edge": edge}
 
     def scores_after(self, batch: Batch, structure: Chain | Forest, before: IntArray) -> FloatArray:
-        """(rows, K) the scores of edges from the labels ``before`` (rows, order), codes; 0 where
-        there are none (-1).
+        """Return (rows, K) the scores of edges from the labels ``before`` (rows, order).
+
+        They are 0 where there are none (-1).
         """
-        found: FloatArray = np.zeros((batch.n_rows, self.shape.n_labels), np.float32)
+        scores: FloatArray = np.zeros((batch.n_rows, self.shape.n_labels), np.float32)
         rows = np.flatnonzero((before >= 0).all(axis=1))
         edge = self.parts(batch, structure)["edge"]
-        found[rows] = edge[(rows, *before[rows].T)]
-        return found
-
-    method = SHAP
+        scores[rows] = edge[(rows, *before[rows].T)]
+        return scores
 
     def explained_rows(
         self,
@@ -329,12 +315,12 @@ class ContextTrees:
         names: Names,
         labels: Sequence[Any],
     ) -> list[Terms]:
-        """F of some rows as sums, after the labels ``before`` (all rows, order); SHAP values."""
+        """Return F of some rows as sums of SHAP values, after the labels ``before`` of all rows."""
         self.shape.check_kind(batch)
         view = WindowView(batch.X, batch.lengths, *self.shape.window)
-        return ContextTerms(self.trees, view, before, labels).of(rows, names)
+        return context_terms(self.trees, view, before, labels, rows, names)
 
-    def add(self, trees: TreeArrays, bound: BoundBatch, step: float, **scores: FloatArray) -> None:
+    def add(self, trees: TreeArrays, bound: Readable, step: float, **scores: FloatArray) -> None:
         """Add ``step`` times the scores of trees to those of ``node`` and ``edge``, in place."""
         self._add(self._bound_trees(trees), trees.n_trees, bound, step, **scores)
 
@@ -342,34 +328,27 @@ class ContextTrees:
         self,
         native: _core.ContextTrees,
         n_trees: int,
-        bound: BoundBatch,
+        bound: Readable,
         step: float,
         *,
         node: FloatArray | None = None,
         edge: FloatArray | None = None,
     ) -> None:
-        native.add_scores(
-            n_trees,
-            bound.rows,
-            bound.has_context,
-            step=step,
-            edge=None if edge is None else _flat(edge),
-            node=None if node is None else _flat(node),
-            n_threads=self.n_jobs,
-        )
+        edge, node = _flat(edge), _flat(node)
+        native.add_scores(n_trees, *bound, step=step, edge=edge, node=node, n_threads=self.n_jobs)
 
 
 @dataclass(frozen=True, eq=False)
 class GrownRound:
-    """The trees of one round, not kept yet."""
+    """The trees of one round, which are not kept yet."""
 
     function: ContextTrees
     trees: TreeArrays
-    bound: BoundBatch
-    followed: list[BoundBatch]
+    bound: Readable
+    followed: list[Readable]
 
-    def adders(self, bound: BoundBatch) -> dict[str, Callable[[FloatArray, float], None]]:
-        """By name of the scores: a function that adds a step of the round to them, in place."""
+    def adders(self, bound: Readable) -> dict[str, Callable[[FloatArray, float], None]]:
+        """Return functions, by name of the scores, that add a step of the round in place."""
         return {
             "node": lambda node, step: self.function.add(self.trees, bound, step, node=node),
             "edge": lambda edge, step: self.function.add(self.trees, bound, step, edge=edge),
@@ -384,7 +363,9 @@ def _round_seed(seed: int, number: int) -> int:
     return int(np.random.SeedSequence([seed, number]).generate_state(1, np.uint64)[0])
 
 
-def _flat(array: FloatArray) -> Any:
-    """One axis, without a copy."""
+def _flat(array: FloatArray | None) -> Any:
+    """Return a view with one axis; None for None."""
+    if array is None:
+        return None
     assert array.flags.c_contiguous
     return array.reshape(-1)

@@ -6,23 +6,11 @@ import ctypes
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-
-class DeviceArray:
-    """A float32 array in the memory of a GPU, in the form that XGBoost reads without a copy."""
-
-    def __init__(self, pointer: int, shape: tuple[int, ...]) -> None:
-        self.shape = shape
-        self.__cuda_array_interface__ = {
-            "data": (pointer, True),
-            "shape": shape,
-            "typestr": "<f4",
-            "version": 3,
-        }
 
 
 @contextmanager
@@ -46,7 +34,13 @@ def on_device(device: str, *arrays: npt.NDArray[np.float32]) -> Iterator[list[An
             stack.callback(_driver, "cuMemFree_v2", ctypes.c_uint64(pointer.value))
             host = ctypes.c_void_p(array.ctypes.data)
             _driver("cuMemcpyHtoD_v2", pointer, host, ctypes.c_size_t(array.nbytes))
-            copies.append(DeviceArray(pointer.value, array.shape))
+            interface = {
+                "data": (pointer.value, True),
+                "shape": array.shape,
+                "typestr": "<f4",
+                "version": 3,
+            }
+            copies.append(SimpleNamespace(shape=array.shape, __cuda_array_interface__=interface))
         _driver("cuCtxSynchronize")  # a copy may return before its last bytes have arrived
         yield copies
 

@@ -22,31 +22,31 @@ if TYPE_CHECKING:
     import xgboost
 
 _BYTES_PER_ROW, _BYTES_PER_VALUE, _BYTES_PER_ENTRY, _BYTES_PER_BIN = 16, 8, 24, 16
-"""More than a row, a dense value, an entry of a sparse matrix, and a bin or feature take in the
-cache; these last are there once for every chunk."""
+"""More than a row, a dense value, an entry of a sparse matrix, and a bin or feature of every chunk
+take in the cache."""
 
 
 def external_matrix(
     X: Matrix, accepted: Callable[[Any], Any], bins: xgboost.QuantileDMatrix, n_jobs: int
 ) -> xgboost.ExtMemQuantileDMatrix:
-    """The bins of all rows, in a file.
+    """Return the bins of all rows, in a file.
 
     It has 8 bytes per row and 8 for every bin of every chunk.  Beside these a dense value takes 2.1
     bytes where there are up to 256 bins (4.3 where some are missing), up to 5.3 with more bins, and
     an entry of a sparse matrix 13 to 15.  So in large chunks a value takes 2.6 bytes where there
     are 20 dense features, 6.1 of 2 and 10.1 of one, and an entry 101 where a row has 0.1 of them.
 
-    One chunk of X is in memory at a time, as ``accepted`` makes it.  The file lies among temporary
-    ones (the environment variable TMPDIR says where), and goes with the matrix; that of a process
-    that was killed goes when the next one of this machine needs one.
+    One chunk of X is in memory at a time, as ``accepted`` returns it.  The file lies in the folder
+    of temporary files (the environment variable TMPDIR) and is removed with the matrix; the file of
+    a killed process is removed when the next process of this machine needs one.
     """
     import xgboost
 
     folder = new_bins_folder()
-    n_bins = bins.num_nonmissing()  # a table of nothing but points where bins begin
+    n_bins = bins.num_nonmissing()  # the points where bins begin are its only rows
 
     class Chunks(xgboost.DataIter):
-        """Hands over a chunk when it is asked for one."""
+        """Chunks for XGBoost."""
 
         def __init__(self) -> None:
             self.left: list[int] = []
@@ -64,24 +64,24 @@ def external_matrix(
             return True
 
     try:
-        found = xgboost.ExtMemQuantileDMatrix(
+        matrix = xgboost.ExtMemQuantileDMatrix(
             Chunks(), max_bin=bins.max_bin, ref=bins, nthread=n_jobs, enable_categorical=True
         )
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-    weakref.finalize(found, shutil.rmtree, folder, ignore_errors=True)
-    return found
+    weakref.finalize(matrix, shutil.rmtree, folder, ignore_errors=True)
+    return matrix
 
 
 def _check_room(folder: str, chunk: Any, n_bins: int) -> None:
-    """Raise OSError where the disk has no room for a chunk: XGBoost would end the process."""
+    """Raise OSError if the disk has no room for a chunk: XGBoost would end the process."""
     n_rows, n_features = chunk.shape
+    needed = _BYTES_PER_ROW * n_rows + _BYTES_PER_BIN * (n_bins + n_features)
     if sparse.issparse(chunk):
-        of_values = _BYTES_PER_ENTRY * chunk.nnz
+        needed += _BYTES_PER_ENTRY * chunk.nnz
     else:
-        of_values = _BYTES_PER_VALUE * n_rows * n_features
-    needed = _BYTES_PER_ROW * n_rows + of_values + _BYTES_PER_BIN * (n_bins + n_features)
+        needed += _BYTES_PER_VALUE * n_rows * n_features
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise OSError(
@@ -96,39 +96,35 @@ _NAME = re.compile(r"crfx-bins-(?P<process>\d+)-(?P<place>.+)-[^-]+")
 
 
 def new_bins_folder() -> str:
-    """A new folder where temporary files go (the environment variable TMPDIR says where).
+    """Return a new folder for temporary files, which the caller removes.
 
-    Who makes it removes it.  Killed processes could not, so before that the folders go that
-    processes of this machine left behind which have ended.
+    Killed processes could not remove theirs, so first the folders of processes of this machine that
+    have ended are removed.
     """
     parent, place = Path(tempfile.gettempdir()), _place()
-    if os.name == "posix":  # to ask whether a process lives would end it on Windows
-        _remove_left_behind(parent, place)
+    if os.name == "posix":  # asking whether a process lives would end it on Windows
+        with suppress(OSError):  # what cannot be listed stays, as do the folders of others
+            for folder in list(parent.iterdir()):
+                match = _NAME.fullmatch(folder.name)
+                if match and match["place"] == place and not _lives(int(match["process"])):
+                    shutil.rmtree(folder, ignore_errors=True)
     return tempfile.mkdtemp(prefix=f"crfx-bins-{os.getpid()}-{place}-", dir=parent)
 
 
 def _place() -> str:
-    """Where the numbers of processes mean the same: this machine, and on Linux this container."""
+    """Return where process numbers are unique: this machine, and on Linux this container."""
     space = 0
     with suppress(OSError):
         space = os.stat("/proc/self/ns/pid").st_ino
     return f"{space}-{socket.gethostname()}"
 
 
-def _remove_left_behind(parent: Path, place: str) -> None:
-    with suppress(OSError):  # what cannot be listed stays, as does what belongs to others
-        for folder in list(parent.iterdir()):
-            found = _NAME.fullmatch(folder.name)
-            if found and found["place"] == place and not _lives(int(found["process"])):
-                shutil.rmtree(folder, ignore_errors=True)
-
-
 def _lives(process: int) -> bool:
-    """Whether there is a process of this number, whoever's it is."""
+    """Return whether a process of this number exists."""
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except PermissionError:  # somebody else's
+    except PermissionError:  # it belongs to another user
         pass
     return True

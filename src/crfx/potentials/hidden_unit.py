@@ -22,9 +22,9 @@ from scipy.special import expit
 
 from crfx import _core
 from crfx.features.matrix import is_on_disk
-from crfx.potentials.base import OfFeatures, PotentialShape
-from crfx.potentials.linear import LinearFunction, entries_by_row
-from crfx.potentials.linear_features import PreparedFeatures, ShardedFeatures, touched_columns
+from crfx.potentials.base import Function, PotentialShape
+from crfx.potentials.linear import entries_by_row
+from crfx.potentials.linear_features import Prepared, ShardedFeatures, prepared, touched_columns
 from crfx.potentials.numbers import as_numbers
 from crfx.potentials.weight_pattern import WeightPattern
 from crfx.scores import FloatArray, IntArray
@@ -35,14 +35,13 @@ Array32 = npt.NDArray[np.float32]
 Array64 = npt.NDArray[np.float64]
 Activation = Literal["softplus", "relu", "tanh", "sigmoid"]
 
-INTEGRATED = "gradient × input, integrated from the input 0"
 ROWS_AT_ONCE = 16384
-"""Inputs of the units, (rows, units), are held for so many rows at a time when scoring."""
+"""Inputs of the units, (rows, units), are held for this many rows at a time when scoring."""
 
 
 @dataclass(frozen=True)
 class HiddenShape:
-    """How many of what there are, and where their parameters lie in one flat vector."""
+    """The size of a function, and where its parameters lie in one flat vector."""
 
     n_features: int
     n_hidden: int
@@ -53,58 +52,59 @@ class HiddenShape:
     @property
     def parts(self) -> dict[str, tuple[int, ...]]:
         """Shapes by name, in order: W, b, V, c, and U where there is a skip connection."""
-        found: dict[str, tuple[int, ...]] = {
+        shapes: dict[str, tuple[int, ...]] = {
             "weights": (self.n_features, self.n_hidden),
             "bias": (self.n_hidden,),
             "to_label": (self.n_hidden, self.n_labels),
             "constant": (self.n_labels,),
         }
         if self.skip:
-            found["skip"] = (self.n_features, self.n_labels)
-        return found
+            shapes["skip"] = (self.n_features, self.n_labels)
+        return shapes
 
     @property
     def size(self) -> int:
-        """How many parameters there are."""
+        """The number of parameters."""
         return sum(int(np.prod(shape)) for shape in self.parts.values())
 
     def places_in(self, old: HiddenShape, places: IntArray) -> IntArray:
-        """(size,) where parameters are among those of a shape with fewer labels, of which k is
-        label ``places[k]`` here; -1 where they are not.
+        """Return (size,) where parameters were in the shape ``old`` with fewer labels, or -1.
+
+        Label k of the old shape is label ``places[k]`` of this one.
         """
-        found = np.full(self.size, -1)
-        before = old.split(np.arange(old.size))
-        for name, part in self.split(found).items():
+        origin = np.full(self.size, -1)
+        old_places = old.split(np.arange(old.size))
+        for name, part in self.split(origin).items():
             by_label = name in ("to_label", "constant", "skip")
-            part[(..., places) if by_label else ...] = before[name]
-        return found
+            part[(..., places) if by_label else ...] = old_places[name]
+        return origin
 
     def split(self, values: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
-        """The parameters by name, as views of a flat vector."""
-        found, begin = {}, 0
+        """Return the parameters by name, as views of a flat vector."""
+        parts, begin = {}, 0
         for name, shape in self.parts.items():
             end = begin + int(np.prod(shape))
-            found[name], begin = values[begin:end].reshape(shape), end
-        return found
+            parts[name], begin = values[begin:end].reshape(shape), end
+        return parts
 
 
-class HiddenUnitFunction(OfFeatures):
-    """Scores (rows, labels) by hidden units; a parametric function.
+class HiddenUnitFunction(Function):
+    """A parametric function with hidden units: (rows, labels) from (rows, features).
 
     ``weights`` are all parameters in one flat vector of float32, see `HiddenShape`.
     """
 
     kind: ClassVar = "hidden"
-    n_rounds = 0
-    method = INTEGRATED
+    method: ClassVar = "gradient × input, integrated from the input 0"
     measure = "weights to hidden units, times how far units part the labels"
+    n_rounds = 0
 
-    def __init__(self, shape: HiddenShape, weights: Array32) -> None:
-        self.shape, self.weights = shape, weights
-        self.n_jobs = 1
+    def __init__(self, shape: HiddenShape, weights: Array32, n_jobs: int = 1) -> None:
+        self.shape, self.weights, self.n_jobs = shape, weights, n_jobs
+        self.n_outputs = shape.n_labels
 
     def to_state(self, state: State, name: str) -> None:
-        """Write the weights, and what says how many there are."""
+        """Write the weights, and the settings that say how many there are."""
         state.values["hidden"] = {
             "n_hidden": self.shape.n_hidden,
             "activation": self.shape.activation,
@@ -114,24 +114,24 @@ class HiddenUnitFunction(OfFeatures):
 
     @classmethod
     def from_state(cls, state: State, name: str, shape: PotentialShape) -> Self:
-        """Read and check them."""
+        """Read and check what `to_state` wrote."""
         values = state.values["hidden"]
         n_hidden, activation, skip = (values[part] for part in ("n_hidden", "activation", "skip"))
         if activation not in get_args(Activation):
             raise ValueError(f"unknown activation {activation!r}")
         if type(n_hidden) is not int or n_hidden < 0 or not isinstance(skip, bool):
             raise ValueError(f"it has {n_hidden!r} hidden units")
-        own = HiddenShape(shape.n_features, n_hidden, shape.n_outputs, activation, skip)
+        sizes = HiddenShape(shape.n_features, n_hidden, shape.n_outputs, activation, skip)
         weights = state.array(f"{name}.weights", np.float32)
-        if weights.shape != (own.size,):
+        if weights.shape != (sizes.size,):
             raise ValueError(f"the weights {name} are not those of {n_hidden} hidden units")
-        return cls(own, weights)
+        return cls(sizes, weights)
 
     @classmethod
     def random(
         cls, shape: HiddenShape, scale: float, random: np.random.Generator
     ) -> HiddenUnitFunction:
-        """Weights from a normal distribution, biases 0."""
+        """Return a function with weights from a normal distribution and biases of 0."""
         function = cls(shape, np.zeros(shape.size, np.float32))
         parts = shape.split(function.weights)
         for name in ("weights", "to_label"):
@@ -140,86 +140,75 @@ class HiddenUnitFunction(OfFeatures):
         return function
 
     @property
-    def n_outputs(self) -> int:
-        """How many scores a row has."""
-        return self.shape.n_labels
-
-    @property
     def maximised(self) -> HiddenUnitFunction:
-        """The same weights, with units maximised over where they are summed out."""
+        """The same weights, with units maximised over instead of summed out."""
         if self.shape.activation not in ("softplus", "relu"):
             raise ValueError(
                 f"units with activation {self.shape.activation!r} are functions of their input: "
                 "there is nothing to maximise over"
             )
-        found = HiddenUnitFunction(replace(self.shape, activation="relu"), self.weights)
-        found.n_jobs = self.n_jobs
-        return found
+        return HiddenUnitFunction(replace(self.shape, activation="relu"), self.weights, self.n_jobs)
 
     def with_outputs(self, places: IntArray, n_outputs: int) -> HiddenUnitFunction:
-        """The same units with more labels: old label k becomes ``places[k]``.
+        """Return the same units with more labels: old label k becomes ``places[k]``.
 
-        New ones have weights of 0: they score what the units alone say.
+        New labels have weights of 0: their scores are those of the units alone.
         """
         shape = replace(self.shape, n_labels=n_outputs)
         origin = shape.places_in(self.shape, places)
         weights = np.where(origin >= 0, self.weights[origin], np.float32(0))
         return HiddenUnitFunction(shape, weights)
 
-    def prepare(self, X: Any) -> HiddenFeatures | ShardedFeatures:
-        """Features in the form that training needs again and again."""
+    def prepare(self, X: Any) -> Prepared:
+        """Return features in the form that training uses again and again."""
         if is_on_disk(X):
             return ShardedFeatures(X, self.prepare, self.n_outputs, looks_back=True)
         return HiddenFeatures(self.checked(X), self.shape, self.n_jobs)
 
-    def prepare_part(self, X: Any) -> tuple[HiddenFeatures | ShardedFeatures, IntArray]:
-        """Features of some rows, with the weights they touch only, and where these are."""
+    def prepare_part(self, X: Any) -> tuple[Prepared, IntArray]:
+        """Return features of some rows with the weights that they touch, and their places."""
         if not sparse.issparse(X):
             return self.prepare(X), np.arange(self.shape.size)
         X = self.checked(X)
         matrix, touched = touched_columns(X)
-        own = replace(self.shape, n_features=len(touched))
+        shape = replace(self.shape, n_features=len(touched))
         parts = self.shape.split(np.arange(self.shape.size))
-        at = [
+        places = [
             (part[touched] if name in ("weights", "skip") else part).reshape(-1)
             for name, part in parts.items()
         ]
-        return HiddenFeatures(matrix, own, self.n_jobs), np.concatenate(at)
+        return HiddenFeatures(matrix, shape, self.n_jobs), np.concatenate(places)
 
     def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> Array32:
-        """(rows, labels).  O(rows (features + labels) units) time."""
+        """Return (rows, labels).  O(rows (features + labels) units) time."""
         X = self.checked(X)
         weights = self.weights.astype(np.float32)
-        found = np.empty((n_rows, self.shape.n_labels), np.float32)
+        scores = np.empty((n_rows, self.shape.n_labels), np.float32)
         for begin in range(0, n_rows, ROWS_AT_ONCE):
             rows = slice(begin, begin + ROWS_AT_ONCE)
-            found[rows] = HiddenFeatures(X[rows], self.shape, self.n_jobs).scores(weights)
-        return found
+            scores[rows] = HiddenFeatures(X[rows], self.shape, self.n_jobs).scores(weights)
+        return scores
 
     def explained(self, X: Any, names: Names) -> Iterator[Terms]:
-        """The scores of every row of X as sums: integrated gradients, see `hidden_terms`."""
+        """Yield the scores of every row of X as sums: integrated gradients, see `hidden_terms`."""
         parts = self.shape.split(self.weights)
         return hidden_terms(self.checked(X), parts, self.shape.activation, names)
 
     def strengths(self) -> Array64:
-        """(features,) sum over units of |W| times the spread of V over labels.
+        """Return (features,) the sum over units of |W| times the spread of V over labels.
 
-        A label's score moves by at most |W_jh| where feature j moves by 1 and unit h is on; what
-        it moves *between* labels depends on how far their V lie apart.
+        A label's score changes by at most |W_jh| if feature j changes by 1 and unit h is on; how
+        much it changes *between* labels depends on how far their V lie apart.
         """
         parts = self.shape.split(self.weights)
         apart = np.ptp(parts["to_label"], axis=1) if self.shape.n_hidden else np.zeros(0)
-        found = np.abs(parts["weights"]) @ apart
+        strengths = np.abs(parts["weights"]) @ apart
         if self.shape.skip:
-            found = found + np.ptp(parts["skip"], axis=1)
-        return np.asarray(found, np.float64)
-
-    def use_threads(self, n_jobs: int) -> None:
-        """Score on so many threads from now on."""
-        self.n_jobs = n_jobs
+            strengths = strengths + np.ptp(parts["skip"], axis=1)
+        return np.asarray(strengths, np.float64)
 
     def checked(self, X: Any) -> Any:
-        """Numbers, dense or CSR, of as many columns as there are weights for."""
+        """Return X as numbers, dense or CSR; raise ValueError if its columns do not fit."""
         X = as_numbers(X)
         if X.shape[1] != self.shape.n_features:  # the core would read beyond the weights
             raise ValueError(
@@ -229,129 +218,112 @@ class HiddenUnitFunction(OfFeatures):
 
 
 class HiddenFeatures:
-    """Features of some rows; remembers the inputs of the units from scores to gradient.
+    """Features of some rows; keeps the inputs of the units from scores to gradient.
 
     Both are formed in the dtype of the parameters.
     """
 
     def __init__(self, X: Any, shape: HiddenShape, n_jobs: int) -> None:
         self._shape, self._n_jobs, self._n_rows = shape, n_jobs, X.shape[0]
-        self._to_units = _prepared(X, shape.n_hidden, n_jobs)
-        self._to_labels = _prepared(X, shape.n_labels, n_jobs) if shape.skip else None
+        n_outputs = {"weights": shape.n_hidden, "skip": shape.n_labels if shape.skip else 0}
+        self._products = {
+            name: prepared(X, WeightPattern.all(X.shape[1], n), n_jobs)
+            for name, n in n_outputs.items()
+            if n
+        }
+        """What multiplies the features by W and U, where there are some."""
         self._last: tuple[FloatArray, dict[str, Any]] | None = None
 
     def scores(self, values: FloatArray) -> FloatArray:
-        """(rows, labels)."""
+        """Return (rows, labels)."""
         parts = {
             name: np.ascontiguousarray(part) for name, part in self._shape.split(values).items()
         }
         inputs: FloatArray = np.zeros((self._n_rows, 0), values.dtype)
-        if self._to_units is not None:
-            inputs = self._to_units.scores(parts["weights"].reshape(-1))
-        found: FloatArray = np.empty((self._n_rows, self._shape.n_labels), values.dtype)
-        _core.hidden_scores(inputs, *self._units(parts), found, self._n_jobs)
-        if self._to_labels is not None:
-            found += self._to_labels.scores(parts["skip"].reshape(-1))
+        if "weights" in self._products:
+            inputs = self._products["weights"].scores(parts["weights"].reshape(-1))
+        scores: FloatArray = np.empty((self._n_rows, self._shape.n_labels), values.dtype)
+        _core.hidden_scores(inputs, *self._units(parts), scores, self._n_jobs)
+        if "skip" in self._products:
+            scores += self._products["skip"].scores(parts["skip"].reshape(-1))
         self._last = inputs, parts
-        return found
+        return scores
 
     def gradient(self, slope: FloatArray) -> Array64:
-        """(parameters,) from the slopes (rows, labels) at the scores that were asked for last."""
+        """Return (parameters,) from slopes (rows, labels) at the scores of the last call."""
         assert self._last is not None, "scores come first"
         inputs, parts = self._last
-        found = np.zeros(self._shape.size)
-        to = self._shape.split(found)
+        gradient = np.zeros(self._shape.size)
+        to = self._shape.split(gradient)
         slope = np.ascontiguousarray(slope, inputs.dtype)
-        in_inputs = np.empty_like(inputs)
+        input_slope = np.empty_like(inputs)
+        by_unit = to["bias"], to["to_label"], to["constant"]
         _core.hidden_gradient(
-            inputs,
-            *self._units(parts),
-            slope,
-            in_inputs,
-            to["bias"],
-            to["to_label"],
-            to["constant"],
-            self._n_jobs,
+            inputs, *self._units(parts), slope, input_slope, *by_unit, self._n_jobs
         )
-        if self._to_units is not None:
-            to["weights"].reshape(-1)[:] = self._to_units.gradient(in_inputs)
-        if self._to_labels is not None:
-            to["skip"].reshape(-1)[:] = self._to_labels.gradient(slope)
-        return found
+        for name, product in self._products.items():
+            product_slope = input_slope if name == "weights" else slope
+            to[name].reshape(-1)[:] = product.gradient(product_slope)
+        return gradient
 
     def _units(self, parts: dict[str, Any]) -> tuple[Any, Any, Any, str]:
         return parts["bias"], parts["to_label"], parts["constant"], self._shape.activation
 
 
-def _prepared(X: Any, n_outputs: int, n_jobs: int) -> PreparedFeatures | None:
-    """What multiplies the features by weights; None where there is nothing to multiply."""
-    if n_outputs == 0:
-        return None
-    function = LinearFunction(WeightPattern.all(X.shape[1], n_outputs), np.zeros(0))
-    function.use_threads(n_jobs)
-    return function.prepare(X)
-
-
 SHORTEST_STEP = 1e-5
 """Of z: below it the quotient would lose digits, and the slope in the middle is as good."""
-
-
-def _softplus(x: Array64) -> Array64:
-    return np.logaddexp(0.0, x)
-
-
-def _relu(x: Array64) -> Array64:
-    return np.maximum(x, 0.0)
-
-
 UNITS: dict[str, tuple[Callable[[Array64], Array64], Callable[[Array64], Array64]]] = {
-    "softplus": (_softplus, expit),
-    "relu": (_relu, lambda x: (x > 0).astype(np.float64)),
+    "softplus": (lambda x: np.logaddexp(0.0, x), expit),
+    "relu": (lambda x: np.maximum(x, 0.0), lambda x: (x > 0).astype(np.float64)),
     "tanh": (np.tanh, lambda x: 1 - np.tanh(x) ** 2),
     "sigmoid": (expit, lambda x: expit(x) * expit(-x)),
 }
-"""By activation: what a unit gives, and its slope."""
+"""By activation: the output of a unit and its slope, as functions of its input."""
 
 
 def hidden_terms(
     X: Any, parts: dict[str, npt.NDArray[Any]], activation: str, names: Names
 ) -> Iterator[Terms]:
-    """Per row of X, dense or CSR: the scores (labels,) as a sum; ``parts`` as in `HiddenShape`.
+    """Yield, for each row of X, dense or CSR, the scores (labels,) as a sum over features.
 
     Plain gradient times input does not add up to the score, since units bend.  The mean gradient
     along the straight line from the input 0 does (Sundararajan, Taly and Yan 2017, Eq. 1), and a
     unit sees nothing of the features but their weighted sum z: along the line it goes from g(b) to
     g(b + z), so its mean slope is (g(b + z) - g(b)) / z, and feature j gets its share w_j x_j of z.
 
-    O(entries of X * units * labels).
+    ``parts`` are those of `HiddenShape`.  O(entries of X * units * labels).
     """
     wide = {name: part.astype(np.float64) for name, part in parts.items()}
     base = wide["constant"] + _added(activation, wide, np.zeros(len(wide["bias"]))).sum(axis=0)
     for columns, values in entries_by_row(X):
         to_units = wide["weights"][columns] * values[:, None]
-        found = to_units @ _mean_slopes(activation, wide, to_units.sum(axis=0))
+        shares = to_units @ _mean_slopes(activation, wide, to_units.sum(axis=0))
         if "skip" in wide:
-            found = found + wide["skip"][columns] * values[:, None]
-        yield Terms.of(base, columns, list(map(names, columns.tolist())), values, found)
+            shares = shares + wide["skip"][columns] * values[:, None]
+        yield Terms.of(base, columns, list(map(names, columns.tolist())), values, shares)
 
 
-def _added(activation: str, parts: dict[str, Array64], z: Array64) -> Array64:
-    """(units, labels): what units whose features sum up to ``z`` (units,) add to the scores."""
-    function, _ = UNITS[activation]
+def _at_units(
+    function: Callable[[Array64], Array64],
+    activation: str,
+    parts: dict[str, Array64],
+    z: Array64,
+) -> Array64:
+    """Return (units, labels) ``function`` of units whose features add up to ``z`` (units,)."""
     inputs = (parts["bias"] + z)[:, None]
     if activation in ("softplus", "relu"):  # the label's weight is inside
         return function(inputs + parts["to_label"])
     return function(inputs) * parts["to_label"]
 
 
+def _added(activation: str, parts: dict[str, Array64], z: Array64) -> Array64:
+    """Return (units, labels) what units add to the scores."""
+    return _at_units(UNITS[activation][0], activation, parts, z)
+
+
 def _mean_slopes(activation: str, parts: dict[str, Array64], z: Array64) -> Array64:
-    """(units, labels): the mean slope of what units add, from 0 to ``z`` (units,)."""
-    _, slope = UNITS[activation]
+    """Return (units, labels) the mean slope of what units add, from 0 to ``z`` (units,)."""
     is_long = np.abs(z) > SHORTEST_STEP
     rise = _added(activation, parts, z) - _added(activation, parts, np.zeros_like(z))
-    middle = (parts["bias"] + z / 2)[:, None]
-    if activation in ("softplus", "relu"):
-        bent = slope(middle + parts["to_label"])
-    else:
-        bent = slope(middle) * parts["to_label"]
-    return np.where(is_long[:, None], rise / np.where(is_long, z, 1.0)[:, None], bent)
+    middle = _at_units(UNITS[activation][1], activation, parts, z / 2)
+    return np.where(is_long[:, None], rise / np.where(is_long, z, 1.0)[:, None], middle)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,21 +12,20 @@ from scipy import sparse
 
 from crfx.features.conjunctions import Conjunctions, canonical
 from crfx.features.matrix import is_on_disk
-from crfx.potentials.base import OfFeatures, PotentialShape
+from crfx.potentials.base import Function, PotentialShape
 from crfx.potentials.linear_features import (
-    DenseFeatures,
-    PreparedFeatures,
+    Prepared,
     ShardedFeatures,
     SparseFeatures,
+    prepared,
     touched_columns,
 )
 from crfx.potentials.numbers import with_conjunctions
 from crfx.potentials.weight_pattern import WeightPattern
-from crfx.scores import IntArray
+from crfx.scores import FloatArray, IntArray
 from crfx.state import State
 from crfx.terms import Names, Terms
 
-Array32 = npt.NDArray[np.float32]
 Array64 = npt.NDArray[np.float64]
 
 
@@ -35,31 +35,32 @@ SIZE_OF_WEIGHT = "size of its weight"
 
 
 def entries_by_row(X: Any) -> Iterator[tuple[IntArray, Array64]]:
-    """Per row of X, dense or CSR: the columns that are not 0, and their values."""
+    """Yield, for each row of X, dense or CSR, the columns that are not 0 and their values."""
     X = canonical(sparse.csr_matrix(X))
-    for row in range(X.shape[0]):
-        entries = slice(X.indptr[row], X.indptr[row + 1])
-        yield X.indices[entries], X.data[entries].astype(np.float64)
+    for begin, end in pairwise(X.indptr.tolist()):
+        yield X.indices[begin:end], X.data[begin:end].astype(np.float64)
 
 
 def weighted_terms(
     X: Any, weights: Any, base: Any, names: Names, n_columns: int | None = None
 ) -> Iterator[Terms]:
-    """Per row of X: ``base`` (outputs,) and, of every feature that is not 0, weight times value.
+    """Yield, for each row of X, ``base`` (outputs,) and weight times value of its features.
 
     X (rows, features) is dense or CSR, without missing values, ``weights`` (features, outputs) too;
     features from ``n_columns`` on are no columns of X.  O(entries of X * outputs).
     """
     weights, n_columns = sparse.csr_matrix(weights), X.shape[1] if n_columns is None else n_columns
-    for columns, values in entries_by_row(X):
-        own = weights[columns].toarray() * values[:, None]
-        told = np.where(columns < n_columns, columns, -1)
-        yield Terms.of(base, told, list(map(names, columns.tolist())), values, own)
+    for features, values in entries_by_row(X):
+        shares = weights[features].toarray() * values[:, None]
+        columns = np.where(features < n_columns, features, -1)
+        yield Terms.of(base, columns, list(map(names, features.tolist())), values, shares)
 
 
 def spread(weights: Any) -> Array64:
-    """(features,) of (features, outputs), dense or sparse: the largest weight less the smallest,
-    0 where there is none; the size of the weight where there is one output.
+    """Return (features,) how far ``weights`` (features, outputs), dense or sparse, lie apart.
+
+    It is the largest weight less the smallest, 0 where there is none; with one output, the size of
+    the weight.
     """
     matrix = sparse.csr_matrix(weights)
     if matrix.shape[1] == 1:
@@ -68,15 +69,15 @@ def spread(weights: Any) -> Array64:
     return np.asarray(largest - smallest, np.float64)
 
 
-class LinearFunction(OfFeatures):
-    """Scores X W, a parametric function: (rows, outputs) from (rows, features).
+class LinearFunction(Function):
+    """The parametric function X W: (rows, outputs) from (rows, features).
 
     ``conjunctions`` of columns, where there are some, are the last of its features.
     """
 
     kind: ClassVar = "linear"
+    method: ClassVar = WEIGHT_TIMES_VALUE
     n_rounds = 0
-    method = WEIGHT_TIMES_VALUE
 
     def __init__(
         self,
@@ -86,10 +87,11 @@ class LinearFunction(OfFeatures):
     ) -> None:
         self.pattern, self.conjunctions = pattern, conjunctions
         self.weights = np.zeros(pattern.n_weights) if weights is None else weights
-        self.n_jobs = 1
+        self.n_outputs, self.n_jobs = pattern.n_outputs, 1
+        self.measure = SIZE_OF_WEIGHT if pattern.n_outputs == 1 else SPREAD
 
     def to_state(self, state: State, name: str) -> None:
-        """Write the weights as CSR; without outputs where every feature has all of them."""
+        """Write the weights as CSR, without outputs where every feature has all of them."""
         matrix = self.pattern.matrix(self.weights)
         state.put(f"{name}.starts", matrix.indptr.astype(np.int64))
         outputs = matrix.indices if self.pattern.outputs is not None else matrix.indices[:0]
@@ -101,7 +103,7 @@ class LinearFunction(OfFeatures):
 
     @classmethod
     def from_state(cls, state: State, name: str, shape: PotentialShape) -> Self:
-        """Read and check them."""
+        """Read and check what `to_state` wrote."""
         conjunctions = None
         if state.has(f"{name}.conjunctions.starts"):
             conjunctions = _read_conjunctions(state, name, shape.n_features)
@@ -128,28 +130,19 @@ class LinearFunction(OfFeatures):
         return cls(*WeightPattern.of_matrix(matrix), conjunctions)
 
     @property
-    def n_outputs(self) -> int:
-        """How many scores a row has."""
-        return self.pattern.n_outputs
-
-    @property
     def n_columns(self) -> int:
-        """How many of its features are columns of X."""
-        return self.pattern.n_features - (
-            0 if self.conjunctions is None else len(self.conjunctions)
-        )
+        """The number of its features that are columns of X."""
+        n_conjunctions = 0 if self.conjunctions is None else len(self.conjunctions)
+        return self.pattern.n_features - n_conjunctions
 
-    def prepare(self, X: Any) -> PreparedFeatures:
-        """Features in the form that training needs again and again."""
+    def prepare(self, X: Any) -> Prepared:
+        """Return features in the form that training uses again and again."""
         if is_on_disk(X):
             return ShardedFeatures(X, self.prepare, self.n_outputs, looks_back=False)
-        X = with_conjunctions(X, self.conjunctions)
-        if not sparse.issparse(X) and self.pattern.outputs is None:
-            return DenseFeatures(X, self.pattern.n_outputs, self.n_jobs)
-        return SparseFeatures(sparse.csr_matrix(X), self.pattern, self.n_jobs)
+        return prepared(with_conjunctions(X, self.conjunctions), self.pattern, self.n_jobs)
 
-    def prepare_part(self, X: Any) -> tuple[PreparedFeatures, IntArray]:
-        """Features of some rows, with the weights they touch only, and where these are."""
+    def prepare_part(self, X: Any) -> tuple[Prepared, IntArray]:
+        """Return features of some rows with the weights that they touch, and their places."""
         if not sparse.issparse(X):
             return self.prepare(X), np.arange(self.pattern.n_weights)
         X = X if self.conjunctions is None else with_conjunctions(X, self.conjunctions)
@@ -157,36 +150,30 @@ class LinearFunction(OfFeatures):
         pattern, at = self.pattern.take(touched)
         return SparseFeatures(matrix, pattern, self.n_jobs), at
 
-    def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> Array32:
-        """(rows, outputs)."""
-        found: Array32 = self.prepare(X).scores(self.weights.astype(np.float32))
-        return found
+    def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> FloatArray:
+        """Return (rows, outputs)."""
+        return self.prepare(X).scores(self.weights.astype(np.float32))
 
     def explained(self, X: Any, names: Names) -> Iterator[Terms]:
-        """The scores of every row of X as sums, weight times value; names are those of columns."""
+        """Yield the scores of every row of X as sums of weight times value."""
         X = with_conjunctions(X, self.conjunctions)
         matrix, base = self.pattern.matrix(self.weights), np.zeros(self.n_outputs)
         return weighted_terms(X, matrix, base, self.named(names), self.n_columns)
 
     def named(self, names: Names) -> Names:
-        """The names of its features: of columns these, of conjunctions theirs joined."""
+        """Return the names of its features; conjunctions have those of their columns, joined."""
         sets = [] if self.conjunctions is None else self.conjunctions.sets()
         n_columns = self.n_columns
         return lambda column: " & ".join(
             map(names, (column,) if column < n_columns else sets[column - n_columns])
         )
 
-    @property
-    def measure(self) -> str:
-        """What `strengths` are, in words."""
-        return SIZE_OF_WEIGHT if self.n_outputs == 1 else SPREAD
-
     def strengths(self) -> Array64:
-        """(features,) how far their weights for the outputs lie apart; sizes, of one output."""
+        """Return (features,) how far apart the weights of each lie, see `spread`."""
         return spread(self.pattern.matrix(self.weights))
 
     def with_outputs(self, places: IntArray, n_outputs: int) -> LinearFunction:
-        """The same weights with more outputs: output k becomes ``places[k]``, new ones are 0."""
+        """Return the weights with more outputs: output k becomes ``places[k]``, new ones are 0."""
         pairs = sparse.coo_matrix(self.pattern.matrix(self.weights))
         n_features = self.pattern.n_features
         matrix = sparse.csr_matrix(
@@ -196,10 +183,6 @@ class LinearFunction(OfFeatures):
             return LinearFunction(*WeightPattern.of_matrix(matrix), self.conjunctions)
         weights = np.asarray(matrix.todense(), np.float64).reshape(-1)
         return LinearFunction(WeightPattern.all(n_features, n_outputs), weights, self.conjunctions)
-
-    def use_threads(self, n_jobs: int) -> None:
-        """Score on so many threads from now on."""
-        self.n_jobs = n_jobs
 
 
 def _read_conjunctions(state: State, name: str, n_columns: int) -> Conjunctions:
@@ -213,7 +196,7 @@ def _read_conjunctions(state: State, name: str, n_columns: int) -> Conjunctions:
     if (np.diff(starts) < 2).any() or columns.min() < 0 or columns.max() >= n_columns:
         raise ValueError(f"the conjunctions of {name} are not of two or more columns")
     rises = np.diff(columns) > 0
-    rises[starts[1:-1] - 1] = True  # from one to the next
+    rises[starts[1:-1] - 1] = True  # from one conjunction to the next
     if not rises.all():
         raise ValueError(f"the conjunctions of {name} are not in order")
     return Conjunctions(starts, columns)

@@ -1,4 +1,4 @@
-"""Features times weights, and slopes back to weights, again and again while training."""
+"""Features in the form that training multiplies by weights, and by slopes, again and again."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Array32 = npt.NDArray[np.float32]
 Array64 = npt.NDArray[np.float64]
 
 ROWS_PER_SUM = 2048
-"""Sums over so many rows are formed in float32, sums of those in float64."""
+"""Sums over this many rows are formed in float32, sums of those in float64."""
 
 SLOPES_PER_BLOCK = 2**20
-"""Slopes that are read again and again, in the order of columns: 4 MiB, which caches hold."""
+"""Slopes that are read once per column: 4 MiB, which caches hold."""
 
 
 def touched_columns(X: Any) -> tuple[Any, IntArray]:
@@ -36,13 +36,13 @@ def touched_columns(X: Any) -> tuple[Any, IntArray]:
 
 
 class SparseFeatures:
-    """CSR features; their columns are kept too once a gradient is asked for.
+    """CSR features; their columns are kept too after the first gradient.
 
-    Scores are of the dtype of the weights, gradients are formed in that of the slopes.
+    Scores have the dtype of the weights, gradients are formed in that of the slopes.
     """
 
     reuses_scores = False
-    """Whether scores may lie in the array of the last call, whose scores are no longer needed."""
+    """Whether scores may overwrite the array of the last call."""
 
     def __init__(self, X: Any, pattern: WeightPattern, n_jobs: int) -> None:
         if X.shape[1] != pattern.n_features:  # the core would read beyond the weights
@@ -57,25 +57,25 @@ class SparseFeatures:
         self._rows = compressed(X)
 
     def scores(self, weights: FloatArray) -> FloatArray:
-        """(rows, outputs): X W.  O(weights of the features that occur)."""
-        found = self._scores
-        if found is not None and found.dtype == weights.dtype:
-            found.fill(0.0)
+        """Return (rows, outputs): X W.  O(weights of the features that occur)."""
+        scores = self._scores
+        if scores is not None and scores.dtype == weights.dtype:
+            scores.fill(0.0)
         else:
-            found = np.zeros((self._X.shape[0], self._pattern.n_outputs), weights.dtype)
-            self._scores = found if self.reuses_scores else None
+            scores = np.zeros((self._X.shape[0], self._pattern.n_outputs), weights.dtype)
+            self._scores = scores if self.reuses_scores else None
         _core.linear_scores(
             *_in_dtype(self._rows, weights.dtype),
             self._pattern.starts,
             self._outputs,
             np.ascontiguousarray(weights),
-            found,
+            scores,
             self._n_jobs,
         )
-        return found
+        return scores
 
     def gradient(self, slope: FloatArray) -> Array64:
-        """(weights,): X^T slope, of (rows, outputs)."""
+        """Return (weights,): X^T ``slope`` (rows, outputs)."""
         gradient = np.zeros(self._pattern.n_weights)
         slope = np.ascontiguousarray(slope)
         for rows, columns, features in self._columns:
@@ -94,7 +94,7 @@ class SparseFeatures:
 
     @cached_property
     def _columns(self) -> list[tuple[slice, tuple[Any, Any, Any], npt.NDArray[np.int32]]]:
-        """The columns of one block of rows after the other: rows, entries, features."""
+        """The columns of each block of rows: its rows, entries, and features that occur."""
         columns = []
         step = max(1, SLOPES_PER_BLOCK // self._pattern.n_outputs)
         for begin in range(0, self._X.shape[0], step):
@@ -110,9 +110,9 @@ class SparseFeatures:
 class DenseFeatures:
     """A dense matrix of features, with weights for all outputs.
 
-    Scores are of the dtype of the weights, gradients are formed in that of the slopes.
-    Blocks of rows are multiplied by BLAS on one thread each, side by side on ours: BLAS's own
-    threads would go on spinning in the way of inference (docs/decisions/0008).
+    Scores have the dtype of the weights, gradients are formed in that of the slopes.
+    BLAS multiplies each block of rows on one of our threads: its own threads would go on spinning
+    and slow down inference (docs/decisions/0008).
     """
 
     def __init__(self, X: Array32, n_outputs: int, n_jobs: int) -> None:
@@ -121,18 +121,18 @@ class DenseFeatures:
         self._blocks = [slice(begin, begin + ROWS_PER_SUM) for begin in begins]
 
     def scores(self, weights: FloatArray) -> FloatArray:
-        """(rows, outputs): X W."""
+        """Return (rows, outputs): X W."""
         table = weights.reshape(-1, self._n_outputs)
-        found = np.empty((len(self._X), self._n_outputs), weights.dtype)
+        scores = np.empty((len(self._X), self._n_outputs), weights.dtype)
 
         def fill(rows: slice) -> None:
-            np.matmul(self._X[rows].astype(table.dtype, copy=False), table, out=found[rows])
+            np.matmul(self._X[rows].astype(table.dtype, copy=False), table, out=scores[rows])
 
         self._for_blocks(fill)
-        return found
+        return scores
 
     def gradient(self, slope: FloatArray) -> Array64:
-        """(weights,): X^T slope; the same bits for any number of threads."""
+        """Return (weights,): X^T ``slope``, the same bits for any number of threads."""
         parts = self._for_blocks(
             lambda rows: self._X[rows].T.astype(slope.dtype, copy=False) @ slope[rows]
         )
@@ -142,7 +142,7 @@ class DenseFeatures:
         return total.reshape(-1)
 
     def _for_blocks(self, work: Callable[[slice], Any]) -> list[Any]:
-        """Return what ``work`` gives for each block, in order; threads take every other block."""
+        """Return the result of ``work`` for each block, in order; threads take turns."""
         with one_blas_thread():
             if self._n_jobs == 1 or len(self._blocks) < 2:
                 return [work(rows) for rows in self._blocks]
@@ -165,23 +165,23 @@ class DenseFeatures:
 
 
 class Prepared(Protocol):
-    """Features of some rows, in the form that training needs again and again."""
+    """Features of some rows, in the form that training uses again and again."""
 
-    def scores(self, values: FloatArray) -> FloatArray:
-        """(rows, outputs), of the dtype of the parameters."""
+    def scores(self, values: FloatArray, /) -> FloatArray:
+        """Return (rows, outputs), of the dtype of the parameters."""
         ...
 
-    def gradient(self, slope: FloatArray) -> Array64:
-        """(parameters,) from slopes (rows, outputs)."""
+    def gradient(self, slope: FloatArray, /) -> Array64:
+        """Return (parameters,) from slopes (rows, outputs)."""
         ...
 
 
 class ShardedFeatures:
-    """Scores and gradient chunk by chunk: one chunk, ``prepare`` d, is in memory at a time.
+    """Features on disk: one chunk, ``prepare`` d, is in memory at a time.
 
-    It is read for the scores and again for the gradient, but for the last, from which the gradient
-    goes backwards.  With ``looks_back`` the gradient of a chunk is of the scores asked for last,
-    which are found anew.
+    Each chunk is read for the scores and again, in reverse order, for the gradient; the last one is
+    still there then.  With ``looks_back`` the gradient of a chunk needs its last scores, which are
+    computed again.
     """
 
     def __init__(
@@ -198,15 +198,15 @@ class ShardedFeatures:
         self._kept: tuple[int, Prepared] | None = None
 
     def scores(self, values: FloatArray) -> FloatArray:
-        """(rows, outputs), of the dtype of the parameters."""
-        found = np.empty((self._X.shape[0], self._n_outputs), values.dtype)
+        """Return (rows, outputs), of the dtype of the parameters."""
+        scores = np.empty((self._X.shape[0], self._n_outputs), values.dtype)
         for number in range(self._X.n_chunks):
-            found[self._X.rows(number)] = self._chunk(number).scores(values)
+            scores[self._X.rows(number)] = self._chunk(number).scores(values)
         self._values = values.copy() if self._looks_back else None
-        return found
+        return scores
 
     def gradient(self, slope: FloatArray) -> Array64:
-        """(parameters,); sums over chunks are formed in float64."""
+        """Return (parameters,); sums over chunks are formed in float64."""
         total: Array64 | None = None
         for number in reversed(range(self._X.n_chunks)):
             is_kept = self._kept is not None and self._kept[0] == number
@@ -214,8 +214,8 @@ class ShardedFeatures:
             if self._looks_back and not is_kept:
                 assert self._values is not None, "scores come first"
                 chunk.scores(self._values)
-            own = chunk.gradient(slope[self._X.rows(number)])
-            total = own if total is None else total + own
+            part = chunk.gradient(slope[self._X.rows(number)])
+            total = part if total is None else total + part
         assert total is not None
         return total
 
@@ -226,10 +226,14 @@ class ShardedFeatures:
         return self._kept[1]
 
 
-PreparedFeatures = SparseFeatures | DenseFeatures | ShardedFeatures
+def prepared(X: Any, pattern: WeightPattern, n_jobs: int) -> SparseFeatures | DenseFeatures:
+    """Return features in memory, numbers, in the form for weights of ``pattern``."""
+    if not sparse.issparse(X) and pattern.outputs is None:
+        return DenseFeatures(X, pattern.n_outputs, n_jobs)
+    return SparseFeatures(sparse.csr_matrix(X), pattern, n_jobs)
 
 
 def _in_dtype(matrix: tuple[Any, Any, Any], dtype: npt.DTypeLike) -> tuple[Any, Any, Any]:
-    """The same, `compressed`, with values of a dtype."""
+    """Return the matrix, a result of `compressed`, with values of a dtype."""
     starts, indices, values = matrix
     return starts, indices, None if values is None else values.astype(dtype, copy=False)

@@ -32,19 +32,16 @@ def newton_step(
     Conjugate gradients, all columns at once, preconditioned by the diagonal; any number of steps
     lowers the model, a few come close to its minimum.  O(steps * size of X * outputs).
 
-    ``total`` adds up the sums over rows, where others have rows of the same function: 2 times
-    (features, outputs) numbers, and as many in every step.
+    ``total`` adds the sums over the rows of other workers: 2 times (features, outputs) numbers,
+    and (features, outputs) in every step.
     """
     slope, bends = total(np.stack([_transposed(X, gradient), _transposed(_squared(X), curvature)]))
     right = -(slope + l2 * weights)
     diagonal = bends + l2
     diagonal = np.where(diagonal > 0, diagonal, 1.0)
-    step = np.zeros_like(right)
-    residual = right
-    scaled = residual / diagonal
-    direction = scaled
-    energy = _columns(residual, scaled)
-    first = energy
+    step, residual = np.zeros_like(right), right
+    direction = scaled = residual / diagonal
+    energy = first = _columns(residual, scaled)
     for _ in range(CG_STEPS):
         image = total(_transposed(X, curvature * (X @ direction))) + l2 * direction
         bend = _columns(direction, image)

@@ -1,4 +1,4 @@
-"""Features as the numbers that weights are multiplied with: dense or CSR, of float32."""
+"""Features as numbers to be multiplied by weights: dense or CSR, float32."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Array32 = npt.NDArray[np.float32]
 
 
 def compressed(X: Any) -> tuple[Any, Any, Any]:
-    """Starts, indices and values of CSR or CSC; values are None where all are 1."""
+    """Return starts, indices and values of CSR or CSC; values are None where all are 1."""
     values = None if (X.data == 1).all() else np.ascontiguousarray(X.data, np.float32)
     return X.indptr.astype(np.int64), X.indices.astype(np.int32, copy=False), values
 
 
 def with_conjunctions(X: Any, conjunctions: Conjunctions | None) -> Any:
-    """As `as_numbers`; CSR where there are conjunctions, which come last."""
+    """Return X `as_numbers`; with conjunctions, which come last, it is CSR."""
     X = as_numbers(X)
     if conjunctions is None:
         return X
@@ -29,17 +29,17 @@ def with_conjunctions(X: Any, conjunctions: Conjunctions | None) -> Any:
 
 
 def as_numbers(X: Any) -> Any:
-    """CSR or dense, of float32; missing counts as 0.  What stays on disk is changed when read."""
+    """Return X as float32, CSR or dense, with 0 for missing; chunks on disk change when read."""
     return mapped(X, lambda chunk: _sparse(chunk) if sparse.issparse(chunk) else _dense(chunk))
 
 
 def with_constant(X: Any) -> Any:
-    """(rows, features + 1): as `as_numbers`, with a constant last, as linear edges have it."""
+    """Return X `as_numbers` with a constant last, (rows, features + 1), as linear edges use it."""
     return mapped(X, _with_constant)
 
 
 def _with_constant(X: Any) -> Any:
-    # By their type: categories that are whole numbers would pass for numbers.
+    # Asked by type: categories that are whole numbers would pass for numbers.
     if is_frame(X) and any(is_categorical(X[name]) for name in X.columns):
         raise ValueError(
             'edges="linear" needs numbers: encode categorical columns, or use edges="table" or '

@@ -9,5 +9,6 @@ from crfx.potentials.linear import LinearFunction
 from crfx.potentials.trees import BoostedTrees
 
 POTENTIALS: dict[str, type[Potential]] = {
-    own.kind: own for own in (BoostedTrees, ContextTrees, LinearFunction, HiddenUnitFunction)
+    potential.kind: potential
+    for potential in (BoostedTrees, ContextTrees, LinearFunction, HiddenUnitFunction)
 }

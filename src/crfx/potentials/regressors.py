@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.base import clone
+from sklearn.dummy import DummyRegressor
 
 from crfx.features.matrix import inputs_at, is_categorical, is_frame, single_entries
-from crfx.potentials.base import Addition, OfFeatures, PotentialShape
+from crfx.potentials.base import Addition, AdditiveFunction, PotentialShape
 from crfx.scores import IntArray
 from crfx.state import State
 from crfx.terms import Names, Terms
@@ -25,22 +26,21 @@ ORDERS = 16
 """Half of them drawn, the others these read backwards: exact where features interact by twos."""
 MOST_CELLS = 2**22
 """Cells (rows times features) that are held at a time, unless one row has more: 32 MiB."""
-SAMPLED = f"Shapley values against the input 0, sampled over {ORDERS} orders"
 
 
 def sampled_terms(
     scores: Callable[[Any], npt.NDArray[Any]], X: Any, names: Names
 ) -> Iterator[Terms]:
-    """Per row of X, an array, CSR matrix or data frame of numbers: its scores as a sum of Shapley
-    values against the input 0, sampled.
+    """Yield the scores of every row of X as a sum of sampled Shapley values.
 
-    For functions that can be asked and not looked into.  Features are put in one after the other,
-    the others being 0, and each gets the change that its coming makes (Strumbelj and Kononenko
-    2010); the mean over several orders is taken.  In any order the changes add up to the score less
-    that of the input 0, so the sum holds however few orders there are.
+    X is an array, CSR matrix or data frame of numbers, and any function will do.  Starting from the
+    input 0, features are put in one after the other, and each gets the change that it makes
+    (Strumbelj and Kononenko 2010), averaged over several orders, always the same ones.  In any
+    order the changes add up to the score less that of the input 0, so the sum holds however few
+    orders there are.
 
-    ``scores`` gives (rows, outputs) of rows like those of X; it is asked about ``ORDERS`` times
-    as many rows as a row of X has features that are not 0.  The orders are always the same.
+    ``scores`` returns (rows, outputs) of rows like those of X; it is called with ``ORDERS`` times
+    as many rows as a row of X has features that are not 0.
     """
     if is_frame(X) and any(is_categorical(X[name]) for name in X.columns):
         raise ValueError(
@@ -64,14 +64,15 @@ def sampled_terms(
 
 
 def _present(X: Any, row: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """The columns that are not 0, missing ones included, and their values."""
+    """Return the columns that are not 0, missing ones included, and their values."""
     if sparse.issparse(X):
-        own = single_entries(X[row])
-        columns, values = own.indices.astype(np.int64), own.data.astype(np.float64)
-        return columns[values != 0], values[values != 0]
-    numbers = X.iloc[row].to_numpy(dtype=np.float64, na_value=np.nan) if is_frame(X) else X[row]
-    columns = np.flatnonzero(numbers != 0)
-    return columns, numbers[columns].astype(np.float64)
+        entries = single_entries(X[row])
+        columns, numbers = entries.indices.astype(np.int64), entries.data
+    else:
+        numbers = X.iloc[row].to_numpy(dtype=np.float64, na_value=np.nan) if is_frame(X) else X[row]
+        columns = np.arange(len(numbers))
+    kept = numbers != 0
+    return columns[kept], numbers[kept].astype(np.float64)
 
 
 def _orders(n: int) -> list[npt.NDArray[np.int64]]:
@@ -83,16 +84,16 @@ def _orders(n: int) -> list[npt.NDArray[np.int64]]:
 def _arriving(
     order: npt.NDArray[np.int64], values: npt.NDArray[np.float64], width: int
 ) -> Iterator[npt.NDArray[np.float64]]:
-    """(n + 1, n) the values after 0, 1, ..., n of them have come, 0 before; some rows at a time."""
+    """Yield blocks of (n + 1, n): the values once 0, 1, ..., n of them have come, 0 before."""
     arrival, n_steps = np.argsort(order), len(order) + 1
     at_once = max(1, MOST_CELLS // width)
     for begin in range(0, n_steps, at_once):
-        come = np.arange(begin, min(begin + at_once, n_steps))
-        yield np.where(arrival[None, :] < come[:, None], values, 0.0)
+        n_come = np.arange(begin, min(begin + at_once, n_steps))
+        yield np.where(arrival[None, :] < n_come[:, None], values, 0.0)
 
 
 def _rows_like(X: Any, columns: npt.NDArray[np.int64], values: npt.NDArray[np.float64]) -> Any:
-    """(rows, features) of the kind of X: ``values`` (rows, columns) in their columns, else 0."""
+    """Return rows of the kind of X: ``values`` (rows, columns) in their columns, else 0."""
     shape = len(values), X.shape[1]
     dtype = np.float64 if is_frame(X) else np.result_type(X.dtype, np.float32)
     if sparse.issparse(X):
@@ -104,25 +105,24 @@ def _rows_like(X: Any, columns: npt.NDArray[np.int64], values: npt.NDArray[np.fl
     return type(X)(wide, columns=X.columns) if is_frame(X) else wide
 
 
-UNTOLD = (
-    "nothing: a base_learner does not tell which features matter over all, `explain` tells it of "
-    "single predictions"
-)
-"""Instead of a measure of features."""
-
-
-class BoostedRegressors(OfFeatures):
+class BoostedRegressors(AdditiveFunction):
     """A sum of rounds, each with one regressor per output, fitted to -G/H with weights H."""
 
     kind: ClassVar = "regressors"
+    method: ClassVar = f"Shapley values against the input 0, sampled over {ORDERS} orders"
+    measure = (
+        "nothing: a base_learner does not tell which features matter over all, `explain` tells it "
+        "of single predictions"
+    )
+    _X: Any
+    _followed: list[Any]
 
     def __init__(
         self, regressor: Any, n_outputs: int, seed: int, rounds: Iterable[Round] = ()
     ) -> None:
         self.regressor, self.n_outputs, self.seed = regressor, n_outputs, seed
         self._rounds = list(rounds)
-        self._X: Any = None
-        self._followed: list[Any] = []
+        self.release()
 
     def to_state(self, state: State, name: str) -> None:
         """Raise ValueError: a model file holds no foreign objects."""
@@ -134,7 +134,7 @@ class BoostedRegressors(OfFeatures):
         raise ValueError("it has a base_learner, which no file can hold")
 
     def bind(self, X: Any, followed: list[Any], workers: Workers = ALONE) -> None:
-        """Take the rows to learn from, and rows to follow; there must be no other ``workers``."""
+        """Take the training rows and rows to follow; raise ValueError if there are ``workers``."""
         if len(workers.gather(None)) > 1:
             raise ValueError(
                 "a base_learner learns from the rows of one worker: leave it out, trees learn from "
@@ -143,16 +143,13 @@ class BoostedRegressors(OfFeatures):
         self._X, self._followed = X, followed
 
     def release(self) -> None:
-        """Forget them."""
+        """Forget the rows."""
         self._X, self._followed = None, []
 
     def rounds_alone(self) -> Iterator[BoostedRegressors]:
-        """Every round as a function of its own."""
+        """Yield every round as a function of its own."""
         for each in self._rounds:
             yield BoostedRegressors(self.regressor, self.n_outputs, self.seed, [each])
-
-    def use_threads(self, n_jobs: int) -> None:
-        """Regressors have threads of their own."""
 
     @classmethod
     def without_rounds(cls, regressor: Any, n_outputs: int, seed: int) -> BoostedRegressors:
@@ -160,15 +157,15 @@ class BoostedRegressors(OfFeatures):
         return cls(regressor, n_outputs, seed)
 
     def copy(self, regressor: Any, seed: int) -> BoostedRegressors:
-        """The same rounds, to be followed by others."""
+        """Return the same rounds, to be followed by those of another regressor."""
         return BoostedRegressors(regressor, self.n_outputs, seed, self._rounds)
 
     def with_outputs(self, places: IntArray, n_outputs: int) -> BoostedRegressors:
-        """The same rounds with more outputs: old output k becomes ``places[k]``, new ones are 0."""
-        rounds = []
+        """Return the rounds with more outputs: output k becomes ``places[k]``, new ones are 0."""
+        rounds, zero = [], _zero()
         for fitted, step in self._rounds:
             regressor_of = dict(zip(places.tolist(), fitted, strict=True))
-            rounds.append(([regressor_of.get(k, _Zero()) for k in range(n_outputs)], step))
+            rounds.append(([regressor_of.get(k, zero) for k in range(n_outputs)], step))
         return BoostedRegressors(self.regressor, n_outputs, self.seed, rounds)
 
     def propose(self, gradient: Array32, curvature: Array32, number: int) -> Addition:
@@ -179,13 +176,13 @@ class BoostedRegressors(OfFeatures):
         ]
         return Addition(
             _predict(fitted, self._X),
-            [_predict(fitted, other) for other in self._followed],
+            [_predict(fitted, rows) for rows in self._followed],
             lambda step: self._rounds.append((fitted, step)),
         )
 
     def _fit(self, gradient: Array32, curvature: Array32, number: int) -> Any:
         if not len(gradient):  # regressors of scikit-learn refuse to learn from nothing
-            return _Zero()
+            return _zero()
         regressor = clone(self.regressor)
         if "random_state" in regressor.get_params():
             state = np.random.SeedSequence([self.seed, number]).generate_state(1)[0]
@@ -200,7 +197,7 @@ class BoostedRegressors(OfFeatures):
 
     @property
     def n_rounds(self) -> int:
-        """How many rounds there are."""
+        """The number of rounds."""
         return len(self._rounds)
 
     def keep(self, n_rounds: int) -> None:
@@ -208,29 +205,25 @@ class BoostedRegressors(OfFeatures):
         del self._rounds[n_rounds:]
 
     def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> Array32:
-        """(rows, outputs) of the first ``n_rounds`` rounds, by default all."""
+        """Return (rows, outputs) of the first ``n_rounds`` rounds, by default all."""
         total = np.zeros((n_rows, self.n_outputs), dtype=np.float32)
         if n_rows:
             for fitted, step in self._rounds[:n_rounds]:
                 total += np.float32(step) * _predict(fitted, X)
         return total
 
-    method, measure = SAMPLED, UNTOLD
-
     def strengths(self) -> npt.NDArray[np.float64]:
-        """None: a regressor can be asked about rows, not about its features."""
+        """Return none: regressors do not say how much their features matter."""
         return np.zeros(0)
 
     def explained(self, X: Any, names: Names) -> Iterator[Terms]:
-        """The scores of every row of X as sums, see `sampled_terms`."""
+        """Yield the scores of every row of X as sums, see `sampled_terms`."""
         return sampled_terms(lambda rows: self.scores(rows, rows.shape[0]), X, names)
 
 
-class _Zero:
-    """What is learned from no rows."""
-
-    def predict(self, X: Any) -> npt.NDArray[np.float64]:
-        return np.zeros(X.shape[0])
+def _zero() -> DummyRegressor:
+    """Return a regressor that predicts 0: what is learned from no rows."""
+    return DummyRegressor(strategy="constant", constant=0.0).fit([[0.0]], [0.0])
 
 
 def _predict(fitted: list[Any], X: Any) -> Array32:

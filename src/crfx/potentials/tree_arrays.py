@@ -1,4 +1,4 @@
-"""Trees that ask for features and for the labels before, as plain arrays."""
+"""Trees that split on features and on the labels before, as plain arrays."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ LEAF = -1
 
 @dataclass(frozen=True, eq=False)
 class TreeArrays:
-    """Trees one after the other; nodes of a tree one after the other, children after parents.
+    """Trees one after the other, and their nodes one after the other, children after parents.
 
     ``features`` is -1 at a leaf, the number of a column, or ``-2 - place`` where a node asks for
     the label at a place of the context, 0 being the oldest.  A number below ``thresholds`` goes
     left.  Where ``sets`` is not -1, the categories or labels in ``set_sizes`` words of 64 bits from
-    there on go left (the bit after the last label is that of having none).
+    there on go left (the bit after the last label stands for "none").
     """
 
     starts: npt.NDArray[np.int64]
@@ -39,29 +39,26 @@ class TreeArrays:
 
     @property
     def n_trees(self) -> int:
-        """How many there are."""
+        """The number of trees."""
         return len(self.starts) - 1
 
     def scaled(self, step: float) -> TreeArrays:
-        """The same with leaves times ``step``; with a step of 0 nothing was gained."""
+        """Return the trees with leaves times ``step``; with a step of 0 gains are 0 too."""
         gains = self.gains if step else np.zeros_like(self.gains)
         return replace(self, values=np.float32(step) * self.values, gains=gains)
 
-    def first(self, n_trees: int) -> TreeArrays:
-        """The first trees alone."""
-        return self.between(0, n_trees)
-
     def between(self, begin: int, end: int) -> TreeArrays:
-        """Some trees alone.  Sets stay: those of others are not looked at."""
+        """Return the trees ``begin`` to ``end``; the sets of other trees stay, unused."""
         starts = self.starts[begin : end + 1]
-        own = slice(int(starts[0]), int(starts[-1]))
-        cut = {name: getattr(self, name)[own] for name in PER_NODE}
+        nodes = slice(int(starts[0]), int(starts[-1]))
+        cut = {name: getattr(self, name)[nodes] for name in PER_NODE}
         return replace(self, starts=starts - starts[0], **cut)
 
     def with_labels(self, places: IntArray, n_labels: int) -> TreeArrays:
-        """The trees of more labels, in every round one per label: label k becomes ``places[k]``.
+        """Return the trees with more labels: label k becomes ``places[k]``.
 
-        A new label has trees of one leaf, 0; as a label before it goes where "none" goes.
+        In every round there is one tree per label.  A new label has trees of one leaf, 0; as a
+        label before it goes where "none" goes.
         """
         old = len(places)
         sizes = np.diff(self.starts).reshape(-1, old)
@@ -79,7 +76,7 @@ class TreeArrays:
         return TreeArrays(starts=starts, words=self.words, **arrays)._recoded(places, n_labels)
 
     def _recoded(self, places: IntArray, n_labels: int) -> TreeArrays:
-        """With the sets of labels told by their new numbers."""
+        """Return the trees with sets of labels in their new numbers."""
         old, n_words = len(places), n_labels // WORD + 1
         sets, set_sizes, words = self.sets.copy(), self.set_sizes.copy(), [self.words]
         for number, node in enumerate(np.flatnonzero(self.features < LEAF)):
@@ -95,7 +92,7 @@ class TreeArrays:
         return replace(self, sets=sets, set_sizes=set_sizes, words=np.concatenate(words))
 
     def check(self, n_features: int, n_labels: int, order: int) -> None:
-        """Raise ValueError unless walks end and stay inside; for what comes from a file."""
+        """Raise ValueError unless walks end and stay inside the arrays, which a file held."""
         for name, dtype in DTYPES.items():
             array = getattr(self, name)
             if array.dtype != dtype or array.ndim != 1:
@@ -103,21 +100,20 @@ class TreeArrays:
         n_nodes = len(self.features)
         if any(len(getattr(self, name)) != n_nodes for name in PER_NODE):
             raise ValueError("its trees are told in arrays of unequal lengths")
-        starts = self.starts
+        starts, sizes = self.starts, np.diff(self.starts)
         inside = len(starts) and starts[0] == 0 and ((starts >= 0) & (starts <= n_nodes)).all()
-        if not inside or starts[-1] != n_nodes or (np.diff(starts) < 1).any():
+        if not inside or starts[-1] != n_nodes or (sizes < 1).any():
             raise ValueError("its trees begin and end in wrong places")
         if self.n_trees % n_labels:
             raise ValueError("its trees are not one per label")
-        sizes = np.repeat(np.diff(starts), np.diff(starts))
-        own = np.arange(n_nodes) - np.repeat(starts[:-1], np.diff(starts))
+        roots, tree_sizes = np.repeat(starts[:-1], sizes), np.repeat(sizes, sizes)
+        numbers = np.arange(n_nodes) - roots  # of nodes in their tree
         inner = self.features != LEAF
         for child in (self.left, self.right):
-            if not ((child > own) & (child < sizes))[inner].all():
+            if not ((child > numbers) & (child < tree_sizes))[inner].all():
                 raise ValueError("a node of its trees has children that are not below it")
-        firsts = np.repeat(starts[:-1], np.diff(starts))
-        children = np.concatenate([(firsts + child)[inner] for child in (self.left, self.right)])
-        if (np.bincount(children, minlength=n_nodes) != (own > 0)).any():
+        children = np.concatenate([(roots + child)[inner] for child in (self.left, self.right)])
+        if (np.bincount(children, minlength=n_nodes) != (numbers > 0)).any():
             raise ValueError("a node of its trees is the child of none or of two")
         if (self.features >= n_features).any() or (self.features < -1 - order).any():
             raise ValueError("its trees ask for features or labels that there are not")
@@ -150,7 +146,7 @@ PER_NODE: dict[str, tuple[type[np.generic], float]] = {
     "gains": (np.float32, 0.0),
     "weights": (np.float32, 0.0),
 }
-"""The arrays with an entry per node: their type, and what they hold for a leaf of 0."""
+"""The arrays with an entry per node: their type, and their entry for a leaf of 0."""
 DTYPES: dict[str, type[np.generic]] = {
     "starts": np.int64,
     "words": np.uint64,
@@ -160,24 +156,20 @@ WORD = 64
 NAMES = tuple(field.name for field in fields(TreeArrays))
 
 
-def no_trees() -> TreeArrays:
-    """No trees at all."""
-    empty = {name: np.zeros(0, dtype) for name, dtype in DTYPES.items()}
-    return TreeArrays(**{**empty, "starts": np.zeros(1, np.int64)})
-
-
 def join(parts: Sequence[TreeArrays]) -> TreeArrays:
-    """All trees in one."""
-    if not parts:
-        return no_trees()
-    arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in NAMES}
+    """Return the trees of all parts, one part after the other."""
+    arrays = {
+        name: np.concatenate([np.zeros(0, dtype), *(getattr(part, name) for part in parts)])
+        for name, dtype in DTYPES.items()
+    }
     nodes = np.cumsum([0, *(part.starts[-1] for part in parts)])
     words = np.cumsum([0, *(len(part.words) for part in parts)])
     arrays["starts"] = np.concatenate(
         [[0], *(part.starts[1:] + begin for part, begin in zip(parts, nodes, strict=False))]
     ).astype(np.int64)
     arrays["sets"] = np.concatenate(
-        [
+        [arrays["sets"][:0]]
+        + [
             np.where(part.sets < 0, -1, part.sets + begin)
             for part, begin in zip(parts, words, strict=False)
         ]

@@ -11,8 +11,6 @@ size, which a product of polynomials counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from math import factorial
 from typing import Any
 
@@ -35,226 +33,175 @@ SHARE_OF_GAIN = "share of the gain of all splits"
 SHAP = "SHAP values (path-dependent)"
 
 
-@dataclass(frozen=True, eq=False)
-class Steps:
-    """Every step on the way to every leaf, ordered by leaf and feature; all arrays (steps,)."""
-
-    leaf: Ints
-    node: Ints
-    is_left: Bools
-    share: Array64
+def split_nodes(trees: TreeArrays) -> Ints:
+    """Return the nodes that are no leaves."""
+    return np.flatnonzero(trees.features != LEAF)
 
 
-class TreeShap:
-    """SHAP values of trees, of which there is one per label in every round."""
+def split_features(trees: TreeArrays) -> Ints:
+    """Return the features that trees split on, rising: columns, or -2 - place for labels before."""
+    return np.unique(trees.features[split_nodes(trees)]).astype(np.int64)
 
-    def __init__(self, trees: TreeArrays, n_labels: int) -> None:
-        self.trees, self.n_labels = trees, n_labels
-        self.inner = np.flatnonzero(trees.features != LEAF)
-        self.used: Ints = np.unique(trees.features[self.inner]).astype(np.int64)
-        """The features that trees ask for: columns, or -2 - place for a label before."""
 
-    def values(self, n_rows: int, goes_left: Callable[[slice], Bools]) -> tuple[Array64, Array64]:
-        """(labels,) the expected scores, and (rows, labels, used) what each feature adds.
+def shap_values(
+    trees: TreeArrays, n_labels: int, n_rows: int, goes_left: Callable[[slice], Bools]
+) -> tuple[Array64, Array64]:
+    """Return (labels,) expected scores and (rows, labels, features) what each feature adds.
 
-        ``goes_left`` tells, of some rows, (nodes, rows) where every inner node sends them.
-        O(rows * leaves * depth^4) at worst, where every node of a path asks for another feature.
-        """
-        found = np.zeros((n_rows, self.n_labels, len(self.used)))
-        if not len(self.inner):  # leaves alone, or no tree at all
-            return self._expected, found
-        at_once = max(1, MOST_CELLS // max(1, len(self._pair_leaf)))
+    There is one tree per label in every round; features are those of `split_features`.
+    ``goes_left`` returns, for some rows, (nodes, rows) whether each of the `split_nodes` sends them
+    left.  O(rows * leaves * depth^4) at worst, where every node of a path asks for another feature.
+    """
+    splits, used = split_nodes(trees), split_features(trees)
+    leaves, reach = np.flatnonzero(trees.features == LEAF), np.ones(len(trees.features))
+    values = np.zeros((n_rows, n_labels, len(used)))
+
+    def label_of(nodes: Ints) -> Ints:
+        return (np.searchsorted(trees.starts, nodes, side="right") - 1) % n_labels
+
+    if len(splits):
+        leaf, node, is_left, share = _paths(trees)
+        np.multiply.at(reach, leaf, share)
+        # Steps of one path that ask for one feature are a pair (leaf, feature).
+        feature, is_new = trees.features[node], np.ones(len(node), bool)
+        is_new[1:] = (np.diff(leaf) != 0) | (np.diff(feature) != 0)
+        firsts = np.flatnonzero(is_new)
+        pair_leaf, n_pairs = leaf[firsts], len(firsts)
+        z = np.asarray(np.multiply.reduceat(share, firsts))
+        leaf_values = trees.values[pair_leaf].astype(np.float64)
+        # Leaves with equally many features are computed together: (leaves, features) pairs.
+        begins = np.flatnonzero(np.diff(pair_leaf, prepend=-1))
+        sizes = np.diff(np.append(begins, n_pairs))
+        groups = [begins[sizes == size][:, None] + np.arange(size) for size in np.unique(sizes)]
+        entry = label_of(pair_leaf) * len(used) + np.searchsorted(used, feature[firsts])
+        add_up = sparse.csr_matrix(
+            (np.ones(n_pairs), (entry, np.arange(n_pairs))), shape=(n_labels * len(used), n_pairs)
+        )
+        step_split = np.searchsorted(splits, node)
+        at_once = max(1, MOST_CELLS // n_pairs)
         for begin in range(0, n_rows, at_once):
             rows = slice(begin, min(begin + at_once, n_rows))
-            taken = self._taken(goes_left(rows))
+            agrees = goes_left(rows)[step_split] == is_left[:, None]
+            taken = np.asarray(np.logical_and.reduceat(agrees, firsts, axis=0))
             shared = np.zeros(taken.shape)
-            for group in self._groups:
-                shared[group] = _shapley(
-                    self._leaf_values[group[:, 0]], self._z[group], taken[group]
-                )
-            found[rows] = (self._collects @ shared).T.reshape(-1, self.n_labels, len(self.used))
-        return self._expected, found
+            for group in groups:
+                shared[group] = _shapley(leaf_values[group[:, 0]], z[group], taken[group])
+            values[rows] = (add_up @ shared).T.reshape(-1, n_labels, len(used))
+    leaf_means = reach[leaves] * trees.values[leaves]
+    expected = np.bincount(label_of(leaves), leaf_means, n_labels).astype(np.float64)
+    return expected, values
 
-    @cached_property
-    def _steps(self) -> Steps:
-        """By climbing from all leaves at once."""
-        trees = self.trees
-        firsts = np.repeat(trees.starts[:-1], np.diff(trees.starts))
-        parent = np.full(len(trees.features), -1)
-        is_left = np.zeros(len(parent), bool)
-        for side in (trees.left, trees.right):
-            parent[(firsts + side)[self.inner]] = self.inner
-        is_left[(firsts + trees.left)[self.inner]] = True
-        parts, leaf = [], np.flatnonzero(trees.features == LEAF)
-        at = leaf.copy()
-        while len(at):
-            kept = parent[at] >= 0
-            leaf, at = leaf[kept], at[kept]
-            parts.append((leaf, parent[at], is_left[at], self._share(at, parent)))
-            at = parent[at]
-        leaf, node, left, share = (np.concatenate(each) for each in zip(*parts, strict=True))
-        order = np.lexsort((trees.features[node], leaf))
-        return Steps(leaf[order], node[order], left[order], share[order])
 
-    def _share(self, nodes: Ints, parent: Ints) -> Array64:
-        """Of the weight of the parent; halves where that is 0, as no row decided."""
-        weights = np.maximum(self.trees.weights.astype(np.float64), 0.0)
-        firsts = np.repeat(self.trees.starts[:-1], np.diff(self.trees.starts))
-        above = parent[nodes]
-        sides = [weights[(firsts + side)[above]] for side in (self.trees.left, self.trees.right)]
-        total = sides[0] + sides[1]
-        return np.where(total > 0, weights[nodes] / np.where(total > 0, total, 1.0), 0.5)
+def _paths(trees: TreeArrays) -> tuple[Ints, Ints, Bools, Array64]:
+    """Return every step on the way to every leaf, ordered by leaf and feature, four (steps,).
 
-    @cached_property
-    def _firsts(self) -> Ints:
-        """Where the steps of each pair (leaf, feature) begin."""
-        steps = self._steps
-        feature = self.trees.features[steps.node]
-        is_new = np.ones(len(feature), bool)
-        is_new[1:] = (np.diff(steps.leaf) != 0) | (np.diff(feature) != 0)
-        return np.flatnonzero(is_new)
-
-    @cached_property
-    def _pair_leaf(self) -> Ints:
-        return self._steps.leaf[self._firsts]
-
-    @cached_property
-    def _z(self) -> Array64:
-        """(pairs,) the share of the weight that goes to the leaf where the feature is asked for."""
-        return np.asarray(np.multiply.reduceat(self._steps.share, self._firsts))
-
-    @cached_property
-    def _leaf_values(self) -> Array64:
-        """(pairs,) the value of the leaf."""
-        return self.trees.values[self._pair_leaf].astype(np.float64)
-
-    @cached_property
-    def _groups(self) -> list[Ints]:
-        """(leaves, features) pairs of the leaves with equally many features."""
-        begins = np.flatnonzero(np.diff(self._pair_leaf, prepend=-1))
-        sizes = np.diff(np.append(begins, len(self._pair_leaf)))
-        return [
-            begins[sizes == size][:, None] + np.arange(size) for size in np.unique(sizes).tolist()
-        ]
-
-    def _label_of(self, nodes: Ints) -> Ints:
-        tree = np.searchsorted(self.trees.starts, nodes, side="right") - 1
-        return np.asarray(tree % self.n_labels)
-
-    @cached_property
-    def _collects(self) -> sparse.csr_matrix:
-        """(labels * used, pairs): adds pairs up."""
-        feature = self.trees.features[self._steps.node[self._firsts]]
-        place = self._label_of(self._pair_leaf) * len(self.used)
-        place = place + np.searchsorted(self.used, feature)
-        n_pairs = len(place)
-        shape = self.n_labels * len(self.used), n_pairs
-        return sparse.csr_matrix((np.ones(n_pairs), (place, np.arange(n_pairs))), shape=shape)
-
-    @cached_property
-    def _expected(self) -> Array64:
-        leaves = np.flatnonzero(self.trees.features == LEAF)
-        reach = np.ones(len(self.trees.features))
-        if len(self.inner):
-            np.multiply.at(reach, self._steps.leaf, self._steps.share)
-        expected = reach[leaves] * self.trees.values[leaves]
-        return np.bincount(self._label_of(leaves), expected, self.n_labels).astype(np.float64)
-
-    def _taken(self, goes_left: Bools) -> Bools:
-        """(pairs, rows) whether a row takes the path's side at all nodes that ask for a feature."""
-        steps = self._steps
-        place = np.searchsorted(self.inner, steps.node)
-        agrees = goes_left[place] == steps.is_left[:, None]
-        return np.asarray(np.logical_and.reduceat(agrees, self._firsts, axis=0))
+    They are the leaf, the node that the step leaves, whether it goes left, and the share of the
+    node's weight that goes there: a half where that weight is 0, as no row decided.
+    """
+    splits = split_nodes(trees)
+    roots = np.repeat(trees.starts[:-1], np.diff(trees.starts))[splits]
+    left, right = roots + trees.left[splits], roots + trees.right[splits]
+    weights = np.maximum(trees.weights.astype(np.float64), 0.0)
+    total = weights[left] + weights[right]
+    parent, goes_left = np.full(len(trees.features), -1), np.zeros(len(trees.features), bool)
+    shares = np.full(len(trees.features), 0.5)
+    goes_left[left] = True
+    for child in (left, right):
+        parent[child] = splits
+        shares[child] = np.where(total > 0, weights[child] / np.where(total > 0, total, 1.0), 0.5)
+    parts, leaf = [], np.flatnonzero(trees.features == LEAF)
+    node = leaf
+    while len(node):  # climb from all leaves at once
+        is_inner = parent[node] >= 0
+        leaf, node = leaf[is_inner], node[is_inner]
+        parts.append((leaf, parent[node], goes_left[node], shares[node]))
+        node = parent[node]
+    leaf, node, is_left, share = (np.concatenate(each) for each in zip(*parts, strict=True))
+    order = np.lexsort((trees.features[node], leaf))
+    return leaf[order], node[order], is_left[order], share[order]
 
 
 def _shapley(values: Array64, z: Array64, taken: Bools) -> Array64:
-    """(leaves, features, rows) of ``values`` (leaves,), ``z`` (leaves, features) and ``taken``."""
+    """Return (leaves, features, rows); ``values`` (leaves,), ``z`` (leaves, features)."""
     n_leaves, size, n_rows = taken.shape
     one = taken.astype(np.float64)
-    found = np.empty(taken.shape)
-    for own in range(size):
+    shares = np.empty(taken.shape)
+    for feature in range(size):
         # Entry s: the sum over sets of s other features of what the game's product then is.
         counts = np.zeros((size, n_leaves, n_rows))
         counts[0] = 1.0
-        for n_before, other in enumerate(k for k in range(size) if k != own):
+        for n_before, other in enumerate(k for k in range(size) if k != feature):
             for s in range(n_before + 1, 0, -1):
                 counts[s] = counts[s] * z[:, other, None] + counts[s - 1] * one[:, other]
             counts[0] *= z[:, other, None]
         weights = [factorial(s) * factorial(size - 1 - s) / factorial(size) for s in range(size)]
         mean = np.tensordot(np.array(weights), counts, axes=1)
-        found[:, own] = values[:, None] * (one[:, own] - z[:, own, None]) * mean
-    return found
+        shares[:, feature] = values[:, None] * (one[:, feature] - z[:, feature, None]) * mean
+    return shares
 
 
-@dataclass(frozen=True, eq=False)
-class ContextTerms:
-    """Trees, the features they see, and the labels before: ``before`` (all rows, order) codes,
-    oldest first, -1 where there are none; ``labels`` their names.
+def context_terms(
+    trees: TreeArrays,
+    view: WindowView,
+    before: IntArray,
+    labels: Sequence[Any],
+    rows: IntArray,
+    names: Names,
+) -> list[Terms]:
+    """Return the scores of every label at some rows as sums, see `shap_values`.
+
+    ``before`` (all rows, order) are the codes of the labels before, oldest first, -1 where there
+    are none; ``labels`` are their names.  They are the features ``label[-1]``, ``label[-2]``, ...
     """
+    splits, used = split_nodes(trees), split_features(trees)
+    n_context = int((used < LEAF).sum())  # features that are labels before; they come first
+    codes = np.where(before < 0, len(labels), before)  # one more code stands for "none"
+    values = np.concatenate(
+        [codes[rows].T[-2 - used[:n_context]], view.values(rows, used[n_context:])]
+    ).astype(np.float32)
+    asked = np.searchsorted(used, trees.features[splits])
+    base, shares = shap_values(
+        trees,
+        len(labels),
+        len(rows),
+        lambda part: _goes_left(trees, splits, values[:, part][asked]),
+    )
+    order, label_names = before.shape[1], [*labels, None]
+    described = [_described(column, view, order, names) for column in used.tolist()]
 
-    trees: TreeArrays
-    view: WindowView
-    before: IntArray
-    labels: Sequence[Any]
-
-    def of(self, rows: IntArray, names: Names) -> list[Terms]:
-        """The scores of every label at some rows; labels before are ``label[-1]``, ``label[-2]``.
-
-        See `tree_shap` for what it costs.
-        """
-        shap = TreeShap(self.trees, len(self.labels))
-        values = self._values(rows, shap.used)
-        place = np.searchsorted(shap.used, self.trees.features[shap.inner])
-        base, found = shap.values(
-            len(rows), lambda part: self._goes_left(shap.inner, values[:, part][place])
-        )
-        told = [self._name(column, names) for column in shap.used.tolist()]
-        columns = [self._column(column) for column in shap.used.tolist()]
-        return [
-            Terms.of(base, columns, told, self._inputs(shap.used, values[:, row]), own.T)
-            for row, own in enumerate(found)
+    def shown(row: int) -> list[Any]:
+        codes, numbers = values[:n_context, row], values[n_context:, row]
+        columns = used[n_context:].tolist()
+        return [label_names[int(code)] for code in codes] + [
+            view.shown(column, float(number))
+            for column, number in zip(columns, numbers, strict=True)
         ]
 
-    def _values(self, rows: IntArray, used: Ints) -> npt.NDArray[np.float32]:
-        """(used, rows) features as trees see them; of labels before the code, the number of labels
-        where there is none.
-        """
-        found = np.empty((len(used), len(rows)), np.float32)
-        is_label = used < LEAF
-        found[~is_label] = self.view.values(rows, used[~is_label])
-        codes = np.where(self.before < 0, len(self.labels), self.before)
-        found[is_label] = codes[rows].T[-2 - used[is_label]]
-        return found
+    features, columns = [name for name, _ in described], [column for _, column in described]
+    return [
+        Terms.of(base, columns, features, shown(row), share.T) for row, share in enumerate(shares)
+    ]
 
-    def _goes_left(self, nodes: Ints, values: npt.NDArray[np.float32]) -> Bools:
-        """(nodes, rows) where the values at nodes, (nodes, rows), are sent."""
-        trees = self.trees
-        missing = np.isnan(values)
-        by_set = trees.sets[nodes] >= 0
-        found = values < trees.thresholds[nodes][:, None]
-        if by_set.any():
-            own = nodes[by_set]
-            entries = np.where(missing[by_set], -1, values[by_set]).astype(np.int64)
-            word = entries // WORD
-            there = (entries >= 0) & (word < trees.set_sizes[own][:, None])
-            at = np.where(there, trees.sets[own][:, None] + word, 0)
-            bits = trees.words[at] >> (np.maximum(entries, 0) % WORD).astype(np.uint64)
-            found[by_set] = there & ((bits & np.uint64(1)) == 1)
-        return np.where(missing, trees.missing_left[nodes][:, None] != 0, found)
 
-    def _name(self, column: int, names: Names) -> str:
-        order = self.before.shape[1]
-        return f"label[-{order + 2 + column}]" if column < LEAF else self.view.name(column, names)
+def _described(column: int, view: WindowView, order: int, names: Names) -> tuple[str, int]:
+    """Return the name of a feature and its column in X, -1 for a label or a neighbour's feature."""
+    if column < LEAF:
+        return f"label[-{order + 2 + column}]", -1
+    base, shift = view.origin(column)
+    return view.name(column, names), -1 if base is None or shift else base
 
-    def _column(self, column: int) -> int:
-        """The number in X, -1 where it is none or a neighbour's."""
-        base, shift = (None, 0) if column < LEAF else self.view.origin(column)
-        return -1 if base is None or shift else base
 
-    def _inputs(self, used: Ints, values: npt.NDArray[np.float32]) -> list[Any]:
-        names = [*self.labels, None]  # the last: there is no label before
-        return [
-            names[int(value)] if column < LEAF else self.view.shown(column, float(value))
-            for column, value in zip(used.tolist(), values, strict=True)
-        ]
+def _goes_left(trees: TreeArrays, nodes: Ints, values: npt.NDArray[np.float32]) -> Bools:
+    """Return (nodes, rows) whether nodes send ``values`` (nodes, rows) left."""
+    missing = np.isnan(values)
+    by_set = trees.sets[nodes] >= 0
+    is_left = values < trees.thresholds[nodes][:, None]
+    if by_set.any():
+        set_nodes = nodes[by_set]
+        entries = np.where(missing[by_set], -1, values[by_set]).astype(np.int64)
+        word = entries // WORD
+        is_stored = (entries >= 0) & (word < trees.set_sizes[set_nodes][:, None])
+        at = np.where(is_stored, trees.sets[set_nodes][:, None] + word, 0)
+        bits = trees.words[at] >> (np.maximum(entries, 0) % WORD).astype(np.uint64)
+        is_left[by_set] = is_stored & ((bits & np.uint64(1)) == 1)
+    return np.where(missing, trees.missing_left[nodes][:, None] != 0, is_left)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from threading import Lock
+from threading import RLock
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,7 +14,7 @@ from crfx import _core
 from crfx.features.matrix import inputs_at, is_on_disk, take_rows
 from crfx.features.tree_rows import plain_rows
 from crfx.potentials import tree_format, ubjson
-from crfx.potentials.base import Addition, OfFeatures, PotentialShape
+from crfx.potentials.base import Addition, AdditiveFunction, PotentialShape
 from crfx.potentials.tree_shap import SHAP, SHARE_OF_GAIN
 from crfx.potentials.xgboost_learner import TreeEnsemble, XGBoostLearner, check_rows
 from crfx.scores import IntArray
@@ -26,23 +26,26 @@ Array32 = npt.NDArray[np.float32]
 
 MOST_VALUES = 2**24
 """SHAP values that are held at a time, unless one row has more: 64 MiB."""
-_JOINING = Lock()
-"""Held while rounds are joined or laid out: the first of many threads that predict does so."""
+_JOINING = RLock()
+"""Held while rounds are joined or laid out, which the first of many predicting threads does."""
 
 
-class BoostedTrees(OfFeatures):
+class BoostedTrees(AdditiveFunction):
     """A sum of rounds, each with one tree per output.
 
-    ``bind`` gives it the rows to learn from, and others to follow; ``propose`` grows a round,
-    ``accept`` keeps it with the step that was taken in the end.  XGBoost grows trees and explains
-    them; scores come from our own core.  Many threads may ask for scores at the same time.
+    ``bind`` takes the training rows, and rows to follow; ``propose`` grows a round, which is kept
+    with the step that was taken in the end.  XGBoost grows trees and explains them; scores come
+    from our own core.  Many threads may score at the same time.
 
-    ``raw`` are rounds that there are, and ``decoded`` what `tree_format.check` has made of them: to
-    decode many small trees takes longer than all else that is done before the first prediction.
+    ``raw`` is a joined model to begin with, and ``decoded`` the same as `tree_format.check` returns
+    it: decoding many small trees takes longer than the rest of a first prediction.
     """
 
     kind: ClassVar = "trees"
-    method, measure = SHAP, SHARE_OF_GAIN
+    method: ClassVar = SHAP
+    measure = SHARE_OF_GAIN
+    _matrix: Any
+    _followed: list[Any]
 
     def __init__(
         self,
@@ -57,8 +60,7 @@ class BoostedTrees(OfFeatures):
         self._forget()
         self._decoded: dict[str, Any] | None = decoded
         self._n_rounds = 0 if raw is None else tree_format.n_rounds(raw, decoded)
-        self._matrix: Any = None
-        self._followed: list[Any] = []
+        self.release()
 
     def to_state(self, state: State, name: str) -> None:
         """Write the trees in XGBoost's format; nothing before the first round."""
@@ -84,8 +86,8 @@ class BoostedTrees(OfFeatures):
     def bind(self, X: Any, followed: list[Any], workers: Workers = ALONE) -> None:
         """Quantise the training rows, and prepare the rows whose scores are kept up to date.
 
-        Bins are those of the rows of all ``workers``; trees grow of them all where XGBoost's
-        collective joins them.
+        Bins are those of the rows of all ``workers``, and so are trees where XGBoost's collective
+        joins the workers.
         """
         for rows in (X, *followed):
             check_rows(rows, workers)
@@ -109,13 +111,13 @@ class BoostedTrees(OfFeatures):
         )
 
     def _scored(self, grown: TreeEnsemble, rows: Any) -> Array32:
-        """(rows, outputs) of one round on rows that are followed; those on disk chunk by chunk."""
+        """Return (rows, outputs) of one round on rows that are followed."""
         if not is_on_disk(rows):
             return grown.scores(rows)
-        found = np.zeros((len(rows), self.n_outputs), dtype=np.float32)
+        scores = np.zeros((len(rows), self.n_outputs), dtype=np.float32)
         for place, chunk in rows.chunks():
-            found[place] = grown.scores(self.learner.matrix(chunk))
-        return found
+            scores[place] = grown.scores(self.learner.matrix(chunk))
+        return scores
 
     def _accept(self, raw: bytes, step: float) -> None:
         self._rounds.append(raw)
@@ -124,29 +126,26 @@ class BoostedTrees(OfFeatures):
         self._forget()
 
     def _forget(self) -> None:
-        """What was made of the rounds that there were."""
+        """Drop what was computed from the rounds before a change."""
         self._scorer: TreeScorer | None = None
         self._ensemble: TreeEnsemble | None = None
         self._decoded = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # The scorer is of the core, and quickly made anew.
+        # The scorer belongs to the core, and is quickly made again.
         return self.__dict__ | {"_scorer": None, "_decoded": None}
 
     @property
     def raw(self) -> bytes | None:
         """The joined model in XGBoost's format; None before the first round."""
         with _JOINING:
-            return self._joined()
-
-    def _joined(self) -> bytes | None:
-        if len(self._rounds) > 1 or self._steps not in ([], [1.0]):
-            self._rounds, self._steps = [tree_format.join(self._rounds, self._steps)], [1.0]
-        return self._rounds[0] if self._rounds else None
+            if len(self._rounds) > 1 or self._steps not in ([], [1.0]):
+                self._rounds, self._steps = [tree_format.join(self._rounds, self._steps)], [1.0]
+            return self._rounds[0] if self._rounds else None
 
     @property
     def n_rounds(self) -> int:
-        """How many rounds there are."""
+        """The number of rounds."""
         return self._n_rounds
 
     def keep(self, n_rounds: int) -> None:
@@ -169,27 +168,27 @@ class BoostedTrees(OfFeatures):
         return BoostedTrees(replace(learner, seed=seed), self.n_outputs, self.raw)
 
     def rounds_alone(self) -> Iterator[BoostedTrees]:
-        """Every round as a function of its own."""
+        """Yield every round as a function of its own."""
         raw = self.raw
-        for own in () if raw is None else tree_format.rounds_alone(raw):
-            yield BoostedTrees(self.learner, self.n_outputs, own)
+        for raw_round in () if raw is None else tree_format.rounds_alone(raw):
+            yield BoostedTrees(self.learner, self.n_outputs, raw_round)
 
     def with_outputs(self, places: IntArray, n_outputs: int) -> BoostedTrees:
-        """The same rounds with more outputs: old output k becomes ``places[k]``, new ones are 0."""
+        """Return the rounds with more outputs: output k becomes ``places[k]``, new ones are 0."""
         raw = self.raw
         if raw is not None:
             raw = tree_format.with_outputs(raw, places, n_outputs)
         return BoostedTrees(self.learner, n_outputs, raw)
 
     def ensemble(self) -> TreeEnsemble | None:
-        """Ready to be explained; None before the first round."""
+        """Return the trees, ready to be explained; None before the first round."""
         with _JOINING:
-            if self._ensemble is None and (raw := self._joined()) is not None:
+            if self._ensemble is None and (raw := self.raw) is not None:
                 self._ensemble = TreeEnsemble.of(raw, self.n_outputs, self.learner.n_jobs)
             return self._ensemble
 
     def explained(self, X: Any, names: Names) -> Iterator[Terms]:
-        """The scores of every row of X as sums: SHAP values; ``base`` is the expected score."""
+        """Yield the scores of every row of X as sums of SHAP values and the expected score."""
         ensemble, n_rows, n_columns = self.ensemble(), X.shape[0], X.shape[1]
         if ensemble is None:
             yield from (Terms.nothing(self.n_outputs) for _ in range(n_rows))
@@ -198,43 +197,39 @@ class BoostedTrees(OfFeatures):
         for begin in range(0, n_rows, at_once):
             part = take_rows(X, np.arange(begin, min(begin + at_once, n_rows)))
             values = ensemble.contributions(self.learner.matrix(part))
-            yield from (_terms(part, row, own, names) for row, own in enumerate(values))
+            for row, row_values in enumerate(values):
+                columns = np.flatnonzero(row_values[:, :-1].any(axis=0))
+                features = [names(column) for column in columns.tolist()]
+                inputs, shares = inputs_at(part, row, columns), row_values[:, columns].T
+                yield Terms.of(row_values[:, -1], columns, features, inputs, shares)
 
     def strengths(self) -> npt.NDArray[np.float64]:
-        """(features,) what the splits at a feature have gained; none before the first round."""
+        """Return (features,) the gains of the splits at each; none before the first round."""
         ensemble = self.ensemble()
         return np.zeros(0) if ensemble is None else ensemble.gains()
 
     def _ready(self) -> TreeScorer | None:
-        """Ready to score; None before the first round."""
+        """Return the trees, ready to score; None before the first round."""
         if self._scorer is None:
             with _JOINING:
-                if self._scorer is None and (raw := self._joined()) is not None:
+                if self._scorer is None and (raw := self.raw) is not None:
                     self._scorer = TreeScorer(raw, self.n_outputs, self._decoded)
                     self._decoded = None  # of no further use, and larger than the trees laid out
         return self._scorer
 
     def use_threads(self, n_jobs: int) -> None:
-        """Predict on so many threads from now on."""
+        """Predict on ``n_jobs`` threads from now on."""
         if n_jobs != self.learner.n_jobs:
             self.learner = replace(self.learner, n_jobs=n_jobs)
             if self._ensemble is not None:
                 self._ensemble.use_threads(n_jobs)
 
     def scores(self, X: Any, n_rows: int, n_rounds: int | None = None) -> Array32:
-        """(rows, outputs) of the first ``n_rounds`` rounds, by default all."""
+        """Return (rows, outputs) of the first ``n_rounds`` rounds, by default all."""
         scorer = self._ready()
         if scorer is None or not n_rows or n_rounds == 0:
             return np.zeros((n_rows, self.n_outputs), dtype=np.float32)
         return scorer.scores(X, self.learner.n_jobs, n_rounds)
-
-
-def _terms(X: Any, row: int, values: Array32, names: Names) -> Terms:
-    """Of one row, from its SHAP values (outputs, features + 1)."""
-    columns = np.flatnonzero(values[:, :-1].any(axis=0))
-    told = [names(column) for column in columns.tolist()]
-    inputs = inputs_at(X, row, columns)
-    return Terms.of(values[:, -1], columns, told, inputs, values[:, columns].T)
 
 
 _PER_NODE: dict[str, tuple[str, type[np.generic]]] = {
@@ -244,14 +239,14 @@ _PER_NODE: dict[str, tuple[str, type[np.generic]]] = {
     "values": ("split_conditions", np.float32),
     "missing_left": ("default_left", np.uint8),
 }
-"""By the core's name: that of XGBoost's format, and the type."""
+"""By the core's name of an array: XGBoost's name, and the type."""
 
 
 class TreeScorer:
-    """All rounds, laid out to be walked by the core: the same bits as XGBoost's, without XGBoost,
-    which makes a matrix of every input; for one sentence that takes as long as the walks.
+    """All rounds, laid out to be walked by the core, with the same bits as XGBoost's scores.
 
-    Never changes: any number of threads may use it.
+    XGBoost makes a matrix of every input, which for one sentence takes as long as the walks.
+    Nothing changes after construction: any number of threads may score.
 
     ``raw`` is XGBoost's binary format, which `crfx.potentials.tree_format` has checked or XGBoost
     has written; ``decoded`` is the same where it is decoded already.  O(nodes).
@@ -268,31 +263,28 @@ class TreeScorer:
             n_outputs=n_outputs,
         )
 
-    @property
-    def n_rounds(self) -> int:
-        """How many rounds there are."""
-        return len(self._bounds) - 1
-
     def scores(self, X: Any, n_jobs: int, n_rounds: int | None = None) -> Array32:
-        """(rows, outputs): the sum of the trees of the first ``n_rounds`` rounds, in float32.
+        """Return (rows, outputs): the sums of the trees of the first ``n_rounds`` rounds.
 
         X is an array, CSR matrix or data frame; NaN and absent entries are missing.
         O(rows * trees * depth).
         """
-        last = self.n_rounds if n_rounds is None else min(n_rounds, self.n_rounds)
+        last = len(self._bounds) - 1
+        if n_rounds is not None:
+            last = min(n_rounds, last)
         scores = np.empty((X.shape[0], self.n_outputs), np.float32)
         self._native.score(plain_rows(X), int(self._bounds[last]), scores.reshape(-1), n_jobs)
         return scores
 
 
 def _arrays(part: dict[str, Any]) -> dict[str, Any]:
-    """The trees of XGBoost's format one after the other, as the core takes them."""
+    """Return the trees of XGBoost's format one after the other, as the core takes them."""
     trees = part["trees"]
     sizes = [len(tree["left_children"]) for tree in trees]
-    starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    starts = np.cumsum([0, *sizes]).astype(np.int64)
     arrays = {
-        name: _joined([tree[theirs] for tree in trees], dtype)
-        for name, (theirs, dtype) in _PER_NODE.items()
+        name: _joined([tree[xgboost_name] for tree in trees], dtype)
+        for name, (xgboost_name, dtype) in _PER_NODE.items()
     }
     arrays["missing_left"] = (arrays["missing_left"] == 1).astype(np.uint8)  # as XGBoost reads it
     outputs = np.asarray(part["tree_info"], np.int32)
@@ -300,18 +292,19 @@ def _arrays(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sets(trees: list[dict[str, Any]], starts: npt.NDArray[np.int64]) -> dict[str, Any]:
-    """Sets of categories that go right, by node."""
+    """Return the sets of categories that go right, by node."""
     sets = np.full(starts[-1], -1, np.int32)
-    found: list[Any] = []
+    category_sets: list[Any] = []
     for tree, start in zip(trees, starts, strict=False):
         if not len(tree["categories_nodes"]):
             continue
         begins, sizes = tree["categories_segments"], tree["categories_sizes"]
         for node, begin, size in zip(tree["categories_nodes"], begins, sizes, strict=True):
-            sets[start + node] = len(found)
-            found.append(tree["categories"][begin : begin + size])
-    set_starts = np.concatenate([[0], np.cumsum([len(own) for own in found])]).astype(np.int64)
-    return {"sets": sets, "set_starts": set_starts, "categories": _joined(found, np.int32)}
+            sets[start + node] = len(category_sets)
+            category_sets.append(tree["categories"][begin : begin + size])
+    set_starts = np.cumsum([0, *map(len, category_sets)]).astype(np.int64)
+    categories = _joined(category_sets, np.int32)
+    return {"sets": sets, "set_starts": set_starts, "categories": categories}
 
 
 def _joined(parts: list[Any], dtype: type[np.generic]) -> npt.NDArray[Any]:

@@ -11,25 +11,19 @@ from typing import Any
 
 import numpy as np
 
-# Marker -> big-endian dtype of one number.
-_NUMBERS = {
-    b"U": ">u1",
-    b"i": ">i1",
-    b"I": ">i2",
-    b"l": ">i4",
-    b"L": ">i8",
-    b"d": ">f4",
-    b"D": ">f8",
+# By marker of a number: its big-endian form, and its dtype in the file and in memory.
+_ONE = {
+    bytes([marker]): struct.Struct(f">{kind}")
+    for marker, kind in zip(b"UiIlLdD", "Bbhiqfd", strict=True)
 }
-_DTYPES = {marker: np.dtype(kind) for marker, kind in _NUMBERS.items()}
+_DTYPES = {marker: np.dtype(form.format) for marker, form in _ONE.items()}
 _NATIVE = {marker: dtype.newbyteorder("=") for marker, dtype in _DTYPES.items()}
-_ONE = {marker: struct.Struct(f">{kind}") for marker, kind in zip(_NUMBERS, "Bbhiqfd", strict=True)}
-_MARKERS = {np.dtype(kind).newbyteorder("="): marker for marker, kind in _NUMBERS.items()}
+_MARKERS = {dtype: marker for marker, dtype in _NATIVE.items()}
 _MAX_DEPTH = 32
 
 
 def decode(data: bytes) -> Any:
-    """Read one value; raise ValueError where the bytes are no such value, or go on after it."""
+    """Read one value; raise ValueError if the bytes are no such value, or more follow."""
     reader = _Reader(data)
     value = reader.value(0)
     if reader.at != len(data):
@@ -61,7 +55,7 @@ class _Reader:
         if depth > _MAX_DEPTH:
             raise ValueError("the document is nested too deeply")
         marker = self.take(1)
-        if marker in _NUMBERS:
+        if marker in _ONE:
             return self.number(marker)
         if marker == b"{":
             return self.mapping(depth)
@@ -77,8 +71,8 @@ class _Reader:
 
     def number(self, marker: bytes) -> int | float:
         form = _ONE[marker]
-        found: int | float = form.unpack(self.take(form.size))[0]
-        return found
+        number: int | float = form.unpack(self.take(form.size))[0]
+        return number
 
     def length(self) -> int:
         marker = self.take(1)
@@ -90,20 +84,20 @@ class _Reader:
         return self.take(self.length()).decode("utf-8")
 
     def mapping(self, depth: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         while self.peek() != b"}":
             key = self.text()
-            if key in found:  # readers differ in which of the two they believe
+            if key in values:  # readers differ in which of the two they believe
                 raise ValueError(f"the key {key!r} is there twice, at byte {self.at}")
-            found[key] = self.value(depth + 1)
+            values[key] = self.value(depth + 1)
         self.take(1)
-        return found
+        return values
 
     def sequence(self, depth: int) -> Any:
         if self.peek() == b"$":
             self.take(1)
             marker = self.take(1)
-            if marker not in _NUMBERS or self.take(1) != b"#":
+            if marker not in _ONE or self.take(1) != b"#":
                 raise ValueError(f"an array of unknown type ends at byte {self.at}")
             dtype, count = _DTYPES[marker], self.length()
             return np.frombuffer(self.take(count * dtype.itemsize), dtype).astype(_NATIVE[marker])
@@ -137,7 +131,7 @@ def _write(value: Any, parts: list[bytes]) -> None:
         if marker is None or value.ndim != 1:
             raise ValueError(f"an array of {value.dtype}, {value.ndim} axes, cannot be written")
         parts += [b"[$", marker, b"#", _length(len(value))]
-        parts.append(value.astype(_NUMBERS[marker]).tobytes())
+        parts.append(value.astype(_DTYPES[marker]).tobytes())
     elif isinstance(value, dict):
         parts.append(b"{")
         for key, item in value.items():

@@ -19,19 +19,18 @@ from crfx.scores import IntArray
 
 Array64 = npt.NDArray[np.float64]
 Pairs = tuple[IntArray, IntArray]
-"""Of features and outputs, as CSR has them: where those of each feature start, and outputs."""
-Gather = Callable[[Pairs], list[Pairs]]
+"""Pairs (feature, output) as in CSR: where those of each feature start, and the outputs."""
 
 SHARE_TO_FILL = 0.2
-"""A feature seen with such a share of the outputs gets room for all: whole rows are quicker."""
+"""A feature seen with this share of the outputs gets room for all: whole rows are faster."""
 
 
 @dataclass(frozen=True, eq=False)
 class WeightPattern:
     """Which outputs a feature has weights for.
 
-    Those of feature f are ``outputs[starts[f]:starts[f + 1]]``, rising.  ``free`` (weights,) marks
-    the ones that may differ from 0; None: all.  ``outputs`` is None where every feature has all.
+    The outputs of feature f are ``outputs[starts[f]:starts[f + 1]]``, rising; ``outputs`` is None
+    where every feature has all.  ``free`` (weights,) marks those that may differ from 0; None: all.
     """
 
     starts: npt.NDArray[np.int64]
@@ -41,16 +40,16 @@ class WeightPattern:
 
     @property
     def n_features(self) -> int:
-        """How many features there are."""
+        """The number of features."""
         return len(self.starts) - 1
 
     @property
     def n_weights(self) -> int:
-        """How many weights there are, those that stay 0 included."""
+        """The number of weights, those that stay 0 included."""
         return int(self.starts[-1])
 
     def take(self, features: IntArray) -> tuple[WeightPattern, IntArray]:
-        """The pattern of some features, and where their weights are in the whole."""
+        """Return the pattern of some features, and where their weights are in the whole."""
         begins = self.starts[features]
         sizes = self.starts[features + 1] - begins
         starts = np.concatenate([[0], np.cumsum(sizes)])
@@ -60,7 +59,7 @@ class WeightPattern:
         return WeightPattern(starts, outputs, self.n_outputs, free), at
 
     def followed_by(self, more: WeightPattern) -> WeightPattern:
-        """The pattern of these features, then of ``more``."""
+        """Return the pattern of these features, then of ``more``."""
         starts = np.concatenate([self.starts, self.n_weights + more.starts[1:]])
         if self.outputs is None and more.outputs is None:
             return WeightPattern(starts, None, self.n_outputs)
@@ -76,7 +75,7 @@ class WeightPattern:
         return np.tile(np.arange(self.n_outputs, dtype=np.int32), self.n_features)
 
     def matrix(self, weights: Array64) -> Any:
-        """(features, outputs) CSR of the weights that are free, zeros among them included."""
+        """Return (features, outputs) CSR of the free weights, zeros among them included."""
         outputs, starts = self._listed_outputs(), self.starts
         if self.free is not None:
             kept = np.concatenate([[0], np.cumsum(self.free)])
@@ -86,7 +85,7 @@ class WeightPattern:
 
     @classmethod
     def of_matrix(cls, matrix: Any) -> tuple[WeightPattern, Array64]:
-        """The pattern of a CSR matrix and its weights: what `matrix` takes apart."""
+        """Return the pattern and the weights of a CSR matrix, the inverse of `matrix`."""
         matrix.sort_indices()
         pattern, place = cls._filled(matrix.indptr, matrix.indices, matrix.shape[1])
         weights = np.zeros(pattern.n_weights)
@@ -95,19 +94,23 @@ class WeightPattern:
 
     @classmethod
     def all(cls, n_features: int, n_outputs: int) -> WeightPattern:
-        """A weight for every pair."""
+        """Return the pattern with a weight for every pair."""
         starts = np.arange(n_features + 1, dtype=np.int64) * n_outputs
         return cls(starts, None, n_outputs)
 
     @classmethod
     def observed(
-        cls, X: Any, codes: IntArray, n_outputs: int, gather: Gather = lambda own: [own]
+        cls,
+        X: Any,
+        codes: IntArray,
+        n_outputs: int,
+        gather: Callable[[Pairs], list[Pairs]] = lambda pairs: [pairs],
     ) -> WeightPattern:
-        """A weight for every pair (feature, output) that occurs together.
+        """Return the pattern with a weight for every pair that occurs together.
 
         ``codes`` (rows,) are the outputs of rows, negative where they are not known.  O(entries of
-        X) in time and memory; what stays on disk is read once, a chunk at a time.  ``gather`` gives
-        the pairs of all who have rows.
+        X) in time and memory; X on disk is read once, a chunk at a time.  ``gather`` returns the
+        pairs of all workers.
         """
         shape = X.shape[1], n_outputs
         pairs = _united((_observed_pairs(part, codes[rows]) for rows, part in chunks(X)), shape)
@@ -118,7 +121,7 @@ class WeightPattern:
     def _filled(
         cls, indptr: IntArray, indices: IntArray, n_outputs: int
     ) -> tuple[WeightPattern, IntArray]:
-        """Give features that are seen with many outputs room for all; where the pairs then are."""
+        """Return a pattern in which features with many outputs have all, and where pairs are."""
         counts = np.diff(indptr)
         full = counts >= max(SHARE_TO_FILL * n_outputs, 1)
         sizes = np.where(full, n_outputs, counts)
@@ -126,9 +129,8 @@ class WeightPattern:
         feature = np.repeat(np.arange(len(counts)), counts)
         rank = np.arange(len(indices)) - np.repeat(indptr[:-1], counts)
         place = starts[feature] + np.where(full[feature], indices, rank)
-        outputs = np.zeros(starts[-1], np.int32)
-        within = np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)
-        outputs[:] = within  # of whole rows; the others are put in their places next
+        # Right for whole rows; the outputs of the others are put in their places next.
+        outputs = (np.arange(starts[-1]) - np.repeat(starts[:-1], sizes)).astype(np.int32)
         outputs[place] = indices
         free = np.zeros(starts[-1], bool)
         free[place] = True
@@ -136,22 +138,17 @@ class WeightPattern:
 
 
 def _united(parts: Iterable[Pairs], shape: tuple[int, int]) -> Pairs:
-    """The pairs that occur in one of the parts."""
-    total = reduce(
-        add,
-        (
-            sparse.csr_matrix((np.ones(len(outputs), bool), outputs, starts), shape=shape)
-            for starts, outputs in parts
-        ),
+    """Return the pairs that occur in one of the parts."""
+    matrices = (
+        sparse.csr_matrix((np.ones(len(outputs), bool), outputs, starts), shape=shape)
+        for starts, outputs in parts
     )
+    total = reduce(add, matrices)
     total.sort_indices()
     return total.indptr, total.indices
 
 
-def _observed_pairs(X: Any, codes: IntArray) -> tuple[IntArray, IntArray]:
-    """CSR pattern of (feature, output): where each feature begins, and its outputs, rising."""
+def _observed_pairs(X: Any, codes: IntArray) -> Pairs:
+    """Return where the outputs of each feature begin, and these, rising."""
     starts, indices, _ = compressed(sparse.csr_matrix(X))
-    found: tuple[IntArray, IntArray] = _core.observed_pairs(
-        starts, indices, codes.astype(np.int32), X.shape[1]
-    )
-    return found
+    return _core.observed_pairs(starts, indices, codes.astype(np.int32), X.shape[1])

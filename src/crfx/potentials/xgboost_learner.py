@@ -26,24 +26,25 @@ if TYPE_CHECKING:
 Array32 = npt.NDArray[np.float32]
 
 _PLACE = re.compile(r"^\[[0-9:]+\] [^ ]+: ")
-"""Time and line of C++ with which XGBoost begins a complaint."""
+"""Time and line of C++ at the beginning of XGBoost's errors."""
 _OF_CONNECTIONS = re.compile(
     r"\[(allreduce|allgather|broadcast|loop|comm|socket|tracker|coll)\w*\."
 )
-"""Where it says so, complaints are about other workers."""
+"""What errors about other workers contain."""
 _EXPLAINING = Lock()
-"""Boosters are asked one at a time: XGBoost lets none be set while it is in use."""
+"""Held while a booster explains or is set: XGBoost allows no setting while it is in use."""
 _REFUSED = set("[]<")
-"""Letters that names of features must not have."""
+"""Characters that XGBoost refuses in names of features."""
 _POOL = "use_cuda_async_pool"
-"""Setting of XGBoost: reuse GPU memory, which every booster would allocate anew."""
+"""The setting of XGBoost that reuses GPU memory, which every booster would allocate again."""
 _NEEDED = {"booster": "gbtree", "multi_strategy": "one_output_per_tree", "process_type": "default"}
 
 
 @contextmanager
 def plain_errors() -> Iterator[None]:
-    """XGBoost's complaints in one line, without its places in C++ and its stack trace; those about
-    other workers as `WorkerLost`.
+    """Raise XGBoost's errors in one line, without places in C++ and stack trace.
+
+    Errors about other workers become `WorkerLost`, others ValueError.
     """
     import xgboost
 
@@ -51,18 +52,18 @@ def plain_errors() -> Iterator[None]:
         yield
     except xgboost.core.XGBoostError as error:
         message = _PLACE.sub("", str(error).split("\nStack trace", 1)[0].strip())
+        message = " ".join(message.split())
         if _OF_CONNECTIONS.search(str(error)):
-            raise WorkerLost(f"another worker is lost: {' '.join(message.split())}") from None
-        raise ValueError(f"XGBoost: {' '.join(message.split())}") from None
+            raise WorkerLost(f"another worker is lost: {message}") from None
+        raise ValueError(f"XGBoost: {message}") from None
 
 
 @dataclass(frozen=True)
 class XGBoostLearner:
-    """How to grow trees.  ``params`` go to XGBoost; leaves are not shrunk.  ``device`` is "cpu",
-    "cuda" or "cuda:N".
+    """Settings of growth: ``params`` for XGBoost, ``device`` "cpu", "cuda" or "cuda:N".
 
-    Every round is a booster of its own, seeded by (seed, round): so a run that was interrupted
-    goes on as if it had not been, and a step can still be halved after the trees are grown.
+    Every round is a booster of its own, seeded by (seed, round), and its leaves are not shrunk: so
+    training resumes exactly, and a step can still be halved after the trees are grown.
     """
 
     params: dict[str, Any] = field(default_factory=dict)
@@ -74,8 +75,8 @@ class XGBoostLearner:
     def training_matrix(self, X: Any, workers: Workers = ALONE) -> xgboost.DMatrix:
         """Quantise the features, once for all rounds.  Absent CSR entries and NaN are missing.
 
-        Bins are those of the rows of all ``workers``, who must all come here.  Those of features
-        that stay on disk stay there too.
+        Bins are those of the rows of all ``workers``, which must all make this call.  Bins of
+        features on disk stay on disk too.
         """
         import xgboost
 
@@ -85,7 +86,7 @@ class XGBoostLearner:
             kinds = ["c" if count else "q" for count in counts]
         how = {"max_bin": self.max_bin, "enable_categorical": True}
         with plain_errors():
-            # A table of nothing but these points has them as bins, which others then take over.
+            # A matrix of these points alone has them as bins, which another matrix takes over.
             bins = xgboost.QuantileDMatrix(points, feature_types=kinds, nthread=1, **how)
             if is_on_disk(X):
                 if X.shape[0]:
@@ -94,7 +95,7 @@ class XGBoostLearner:
             return xgboost.QuantileDMatrix(_accepted(X), ref=bins, nthread=self.n_jobs, **how)
 
     def matrix(self, X: Any) -> xgboost.DMatrix:
-        """Features to predict from."""
+        """Return features to predict from."""
         import xgboost
 
         with plain_errors():
@@ -112,9 +113,9 @@ class XGBoostLearner:
             config |= {_POOL: True}
         with xgboost.config_context(**config), plain_errors():
             booster = xgboost.Booster(self._booster_params(n_outputs, number), [matrix])
-            # Predicting nothing fills the booster's cache, which boosting then keeps up to date:
+            # Predicting without trees fills the booster's cache, which boosting keeps up to date:
             # scores of the training rows come from there and cost no walk through the trees. On a
-            # GPU the walk costs less than moving the scores of nothing to the host.
+            # GPU the walk costs less than moving those scores to the host.
             if self.device == "cpu":
                 booster.predict(matrix, output_margin=True, training=True)
             if self.device == "cpu" or not len(gradient):
@@ -131,27 +132,33 @@ class XGBoostLearner:
                     f"{name} is {self.params[name]!r}: rounds are joined tree by tree, one per "
                     f"output, so it must be {needed!r}"
                 )
-        # An objective that XGBoost never evaluates, for the number of outputs and nothing else.
-        objective = {"objective": "reg:squarederror"}
+        # XGBoost never evaluates the objective, which is there for the number of outputs.
+        objective: dict[str, Any] = {"objective": "reg:squarederror"}
         if n_outputs > 1:
-            objective = {"objective": "multi:softprob", "num_class": n_outputs}  # type: ignore[dict-item]
+            objective = {"objective": "multi:softprob", "num_class": n_outputs}
+        # XGBoost takes tuples, and from a file they come as lists.
+        params = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in self.params.items()
+        }
         return {
             "tree_method": "hist",
             "max_bin": self.max_bin,
-            **{name: _tuple(value) for name, value in self.params.items()},
+            **params,
             **objective,
             "eta": 1.0,
             "base_score": 0.0,
             "disable_default_eval_metric": True,
             "device": self.device,
             "nthread": self.n_jobs,
-            "seed": _round_seed(self.seed, number),
+            "seed": int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0] >> 1),
         }
 
 
 def check_rows(X: Any, workers: Workers) -> None:
-    """Raise ValueError where a worker has no rows of data frames that have categories: XGBoost does
-    not learn there which there are.
+    """Raise ValueError if a worker has no rows of data frames with categories.
+
+    XGBoost would not learn there which categories there are.
     """
     if any(category_counts(X)) and not all(workers.gather(X.shape[0])):
         raise ValueError(
@@ -160,36 +167,21 @@ def check_rows(X: Any, workers: Workers) -> None:
         )
 
 
-def _tuple(value: Any) -> Any:
-    """A list as a tuple, which XGBoost asks for; from a file all come as lists."""
-    return tuple(value) if isinstance(value, list) else value
-
-
 def _accepted(X: Any) -> Any:
-    """X as XGBoost takes it."""
-    if is_frame(X):
-        return _with_plain_names(_with_categories(X))
-    return single_entries(X) if sparse.issparse(X) else X
-
-
-def _with_categories(X: Any) -> Any:
-    """A data frame whose columns without any category are numbers, all missing."""
+    """Return X in a form that XGBoost accepts."""
+    if not is_frame(X):
+        return single_entries(X) if sparse.issparse(X) else X
+    # Columns without any category become numbers, all missing.
     empty = {
         name: np.full(len(X), np.nan, dtype=np.float32)
         for name in X.columns
         if is_categorical(X[name]) and not len(X[name].cat.categories)
     }
-    return X.assign(**empty) if empty else X
-
-
-def _with_plain_names(X: Any) -> Any:
-    """A data frame whose columns are f0, f1, ... where XGBoost would refuse the name of one.
-
-    Other names stay, since ``tree_params`` may tell constraints by them.
-    """
-    if not any(_REFUSED & set(str(name)) for name in X.columns):
-        return X
-    return X.set_axis([f"f{place}" for place in range(X.shape[1])], axis=1)
+    X = X.assign(**empty) if empty else X
+    # Names that XGBoost accepts stay: constraints in ``tree_params`` may refer to them.
+    if any(_REFUSED & set(str(name)) for name in X.columns):
+        return X.set_axis([f"f{place}" for place in range(X.shape[1])], axis=1)
+    return X
 
 
 class TreeEnsemble:
@@ -212,66 +204,61 @@ class TreeEnsemble:
         return cls(booster, n_outputs)
 
     def raw(self) -> bytes:
-        """The trees in XGBoost's binary format."""
+        """Return the trees in XGBoost's binary format."""
         return bytes(self._booster.save_raw("ubj"))
 
     def training_scores(self, matrix: xgboost.DMatrix) -> Array32:
-        """(rows, outputs) on the matrix they were grown on; nearly free, being cached."""
+        """Return (rows, outputs) on the matrix they were grown on, which XGBoost has cached."""
         if not matrix.num_row():  # XGBoost warns
             return np.zeros((0, self.n_outputs), dtype=np.float32)
         margins = self._booster.predict(matrix, output_margin=True, training=True)
         return np.asarray(margins).reshape(-1, self.n_outputs)
 
     def scores(self, matrix: xgboost.DMatrix, n_rounds: int | None = None) -> Array32:
-        """(rows, outputs): the sum of the trees of the first ``n_rounds`` rounds."""
-        if n_rounds == 0 or not matrix.num_row():  # 0 means all rounds to XGBoost
-            return np.zeros((matrix.num_row(), self.n_outputs), dtype=np.float32)
-        margins = self._asked(matrix, n_rounds, output_margin=True)
-        return np.asarray(margins, dtype=np.float32).reshape(-1, self.n_outputs)
+        """Return (rows, outputs): the sum of the trees of the first ``n_rounds`` rounds."""
+        return self._predicted(matrix, (self.n_outputs,), n_rounds, output_margin=True)
 
     def contributions(self, matrix: xgboost.DMatrix, n_rounds: int | None = None) -> Array32:
-        """(rows, outputs, features + 1) SHAP values; the last column is the expected score."""
-        shape = matrix.num_row(), self.n_outputs, self._booster.num_features() + 1
-        if n_rounds == 0 or not matrix.num_row():
-            return np.zeros(shape, dtype=np.float32)
+        """Return (rows, outputs, features + 1) SHAP values; the last is the expected score."""
+        shape = self.n_outputs, self._booster.num_features() + 1
         with _EXPLAINING:
-            return np.asarray(self._asked(matrix, n_rounds, pred_contribs=True)).reshape(shape)
+            return self._predicted(matrix, shape, n_rounds, pred_contribs=True)
 
-    def _asked(self, matrix: xgboost.DMatrix, n_rounds: int | None, **how: Any) -> Any:
-        """`crfx.features.Columns` has compared names; XGBoost would refuse arrays beside data
-        frames.
-        """
-        rounds = 0, n_rounds or 0
+    def _predicted(
+        self, matrix: xgboost.DMatrix, shape: tuple[int, ...], n_rounds: int | None, **kind: bool
+    ) -> Array32:
+        """Return (rows, *shape)."""
+        shape = matrix.num_row(), *shape
+        if n_rounds == 0 or not matrix.num_row():  # 0 means all rounds to XGBoost
+            return np.zeros(shape, np.float32)
+        # `crfx.features.Columns` has compared names; XGBoost would refuse arrays beside frames.
         with plain_errors():
-            return self._booster.predict(
-                matrix, validate_features=False, iteration_range=rounds, **how
+            values = self._booster.predict(
+                matrix, validate_features=False, iteration_range=(0, n_rounds or 0), **kind
             )
+        return np.asarray(values, dtype=np.float32).reshape(shape)
 
     def use_threads(self, n_jobs: int) -> None:
-        """Predict on so many threads from now on."""
+        """Predict on ``n_jobs`` threads from now on."""
         with _EXPLAINING:
             self._booster.set_param({"nthread": n_jobs})
 
     def gains(self) -> npt.NDArray[np.float64]:
-        """(features,) what the splits at a feature have gained in all."""
-        found = np.zeros(self._booster.num_features())
+        """Return (features,) the total gain of the splits at each."""
+        gains = np.zeros(self._booster.num_features())
         for column, gain in self.importance("total_gain").items():
-            found[column] = gain
-        return found
+            gains[column] = gain
+        return gains
 
     def importance(self, kind: str) -> dict[int, float]:
-        """Total or mean gain, cover or number of splits, by column, of those that are used."""
+        """Return total or mean gain, cover or number of splits, of the columns that are used."""
         with _EXPLAINING, plain_errors():
-            found: dict[str, Any] = self._booster.get_score(importance_type=kind)
+            importance: dict[str, Any] = self._booster.get_score(importance_type=kind)
             names = self._booster.feature_names
         if names is None:
             names = [f"f{number}" for number in range(self._booster.num_features())]
         places = {name: place for place, name in enumerate(names)}
-        return {places[name]: float(np.sum(value)) for name, value in found.items()}
-
-
-def _round_seed(seed: int, number: int) -> int:
-    return int(np.random.SeedSequence([seed, number]).generate_state(1)[0] >> 1)
+        return {places[name]: float(np.sum(value)) for name, value in importance.items()}
 
 
 REMEDY = 'to train on the CPU: set_params(device="cpu"), or --device cpu'
@@ -280,8 +267,8 @@ REMEDY = 'to train on the CPU: set_params(device="cpu"), or --device cpu'
 def check_cuda(device: str) -> None:
     """Raise ValueError unless XGBoost can use ``device``, "cuda" or "cuda:N".
 
-    XGBoost itself only warns: without a GPU it trains on the CPU, and where N is too large on
-    another GPU.  So a booster predicts one row there, and is asked which device it took.
+    XGBoost itself only warns: without a GPU it trains on the CPU, and if N is too large on another
+    GPU.  So a booster predicts one row, and its configuration says which device it used.
     """
     import xgboost
 
@@ -292,11 +279,11 @@ def check_cuda(device: str) -> None:
             'CUDA: xgboost.build_info()["USE_CUDA"] is False, as in the package xgboost-cpu; '
             f"install xgboost in its place; {REMEDY}"
         )
-    asked = {"device": device, "fail_on_invalid_gpu_id": True, "base_score": 0.0}
+    params = {"device": device, "fail_on_invalid_gpu_id": True, "base_score": 0.0}
     try:
         with xgboost.config_context(verbosity=0), plain_errors():
             rows = xgboost.DMatrix(np.zeros((1, 1), np.float32), nthread=1)
-            booster = xgboost.Booster(asked, [rows])
+            booster = xgboost.Booster(params, [rows])
             booster.predict(rows)  # which runs on the device
             config = json.loads(booster.save_config())
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""What every structure answers: which parts a batch has, and what a labelling scores."""
+"""What all structures have in common: the parts of a batch, and the score of a labelling."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from crfx.scores import IntArray, Scores, table_index
 
 
 class Structure(ABC):
-    """The parts of a batch.  Call `check` once before the other methods."""
+    """The parts of a batch; call `check` once before the other methods."""
 
     __slots__ = ()
 
@@ -23,7 +23,7 @@ class Structure(ABC):
 
     @abstractmethod
     def check(self, batch: Batch) -> None:
-        """Raise a ValueError that names instance and position where the batch does not fit."""
+        """Raise ValueError, with instance and position, if the batch does not fit."""
 
     @abstractmethod
     def root_rows(self, batch: Batch) -> IntArray:

@@ -11,7 +11,7 @@ from crfx.scores import IntArray
 from crfx.structures.base import Structure
 
 MOST_ORDER = 32
-"""Of labels before a label: arrays have 64 axes, and two labels then need 2^33 scores."""
+"""Most labels before a label: arrays have 64 axes, and two labels then need 2^33 scores."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Chain(Structure):
         return self.order + 1
 
     def check(self, batch: Batch) -> None:
-        """Refuse a batch that carries parents: it was meant for a forest."""
+        """Raise ValueError if the batch has parents: it is a forest."""
         if batch.parents is not None:
             raise ValueError("the batch has parents, so it is a forest: use Forest() for it")
 
@@ -65,5 +65,5 @@ class Chain(Structure):
         return np.repeat(batch.offsets[:-1], batch.lengths)
 
     def visit_order(self, batch: Batch) -> IntArray:
-        """Return the rows as they stand."""
+        """Return the rows in their order."""
         return np.arange(batch.n_rows)

@@ -1,8 +1,8 @@
-"""Which labels may follow each other: the settings, and the mask that they become."""
+"""Which labels may follow each other: the settings, and their mask."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +20,11 @@ class Constraints:
     Parameters
     ----------
     allowed : list of pairs of labels, optional
-        The only ones; None: all.
+        The only pairs that may occur; None: all.
     forbidden : list of pairs of labels
-        Not these, even if they are among the allowed.
+        Pairs that may not occur, even if they are among the allowed.
     start_forbidden, end_forbidden : lists of labels
-        May not be first (in a forest: at a root), or last (of chains only).
+        Labels that may not be first (in a forest: at a root), or last (in chains only).
 
     Examples
     --------
@@ -46,7 +46,7 @@ class Constraints:
 
 
 def parse(constraints: Any) -> str | Constraints | None:
-    """Read the estimators' argument ``constraints``: a plain list is of allowed pairs."""
+    """Read the argument ``constraints`` of estimators: a plain list holds allowed pairs."""
     if constraints is None or isinstance(constraints, Constraints):
         return constraints
     if isinstance(constraints, str):
@@ -60,64 +60,63 @@ def parse(constraints: Any) -> str | Constraints | None:
 
 
 def scheme_of(constraints: Any) -> str | None:
-    """The scheme by its name, where constraints are one."""
-    found = parse(constraints)
-    return found if isinstance(found, str) else None
+    """Return the name of the scheme if constraints are one."""
+    parsed = parse(constraints)
+    return parsed if isinstance(parsed, str) else None
 
 
 def mask_of(constraints: Any, classes: npt.NDArray[Any], *, is_forest: bool) -> Mask | None:
-    """What constraints forbid, for labels in the order of ``classes``; the one place it is made."""
-    found = parse(constraints)
-    if found is None:
+    """Return the mask of constraints, for labels in the order of ``classes``."""
+    parsed = parse(constraints)
+    if parsed is None:
         return None
-    if isinstance(found, str):
+    if isinstance(parsed, str):
         if is_forest:
             raise ValueError(
-                f'constraints="{found}" is for chains, but parents are given: pass pairs (parent, '
+                f'constraints="{parsed}" is for chains, but parents are given: pass pairs (parent, '
                 "child) of labels"
             )
-        return Mask(*allowed_pairs(found, classes.tolist()))
-    if is_forest and len(found.end_forbidden):
+        return Mask(*allowed_pairs(parsed, classes.tolist()))
+    if is_forest and len(parsed.end_forbidden):
         raise ValueError("end_forbidden is given, but a forest has no last position")
-    return _mask_of_pairs(found, classes.tolist())
+    return _mask_of_pairs(parsed, classes.tolist())
 
 
 def _mask_of_pairs(constraints: Constraints, classes: list[Any]) -> Mask:
     code_of = {label: code for code, label in enumerate(classes)}
 
-    def codes(labels: Sequence[Any]) -> list[int]:
-        for label in labels:
-            if _plain(label).__hash__ is None or _plain(label) not in code_of:
-                raise ValueError(f"constraints name the label {label!r}, which y does not have")
-        return [code_of[_plain(label)] for label in labels]
+    def code(label: Any) -> int:
+        plain = _plain(label)
+        if plain.__hash__ is None or plain not in code_of:
+            raise ValueError(f"constraints name the label {label!r}, which y does not have")
+        return code_of[plain]
 
     n = len(classes)
     pair = np.full((n, n), constraints.allowed is None)
     for name, value in (("allowed", True), ("forbidden", False)):
         pairs = getattr(constraints, name)
         for one, other in () if pairs is None else pairs:
-            pair[tuple(codes([one, other]))] = value
+            pair[code(one), code(other)] = value
     first, last = np.ones(n, bool), np.ones(n, bool)
-    first[codes(constraints.start_forbidden)] = False
-    last[codes(constraints.end_forbidden)] = False
+    first[list(map(code, constraints.start_forbidden))] = False
+    last[list(map(code, constraints.end_forbidden))] = False
     return Mask(*(None if table.all() else table for table in (pair, first, last)))
 
 
 def to_plain(constraints: Any) -> Any:
-    """As JSON has it: a name, a list of pairs, or a dict of settings."""
-    found = parse(constraints)
-    if found is None or isinstance(found, str):
-        return found
-    names = ("allowed", "forbidden", "start_forbidden", "end_forbidden")
-    settings = {name: _as_lists(getattr(found, name)) for name in names}
+    """Return constraints for JSON: a name, a list of pairs, or a dict of settings."""
+    parsed = parse(constraints)
+    if parsed is None or isinstance(parsed, str):
+        return parsed
+    settings = {name: _as_lists(value) for name, value in vars(parsed).items()}
     return settings if isinstance(constraints, Constraints) else settings["allowed"]
 
 
 def from_plain(value: Any) -> Any:
-    """What `to_plain` wrote."""
+    """Return the constraints that `to_plain` wrote."""
     if isinstance(value, dict):
         pairs = {name: value[name] for name in ("allowed", "forbidden")}
-        tuples = {name: None if own is None else _tuples(own) for name, own in pairs.items()}
+        tuples = {name: None if each is None else _tuples(each) for name, each in pairs.items()}
         return Constraints(**{**value, **tuples})
     return _tuples(value) if isinstance(value, list) else value
 
@@ -137,7 +136,7 @@ def _plain(label: Any) -> Any:
 
 
 def _is_bare(value: Any) -> bool:
-    """Whether it is an array without axes: one value."""
+    """Return whether a value is an array without axes."""
     return isinstance(value, np.ndarray) and value.ndim == 0
 
 
@@ -150,7 +149,7 @@ def _listed(name: str, value: Any, what: str) -> list[Any]:
 
 def _pairs(name: str, value: Any) -> None:
     for pair in _listed(name, value, "pairs of labels"):
-        # A set would do by its length, but has no first label.
+        # A set of two labels has no first one.
         has_order = isinstance(pair, list | tuple | np.ndarray) and not _is_bare(pair)
         if not has_order or len(pair) != 2:
             raise ValueError(f"constraints: {name} holds {pair!r}, which is no pair of labels")

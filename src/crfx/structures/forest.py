@@ -18,7 +18,7 @@ NO_LAST_POSITION = (
 
 @dataclass(frozen=True)
 class Forest(Structure):
-    """Trees by parent index.  Parents may come in any order, and an instance have many roots.
+    """Trees by parent index, in any order; an instance may have many roots.
 
     Edge tables are of order 1: ``edge[y_parent, y_node]``.
     """
@@ -29,28 +29,21 @@ class Forest(Structure):
         return 2
 
     def check(self, batch: Batch) -> None:
-        """Raise where a parent is out of range, the node itself, or part of a cycle.
-
-        O(rows log rows).
-        """
+        """Raise if a parent is out of range, the node itself, or on a cycle.  O(rows log rows)."""
         parents = self._parents(batch)
         lengths = np.repeat(batch.lengths, batch.lengths)
-        outside = np.flatnonzero((parents < -1) | (parents >= lengths))
-        if outside.size:
-            row = int(outside[0])
+        for row in np.flatnonzero((parents < -1) | (parents >= lengths))[:1]:
             raise batch.bad_row(
                 row,
                 f"parent {parents[row]} is out of range; parents count within the instance, 0 to "
                 f"{lengths[row] - 1}, and -1 marks a root",
             )
-        itself = np.flatnonzero(parents == batch.positions)
-        if itself.size:
-            raise batch.bad_row(itself[0], "the node is its own parent; use -1 to mark a root")
+        for row in np.flatnonzero(parents == batch.positions)[:1]:
+            raise batch.bad_row(row, "the node is its own parent; use -1 to mark a root")
         top, _ = self._climb(batch)
-        endless = np.flatnonzero(parents[top] != -1)
-        if endless.size:
+        for row in top[parents[top] != -1][:1]:
             raise batch.bad_row(
-                top[endless[0]],
+                row,
                 "the node is its own ancestor (a cycle of parents); some node on the cycle must be "
                 "a root, with parent -1",
             )
@@ -60,7 +53,7 @@ class Forest(Structure):
         return np.flatnonzero(self._parents(batch) == -1)
 
     def last_rows(self, batch: Batch) -> IntArray:
-        """Refuse: only chains have a last position."""
+        """Raise ValueError: only chains have a last position."""
         raise ValueError(NO_LAST_POSITION)
 
     def edge_rows(self, batch: Batch) -> IntArray:
@@ -88,16 +81,16 @@ class Forest(Structure):
         return batch.parents
 
     def _absolute_parents(self, batch: Batch) -> IntArray:
-        """(rows,) the parent's row; a root is its own parent, so that walks up stay there."""
+        """Return (rows,) the parent's row; a root is its own parent, so that walks stay there."""
         parents = self._parents(batch)
         first = np.repeat(batch.offsets[:-1], batch.lengths)
         return np.where(parents == -1, np.arange(batch.n_rows), first + parents)
 
     def _climb(self, batch: Batch) -> tuple[IntArray, IntArray]:
-        """Walk up from all rows at once, doubling the stride: (row reached, steps taken).
+        """Walk up from all rows at once, doubling the stride; return rows reached, steps taken.
 
-        The stride ends at or above the longest instance, so whoever has not reached a root by
-        then walks on a cycle.
+        The stride ends at or above the length of the longest instance, so a walk that has not
+        reached a root by then is on a cycle.
         """
         reached = self._absolute_parents(batch)
         steps = (reached != np.arange(batch.n_rows)).astype(np.int64)

@@ -94,7 +94,7 @@ def check_labels(scheme: str, labels: Sequence[Any], batch: Batch) -> None:
 def completed(scheme: str, labels: Iterable[Any]) -> set[Any]:
     """Return the labels that must exist for these to be reached.
 
-    In BIOES also those that tell them from spans of two positions.
+    In BIOES these include the labels by which longer spans differ from those of two positions.
 
     >>> completed("bio", ["O", "I-PER"])
     {'B-PER'}

@@ -11,7 +11,7 @@ Array64 = npt.NDArray[np.float64]
 
 
 def rank_weights(n: int) -> Array64:
-    """Of ranks 1 to n: log 2 / log(1 + rank), NDCG's discount (Volkovs et al. 2011, section 6).
+    """Return NDCG's discounts of ranks 1 to n, log 2 / log(1 + rank) (Volkovs et al. 2011, sec. 6).
 
     >>> rank_weights(3).round(3)
     array([1.   , 0.631, 0.5  ])
@@ -20,7 +20,7 @@ def rank_weights(n: int) -> Array64:
 
 
 def best_orders(scores: npt.ArrayLike, offsets: IntArray) -> list[IntArray]:
-    """For every query its documents, counted within it, best first; ties stay as they are given.
+    """Return the documents of every query, counted within it, best first; ties keep their order.
 
     Any weights that fall with the rank have this best order (Eq. 14).
 

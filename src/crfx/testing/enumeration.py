@@ -54,34 +54,34 @@ class Enumerated:
 
     @property
     def probabilities(self) -> Array:
-        """(M,) the probability of each labelling."""
+        """Return (M,) the probability of each labelling."""
         return np.exp(self.scores - self.log_z)
 
     @property
     def node_events(self) -> Array:
-        """(M, N * K) indicators of y_t = k."""
+        """Return (M, N * K) indicators of y_t = k."""
         hot = np.asarray(self.labels[:, :, None] == np.arange(self.n_labels))
         return hot.reshape(len(self.labels), -1).astype(np.float64)
 
     @property
     def edge_events(self) -> Array:
-        """(M, edges * K^(n+1)) indicators of the label tuples of each edge."""
+        """Return (M, edges * K^(n+1)) indicators of the label tuples of each edge."""
         tuples = np.array(list(product(range(self.n_labels), repeat=self.n_axes)))
         hot = [(self.labels[:, None, positions] == tuples).all(axis=2) for positions in self.parts]
         none = np.zeros((len(self.labels), 0), dtype=bool)
         return np.concatenate([none, *hot], axis=1).astype(np.float64)
 
     def marginals(self, events: Array) -> Array:
-        """(events,) the probability of each."""
+        """Return (events,) the probability of each."""
         return np.asarray(self.probabilities @ events)
 
     def hessian(self, events: Array) -> Array:
-        """(events, events) the Hessian of log Z in their scores: the covariance of indicators."""
+        """Return (events, events) the Hessian of log Z, the covariance of indicators."""
         centred = events - self.marginals(events)
         return np.asarray((centred * self.probabilities[:, None]).T @ centred)
 
     def gammas(self, events: Array) -> Array:
-        """(events,) sum_j |H_ij| / H_ii, written as sum_j |P(j | i) - P(j | not i)|.
+        """Return (events,) sum_j |H_ij| / H_ii as sum_j |P(j | i) - P(j | not i)|.
 
         The two are equal, the second keeps its digits where P(i) is near 0 or 1.  An event that
         is impossible or certain has H_ii = 0; its gamma is 2 by convention.
@@ -103,19 +103,19 @@ class Enumerated:
         return float(self.scores[(self.labels == np.asarray(labels)).all(axis=1)].item())
 
     def cost(self, cost: Array) -> Array:
-        """(M,) the total of ``cost`` (N, K) over the positions of each labelling."""
+        """Return (M,) the total of ``cost`` (N, K) over the positions of each labelling."""
         total = np.zeros(len(self.labels))
         for position, row in enumerate(cost):
             total += row[self.labels[:, position]]
         return total
 
     def covariance(self, values: Array, events: Array) -> Array:
-        """(events,) Cov(values, event): the gradient of E[values] in the events' scores."""
+        """Return (events,) Cov(values, event), the gradient of E[values] in the scores."""
         weights = self.probabilities
         return np.asarray((weights * (values - weights @ values)) @ events)
 
     def _given(self, subset: npt.NDArray[np.bool_], events: Array) -> Array | None:
-        """(events,) probabilities given a set of labellings; None where the set is impossible."""
+        """Return (events,) probabilities given a set of labellings; None if it is impossible."""
         total = _log_sum(self.scores[subset])
         if np.exp(total - self.log_z) <= self.impossible:
             return None

@@ -9,7 +9,7 @@ import numpy.typing as npt
 def make_task(
     seed: int = 0, n_instances: int = 30, n_labels: int = 3
 ) -> tuple[list[npt.NDArray[np.float32]], list[list[str]]]:
-    """X, a list of (length, 4) matrices, and y, lists of "L0", "L1", ...
+    """Return X, a list of (length, 4) matrices, and y, lists of "L0", "L1", ...
 
     Labels never fall along an instance and are seen through noise, so that edges help.
 
