@@ -15,7 +15,8 @@ from crfx.cli.sources import add_text_options, find_format, read_template
 
 if TYPE_CHECKING:
     from crfx.features import Template
-    from crfx.io.sentences import Format, Sentence
+    from crfx.io.formats import Format
+    from crfx.io.sentences import Sentence
 
 SUMMARY = "convert files of labelled sequences, and models of CRFsuite"
 EXAMPLE = """  crfx convert eng.train -o train.crfsuite.gz

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     import argparse
 
     from crfx.features import Template
+    from crfx.io.formats import Format
     from crfx.io.letor import Rankings
     from crfx.io.lines import Lines
     from crfx.io.reading import Reading
-    from crfx.io.sentences import Format, Sentence
+    from crfx.io.sentences import Sentence
 
 TEXT_OPTIONS = ("template", "columns", "label", "comments", "trees")
 """Options that say how a file of text is read."""
@@ -170,10 +171,7 @@ def find_format(arguments: argparse.Namespace, lines: Lines, name: str | None) -
     from crfx.io import formats
 
     options = {option: getattr(arguments, option) for option in ("columns", "label", "comments")}
-    first = lines.peek_block()
-    if name is None:
-        return formats.guess(first, lines.name, **options)
-    return formats.by_name(name, first, lines.name, **options)
+    return formats.format_of(lines.peek_block(), lines.name, name=name, **options)
 
 
 def read_template(path: Path | None, columns: tuple[str, ...]) -> Template:
