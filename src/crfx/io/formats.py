@@ -22,10 +22,10 @@ from crfx.io.sentences import Line
 Format = Conll | Conllu | Crfsuite
 """A format with the settings that a file needs (columns, which of them has the label).
 
-``name`` is what users call it.  ``columns`` are the names of a token's columns without the label;
-None if tokens are features already.  ``has_unknown_labels`` tells whether a token of a labelled file
-may lack a label.  ``read(lines, labelled=)`` yields sentences as soon as their last line has been
-read; with ``labelled`` every token must have a label, otherwise a file without labels is read too.
+``name`` is what users call it.  ``columns`` are the names of a token's columns without the label,
+None if tokens are features already.  ``has_unknown_labels`` tells whether a labelled file may lack
+some labels.  ``read(lines, labelled=)`` yields sentences as soon as their last line has been read;
+with ``labelled`` every token must have a label, otherwise a file without labels is read too.
 ``written(sentence, labels)`` returns the lines of a sentence with other labels.
 """
 _SETTINGS: dict[str, tuple[type[Format], dict[str, Any]]] = {

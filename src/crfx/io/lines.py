@@ -81,7 +81,7 @@ class Lines:
 
 
 def open_lines(path: str | os.PathLike[str]) -> Lines:
-    """Open a file of text; ``-`` is standard input.  Compression is recognised by the first bytes."""
+    """Open a file of text, ``-`` for standard input; gzip is recognised by the first bytes."""
     with ExitStack() as opened:
         if os.fspath(path) == STANDARD_INPUT:
             if sys.stdin is None:

@@ -65,5 +65,7 @@ class Reading:
             raise ValueError(f"its labels are in BIO: {as_bio!r}, which is neither true nor false")
         if not isinstance(text, str | None) or (text is None) != (format.columns is None):
             raise ValueError("its template does not suit its format")
-        template = None if format.columns is None or text is None else Template(text, format.columns)
+        template = (
+            None if format.columns is None or text is None else Template(text, format.columns)
+        )
         return cls(format, template, as_bio)
