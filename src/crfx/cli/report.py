@@ -92,12 +92,10 @@ def _of_labelling(model: Any, arguments: argparse.Namespace) -> str:
 
 
 def _instance(part: LabelledPart, at: int) -> Instance:
-    from crfx.report.page.sequences import Instance
-
     if part.sentences is None:
-        return Instance(part.one(at), None, "")
+        return part.one(at), None, ""
     sentence = part.sentences[at]
-    return Instance(part.one(at), list(map(_word, sentence.tokens)), f"line {sentence.number}")
+    return part.one(at), list(map(_word, sentence.tokens)), f"line {sentence.number}"
 
 
 def _word(token: Any) -> str:

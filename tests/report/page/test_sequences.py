@@ -10,9 +10,7 @@ from crfx.report.page.sequences import (
     CONTEXT,
     LEAST_GAP,
     MOST_TELLING,
-    Foremost,
     Gap,
-    Instance,
     Judgement,
     Position,
     shown_sequence,
@@ -44,7 +42,7 @@ def added(crf, n_shown, *sequences):
         def make(number=number, own=own):
             made.append(number)
             letters = [[label.lower()] for label in own.found]
-            return Instance({"X_i": letters}, [str(k) for k in range(len(letters))], "")
+            return {"X_i": letters}, [str(k) for k in range(len(letters))], ""
 
         judgement.add(own, make)
     return judgement, made
@@ -83,11 +81,9 @@ def test_only_what_is_kept_is_made(crf):
     assert added(crf, 0, *sequences)[1] == []
 
 
-def test_foremost_keeps_the_first_of_equals():
-    found = Foremost(2)
-    for name, key in zip("abcd", (1, 2, 2, 2), strict=True):
-        found.offer(key, lambda name=name: name)
-    assert found.items() == ["b", "c"]
+def test_the_first_of_equals_are_kept(crf):
+    judgement, _ = added(crf, 2, judged("AA", "AB"), *[judged("AA", "BB") for _ in range(3)])
+    assert numbers(judgement.worst()) == [2, 3]
 
 
 def test_what_is_right_and_sure_is_left_out(crf):
