@@ -1,4 +1,4 @@
-"""`crfx convert`: from one format of labelled sequences to another.
+"""`crfx convert`: conversion of labelled sequences from one format to another.
 
 Columns (conll, conllu) become features (crfsuite, npz) by a template.
 """
@@ -51,7 +51,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Read, convert and write; OUT appears whole or not at all."""
+    """Read, convert and write; OUT is written whole or not at all."""
     from crfx.io.lines import open_lines
     from crfx.io.whole_file import whole_text
 
@@ -109,7 +109,7 @@ def _check_options(arguments: argparse.Namespace, format: Format, target: str) -
 
 
 def _conll_lines(sentences: Iterable[Sentence]) -> Iterator[str]:
-    """Yield columns by tabs, the label last."""
+    """Yield lines of columns, separated by tabs, with the label last."""
     for sentence in sentences:
         for token, label in zip(sentence.tokens, sentence.labels or (), strict=True):
             yield "\t".join([*token, str(label)]) + "\n"

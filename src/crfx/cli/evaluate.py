@@ -1,4 +1,4 @@
-"""`crfx eval`: how well a model labels a file."""
+"""`crfx eval`: the accuracy of a model on a labelled file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Label the file, compare, print."""
+    """Label the file and print a comparison with its labels."""
     from crfx.cli.models import load_labeller
     from crfx.cli.sources import labelled_parts
     from crfx.report.written_labels import WrittenLabels

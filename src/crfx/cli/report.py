@@ -1,4 +1,4 @@
-"""`crfx report`: one page about a model and what it makes of a file, to be read in a browser."""
+"""`crfx report`: a page about a model and its labels for a file, to be read in a browser."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crfx.cli.options import Log, add_example, add_quiet, at_least, check_output
+from crfx.cli.options import add_example, add_quiet, at_least, check_output, print_status
 
 if TYPE_CHECKING:
     from crfx.cli.sources import LabelledPart
@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Load, look at the file, write the page whole or not at all."""
+    """Load the model, evaluate it on the file, and write the page whole or not at all."""
     from crfx.cli.models import load_model
     from crfx.io.whole_file import whole_text
     from crfx.report.page.templating import check_library
@@ -53,11 +53,11 @@ def run(arguments: argparse.Namespace) -> None:
     text = page(model, arguments)
     with whole_text(arguments.output) as file:
         file.write(text)
-    Log(arguments.quiet)(f"{arguments.output}: {len(text.encode()):,} bytes")
+    print_status(arguments, f"{arguments.output}: {len(text.encode()):,} bytes")
 
 
 def _names(arguments: argparse.Namespace) -> dict[str, str]:
-    """Return what the page is about."""
+    """Return the title of the page and the names of the files."""
     from crfx.report.page.labelling_page import page_names
 
     file = "standard input" if arguments.file == "-" else Path(arguments.file).name

@@ -1,9 +1,7 @@
-"""Which scheme labels that mark spans are learned in, and which they are written in."""
+"""The schemes in which labels of spans are learned and written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -11,42 +9,30 @@ if TYPE_CHECKING:
     from crfx.io.reading import Reading
 
 
-@dataclass(frozen=True)
-class Scheme:
-    """The argument ``constraints`` of an estimator; ``as_bio``: files get BIO, not its BIOES."""
+def choose_scheme(
+    wanted: str, train: Labelled, start: Any, reading: Reading | None
+) -> tuple[Any, bool]:
+    """Return the argument ``constraints`` of the estimator, and whether files get BIO for BIOES.
 
-    constraints: Any = None
-    as_bio: bool = False
-
-    def all_tags(self, classes: list[str] | None) -> list[str] | None:
-        """Labels of a user, with those that the model needs beside them for the same types."""
-        if classes is None or not self.as_bio:
-            return classes
-        kinds = {label[1:] for label in classes if label != "O"}
-        return sorted({*classes, *(tag + kind for kind in kinds for tag in "BIES")})
-
-
-def choose_scheme(wanted: str, train: Labelled, start: Any, reading: Reading | None) -> Scheme:
-    """What --constraints means for these labels; a model that goes on keeps its own.
-
-    BIO is learned as BIOES, which finds more entities (reports/text-template.md), and written as
-    BIO again; not where labels are missing, since one cannot tell then where spans end.
+    ``wanted`` is the option --constraints.  A model that continues training keeps its scheme.  BIO
+    is learned as BIOES, which finds more entities (reports/text-template.md), and written as BIO
+    again; not if labels are missing, since the ends of spans are then unknown.
     """
     if wanted != "auto":
-        return Scheme(None if wanted == "none" else wanted)
+        return None if wanted == "none" else wanted, False
     if start is not None:
-        return Scheme(start.constraints, start.reading_ is not None and start.reading_.as_bio)
+        return start.constraints, start.reading_ is not None and start.reading_.as_bio
     from crfx.structures.label_schemes import scheme_of_labels
 
-    found = scheme_of_labels(train.labels)
-    if found != "bio" or reading is None or any(None in labels for labels in train.y):
-        return Scheme(found)
-    return Scheme("bioes", as_bio=True)
+    scheme = scheme_of_labels(train.labels)
+    if scheme != "bio" or reading is None or any(None in labels for labels in train.y):
+        return scheme, False
+    return "bioes", True
 
 
-def log_scheme(scheme: Scheme, wanted: str, log: Callable[[str], None]) -> None:
-    """Say what was chosen."""
-    if wanted != "auto" or not isinstance(scheme.constraints, str):
-        return
-    how = "learned as BIOES, written as BIO" if scheme.as_bio else scheme.constraints.upper()
-    log(f"labels mark spans: {how} (--constraints)")
+def all_tags(classes: list[str] | None, as_bio: bool) -> list[str] | None:
+    """Return labels of the user with those that BIOES adds for the same types."""
+    if classes is None or not as_bio:
+        return classes
+    kinds = {label[1:] for label in classes if label != "O"}
+    return sorted({*classes, *(tag + kind for kind in kinds for tag in "BIES")})

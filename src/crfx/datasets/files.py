@@ -5,9 +5,10 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
-import zlib
 from pathlib import Path
 from typing import TextIO
+
+from crfx.io.lines import DAMAGED_GZIP
 
 
 def find(folder: str, name: str, sha256: str | None = None, *, how_to_get: str) -> Path:
@@ -61,7 +62,7 @@ def _check(path: Path, sha256: str) -> None:
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             actual = hashlib.file_digest(file, "sha256").hexdigest()
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except DAMAGED_GZIP as error:
         raise ValueError(f"{path}: cannot be decompressed ({error}); get it again") from error
     if actual != sha256:
         raise ValueError(

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-import numpy as np
-
 from crfx.distributed.availability import SchedulerLost, available_workers
 from crfx.distributed.prediction import lazily_predicted, predicted
 from crfx.distributed.shares import ARGUMENTS, instances_of, is_collection
 from crfx.distributed.training import Record, Run, target_of
+from crfx.estimators.arguments import Flag, Number, Whole
 from crfx.estimators.base import check_fitted
 from crfx.estimators.placement import at
 from crfx.messages import shown
 
+_SECONDS = Number("be 0 or more", lambda seconds: seconds >= 0)
 _LOCK = "crfx"
 """Lock for one training at a time: two could wait for each other's workers for ever."""
 
@@ -78,14 +78,10 @@ def cluster(
         raise ValueError(f"client is {shown(client)}: pass a dask.distributed.Client, Client(...)")
     if client.status == "closed":
         raise ValueError("the client is closed")
-    if isinstance(every, bool) or not isinstance(every, int | np.integer) or every < 1:
-        raise ValueError(f"every is {shown(every)}: it must be a whole number of 1 or more")
-    for name, value in (("seconds", seconds), ("wait", wait)):
-        is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        if not is_number or not value >= 0:
-            raise ValueError(f"{name} is {shown(value)}: it must be 0 or more")
-    if not isinstance(resume, bool | np.bool_):
-        raise ValueError(f"resume is {shown(resume)}: it must be True or False")
+    Whole(1).check("every", every)
+    _SECONDS.check("seconds", seconds)
+    _SECONDS.check("wait", wait)
+    Flag().check("resume", resume)
     options = {
         "workers": _checked_addresses(workers),
         "checkpoint": checkpoint,

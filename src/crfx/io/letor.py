@@ -11,11 +11,9 @@ not in a line is 0.  Scikit-learn's parser reads a block of lines at a time, som
 
 from __future__ import annotations
 
-import gzip
 import io
 import math
 import os
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -24,6 +22,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
+from crfx.io.lines import open_bytes
 from crfx.io.whole_file import whole_text
 
 _BLOCK_BYTES = 1 << 24
@@ -31,7 +30,6 @@ _ROWS_AT_ONCE = 4096
 MOST_FEATURES = 1_000_000
 """Limit, since rows are dense."""
 _LARGEST = float(np.finfo(np.float32).max)
-_DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
 
 Integers = npt.NDArray[np.int64]
 
@@ -60,13 +58,10 @@ def read(
     ``n_features`` is the width of ``X``, by default the greatest feature number in the file.
     """
     blocks = []
-    with _opened(path) as file:
-        try:
-            for first_line, text in _blocks(file):
-                numbers = _parsed(text, f"{os.fspath(path)}, line", first_line)
-                blocks.append((*numbers, _comments(text) if comments else []))
-        except _DAMAGED as error:
-            raise ValueError(f"{os.fspath(path)} cannot be decompressed: {error}") from None
+    with open_bytes(path) as file:
+        for first_line, text in _blocks(file):
+            numbers = _parsed(text, f"{os.fspath(path)}, line", first_line)
+            blocks.append((*numbers, _comments(text) if comments else []))
     if not any(len(block[1]) for block in blocks):
         raise ValueError(f"{os.fspath(path)} has no documents: one a line, 'RELEVANCE qid:ID 1:…'")
     features, relevance, query_ids, texts = zip(*blocks, strict=True)
@@ -107,12 +102,6 @@ def write(path: str | os.PathLike[str], rankings: Rankings) -> None:
     _check_writable(rankings)
     with whole_text(path) as file:
         file.writelines(_lines(rankings))
-
-
-def _opened(path: str | os.PathLike[str]) -> IO[bytes]:
-    if os.fspath(path).endswith(".gz"):
-        return gzip.open(path, "rb")  # type: ignore[return-value]
-    return open(path, "rb")
 
 
 def _blocks(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
@@ -205,7 +194,7 @@ def _check_adjacent(path: str | os.PathLike[str], runs: Integers, starts: Intege
     if not len(again):
         return
     document = int(starts[again[0]])
-    with _opened(path) as file:
+    with open_bytes(path) as file:
         lines = (number for number, line in enumerate(file, 1) if line.partition(b"#")[0].strip())
         line = next((number for count, number in enumerate(lines) if count == document), None)
     # A pipe cannot be read again.

@@ -9,8 +9,8 @@ import sys
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
-from typing import Any, Self
+from contextlib import ExitStack, contextmanager
+from typing import IO, Any, Self
 
 from crfx.io.sentences import Line
 
@@ -19,7 +19,8 @@ _GZIP = b"\x1f\x8b"
 _LONGEST_LINE = 1 << 24
 """Bytes of a line, which is held in memory: a file without line ends is not text."""
 _MOST_PEEKED = 10_000
-_DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
+DAMAGED_GZIP = (EOFError, zlib.error, gzip.BadGzipFile)
+"""Errors of `gzip` on damaged files."""
 
 
 def mistake(lines: Iterable[Line] | str | os.PathLike[str], number: int, text: str) -> ValueError:
@@ -95,6 +96,17 @@ def open_lines(path: str | os.PathLike[str]) -> Lines:
         return Lines(_raw_lines(file, name), name, opened.pop_all().close)
 
 
+@contextmanager
+def open_bytes(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a file of bytes, decompressed if it ends in .gz; damage raises ValueError."""
+    try:
+        is_gzip = os.fspath(path).endswith(".gz")
+        with gzip.open(path) if is_gzip else open(path, "rb") as file:
+            yield file
+    except DAMAGED_GZIP as error:
+        raise ValueError(f"{os.fspath(path)} cannot be decompressed: {error}") from None
+
+
 def _file(path: str | os.PathLike[str]) -> io.BufferedReader:
     try:
         return open(path, "rb")
@@ -125,7 +137,7 @@ def _raw_lines(file: io.BufferedReader | gzip.GzipFile, name: str) -> Iterator[b
                 raise mistake(name, number, text)
             yield raw
             number += 1
-    except _DAMAGED as error:
+    except DAMAGED_GZIP as error:
         raise mistake(name, number, f"from here on it cannot be decompressed: {error}") from None
 
 
