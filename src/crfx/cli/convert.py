@@ -34,9 +34,14 @@ _HASHED = 1 << 20
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_example(parser, SUMMARY, EXAMPLE)
-    parser.add_argument("file", metavar="IN", help="what to convert, .gz too; - is standard input")
+    parser.add_argument("file", metavar="IN", help="file to convert, .gz too; - is standard input")
     parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="OUT", help="write there; .gz is packed"
+        "-o",
+        "--output",
+        type=Path,
+        required=True,
+        metavar="OUT",
+        help="output; .gz is compressed",
     )
     parser.add_argument(
         "--from", dest="source", choices=_FROM, help="format of IN (guessed from the file)"

@@ -42,17 +42,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=at_least(2),
         default=400,
         metavar="N",
-        help="how many strings, half of them to train and half to test (%(default)s)",
+        help="number of strings, half for training and half for tests (%(default)s)",
     )
     parser.add_argument(
-        "--seed", type=at_least(0), default=0, metavar="N", help="which strings (%(default)s)"
+        "--seed", type=at_least(0), default=0, metavar="N", help="seed of the strings (%(default)s)"
     )
     parser.add_argument(
         "--output",
         type=Path,
         default=Path("crfx-demo"),
         metavar="FOLDER",
-        help="where the model and the picture go (%(default)s)",
+        help="folder for the model and the plot (%(default)s)",
     )
 
 

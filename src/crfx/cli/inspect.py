@@ -47,13 +47,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "all positions or one; both count from 1",
     )
     parser.add_argument(
-        "--top", type=at_least(0), default=10, metavar="N", help="entries a list (%(default)s)"
+        "--top", type=at_least(0), default=10, metavar="N", help="entries per list (%(default)s)"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object, no text")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Load, describe or explain, print."""
+    """Print the description of a model or an explanation."""
     from crfx.estimators.registry import load
 
     model = load(arguments.model)
@@ -92,17 +92,19 @@ def _explain(model: Any, arguments: argparse.Namespace) -> None:
 def _instance(model: Any, path: str, number: int) -> tuple[dict[str, Any], int, list[str] | None]:
     """Return arguments of `explain`, the number of positions, and their words if there are any."""
     from crfx.cli import sources
+    from crfx.io import formats, letor
+    from crfx.report.written_labels import arguments_of_one
 
     if not hasattr(model, "classes_"):
-        rankings = sources.read_rankings(model, path)
+        rankings = letor.read(path, n_features=model.n_features_in_)
         _check_count(path, number, len(rankings.group))
         end = int(rankings.group[:number].sum())
         length = int(rankings.group[number - 1])
         return {"X_q": rankings.X[end - length : end]}, length, None
-    if sources.wants_arrays(path, None):
+    if formats.is_arrays(path):
         arrays, _ = sources.array_instances(path)
         _check_count(path, number, len(arrays["X"]))
-        instance = sources.arguments_of_one(arrays, number - 1)
+        instance = arguments_of_one(arrays, number - 1)
         return instance, instance["X_i"].shape[0], None
     reading = sources.reading_of(model, path)
     count, sentence = 0, None
@@ -112,7 +114,7 @@ def _instance(model: Any, path: str, number: int) -> tuple[dict[str, Any], int, 
             break
     _check_count(path, number, count)
     assert sentence is not None
-    instance = sources.arguments_of_one(reading.arguments([sentence]), 0)
+    instance = arguments_of_one(reading.arguments([sentence]), 0)
     tokens = None
     if reading.format.columns is not None:
         tokens = [str(columns[0]) for columns in sentence.tokens]

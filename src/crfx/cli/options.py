@@ -61,15 +61,15 @@ class Option:
 
 
 OPTIONS = {
-    "scorer": Option("--scorer", None, "what scores a document"),
-    "objective": Option("--objective", None, "what is minimised"),
-    "temperature": Option("--temperature", "T", "of KL's target, above 0"),
+    "scorer": Option("--scorer", None, "the function that scores documents"),
+    "objective": Option("--objective", None, "the objective to minimise"),
+    "temperature": Option("--temperature", "T", "temperature of KL's target, above 0"),
     "early_stopping_rounds": Option(
         "--patience", "N", "stop once the metric has not improved for N rounds; the best is kept"
     ),
-    "random_state": Option("--seed", "N", "of all that is drawn (0)", Whole(0), default=0),
+    "random_state": Option("--seed", "N", "seed of random numbers (0)", Whole(0), default=0),
     "n_jobs": Option("--jobs", "N", "threads (all cores)", Whole(1)),
-    "device": Option("--device", "D", "where XGBoost's trees grow: cpu, cuda or cuda:N (cpu)"),
+    "device": Option("--device", "D", "device of XGBoost's trees: cpu, cuda or cuda:N (cpu)"),
 }
 """Arguments of estimators that have an option of their own."""
 
@@ -84,7 +84,7 @@ def add_estimator_options(
         default=[],
         type=setting,
         metavar="NAME=VALUE",
-        help=f"any other argument of {whose}; may be given again",
+        help=f"any other argument of {whose}; may be repeated",
     )
     for name in names:
         option = OPTIONS[name]
@@ -163,4 +163,4 @@ def print_status(arguments: argparse.Namespace, text: str) -> None:
 
 def add_quiet(parser: argparse.ArgumentParser) -> None:
     """Add the option -q."""
-    parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
+    parser.add_argument("-q", "--quiet", action="store_true", help="print errors only")

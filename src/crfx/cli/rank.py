@@ -56,9 +56,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _configure_train(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="what to learn from")
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="training set")
     parser.add_argument("--model", type=Path, required=True, metavar="M.crfx", help="save it there")
-    parser.add_argument("--validation", type=Path, metavar="FILE", help="watch NDCG there")
+    parser.add_argument("--validation", type=Path, metavar="FILE", help="evaluation set, for NDCG")
     add_estimator_options(parser, "RankingCRF", RANKING_ARGUMENTS.kinds, _NAMED)
     parser.add_argument("--json", action="store_true", help="print one JSON object, no text")
     add_quiet(parser)
@@ -76,13 +76,13 @@ def _configure_eval(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", nargs="?", type=Path, metavar="M.crfx")
     parser.add_argument("file", type=Path, metavar="FILE", help="documents with their relevance")
     parser.add_argument(
-        "--scores", type=Path, metavar="FILE", help="one score a line, in place of a model"
+        "--scores", type=Path, metavar="FILE", help="one score per line, instead of a model"
     )
     parser.add_argument(
         "--definition",
         choices=("usual", "letor"),
         default="usual",
-        help="of NDCG; letor: as the tool of LETOR 4.0 takes it (%(default)s)",
+        help="definition of NDCG; letor: that of the tool of LETOR 4.0 (%(default)s)",
     )
     parser.add_argument(
         "--gain",
@@ -163,19 +163,19 @@ def _print_summary(arguments: argparse.Namespace, model: RankingCRF, train: Rank
 
 def _predict(arguments: argparse.Namespace) -> None:
     from crfx.cli.models import load_ranker
-    from crfx.cli.sources import read_rankings
+    from crfx.io import letor
 
     if arguments.output is not None:
         check_output(arguments.output, "the scores", [arguments.model, arguments.file])
     model = load_ranker(arguments.model)
-    scores = model.predict(read_rankings(model, arguments.file).X).tolist()
+    documents = letor.read(arguments.file, n_features=model.n_features_in_)
+    scores = model.predict(documents.X).tolist()
     with opened_output(arguments.output) as out:
         out.writelines(f"{score!r}\n" for score in scores)
 
 
 def _eval(arguments: argparse.Namespace) -> None:
     from crfx.cli.models import load_ranker
-    from crfx.cli.sources import read_rankings
     from crfx.io import letor
     from crfx.ndcg import mean_ndcg, ndcg_by_query
 
@@ -183,7 +183,7 @@ def _eval(arguments: argparse.Namespace) -> None:
         raise ValueError("name a model, or pass --scores: one of the two")
     if arguments.scores is None:
         model = load_ranker(arguments.model)
-        part = read_rankings(model, arguments.file)
+        part = letor.read(arguments.file, n_features=model.n_features_in_)
         scores = model.predict(part.X)
     else:
         part = letor.read(arguments.file)

@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     add_example(parser, SUMMARY, EXAMPLE)
     parser.add_argument("model", type=Path, metavar="M.crfx")
-    parser.add_argument("file", metavar="FILE", help="with the right labels; - is stdin; .gz too")
+    parser.add_argument("file", metavar="FILE", help="with true labels; - is stdin; .gz too")
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="PAGE.html", help="write the page there"
     )
@@ -33,9 +33,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=at_least(0),
         default=5,
         metavar="N",
-        help="how many sequences with most mistakes, and how many uncertain ones (%(default)s)",
+        help="number of sequences with most mistakes, and of uncertain ones (%(default)s)",
     )
-    parser.add_argument("--title", help="of the page (M.crfx on FILE)")
+    parser.add_argument("--title", help="title of the page (M.crfx on FILE)")
     parser.add_argument("--jobs", type=at_least(1), metavar="N", help="threads (all cores)")
     add_quiet(parser)
 
@@ -66,12 +66,12 @@ def _names(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def _of_ranking(model: Any, arguments: argparse.Namespace) -> str:
-    from crfx.cli.sources import read_rankings
+    from crfx.io import letor
     from crfx.report.page.ranking_page import ranking_page
 
     if arguments.file == "-":
         raise ValueError("documents are not read from standard input: name a file")
-    part = read_rankings(model, arguments.file, comments=True)
+    part = letor.read(arguments.file, n_features=model.n_features_in_, comments=True)
     return ranking_page(model, part, arguments.worst, _names(arguments))
 
 

@@ -10,7 +10,6 @@ import queue
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
     from crfx.features import Template
     from crfx.io.formats import Format
-    from crfx.io.letor import Rankings
     from crfx.io.lines import Lines
     from crfx.io.reading import Reading
     from crfx.io.sentences import Sentence
@@ -48,13 +46,6 @@ class Labelled:
         return f"{self.n_instances:,} sequences, {self.n_tokens:,} positions"
 
 
-def wants_arrays(path: str, name: str | None) -> bool:
-    """Return whether a file holds arrays; ``name`` is the format that the user chose, if any."""
-    from crfx.io.formats import is_arrays
-
-    return name == "npz" if name is not None else is_arrays(path)
-
-
 def read_labelled_arrays(path: str) -> Labelled:
     """Read a file of arrays with labels, as stacked arrays."""
     from crfx.io import arrays
@@ -77,15 +68,13 @@ def _plain(y: Any, path: str) -> list[Any]:
 def array_instances(path: str) -> tuple[dict[str, Any], list[list[Any]] | None]:
     """Read a file of arrays as lists with an entry per instance, and labels if there are any."""
     from crfx.io import arrays
+    from crfx.report.written_labels import by_instance
 
     stacked = arrays.read(path)
     ends = [0, *stacked.lengths.cumsum().tolist()]
-
-    def parted(rows: Any) -> Any:
-        return None if rows is None else [rows[begin:end] for begin, end in pairwise(ends)]
-
-    arguments = {name: parted(getattr(stacked, name)) for name in ("X", "parents", "edge_types")}
-    return arguments, None if stacked.y is None else parted(_plain(stacked.y, path))
+    names = ("X", "parents", "edge_types")
+    arguments = {name: by_instance(getattr(stacked, name), ends) for name in names}
+    return arguments, None if stacked.y is None else by_instance(_plain(stacked.y, path), ends)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,26 +91,20 @@ class LabelledPart:
 
     def one(self, at: int) -> dict[str, Any]:
         """Return the arguments of `explain` for one sequence."""
+        from crfx.report.written_labels import arguments_of_one
+
         if self.reading is None or self.sentences is None:
             return arguments_of_one(self.arguments, at)
         return arguments_of_one(self.reading.arguments([self.sentences[at]]), 0)
 
 
-def arguments_of_one(arguments: dict[str, Any], at: int) -> dict[str, Any]:
-    """Return the arguments of `explain` for one of the instances of `predict`."""
-    return {
-        "X_i" if name == "X" else name: next(islice(rows, at, None))
-        for name, rows in arguments.items()
-        if rows is not None
-    }
-
-
 def labelled_parts(model: Any, path: str) -> Iterator[LabelledPart]:
     """Yield the sequences of a labelled file for a model, a few hundred at a time."""
     from crfx.inputs.passed import Passed, read_input
+    from crfx.io.formats import is_arrays
     from crfx.io.lines import open_lines
 
-    if wants_arrays(path, None):
+    if is_arrays(path):
         arrays, y = array_instances(path)
         if y is None:
             raise ValueError(f"{path} has no array y: the labels")
@@ -143,12 +126,12 @@ def add_text_options(parser: argparse.ArgumentParser) -> None:
         "--columns",
         type=_names,
         metavar="NAME,NAME,...",
-        help="of conll, the label's left out (word,c1,c2,...); of conllu, those to use (form)",
+        help="columns of conll without the label (word,c1,c2,...); of conllu, those to use (form)",
     )
     parser.add_argument(
         "--label",
         metavar="COLUMN",
-        help="which has the label: of conll a number, 0 is the first, -1 the last (-1); of conllu "
+        help="column of the label: in conll a number, 0 is the first, -1 the last (-1); in conllu "
         "upos, xpos, deprel or feats (upos)",
     )
     parser.add_argument(
@@ -158,7 +141,7 @@ def add_text_options(parser: argparse.ArgumentParser) -> None:
         "--template",
         type=Path,
         metavar="FILE",
-        help="which features the columns give (one that suits text)",
+        help="features of the columns (a template for text)",
     )
 
 
@@ -250,13 +233,6 @@ def sentences_of(reading: Reading, path: str) -> Iterator[Sentence]:
 
     with open_lines(path) as lines:
         yield from reading.format.read(lines, labelled=False)
-
-
-def read_rankings(model: Any, path: Path | str, *, comments: bool = False) -> Rankings:
-    """Read queries and documents for a model that ranks."""
-    from crfx.io import letor
-
-    return letor.read(path, n_features=model.n_features_in_, comments=comments)
 
 
 def as_they_come(items: Iterable[Item], most: int) -> Iterator[list[Item]]:

@@ -45,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--write",
         choices=("file", "labels", "jsonl"),
         default="file",
-        help="the file with labels in it, labels alone, or an object a sentence with the "
+        help="the file with labels in it, labels alone, or an object per sentence with the "
         "probabilities of labels, of the whole and of spans (%(default)s)",
     )
     parser.add_argument(
@@ -95,10 +95,10 @@ def opened_output(path: Path | None) -> Iterator[TextIO]:
 def _tagged(model: Any, arguments: argparse.Namespace) -> Iterator[tuple[list[str], int, int]]:
     """Yield texts to write, with the numbers of their sentences and tokens, as they arrive."""
     from crfx.cli import sources
+    from crfx.io.formats import is_arrays
 
     path = arguments.file
-    is_arrays = sources.wants_arrays(path, None)
-    reading = None if is_arrays else sources.reading_of(model, path)
+    reading = None if is_arrays(path) else sources.reading_of(model, path)
     tagger = Tagger(model, reading, arguments.write, arguments.min_probability)
     tagger.check()
     if reading is None:
@@ -158,12 +158,12 @@ class Tagger:
         """Return labels as they are written, None for improbable ones."""
         if self.least is not None:
             return [self._probable(labels, p) for labels, _, p in self._instances(arguments)]
-        return [self._written.found(labels) for labels in self.model.predict(**arguments)]
+        return [self._written.as_written(labels) for labels in self.model.predict(**arguments)]
 
     def _instances(self, arguments: dict[str, Any]) -> Iterator[tuple[list[Any], Any, Any]]:
-        from crfx.report.written_labels import found_instances
+        from crfx.report.written_labels import predicted_instances
 
-        return found_instances(self.model, arguments, self._written)
+        return predicted_instances(self.model, arguments, self._written)
 
     def _probable(self, labels: list[Any], probabilities: Any) -> list[Any]:
         least = self.least or 0.0

@@ -19,7 +19,6 @@ from crfx.cli.options import (
     settings_of,
 )
 from crfx.cli.resuming import Run, interrupted_run
-from crfx.cli.schemes import all_tags, choose_scheme
 from crfx.cli.sources import TEXT_OPTIONS, add_text_options
 from crfx.estimators.arguments import TABLES, check_arguments
 
@@ -56,9 +55,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     add_example(parser, SUMMARY, EXAMPLE)
     parser.add_argument("--model", choices=tuple(_MODELS), required=True, help="which estimator")
-    parser.add_argument("--train", required=True, metavar="FILE", help="to learn from; - is stdin")
+    parser.add_argument("--train", required=True, metavar="FILE", help="training set; - is stdin")
     parser.add_argument(
-        "--dev", metavar="FILE", help="to watch; trees stop after 20 rounds without gain"
+        "--dev", metavar="FILE", help="evaluation set; trees stop after 20 rounds without gain"
     )
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="M.crfx", help="save the model there"
@@ -66,7 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         choices=("conll", "crfsuite", "conllu", "npz"),
-        help="of the files (guessed, and said)",
+        help="format of the files (guessed)",
     )
     add_text_options(parser)
     parser.add_argument(
@@ -76,20 +75,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--constraints",
         choices=("auto", "bio", "bioes", "none"),
         default="auto",
-        help="the scheme that labellings must follow; auto: that of the labels, where they have "
+        help="the scheme that labellings must follow; auto: that of the labels, if they have "
         "one (%(default)s)",
     )
     parser.add_argument(
-        "--init-model", type=Path, metavar="M.crfx", help="a model to go on with, on this file"
+        "--init-model", type=Path, metavar="M.crfx", help="continue training from this model"
     )
     parser.add_argument(
         "--classes",
         type=lambda text: text.split(","),
         metavar="A,B,...",
-        help="labels to know beside those of the file; with --init-model, new ones",
+        help="labels beside those of the file; with --init-model, new ones",
     )
     parser.add_argument(
-        "--resume", action="store_true", help="go on where this command was interrupted"
+        "--resume", action="store_true", help="resume this command after an interruption"
     )
     add_estimator_options(parser, "the estimator", TABLES["GBCRF"].kinds, _NAMED)
     parser.add_argument("--json", action="store_true", help="print one JSON object, no text")
@@ -108,7 +107,7 @@ def run(arguments: argparse.Namespace) -> None:
     _check_settings(arguments)
     start = _start(arguments)
     reading, train, dev = _read(arguments, start)
-    scheme, as_bio = choose_scheme(arguments.constraints, train, start, reading)
+    scheme, as_bio = _chosen_scheme(arguments.constraints, train, start, reading)
     if arguments.constraints == "auto" and isinstance(scheme, str):
         how = "learned as BIOES, written as BIO" if as_bio else scheme.upper()
         print_status(arguments, f"labels mark spans: {how} (--constraints)")
@@ -123,7 +122,7 @@ def run(arguments: argparse.Namespace) -> None:
         y=train.y,
         eval_set=eval_set,
         init_model=start,
-        classes=all_tags(arguments.classes, as_bio),
+        classes=_all_tags(arguments.classes, as_bio),
     )
     seconds = time.perf_counter() - begin
     run.save()
@@ -178,10 +177,11 @@ def _read(
 ) -> tuple[Reading | None, Labelled, Labelled | None]:
     """Return how files are read (None: as arrays), the training set, and the evaluation set."""
     from crfx.cli import sources
+    from crfx.io.formats import is_arrays
     from crfx.io.lines import open_lines
 
     options = [name for name in ("format", *TEXT_OPTIONS) if getattr(arguments, name)]
-    if sources.wants_arrays(arguments.train, arguments.format):
+    if arguments.format == "npz" or (arguments.format is None and is_arrays(arguments.train)):
         if text_options := [name for name in options if name != "format"]:
             raise ValueError(
                 f"--{text_options[0]} is for files of text, but {arguments.train} holds arrays"
@@ -213,6 +213,35 @@ def _read(
         dev = sources.read_labelled(reading, lines)
         print_status(arguments, f"{lines.name}: {dev.size}")
     return reading, train, dev
+
+
+def _chosen_scheme(
+    wanted: str, train: Labelled, start: Any, reading: Reading | None
+) -> tuple[Any, bool]:
+    """Return the argument ``constraints`` of the estimator, and whether files get BIO for BIOES.
+
+    ``wanted`` is the option --constraints.  A model that continues training keeps its scheme.  BIO
+    is learned as BIOES, which finds more entities (reports/text-template.md), and written as BIO
+    again; not if labels are missing, since the ends of spans are then unknown.
+    """
+    if wanted != "auto":
+        return None if wanted == "none" else wanted, False
+    if start is not None:
+        return start.constraints, start.reading_ is not None and start.reading_.as_bio
+    from crfx.structures.label_schemes import scheme_of_labels
+
+    scheme = scheme_of_labels(train.labels)
+    if scheme != "bio" or reading is None or any(None in labels for labels in train.y):
+        return scheme, False
+    return "bioes", True
+
+
+def _all_tags(classes: list[str] | None, as_bio: bool) -> list[str] | None:
+    """Return labels of the user with those that BIOES adds for the same types."""
+    if classes is None or not as_bio:
+        return classes
+    kinds = {label[1:] for label in classes if label != "O"}
+    return sorted({*classes, *(tag + kind for kind in kinds for tag in "BIES")})
 
 
 def _new_model(

@@ -106,7 +106,7 @@ def _submitted(
             method,
             share.load,
             share.first,
-            client.scatter(share.given, hash=False, workers=addresses),
+            client.scatter(share.data, hash=False, workers=addresses),
             common,
             workers=addresses,
             pure=False,
@@ -136,7 +136,7 @@ def _call(
     method: str,
     load: Callable[..., dict[str, Any]],
     first: int,
-    given: list[Any],
+    data: list[Any],
     common: dict[str, Any],
 ) -> Any:
     from distributed import get_worker
@@ -145,7 +145,7 @@ def _call(
         # A copy: workers may be threads of the user's own process.
         estimator = copy.copy(estimator).set_params(n_jobs=get_worker().state.nthreads)
     try:
-        return getattr(estimator, method)(**load(*given), **common)
+        return getattr(estimator, method)(**load(*data), **common)
     except ValueError as error:
         bad = located(error)
         raise (bad.after(first) if isinstance(bad, BadInstance) else bad) from None
@@ -159,18 +159,18 @@ def lazily_predicted(estimator: Any, method: str, arguments: dict[str, Any]) -> 
     import dask
     from dask import array, bag
 
-    own = {name: arguments[name] for name in ARGUMENTS if arguments.get(name) is not None}
+    described = {name: arguments[name] for name in ARGUMENTS if arguments.get(name) is not None}
     common = {name: value for name, value in arguments.items() if name not in ARGUMENTS}
-    held = {name: partitions(value) for name, value in own.items() if is_collection(value)}
-    rest = {name: value for name, value in own.items() if name not in held}
+    held = {name: partitions(value) for name, value in described.items() if is_collection(value)}
+    rest = {name: value for name, value in described.items() if name not in held}
     others: list[dict[str, Any]] = [{}] * len(held["X"])
     if rest:
         others = by_partition(rest, _row_counts(arguments["X"], held["X"]))
     model = dask.delayed(estimator)
     call = dask.delayed(_of_partition, pure=True)
     pieces = [
-        call(model, method, dict(zip(held, own_parts, strict=True)), {**other, **common})
-        for own_parts, other in zip(zip(*held.values(), strict=True), others, strict=True)
+        call(model, method, dict(zip(held, parts, strict=True)), {**other, **common})
+        for parts, other in zip(zip(*held.values(), strict=True), others, strict=True)
     ]
     if not hasattr(arguments["X"], "shape") and not hasattr(arguments["X"], "columns"):
         return bag.from_delayed(pieces)

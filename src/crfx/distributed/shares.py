@@ -30,18 +30,18 @@ ARGUMENTS = (*BY_ROW, *BY_INSTANCE)
 
 
 class Share(NamedTuple):
-    """``load(*given)`` returns arguments by name; ``given`` may hold futures of Dask.
+    """``load(*data)`` returns arguments by name; ``data`` may hold futures of Dask.
 
     ``first`` is the number of the first instance among all.
     """
 
     load: Callable[..., dict[str, Any]]
-    given: list[Any]
+    data: list[Any]
     first: int = 0
 
     def arguments(self) -> dict[str, Any]:
         """Load them."""
-        return self.load(*self.given)
+        return self.load(*self.data)
 
 
 def instances_of(arguments: dict[str, Any], client: Any, *, stays: bool = False) -> Instances:
@@ -50,10 +50,11 @@ def instances_of(arguments: dict[str, Any], client: Any, *, stays: bool = False)
     ``shares(n_workers)`` divides them among at most so many workers; ``fingerprint()`` returns the
     same text for the same instances, as far as that is quickly known.
     """
+    present = {name: value for name, value in arguments.items() if value is not None}
     if is_sharded(arguments.get("X")):
-        return Files(arguments, ranks="relevance" in arguments, stays=stays)
-    if any(is_collection(value) for value in arguments.values()):
-        return Collections(arguments, client)
+        return Files(present, ranks="relevance" in arguments, stays=stays)
+    if any(is_collection(value) for value in present.values()):
+        return Collections(present, client)
     return InMemory({name: _listed(value, once=True) for name, value in arguments.items()})
 
 
@@ -102,17 +103,17 @@ class InMemory:
         a cluster.
         """
         everything = [Share(dict, [self.arguments])]
-        given = {name: value for name, value in self.arguments.items() if value is not None}
-        if any(name in NEEDED and name not in given for name in self.arguments):
+        arguments = {name: value for name, value in self.arguments.items() if value is not None}
+        if any(name in NEEDED and name not in arguments for name in self.arguments):
             return everything
-        sizes_name = next((name for name in SIZES if name in given), None)
+        sizes_name = next((name for name in SIZES if name in arguments), None)
         if sizes_name is None:
-            return self._shares_of_lists(given, n_workers)
-        sizes = _whole_numbers(given[sizes_name], least=1 if sizes_name == "group" else 0)
+            return self._shares_of_lists(arguments, n_workers)
+        sizes = _whole_numbers(arguments[sizes_name], least=1 if sizes_name == "group" else 0)
         if sizes is None:
             return everything
         rows = np.concatenate([[0], np.cumsum(sizes)])
-        for name, value in given.items():
+        for name, value in arguments.items():
             if _length(value) != (len(sizes) if name in BY_INSTANCE else rows[-1]):
                 return everything
         shares = []
@@ -120,25 +121,25 @@ class InMemory:
             by_instance, by_row = slice(begin, end), slice(rows[begin], rows[end])
             part = {
                 name: _cut(value, by_instance if name in BY_INSTANCE else by_row)
-                for name, value in given.items()
+                for name, value in arguments.items()
             }
             shares.append(Share(dict, [part], int(begin)))
         return shares
 
-    def _shares_of_lists(self, given: dict[str, Any], n_workers: int) -> list[Share]:
-        X = unwrapped(given["X"])
+    def _shares_of_lists(self, arguments: dict[str, Any], n_workers: int) -> list[Share]:
+        X = unwrapped(arguments["X"])
         if isinstance(X, str) or not hasattr(X, "__iter__"):
             return [Share(dict, [self.arguments])]
         if len(getattr(X, "shape", ())) == 2:  # rows without lengths
-            return [Share(dict, [given])]
-        given = {name: _listed(value) for name, value in (given | {"X": X}).items()}
-        lengths = [_length(instance) for instance in given["X"]]
-        if any(_length(value) != len(lengths) for value in given.values()) or None in lengths:
-            return [Share(dict, [self.arguments | given])]
+            return [Share(dict, [arguments])]
+        arguments = {name: _listed(value) for name, value in (arguments | {"X": X}).items()}
+        lengths = [_length(instance) for instance in arguments["X"]]
+        if any(_length(value) != len(lengths) for value in arguments.values()) or None in lengths:
+            return [Share(dict, [self.arguments | arguments])]
         return [
             Share(
                 unpacked,
-                [{name: packed(value[begin:end]) for name, value in given.items()}],
+                [{name: packed(value[begin:end]) for name, value in arguments.items()}],
                 int(begin),
             )
             for begin, end in itertools.pairwise(borders(np.array(lengths, np.int64), n_workers))
@@ -232,16 +233,16 @@ class Files:
 
     def shares(self, n_workers: int) -> list[Share]:
         """Return consecutive files, of about the same number of rows."""
-        given = {name: value for name, value in self.arguments.items() if value is not None}
-        shards: Shards = given.pop("X").shards
-        labels = [given.pop(name) for name in ("y", "relevance") if name in given]
+        others = dict(self.arguments)
+        shards: Shards = others.pop("X").shards
+        labels = [others.pop(name) for name in ("y", "relevance") if name in others]
         for y in labels:
             if not isinstance(y, ShardLabels):
                 raise ValueError("X is of shards: pass their labels too, fit(shards.X, shards.y)")
             if y.shards.paths != shards.paths:
                 raise ValueError("X and the labels are of different shards: pass those of the same")
-        if given:
-            raise ValueError(f"{next(iter(given))} is given beside shards, which have their own")
+        if others:
+            raise ValueError(f"{next(iter(others))} is given beside shards, which have their own")
         shards = shards.absolute()  # workers may be in another folder
         sizes = [shards[number : number + 1].n_rows for number in range(len(shards))]
         return [
@@ -307,9 +308,8 @@ class Collections:
 
     def shares(self, n_workers: int) -> list[Share]:
         """Return consecutive partitions, of about the same number of rows."""
-        given = {name: value for name, value in self.arguments.items() if value is not None}
-        pieces = {name: partitions(value) for name, value in given.items() if is_collection(value)}
-        rest = {name: value for name, value in given.items() if name not in pieces}
+        pieces = {n: partitions(v) for n, v in self.arguments.items() if is_collection(v)}
+        rest = {name: value for name, value in self.arguments.items() if name not in pieces}
         if "X" not in pieces:
             raise ValueError(f"{next(iter(pieces))} is a collection of Dask, but X is none")
         n_parts = len(pieces["X"])

@@ -188,6 +188,7 @@ class Run:
             self._bar(Progress(n_rounds, {name: [value] for name, value in content.items()}))
 
 
+@dataclass(eq=False)
 class Attempt:
     """One attempt at a training, until it ends or a worker is lost: one task per address.
 
@@ -195,19 +196,16 @@ class Attempt:
     the addresses of workers that do not end.
     """
 
-    def __init__(
-        self,
-        client: Any,
-        name: str,
-        addresses: list[str],
-        receive: Callable[[str, int, Any], None],
-        restart: Callable[[list[str]], None],
-    ) -> None:
+    client: Any
+    name: str
+    addresses: list[str]
+    receive: Callable[[str, int, Any], None]
+    restart: Callable[[list[str]], None]
+
+    def __post_init__(self) -> None:
         from distributed import Queue
 
-        self.client, self.name, self.addresses = client, name, addresses
-        self.receive, self.restart = receive, restart
-        self.queue = Queue(name, client=client, maxsize=MOST_MESSAGES)
+        self.queue = Queue(self.name, client=self.client, maxsize=MOST_MESSAGES)
         self._futures: list[Any] = []
 
     def outcomes(
@@ -245,7 +243,7 @@ class Attempt:
     def _placed(self, share: Share, address: str) -> tuple[Any, list[Any]]:
         """Return a share whose data are sent to a worker, unless Dask holds them."""
         return share.load, [
-            each if holds_futures(each) else self._sent(each, address) for each in share.given
+            each if holds_futures(each) else self._sent(each, address) for each in share.data
         ]
 
     def _awaited_outcomes(self) -> list[Outcome]:

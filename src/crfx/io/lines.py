@@ -99,9 +99,9 @@ def open_lines(path: str | os.PathLike[str]) -> Lines:
 @contextmanager
 def open_bytes(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Open a file of bytes, decompressed if it ends in .gz; damage raises ValueError."""
+    opener: Any = gzip.open if os.fspath(path).endswith(".gz") else open
     try:
-        is_gzip = os.fspath(path).endswith(".gz")
-        with gzip.open(path) if is_gzip else open(path, "rb") as file:
+        with opener(path, "rb") as file:
             yield file
     except DAMAGED_GZIP as error:
         raise ValueError(f"{os.fspath(path)} cannot be decompressed: {error}") from None

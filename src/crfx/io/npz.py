@@ -163,12 +163,13 @@ def read_header(raw: bytes, size: int) -> Header:
     try:
         fields = ast.literal_eval(raw[begin:end].decode("latin1"))
         kind, shape, by_column = (fields[name] for name in ("descr", "shape", "fortran_order"))
+        is_plain = isinstance(kind, str) and _PLAIN.fullmatch(kind)
+        dtype = np.dtype(kind if is_plain else np.object_)  # TypeError: not on this platform
     except (SyntaxError, MemoryError, RecursionError, KeyError, TypeError) as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"an array's header cannot be read: {reason}") from None
-    if not isinstance(kind, str) or not _PLAIN.fullmatch(kind):
+    if not is_plain:
         raise ValueError(f"an array holds {kind!r}, not numbers or text")
-    dtype = np.dtype(kind)
     if not isinstance(shape, tuple) or len(shape) > _MOST_AXES:
         raise ValueError("an array has no shape")
     if not all(type(length) is int and length >= 0 for length in shape):

@@ -1,4 +1,4 @@
-"""How a text file is read for an estimator, as the model file records it."""
+"""The way text files are read for an estimator; model files keep it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all shards of a set must have in common."""
+"""The layout that all shards of a set must share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from crfx.messages import shown
 
 PER_ROW = ("parents", "edge_types")
 OPTIONAL = ("y", *PER_ROW, "sample_weight")
-"""What a shard may have beside its features and lengths, by its name in `fit`."""
+"""Arguments of `fit` that a shard may have beside features and lengths."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class Layout:
                     raise ValueError(
                         f"feature {place} is {shown(names[0])}, and {shown(names[1])} in {first}"
                     )
-            for name, *kinds in zip(self.columns, self.kinds, other.kinds, strict=True):
-                if kinds[0] != kinds[1]:
-                    raise ValueError(f"column {name!r} holds {kinds[0]}, and {kinds[1]} in {first}")
+            for name, kind, other_kind in zip(self.columns, self.kinds, other.kinds, strict=True):
+                if kind != other_kind:
+                    raise ValueError(f"column {name!r} holds {kind}, and {other_kind} in {first}")
         for name in OPTIONAL:
             if (name in self.has) != (name in other.has):
                 have = ("has no", "has") if name in other.has else ("has", "has no")

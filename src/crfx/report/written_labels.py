@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -51,14 +51,14 @@ class WrittenLabels:
     @cached_property
     def names(self) -> list[Any]:
         """All labels in the order of ``classes_``, each once."""
-        return list(dict.fromkeys(self.found(self.model.classes_)))
+        return list(dict.fromkeys(self.as_written(self.model.classes_)))
 
     @cached_property
     def column_of(self) -> dict[Any, int]:
         """The index of every label in ``names``."""
         return {name: column for column, name in enumerate(self.names)}
 
-    def found(self, labels: npt.NDArray[Any]) -> list[Any]:
+    def as_written(self, labels: npt.NDArray[Any]) -> list[Any]:
         """Return predicted labels as they are written."""
         plain: list[Any] = labels.tolist()
         return list(self.model.reading_.labels(plain)) if self.is_bio else plain
@@ -74,7 +74,7 @@ class WrittenLabels:
     def marginals(self, marginals: npt.NDArray[Any]) -> Probabilities:
         """Return (length, names) from (length, classes); labels that are written alike add up."""
         by_name = np.zeros((len(marginals), len(self.names)))
-        columns = [self.column_of[name] for name in self.found(self.model.classes_)]
+        columns = [self.column_of[name] for name in self.as_written(self.model.classes_)]
         np.add.at(by_name.T, columns, np.asarray(marginals, np.float64).T)
         return by_name
 
@@ -84,7 +84,7 @@ class Judged:
     """One instance: true labels (None: unknown), predicted labels, (length, names) marginals."""
 
     true: list[Any]
-    found: list[Any]
+    predicted: list[Any]
     marginals: Probabilities
     probabilities: Probabilities
     """(length,) probabilities of the predicted labels."""
@@ -97,19 +97,19 @@ class Judged:
     @property
     def wrong(self) -> npt.NDArray[np.bool_]:
         """(length,) whether the true label is known and another one was predicted."""
-        pairs = zip(self.true, self.found, strict=True)
-        return np.array([true is not None and true != found for true, found in pairs], bool)
+        pairs = zip(self.true, self.predicted, strict=True)
+        return np.array([true is not None and true != other for true, other in pairs], bool)
 
 
 def judged_instances(
     model: Any, arguments: dict[str, Any], y: Sequence[Sequence[Any]], written: WrittenLabels
 ) -> list[Judged]:
     """Label instances that are passed as lists, and return them with their true labels."""
-    pairs = zip(y, found_instances(model, arguments, written), strict=True)
-    return [Judged(written.true(true), *found) for true, found in pairs]
+    pairs = zip(y, predicted_instances(model, arguments, written), strict=True)
+    return [Judged(written.true(true), *prediction) for true, prediction in pairs]
 
 
-def found_instances(
+def predicted_instances(
     model: Any, arguments: dict[str, Any], written: WrittenLabels
 ) -> Iterator[tuple[list[Any], Probabilities, Probabilities]]:
     """Yield, by instance, predicted labels, (length, names) marginals, and (length,) probabilities
@@ -117,7 +117,7 @@ def found_instances(
     """
     pairs = zip(model.predict(**arguments), model.predict_marginals(**arguments), strict=True)
     for codes, by_class in pairs:
-        labels, marginals = written.found(codes), written.marginals(by_class)
+        labels, marginals = written.as_written(codes), written.marginals(by_class)
         columns = [written.column_of[label] for label in labels]
         yield labels, marginals, marginals[np.arange(len(columns)), columns]
 
@@ -131,15 +131,26 @@ def as_instances(
     data = read_input(Passed(X, None, lengths, parents, edge_types), model.columns_)
     labels, ends = flat_labels(y, data), data.batch.offsets.tolist()
 
-    def parted(rows: Any) -> Any:
-        return None if rows is None else [rows[begin:end] for begin, end in pairwise(ends)]
-
     arguments = {
-        "X": X if data.as_list else parted(stacked(unwrapped(X))),
-        "parents": parted(data.batch.parents),
-        "edge_types": parted(data.batch.edge_types),
+        "X": X if data.as_list else by_instance(stacked(unwrapped(X)), ends),
+        "parents": by_instance(data.batch.parents, ends),
+        "edge_types": by_instance(data.batch.edge_types, ends),
     }
-    return arguments, parted(labels)
+    return arguments, by_instance(labels, ends)
+
+
+def by_instance(rows: Any, offsets: Sequence[int]) -> Any:
+    """Return rows as a list with an entry per instance; None stays."""
+    return None if rows is None else [rows[begin:end] for begin, end in pairwise(offsets)]
+
+
+def arguments_of_one(arguments: dict[str, Any], at: int) -> dict[str, Any]:
+    """Return the arguments of `explain` for one of the instances of `predict`."""
+    return {
+        "X_i" if name == "X" else name: next(islice(rows, at, None))
+        for name, rows in arguments.items()
+        if rows is not None
+    }
 
 
 def confusion(report: TagReport, names: Sequence[Any]) -> tuple[list[str], npt.NDArray[np.int64]]:

@@ -35,9 +35,9 @@ class Tick:
 
 @dataclass(frozen=True)
 class Chart:
-    """One line with its axes: ``points`` and ``dots`` in SVG's coordinates, ``told`` in words."""
+    """One line with its axes: ``points`` and ``dots`` are in SVG's coordinates."""
 
-    told: str
+    caption: str
     x_label: str
     x_ticks: list[Tick]
     y_ticks: list[Tick]
@@ -97,7 +97,7 @@ def _compact(value: float) -> str:
     return text.replace("e+", "e").replace("-", "−")
 
 
-def _told_number(value: float) -> str:
+def _number_in_text(value: float) -> str:
     """Return the text of a number for a sentence."""
     return (f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}").replace("-", "−")
 
@@ -122,18 +122,18 @@ def history_chart(curve: HistoryCurve, counted: str) -> Chart:
     x = _Scale(1, max(len(values), 2), LEFT, WIDTH - RIGHT)
     is_log = low > 0 and high > LARGE_RANGE * low
     y = _Scale(low, high, HEIGHT - BOTTOM, TOP, is_log)
-    ends = [_told_number(float(values[finite[at]])) for at in (0, -1)]
-    told = f"{curve.title}: {ends[0]} at first, {ends[1]} at last"
+    ends = [_number_in_text(float(values[finite[at]])) for at in (0, -1)]
+    caption = f"{curve.title}: {ends[0]} at first, {ends[1]} at last"
     kept = None
     if curve.kept < len(values) - 1:
         kept = Tick(x(curve.kept + 1), f"kept: {curve.kept + 1}")
-        told += f", {kept.text}"
+        caption += f", {kept.text}"
         if math.isfinite(curve.at_kept):
-            told += f" ({_told_number(curve.at_kept)})"
+            caption += f" ({_number_in_text(curve.at_kept)})"
     if is_log:
-        told += " (logarithmic axis)"
+        caption += " (logarithmic axis)"
     points = " ".join(f"{x(at + 1)},{y(values[at])}" for at in chosen.tolist())
-    return Chart(told, counted, x.ticks(5, whole=True), y.ticks(6), points, kept=kept)
+    return Chart(caption, counted, x.ticks(5, whole=True), y.ticks(6), points, kept=kept)
 
 
 def reliability_chart(counted: Reliability) -> Chart:

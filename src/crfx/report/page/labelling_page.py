@@ -24,7 +24,13 @@ from crfx.report.page.charts import (
 )
 from crfx.report.page.sequences import Instance, Judgement, shown_sequence
 from crfx.report.page.templating import check_library, percent, render
-from crfx.report.written_labels import as_instances, confusion, judged_instances, row_shares
+from crfx.report.written_labels import (
+    arguments_of_one,
+    as_instances,
+    confusion,
+    judged_instances,
+    row_shares,
+)
 
 MOST_MISTAKES = 10
 TOP = 15
@@ -192,5 +198,4 @@ def _words(tokens: Sequence[Sequence[Any]], labels: Sequence[Sequence[Any]]) -> 
 
 
 def _instance(arguments: dict[str, Any], at: int, words: list[str] | None) -> Instance:
-    parts = {name: part[at] for name, part in arguments.items() if part is not None}
-    return {"X_i": parts.pop("X"), **parts}, words, ""
+    return arguments_of_one(arguments, at), words, ""

@@ -75,7 +75,7 @@ class Judgement:
     def add(self, judged: Judged, instance: Callable[[], Instance]) -> None:
         """Count one sequence; ``instance`` is called if the sequence is kept."""
         self.n_sequences += 1
-        self.report.add(judged.true, judged.found)
+        self.report.add(judged.true, judged.predicted)
         known, wrong = judged.known, judged.wrong
         self.reliability.add(judged.probabilities[known], ~wrong[known])
         self.n_judged += bool(known.any())
@@ -84,7 +84,7 @@ class Judgement:
         if wrong.any():
             key = int(wrong.sum()), float(judged.probabilities[wrong].sum())
             _keep_foremost(self._worst, self._n_shown, key, kept)
-        if judged.found:  # a sequence may be empty
+        if judged.predicted:  # a sequence may be empty
             expected = float((1 - judged.probabilities).sum())
             _keep_foremost(self._uncertain, 2 * self._n_shown, expected, kept)
 
@@ -110,34 +110,14 @@ def _keep_foremost(
 
 
 @dataclass(frozen=True)
-class Position:
-    """A row: ``state`` is right, wrong or open (no true label); ``others`` are other labels."""
-
-    number: int
-    token: str
-    true: Any
-    found: Any
-    state: str
-    probability: float
-    others: list[tuple[Any, float]]
-
-
-@dataclass(frozen=True)
-class Gap:
-    """Positions that are left out; ``n_telling`` of them are wrong or uncertain."""
-
-    first: int
-    last: int
-    tokens: str
-    n_telling: int
-
-
-@dataclass(frozen=True)
 class Shown:
-    """The part of a sequence that the page shows, with explanations."""
+    """The part of a sequence that the page shows, with explanations.
+
+    ``rows`` are positions and gaps, see `_row` and `_gap`.
+    """
 
     kept: Kept
-    rows: list[Position | Gap]
+    rows: list[dict[str, Any]]
     whys: list[tuple[str, Why]] = field(default_factory=list)
     method: str = ""
     problem: str = ""
@@ -145,7 +125,7 @@ class Shown:
     @property
     def length(self) -> int:
         """The number of positions."""
-        return len(self.kept.judged.found)
+        return len(self.kept.judged.predicted)
 
 
 def shown_sequence(model: Any, kept: Kept, written: WrittenLabels) -> Shown:
@@ -178,7 +158,7 @@ def _rival(explained: Any, true: Any, written: WrittenLabels) -> int | None:
 
     Several labels of a model may be written alike: the most probable of them is taken.
     """
-    names = written.found(explained.classes)
+    names = written.as_written(explained.classes)
     chosen = names[explained.place]
     order: list[int] = np.argsort(-explained.marginal, kind="stable").tolist()
     if true is not None and true != chosen and true in names:
@@ -186,37 +166,46 @@ def _rival(explained: Any, true: Any, written: WrittenLabels) -> int | None:
     return next((at for at in order if names[at] != chosen), None)
 
 
-def _rows(kept: Kept, names: list[Any]) -> list[Position | Gap]:
+def _rows(kept: Kept, names: list[Any]) -> list[dict[str, Any]]:
     telling = _telling(kept)
     left_out = set(telling[MOST_TELLING:])
-    rows: list[Position | Gap] = []
+    rows: list[dict[str, Any]] = []
     near = {at + step for at in telling[:MOST_TELLING] for step in range(-CONTEXT, CONTEXT + 1)}
-    for is_shown, run in groupby(range(len(kept.judged.found)), near.__contains__):
+    for is_shown, run in groupby(range(len(kept.judged.predicted)), near.__contains__):
         positions = list(run)
         if is_shown or len(positions) < LEAST_GAP:
             rows += [_row(kept, at, names) for at in positions]
         else:
-            words = " ".join(_token(kept, at) for at in positions[:MOST_WORDS])
-            n_telling = len(left_out.intersection(positions))
-            rows.append(Gap(positions[0], positions[-1], words, n_telling))
+            rows.append(_gap(kept, positions, left_out))
     return rows
 
 
-def _row(kept: Kept, at: int, names: list[Any]) -> Position:
+def _gap(kept: Kept, positions: list[int], left_out: set[int]) -> dict[str, Any]:
+    """Return positions that are not shown; ``n_telling`` of them are wrong or uncertain."""
+    return {
+        "first": positions[0],
+        "last": positions[-1],
+        "tokens": " ".join(_token(kept, at) for at in positions[:MOST_WORDS]),
+        "n_telling": len(left_out.intersection(positions)),
+    }
+
+
+def _row(kept: Kept, at: int, names: list[Any]) -> dict[str, Any]:
+    """Return a position; ``state`` is right, wrong or open (no true label)."""
     judged = kept.judged
-    true, label, p = judged.true[at], judged.found[at], judged.marginals[at]
+    true, label, p = judged.true[at], judged.predicted[at], judged.marginals[at]
     state = "open" if true is None else "right" if true == label else "wrong"
     order = np.argsort(-p, kind="stable")
     others = [(names[k], float(p[k])) for k in order if names[k] != label and p[k] >= LEAST_OTHER]
-    return Position(
-        at,
-        _token(kept, at),
-        true,
-        label,
-        state,
-        float(judged.probabilities[at]),
-        others[:MOST_OTHERS],
-    )
+    return {
+        "number": at,
+        "token": _token(kept, at),
+        "true": true,
+        "predicted": label,
+        "state": state,
+        "probability": float(judged.probabilities[at]),
+        "others": others[:MOST_OTHERS],
+    }
 
 
 def _token(kept: Kept, at: int) -> str:

@@ -14,8 +14,8 @@ from crfx.report.written_labels import (
     WrittenLabels,
     as_instances,
     confusion,
-    found_instances,
     judged_instances,
+    predicted_instances,
     row_shares,
 )
 from crfx.tag_report import TagReport
@@ -43,7 +43,7 @@ def plot_confusion(
     """
     report = TagReport()
     for judged in _judged(model, X, y, lengths, parents, edge_types):
-        report.add(judged.true, judged.found)
+        report.add(judged.true, judged.predicted)
     accuracy = report.accuracy  # raises if no label is known
     labels, counts = confusion(report, WrittenLabels(model).names)
     shares = row_shares(counts)
@@ -124,7 +124,7 @@ def plot_marginals(
     arguments = {name: [part] for name, part in structure.items() if part is not None}
     arguments["X"] = one_instance(X_i, "plot_marginals")
     written = WrittenLabels(model)
-    ((found, marginals, _),) = found_instances(model, arguments, written)
+    ((predicted, marginals, _),) = predicted_instances(model, arguments, written)
     length = len(marginals)
     if not length:
         raise ValueError("the instance has no positions to draw")
@@ -143,7 +143,7 @@ def plot_marginals(
     figure, panels = _panels(written.names, names)
     for axes, rows in panels:
         image = _draw_marginals(axes, marginals[rows].T, written.names, names[rows])
-        _mark(axes, written.names, found[rows], None if true is None else true[rows])
+        _mark(axes, written.names, predicted[rows], None if true is None else true[rows])
         axes.set_xlim(-0.5, min(length, _POSITIONS_A_ROW) - 0.5)
     title = "frame: the label found" + ("" if true is None else "; dot: the true one")
     figure.suptitle(title, color=INK, fontsize=9)
@@ -181,11 +181,11 @@ def _two_digits(p: float) -> str:
     return f"{p:.2f}"[1:] if p >= 0.005 else ""
 
 
-def _mark(axes: Any, labels: Sequence[Any], found: Sequence[Any], true: Any) -> None:
+def _mark(axes: Any, labels: Sequence[Any], predicted: Sequence[Any], true: Any) -> None:
     from matplotlib.patches import Rectangle
 
     row_of = {label: row for row, label in enumerate(labels)}
-    for at, label in enumerate(found):
+    for at, label in enumerate(predicted):
         place = (at - 0.45, row_of[label] - 0.45)
         axes.add_patch(Rectangle(place, 0.9, 0.9, fill=False, edgecolor=PALETTE[1], lw=1.8))
     for at, label in enumerate(true or ()):
