@@ -108,42 +108,36 @@ class InMemory:
             return everything
         sizes_name = next((name for name in SIZES if name in arguments), None)
         if sizes_name is None:
-            return self._shares_of_lists(arguments, n_workers)
-        sizes = _whole_numbers(arguments[sizes_name], least=1 if sizes_name == "group" else 0)
+            arguments["X"] = unwrapped(arguments["X"])
+            sizes = _lengths_of_instances(arguments["X"])
+        else:
+            sizes = _whole_numbers(arguments[sizes_name], least=1 if sizes_name == "group" else 0)
         if sizes is None:
             return everything
+        if sizes_name is None:
+            arguments = {name: _listed(value) for name, value in arguments.items()}
         rows = np.concatenate([[0], np.cumsum(sizes)])
+        by_instance = {name for name in arguments if sizes_name is None or name in BY_INSTANCE}
         for name, value in arguments.items():
-            if _length(value) != (len(sizes) if name in BY_INSTANCE else rows[-1]):
+            if _length(value) != (len(sizes) if name in by_instance else rows[-1]):
                 return everything
         shares = []
         for begin, end in itertools.pairwise(borders(sizes, n_workers)):
-            by_instance, by_row = slice(begin, end), slice(rows[begin], rows[end])
+            instance_slice, row_slice = slice(begin, end), slice(rows[begin], rows[end])
             part = {
-                name: _cut(value, by_instance if name in BY_INSTANCE else by_row)
+                name: packed(_cut(value, instance_slice if name in by_instance else row_slice))
                 for name, value in arguments.items()
             }
-            shares.append(Share(dict, [part], int(begin)))
+            shares.append(Share(unpacked, [part], int(begin)))
         return shares
 
-    def _shares_of_lists(self, arguments: dict[str, Any], n_workers: int) -> list[Share]:
-        X = unwrapped(arguments["X"])
-        if isinstance(X, str) or not hasattr(X, "__iter__"):
-            return [Share(dict, [self.arguments])]
-        if len(getattr(X, "shape", ())) == 2:  # rows without lengths
-            return [Share(dict, [arguments])]
-        arguments = {name: _listed(value) for name, value in (arguments | {"X": X}).items()}
-        lengths = [_length(instance) for instance in arguments["X"]]
-        if any(_length(value) != len(lengths) for value in arguments.values()) or None in lengths:
-            return [Share(dict, [self.arguments | arguments])]
-        return [
-            Share(
-                unpacked,
-                [{name: packed(value[begin:end]) for name, value in arguments.items()}],
-                int(begin),
-            )
-            for begin, end in itertools.pairwise(borders(np.array(lengths, np.int64), n_workers))
-        ]
+
+def _lengths_of_instances(X: Any) -> npt.NDArray[np.int64] | None:
+    """Return the length of every instance in a list, or None if X is no such list."""
+    if isinstance(X, str) or not hasattr(X, "__iter__") or len(getattr(X, "shape", ())) == 2:
+        return None
+    lengths = [_length(instance) for instance in X]
+    return None if None in lengths else np.array(lengths, np.int64)
 
 
 def _listed(values: Any, *, once: bool = False) -> Any:
