@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from crfx.report.plots.drawing import Curve, MissingPlotLibrary, counted, line_chart
+from crfx.report.plots.drawing import Curve, counted, line_chart
 from reproduce.bar_chart import bar_chart
 from reproduce.plot_settings import Bars, Group, Line, Plot
 from reproduce.summary import RowSummary
@@ -60,7 +60,7 @@ def draw(table: Table, summaries: list[RowSummary], folder: Path) -> list[Path]:
         paths[-1].parent.mkdir(exist_ok=True)
         try:
             picture.draw(paths[-1])
-        except MissingPlotLibrary as error:
+        except ImportError as error:
             raise ValueError(
                 f"the figures are kept and the page is written, but {error}, then the same command "
                 "with --render"

@@ -1,16 +1,28 @@
 """The bundled data set: real images, honest split, obeyed grammar, same strings every time."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
 from crfx.datasets import load_digit_strings
-from crfx.datasets.digit_strings import is_keypad_walk
+from crfx.datasets.digit_strings import _successors
 
 
 @pytest.fixture(scope="module")
 def digits():
     return load_digit_strings()
+
+
+def is_keypad_walk(digits):
+    """Return whether a string obeys the grammar."""
+    walk = [int(digit) for digit in digits]
+    starts = [None, *walk[:-2]]
+    return all(
+        after in _successors(before, key)
+        for before, (key, after) in zip(starts, pairwise(walk), strict=False)
+    )
 
 
 def image_set(X):

@@ -11,7 +11,7 @@ ROWS = np.arange(20.0).reshape(10, 2)
 
 
 def shares(n_workers=3, **arguments):
-    return [share.load(*share.given) for share in InMemory(arguments).shares(n_workers)]
+    return [share.load(*share.data) for share in InMemory(arguments).shares(n_workers)]
 
 
 @pytest.mark.parametrize("X", [ROWS, sparse.csr_matrix(ROWS)], ids=["dense", "sparse"])

@@ -12,9 +12,9 @@ def there_and_back(name: str, path: str) -> None:
         with open_lines(path) as lines:
             first = lines.peek_block()
             if labelled:
-                formats.guess(first, path)
-            format = formats.by_name(name, first, path)
-            assert formats.from_plain(format.to_plain()) == format
+                formats.format_of(first, path)
+            format = formats.format_of(first, path, name=name)
+            assert formats.from_plain(formats.to_plain(format)) == format
             for sentence in format.read(lines, labelled=labelled):
                 _check(format, sentence)
 

@@ -141,14 +141,14 @@ def test_what_a_user_says_must_fit(tmp_path, monkeypatch, content, options, mess
     monkeypatch.chdir(tmp_path)
     (tmp_path / "f").write_text(content)
     with open_lines("f") as lines, pytest.raises(ValueError, match=f"^{message}"):
-        formats.guess(lines.peek_block(), "f", **options)
+        formats.format_of(lines.peek_block(), "f", **options)
 
 
 def test_a_format_must_be_known():
     with pytest.raises(
         ValueError, match="there is no format 'csv': there are conll, crfsuite, con"
     ):
-        formats.by_name("csv", [])
+        formats.format_of([], name="csv")
 
 
 @pytest.mark.parametrize(

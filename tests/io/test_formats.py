@@ -42,23 +42,23 @@ def lines(text):
     ],
 )
 def test_guess(text, name, expected):
-    assert formats.guess(lines(text), name) == expected
+    assert formats.format_of(lines(text), name) == expected
 
 
 def test_a_guess_hears_what_the_user_says():
     text = lines("% all\nB-ORG EU NNP\nO rejects VBZ")
-    found = formats.guess(text, columns=("form", "pos"), label="0", comments="%")
+    found = formats.format_of(text, columns=("form", "pos"), label="0", comments="%")
     assert found == Conll(("form", "pos"), 0, "%", " ")
     assert next(found.read(text)).tokens == [("EU", "NNP"), ("rejects", "VBZ")]
-    found = formats.guess(lines(CONLLU), label="xpos", columns=["form", "lemma"])
+    found = formats.format_of(lines(CONLLU), label="xpos", columns=["form", "lemma"])
     assert found == Conllu("xpos", ("form", "lemma"))
 
 
 def test_a_name_overrules_the_guess():
     text = "B-NP\tw=An\tpos=DT"
-    assert formats.by_name("conll", lines(text)) == Conll(("word", "c1"))
-    assert formats.by_name("crfsuite", lines("a b")) == Crfsuite()
-    assert formats.by_name("conllu", []) == Conllu()
+    assert formats.format_of(lines(text), name="conll") == Conll(("word", "c1"))
+    assert formats.format_of(lines("a b"), name="crfsuite") == Crfsuite()
+    assert formats.format_of([], name="conllu") == Conllu()
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_a_name_overrules_the_guess():
     ],
 )
 def test_plain_values_give_the_same_format(format):
-    assert formats.from_plain(format.to_plain()) == format
-    assert format.to_plain()["name"] == format.name
+    assert formats.from_plain(formats.to_plain(format)) == format
+    assert formats.to_plain(format)["name"] == format.name
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_plain_values_give_the_same_format(format):
 )
 def test_plain_values_are_checked(plain, message):
     if isinstance(plain, dict) and plain and "name" not in plain:
-        plain = Conll(("word",)).to_plain() | plain
+        plain = formats.to_plain(Conll(("word",))) | plain
     with pytest.raises(ValueError, match=message):
         formats.from_plain(plain)
 
@@ -116,5 +116,5 @@ def test_from_file_to_sentences(tmp_path):
     path = tmp_path / "a.gz"
     path.write_bytes(gzip.compress(b"EU NNP B-ORG\n\nPeter NNP B-PER\n"))
     with open_lines(path) as opened:
-        format = formats.guess(opened.peek_block(), path)
+        format = formats.format_of(opened.peek_block(), path)
         assert [s.tokens for s in format.read(opened)] == [[("EU", "NNP")], [("Peter", "NNP")]]

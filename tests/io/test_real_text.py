@@ -9,7 +9,7 @@ import pytest
 from crfx.datasets import load_conll2003
 from crfx.io.conll import Conll
 from crfx.io.conllu import Conllu
-from crfx.io.formats import guess
+from crfx.io.formats import format_of
 from crfx.io.lines import open_lines
 from reproduce.datasets import load_conll2000, load_ud_ewt
 
@@ -42,7 +42,7 @@ def test_files_of_public_data(name, load, expected):
     if "CRFX_DATA" not in os.environ or not path.exists():
         pytest.skip(f"{name} is not in $CRFX_DATA")
     with open_lines(path) as lines:
-        format = guess(lines.peek_block(), path)
+        format = format_of(lines.peek_block(), path)
         sentences = list(format.read(lines))
     assert format == expected
     X, y = load()

@@ -40,8 +40,8 @@ def test_truth_in_iob1_meets_what_is_found(as_bio):
     crf = fitted(as_bio)
     first, second, _ = judged_instances(crf, {"X": X}, IOB1, WrittenLabels(crf))
     last, only = ("I-PER", "B-LOC") if as_bio else ("E-PER", "S-LOC")
-    assert first.true == first.found == ["B-PER", last, "O"]
-    assert second.true == second.found == [only, "O"]
+    assert first.true == first.predicted == ["B-PER", last, "O"]
+    assert second.true == second.predicted == [only, "O"]
     assert (first.probabilities == first.marginals.max(axis=1)).all()
 
 
@@ -71,4 +71,4 @@ def test_a_generator_is_read_once():
     crf = fitted(as_bio=False)
     given, labels = as_instances(crf, iter(X), IOB1, None, None, None)
     found = judged_instances(crf, given, labels, WrittenLabels(crf))
-    assert [len(own.found) for own in found] == [3, 2, 2]
+    assert [len(own.predicted) for own in found] == [3, 2, 2]

@@ -29,60 +29,60 @@ _COMMANDS: dict[str, Any] = {
     "rank": rank,
 }
 INTERRUPTED = 130
-"""What shells give a program that Ctrl-C has ended."""
+"""The usual exit code of a program that Ctrl-C has ended."""
 
 
 class Parser(argparse.ArgumentParser):
-    """Tells mistakes in one line, and knows the options that all commands have."""
+    """An argument parser that reports errors in one line."""
 
     def error(self, message: str) -> NoReturn:
-        """Tell a mistake and leave with 2; argparse would print the usage first."""
-        told = " ".join(message.split())
-        self.exit(2, f"{self.prog}: error: {told} (see {self.prog} --help)\n")
+        """Print an error and exit with code 2; argparse would print the usage first."""
+        text = " ".join(message.split())
+        self.exit(2, f"{self.prog}: error: {text} (see {self.prog} --help)\n")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Refuse what is not known here, where it was meant, and not at the top."""
-        found, left = super().parse_known_args(args, namespace)
-        if left:
-            self.error(f"there is no argument {left[0]}")
-        return found, left
+        """Report an unknown argument in the subcommand that got it, not in the main program."""
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"there is no argument {unknown[0]}")
+        return parsed, unknown
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; 0 when all went well, 2 after an error told in one line."""
-    if sys.stderr is None:  # closed: what is said beside the result goes nowhere
+    """Run one command; return 0, or 2 after an error, which is printed in one line."""
+    if sys.stderr is None:  # it is closed: messages are discarded
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115, as long as the program runs
     if sys.stdout is None:
         print("crfx: error: standard output is closed: there is nowhere to write", file=sys.stderr)
         return 2
     argv, parser = sys.argv[1:] if argv is None else argv, _parser()
-    if not argv:  # a newcomer, to whom the list of commands says more than one line
+    if not argv:  # for newcomers the list of commands is more useful than one line
         parser.print_help(sys.stderr)
         return 2
     arguments = parser.parse_args(argv)
-    # A program that is asked to end keeps what it has, as after Ctrl-C.
+    # On SIGTERM the program keeps its results, as after Ctrl-C.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _warn(arguments)
             _COMMANDS[arguments.command].run(arguments)
-        sys.stdout.flush()  # here, where a reader that has gone is no surprise
+        sys.stdout.flush()  # here, where a closed pipe is handled
     except BrokenPipeError:
         if getattr(arguments, "output", None) is not None:
-            _tell(arguments, f"error: {arguments.output}: its reader has gone")
+            _print_message(arguments, f"error: {arguments.output}: its reader has gone")
             return 2
-        # Whoever read our output has read enough; nothing more is to be written at exit.
+        # The reader has closed the pipe: nothing more may be written at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt as stop:
         if arguments.debug:
             raise
-        _tell(arguments, str(stop) or "interrupted")
+        _print_message(arguments, str(stop) or "interrupted")
         return INTERRUPTED
     except Exception as error:
         if arguments.debug:
             raise
-        _tell(arguments, f"error: {_told(error)}")
+        _print_message(arguments, f"error: {_in_one_line(error)}")
         return 2
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -90,18 +90,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _warn(arguments: argparse.Namespace) -> Any:
-    """Warnings in one line, as errors are; none where the user wants to hear errors only."""
+    """Return a function that prints warnings in one line, unless the command is quiet."""
 
     def show(message: Warning | str, *_: Any) -> None:
         if not getattr(arguments, "quiet", False):
-            _tell(arguments, f"warning: {' '.join(str(message).split())}")
+            _print_message(arguments, f"warning: {' '.join(str(message).split())}")
 
     return show
 
 
-def _told(error: Exception) -> str:
-    """One line; who is to blame for what nobody foresaw."""
-    text = " ".join(str(error).split())  # XGBoost's take several lines
+def _in_one_line(error: Exception) -> str:
+    """Return the message of an error; an unexpected one is reported as a bug of crfx."""
+    text = " ".join(str(error).split())  # those of XGBoost have several lines
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror.lower()}"
     if isinstance(error, ValueError | OSError | ImportError):
@@ -111,7 +111,7 @@ def _told(error: Exception) -> str:
     return f"{type(error).__name__}: {text} (a mistake of crfx; --debug shows where)"
 
 
-def _tell(arguments: argparse.Namespace, text: str) -> None:
+def _print_message(arguments: argparse.Namespace, text: str) -> None:
     print(f"crfx {arguments.command}: {text}", file=sys.stderr)
 
 
@@ -120,6 +120,5 @@ def _parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"crfx {version('crfx')}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, command in _COMMANDS.items():
-        own = subparsers.add_parser(name, help=command.SUMMARY)
-        command.configure(own)
+        command.configure(subparsers.add_parser(name, help=command.SUMMARY))
     return parser

@@ -1,4 +1,4 @@
-"""`crfx convert`: from one format of labelled sequences to another.
+"""`crfx convert`: conversion of labelled sequences from one format to another.
 
 Columns (conll, conllu) become features (crfsuite, npz) by a template.
 """
@@ -15,7 +15,8 @@ from crfx.cli.sources import add_text_options, find_format, read_template
 
 if TYPE_CHECKING:
     from crfx.features import Template
-    from crfx.io.sentences import Format, Sentence
+    from crfx.io.formats import Format
+    from crfx.io.sentences import Sentence
 
 SUMMARY = "convert files of labelled sequences, and models of CRFsuite"
 EXAMPLE = """  crfx convert eng.train -o train.crfsuite.gz
@@ -33,9 +34,14 @@ _HASHED = 1 << 20
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     add_example(parser, SUMMARY, EXAMPLE)
-    parser.add_argument("file", metavar="IN", help="what to convert, .gz too; - is standard input")
+    parser.add_argument("file", metavar="IN", help="file to convert, .gz too; - is standard input")
     parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="OUT", help="write there; .gz is packed"
+        "-o",
+        "--output",
+        type=Path,
+        required=True,
+        metavar="OUT",
+        help="output; .gz is compressed",
     )
     parser.add_argument(
         "--from", dest="source", choices=_FROM, help="format of IN (guessed from the file)"
@@ -50,7 +56,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Read, convert and write; OUT appears whole or not at all."""
+    """Read, convert and write; OUT is written whole or not at all."""
     from crfx.io.lines import open_lines
     from crfx.io.whole_file import whole_text
 
@@ -108,7 +114,7 @@ def _check_options(arguments: argparse.Namespace, format: Format, target: str) -
 
 
 def _conll_lines(sentences: Iterable[Sentence]) -> Iterator[str]:
-    """Yield columns by tabs, the label last."""
+    """Yield lines of columns, separated by tabs, with the label last."""
     for sentence in sentences:
         for token, label in zip(sentence.tokens, sentence.labels or (), strict=True):
             yield "\t".join([*token, str(label)]) + "\n"

@@ -1,8 +1,8 @@
 """`crfx demo`: train on handwritten digit strings, without and with their structure.
 
 Three models of the same trees: LogitBoost, which looks at one image at a time, and GBCRF with
-chains of order 1 and 2, which also learn what follows what. The last one is saved, with a picture
-of how all three learned.
+chains of order 1 and 2, which also learn transitions. The last one is saved, with a plot of the
+learning curves of all three.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=at_least(2),
         default=400,
         metavar="N",
-        help="how many strings, half of them to train and half to test (%(default)s)",
+        help="number of strings, half for training and half for tests (%(default)s)",
     )
     parser.add_argument(
-        "--seed", type=at_least(0), default=0, metavar="N", help="which strings (%(default)s)"
+        "--seed", type=at_least(0), default=0, metavar="N", help="seed of the strings (%(default)s)"
     )
     parser.add_argument(
         "--output",
         type=Path,
         default=Path("crfx-demo"),
         metavar="FOLDER",
-        help="where the model and the picture go (%(default)s)",
+        help="folder for the model and the plot (%(default)s)",
     )
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Train, read the test strings three ways, print how well each went, save the last model."""
+    """Train three models, print their accuracy on the test strings, and save the last one."""
     from rich.console import Console
     from rich.table import Table
 
@@ -83,14 +83,14 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _check_folder(folder: Path) -> None:
-    """Raise where it cannot be made: better now than after all is trained."""
+    """Raise NotADirectoryError if a folder cannot be made, before training."""
     for place in (folder, *folder.parents):
         if place.exists() and not place.is_dir():
             raise NotADirectoryError(f"--output: {place} is a file, not a folder")
 
 
 def _train(digits: DigitStrings, settings: dict[str, Any]) -> GBCRF:
-    """Fit one of the models; half of the strings are not seen, and watched."""
+    """Fit one of the models, with the test strings as evaluation set."""
     from crfx.estimators.gbcrf import GBCRF
 
     model = GBCRF(
@@ -103,7 +103,7 @@ def _train(digits: DigitStrings, settings: dict[str, Any]) -> GBCRF:
         verbose=int(sys.stderr.isatty()),
         **settings,
     )
-    # A tiny training set may lack a digit, which cannot be read then, nor watched.
+    # A tiny training set may lack a digit: strings with it cannot be evaluated.
     known = {digit for string in digits.y_train for digit in string.tolist()}
     watched = [
         (X, y)
@@ -115,12 +115,12 @@ def _train(digits: DigitStrings, settings: dict[str, Any]) -> GBCRF:
 
 
 def _save(console: Console, models: dict[str, GBCRF], folder: Path) -> None:
-    """The last model, and how all of them learned."""
+    """Save the last model and the learning curves of all models."""
     folder.mkdir(parents=True, exist_ok=True)
     model = folder / "digits.crfx"
     list(models.values())[-1].save(model)
     console.print(f"\nThe last model is in {model}: crfx.load reads it.", highlight=False)
-    from crfx.report.plots.drawing import MissingPlotLibrary, counted, line_chart
+    from crfx.report.plots.drawing import counted, line_chart
 
     curves = {
         name: counted([100 * (1 - value) for value in fitted.history_["eval_metric"]])
@@ -130,14 +130,14 @@ def _save(console: Console, models: dict[str, GBCRF], folder: Path) -> None:
     picture = folder / "learning-curve.png"
     try:
         line_chart(picture, curves, x_label="round", y_label="digits wrong (%)")
-    except MissingPlotLibrary as missing:
+    except ImportError as missing:
         console.print(f"No picture: {missing}", highlight=False)
     else:
         console.print(f"How they learned is in {picture}.", highlight=False)
 
 
 def _print_example(console: Console, digits: DigitStrings, readings: dict[str, Reading]) -> None:
-    """One test string with every reading of it: one that structure puts right, if there is one."""
+    """Print a test string with all predictions, if possible one that structure corrects."""
     first, *_, last = readings.values()
     helped = (
         string

@@ -1,4 +1,4 @@
-"""`crfx eval`: how well a model labels a file."""
+"""`crfx eval`: the accuracy of a model on a labelled file."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     add_example(parser, SUMMARY, EXAMPLE)
     parser.add_argument("model", type=Path, metavar="M.crfx")
-    parser.add_argument("file", metavar="FILE", help="with the right labels; - is stdin; .gz too")
+    parser.add_argument("file", metavar="FILE", help="with true labels; - is stdin; .gz too")
     parser.add_argument("--jobs", type=at_least(1), metavar="N", help="threads (all cores)")
     parser.add_argument("--json", action="store_true", help="print one JSON object, no tables")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Label the file, compare, print."""
+    """Label the file and print a comparison with its labels."""
     from crfx.cli.models import load_labeller
     from crfx.cli.sources import labelled_parts
     from crfx.report.written_labels import WrittenLabels
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> None:
     report = TagReport(map(str, written.names))
     for part in labelled_parts(model, arguments.file):
         for true, predicted in zip(part.y, model.predict(**part.arguments), strict=True):
-            report.add(written.true(true), written.found(predicted))
+            report.add(written.true(true), written.as_written(predicted))
     if not report.n_tokens:
         raise ValueError(f"{arguments.file} has no token with a label: there is nothing to compare")
     print(json.dumps(report.to_plain()) if arguments.json else report.to_text())

@@ -1,4 +1,4 @@
-"""`crfx inspect`: what a model is, what it has learned and how; why it labels as it does."""
+"""`crfx inspect`: a description of a model, its training and its parameters; explanations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import json
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from crfx.cli.options import add_example, at_least
 
@@ -15,25 +15,16 @@ EXAMPLE = """  crfx inspect ner.crfx --top 20
   crfx inspect ner.crfx --json
   crfx inspect ner.crfx --explain test.conll:2
   crfx inspect ner.crfx --explain test.conll:2:1 --json"""
-_ASKED = re.compile(r"(.+?):([0-9]{1,15})(?::([0-9]{1,15}))?")
+_PLACE = re.compile(r"(.+?):([0-9]{1,15})(?::([0-9]{1,15}))?")
 
 
-class Asked(NamedTuple):
-    """FILE:NUMBER or FILE:NUMBER:POSITION; both count from 1, as editors do."""
-
-    path: str
-    number: int
-    position: int | None
-
-    @property
-    def positions(self) -> list[int] | None:
-        """The positions to explain, counted from 0; None: all."""
-        return None if self.position is None else [self.position - 1]
+Place = tuple[str, int, int | None]
+"""A file, the number of a sequence, and perhaps a position; both count from 1, as editors do."""
 
 
-def asked(text: str) -> Asked:
-    """Return the value of --explain."""
-    match = _ASKED.fullmatch(text)
+def place(text: str) -> Place:
+    """Read FILE:NUMBER or FILE:NUMBER:POSITION, the value of --explain."""
+    match = _PLACE.fullmatch(text)
     if match is None:
         raise argparse.ArgumentTypeError(
             f"{text} is not FILE:NUMBER: name the file and which sequence of it, from 1 on"
@@ -41,7 +32,7 @@ def asked(text: str) -> Asked:
     path, number, position = match[1], int(match[2]), match[3] and int(match[3])
     if number == 0 or position == 0:
         raise argparse.ArgumentTypeError(f"{text}: sequences and positions count from 1")
-    return Asked(path, number, position or None)
+    return path, number, position or None
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -50,19 +41,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", type=Path, metavar="M.crfx")
     parser.add_argument(
         "--explain",
-        type=asked,
+        type=place,
         metavar="FILE:N[:POSITION]",
         help="instead, why the N-th sequence (query) of a file is labelled (ordered) as it is, at "
         "all positions or one; both count from 1",
     )
     parser.add_argument(
-        "--top", type=at_least(0), default=10, metavar="N", help="entries a list (%(default)s)"
+        "--top", type=at_least(0), default=10, metavar="N", help="entries per list (%(default)s)"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object, no text")
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Load, describe or explain, print."""
+    """Print the description of a model or an explanation."""
     from crfx.estimators.registry import load
 
     model = load(arguments.model)
@@ -82,17 +73,15 @@ def run(arguments: argparse.Namespace) -> None:
 def _explain(model: Any, arguments: argparse.Namespace) -> None:
     from crfx.report.written_labels import WrittenLabels
 
-    wanted = arguments.explain
-    instance, length, tokens = _instance(model, wanted)
-    if wanted.position is not None and wanted.position > length:
-        raise ValueError(
-            f"{wanted.path}:{wanted.number} has {length} positions: there is no "
-            f"number {wanted.position}"
-        )
-    explanation = model.explain(**instance, positions=wanted.positions)
+    path, number, position = arguments.explain
+    instance, length, tokens = _instance(model, path, number)
+    if position is not None and position > length:
+        raise ValueError(f"{path}:{number} has {length} positions: there is no number {position}")
+    positions = None if position is None else [position - 1]
+    explanation = model.explain(**instance, positions=positions)
     note = WrittenLabels(model).note
     if arguments.json:
-        about = {"file": wanted.path, "number": wanted.number, "note": note, "tokens": tokens}
+        about = {"file": path, "number": number, "note": note, "tokens": tokens}
         print(json.dumps({**about, **explanation.to_plain()}))
         return
     if note:
@@ -100,36 +89,38 @@ def _explain(model: Any, arguments: argparse.Namespace) -> None:
     print(explanation.as_text(arguments.top, tokens, first=1))
 
 
-def _instance(model: Any, wanted: Asked) -> tuple[dict[str, Any], int, list[str] | None]:
-    """Return arguments of `explain`, the number of positions, and their words, if there are any."""
+def _instance(model: Any, path: str, number: int) -> tuple[dict[str, Any], int, list[str] | None]:
+    """Return arguments of `explain`, the number of positions, and their words if there are any."""
     from crfx.cli import sources
+    from crfx.io import formats, letor
+    from crfx.report.written_labels import arguments_of_one
 
     if not hasattr(model, "classes_"):
-        rankings = sources.read_rankings(model, wanted.path)
-        _check_count(wanted, len(rankings.group))
-        end = int(rankings.group[: wanted.number].sum())
-        length = int(rankings.group[wanted.number - 1])
+        rankings = letor.read(path, n_features=model.n_features_in_)
+        _check_count(path, number, len(rankings.group))
+        end = int(rankings.group[:number].sum())
+        length = int(rankings.group[number - 1])
         return {"X_q": rankings.X[end - length : end]}, length, None
-    if sources.wants_arrays(wanted.path, None):
-        arrays, _ = sources.array_instances(wanted.path)
-        _check_count(wanted, len(arrays["X"]))
-        instance = sources.arguments_of_one(arrays, wanted.number - 1)
+    if formats.is_arrays(path):
+        arrays, _ = sources.array_instances(path)
+        _check_count(path, number, len(arrays["X"]))
+        instance = arguments_of_one(arrays, number - 1)
         return instance, instance["X_i"].shape[0], None
-    reading = sources.reading_of(model, wanted.path)
+    reading = sources.reading_of(model, path)
     count, sentence = 0, None
-    for sentence in sources.sentences_of(reading, wanted.path):
-        count += bool(sentence.tokens)  # lines without tokens do not count
-        if count == wanted.number:
+    for sentence in sources.sentences_of(reading, path):
+        count += bool(sentence.tokens)  # lines without tokens are not counted
+        if count == number:
             break
-    _check_count(wanted, count)
+    _check_count(path, number, count)
     assert sentence is not None
-    instance = sources.arguments_of_one(reading.arguments([sentence]), 0)
+    instance = arguments_of_one(reading.arguments([sentence]), 0)
     tokens = None
     if reading.format.columns is not None:
         tokens = [str(columns[0]) for columns in sentence.tokens]
     return instance, len(sentence.tokens), tokens
 
 
-def _check_count(wanted: Asked, count: int) -> None:
-    if count < wanted.number:
-        raise ValueError(f"{wanted.path} has {count} sequences: there is no number {wanted.number}")
+def _check_count(path: str, number: int, count: int) -> None:
+    if count < number:
+        raise ValueError(f"{path} has {count} sequences: there is no number {number}")

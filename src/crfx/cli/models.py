@@ -1,4 +1,4 @@
-"""Models that commands read."""
+"""Model files that commands read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def load_model(path: Path, n_jobs: int | None = None) -> Any:
-    """Return a model of any kind, to be used on ``n_jobs`` threads."""
+    """Return a model of any kind, for use on ``n_jobs`` threads."""
     from crfx.estimators.registry import load
 
     try:
@@ -23,7 +23,7 @@ def load_model(path: Path, n_jobs: int | None = None) -> Any:
 
 
 def load_labeller(path: Path, n_jobs: int | None = None) -> Any:
-    """Return a model that labels, to be used on ``n_jobs`` threads."""
+    """Return a model that labels, for use on ``n_jobs`` threads."""
     model = load_model(path, n_jobs)
     if not hasattr(model, "classes_"):
         raise ValueError(f"{path} holds a {type(model).__name__}: `crfx rank` is for those")

@@ -1,4 +1,4 @@
-"""What commands share: kinds of arguments, settings of estimators, where output may go."""
+"""Shared parts of commands: kinds of arguments, settings of estimators, checks of output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from crfx.estimators.arguments import ALIASES, TABLES
 
 
 def at_least(least: int) -> Callable[[str], int]:
-    """A whole number for argparse, which names the option in its errors."""
+    """Return a reader of whole numbers for argparse, which names the option in its errors."""
 
     def number(text: str) -> int:
         if not text.removeprefix("-").isdecimal() or int(text) < least:
@@ -26,7 +26,7 @@ def at_least(least: int) -> Callable[[str], int]:
 
 
 def setting(text: str) -> tuple[str, Any]:
-    """NAME=VALUE; a value is a number, true, false or null as in JSON, else text."""
+    """Read NAME=VALUE; a value is a number, true, false or null as in JSON, otherwise text."""
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
@@ -37,7 +37,7 @@ def setting(text: str) -> tuple[str, Any]:
 
 
 def probability(text: str) -> float:
-    """A number from 0 to 1."""
+    """Read a number from 0 to 1."""
     try:
         value = float(text)
     except ValueError:
@@ -51,7 +51,7 @@ def probability(text: str) -> float:
 class Option:
     """The option of commands for an argument of estimators; its choices are those of the table.
 
-    ``kind`` is what the command line takes, where the table would take more.
+    ``kind`` is the kind of values on the command line if the table accepts more.
     """
 
     flag: str
@@ -62,15 +62,15 @@ class Option:
 
 
 OPTIONS = {
-    "scorer": Option("--scorer", None, "what scores a document"),
-    "objective": Option("--objective", None, "what is minimised"),
-    "temperature": Option("--temperature", "T", "of KL's target, above 0"),
+    "scorer": Option("--scorer", None, "the function that scores documents"),
+    "objective": Option("--objective", None, "the objective to minimise"),
+    "temperature": Option("--temperature", "T", "temperature of KL's target, above 0"),
     "early_stopping_rounds": Option(
         "--patience", "N", "stop once the metric has not improved for N rounds; the best is kept"
     ),
-    "random_state": Option("--seed", "N", "of all that is drawn (0)", Whole(0), default=0),
+    "random_state": Option("--seed", "N", "seed of random numbers (0)", Whole(0), default=0),
     "n_jobs": Option("--jobs", "N", "threads (all cores)", Whole(1)),
-    "device": Option("--device", "D", "where XGBoost's trees grow: cpu, cuda or cuda:N (cpu)"),
+    "device": Option("--device", "D", "device of XGBoost's trees: cpu, cuda or cuda:N (cpu)"),
 }
 """Arguments of estimators that have an option of their own."""
 
@@ -78,14 +78,14 @@ OPTIONS = {
 def add_estimator_options(
     parser: argparse.ArgumentParser, whose: str, kinds: Mapping[str, Kind], names: Iterable[str]
 ) -> None:
-    """Add --set, and the options for some arguments of a table."""
+    """Add --set and the options for some arguments of a table."""
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         type=setting,
         metavar="NAME=VALUE",
-        help=f"any other argument of {whose}; may be given again",
+        help=f"any other argument of {whose}; may be repeated",
     )
     for name in names:
         option = OPTIONS[name]
@@ -100,7 +100,7 @@ def add_estimator_options(
 
 
 def _values(kind: Kind) -> dict[str, Any]:
-    """Return how argparse reads values of a kind; the estimator checks what argparse cannot."""
+    """Return how argparse reads values of a kind; the estimator checks the rest."""
     if isinstance(kind, OrNone):
         return _values(kind.kind)
     if isinstance(kind, Choice):
@@ -113,10 +113,10 @@ def _values(kind: Kind) -> dict[str, Any]:
 def settings_of(
     whose: str, given: list[tuple[str, Any]], named: dict[str, Any], usual: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the arguments of an estimator: those of --set, those that have options, the rest.
+    """Return the arguments of an estimator from --set, from other options, and from defaults.
 
-    ``named`` are the values of options, None where the user gives none; ``usual`` are the values
-    of this command where the user says nothing.
+    ``named`` are the values of options, None if not given; ``usual`` are the defaults of the
+    command.
     """
     known = TABLES[whose].kinds
     names = [name for name, _ in given]
@@ -136,40 +136,32 @@ def settings_of(
 
 
 def check_output(path: Path, what: str, inputs: Iterable[Path | str | None] = ()) -> None:
-    """Raise where a file cannot be written, or is one of those that are read: better now than after
-    an hour.
-    """
+    """Raise an error if a file cannot be written, or is one of ``inputs``, before any work."""
     if str(path) == "-":
         raise ValueError(f"- is no file to write {what} in: name one")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to write {what} in")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: name a file in it")
-    for own in (Path(own) for own in inputs if own is not None):
-        if own.is_file() and path.is_file() and own.samefile(path):
+    for source in (Path(source) for source in inputs if source is not None):
+        if source.is_file() and path.is_file() and source.samefile(path):
             raise ValueError(f"{path} is read, and would be lost: write {what} in another file")
 
 
 def add_example(parser: argparse.ArgumentParser, summary: str, example: str) -> None:
-    """What a help page says before and after the arguments, and an option that all have."""
+    """Set the text of a help page around the arguments, and add the option --debug."""
     parser.description = f"{summary[0].upper()}{summary[1:]}."
     parser.epilog = f"example:\n{example}"
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--debug", action="store_true", help="show where an error came from")
 
 
-class Log:
-    """What is said beside the result, on standard error; nothing where ``quiet``."""
-
-    def __init__(self, quiet: bool) -> None:
-        self.quiet = quiet
-
-    def __call__(self, text: str) -> None:
-        """Say one line."""
-        if not self.quiet:
-            print(text, file=sys.stderr, flush=True)
+def print_status(arguments: argparse.Namespace, text: str) -> None:
+    """Print a line on standard error, unless the command is quiet."""
+    if not arguments.quiet:
+        print(text, file=sys.stderr, flush=True)
 
 
 def add_quiet(parser: argparse.ArgumentParser) -> None:
-    """The option -q."""
-    parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
+    """Add the option -q."""
+    parser.add_argument("-q", "--quiet", action="store_true", help="print errors only")

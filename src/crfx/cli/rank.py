@@ -39,7 +39,7 @@ _NAMED = (
     "n_jobs",
     "device",
 )
-"""Arguments of RankingCRF that have options of their own."""
+"""Arguments of RankingCRF that have their own options."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -50,15 +50,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "predict": ("write the score of every document, one a line", _PREDICT, _configure_predict),
         "eval": ("print NDCG of a model's scores, or of scores in a file", _EVAL, _configure_eval),
     }.items():
-        own = commands.add_parser(name, help=summary)
-        add_example(own, summary, example)
-        declare(own)
+        subparser = commands.add_parser(name, help=summary)
+        add_example(subparser, summary, example)
+        declare(subparser)
 
 
 def _configure_train(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="what to learn from")
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="training set")
     parser.add_argument("--model", type=Path, required=True, metavar="M.crfx", help="save it there")
-    parser.add_argument("--validation", type=Path, metavar="FILE", help="watch NDCG there")
+    parser.add_argument("--validation", type=Path, metavar="FILE", help="evaluation set, for NDCG")
     add_estimator_options(parser, "RankingCRF", RANKING_ARGUMENTS.kinds, _NAMED)
     parser.add_argument("--json", action="store_true", help="print one JSON object, no text")
     add_quiet(parser)
@@ -76,13 +76,13 @@ def _configure_eval(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", nargs="?", type=Path, metavar="M.crfx")
     parser.add_argument("file", type=Path, metavar="FILE", help="documents with their relevance")
     parser.add_argument(
-        "--scores", type=Path, metavar="FILE", help="one score a line, in place of a model"
+        "--scores", type=Path, metavar="FILE", help="one score per line, instead of a model"
     )
     parser.add_argument(
         "--definition",
         choices=("usual", "letor"),
         default="usual",
-        help="of NDCG; letor: as the tool of LETOR 4.0 takes it (%(default)s)",
+        help="definition of NDCG; letor: that of the tool of LETOR 4.0 (%(default)s)",
     )
     parser.add_argument(
         "--gain",
@@ -104,7 +104,7 @@ def _cuts(text: str) -> tuple[int, ...]:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run one of the three."""
+    """Run one of the three commands."""
     actions: dict[str, Callable[[argparse.Namespace], None]] = {
         "train": _train,
         "predict": _predict,
@@ -115,9 +115,12 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _train(arguments: argparse.Namespace) -> None:
     from crfx.estimators.device import check_device
+    from crfx.estimators.ranking import RankingCRF
     from crfx.io import letor
 
-    model = _new_model(arguments)
+    named = {name: getattr(arguments, name) for name in _NAMED}
+    settings = settings_of("RankingCRF", arguments.set, named, {})
+    model = RankingCRF(**settings, verbose=0 if arguments.quiet else 1)
     check_arguments(model)
     if arguments.early_stopping_rounds is not None and arguments.validation is None:
         raise ValueError("--patience needs --validation, a file to watch")
@@ -131,18 +134,10 @@ def _train(arguments: argparse.Namespace) -> None:
         watched = (part.X, part.relevance, part.group)
     model.fit(train.X, train.relevance, group=train.group, eval_set=watched)
     model.save(arguments.model)
-    _tell_training(arguments, model, train)
+    _print_summary(arguments, model, train)
 
 
-def _new_model(arguments: argparse.Namespace) -> RankingCRF:
-    from crfx.estimators.ranking import RankingCRF
-
-    named = {name: getattr(arguments, name) for name in _NAMED}
-    settings = settings_of("RankingCRF", arguments.set, named, {})
-    return RankingCRF(**settings, verbose=0 if arguments.quiet else 1)
-
-
-def _tell_training(arguments: argparse.Namespace, model: RankingCRF, train: Rankings) -> None:
+def _print_summary(arguments: argparse.Namespace, model: RankingCRF, train: Rankings) -> None:
     summary: dict[str, Any] = {
         "model": str(arguments.model),
         "queries": len(train.group),
@@ -168,19 +163,19 @@ def _tell_training(arguments: argparse.Namespace, model: RankingCRF, train: Rank
 
 def _predict(arguments: argparse.Namespace) -> None:
     from crfx.cli.models import load_ranker
-    from crfx.cli.sources import read_rankings
+    from crfx.io import letor
 
     if arguments.output is not None:
         check_output(arguments.output, "the scores", [arguments.model, arguments.file])
     model = load_ranker(arguments.model)
-    scores = model.predict(read_rankings(model, arguments.file).X).tolist()
+    documents = letor.read(arguments.file, n_features=model.n_features_in_)
+    scores = model.predict(documents.X).tolist()
     with opened_output(arguments.output) as out:
         out.writelines(f"{score!r}\n" for score in scores)
 
 
 def _eval(arguments: argparse.Namespace) -> None:
     from crfx.cli.models import load_ranker
-    from crfx.cli.sources import read_rankings
     from crfx.io import letor
     from crfx.ndcg import mean_ndcg, ndcg_by_query
 
@@ -188,7 +183,7 @@ def _eval(arguments: argparse.Namespace) -> None:
         raise ValueError("name a model, or pass --scores: one of the two")
     if arguments.scores is None:
         model = load_ranker(arguments.model)
-        part = read_rankings(model, arguments.file)
+        part = letor.read(arguments.file, n_features=model.n_features_in_)
         scores = model.predict(part.X)
     else:
         part = letor.read(arguments.file)
@@ -206,13 +201,10 @@ def _eval(arguments: argparse.Namespace) -> None:
 
 
 def _read_scores(path: Path, n_documents: int) -> list[float]:
-    import gzip
-    import zlib
+    from crfx.io.lines import open_bytes
 
-    try:
-        text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ValueError(f"{path} cannot be decompressed: {error}") from None
+    with open_bytes(path) as file:
+        text = file.read()
     scores = []
     for number, line in enumerate(text.decode("utf-8", "replace").splitlines(), 1):
         try:

@@ -1,4 +1,4 @@
-"""`crfx report`: one page about a model and what it makes of a file, to be read in a browser."""
+"""`crfx report`: a page about a model and its labels for a file, to be read in a browser."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from crfx.cli.options import Log, add_example, add_quiet, at_least, check_output
+from crfx.cli.options import add_example, add_quiet, at_least, check_output, print_status
 
 if TYPE_CHECKING:
     from crfx.cli.sources import LabelledPart
@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     add_example(parser, SUMMARY, EXAMPLE)
     parser.add_argument("model", type=Path, metavar="M.crfx")
-    parser.add_argument("file", metavar="FILE", help="with the right labels; - is stdin; .gz too")
+    parser.add_argument("file", metavar="FILE", help="with true labels; - is stdin; .gz too")
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="PAGE.html", help="write the page there"
     )
@@ -33,15 +33,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
         type=at_least(0),
         default=5,
         metavar="N",
-        help="how many sequences with most mistakes, and how many uncertain ones (%(default)s)",
+        help="number of sequences with most mistakes, and of uncertain ones (%(default)s)",
     )
-    parser.add_argument("--title", help="of the page (M.crfx on FILE)")
+    parser.add_argument("--title", help="title of the page (M.crfx on FILE)")
     parser.add_argument("--jobs", type=at_least(1), metavar="N", help="threads (all cores)")
     add_quiet(parser)
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Load, look at the file, write the page whole or not at all."""
+    """Load the model, evaluate it on the file, and write the page whole or not at all."""
     from crfx.cli.models import load_model
     from crfx.io.whole_file import whole_text
     from crfx.report.page.templating import check_library
@@ -53,11 +53,11 @@ def run(arguments: argparse.Namespace) -> None:
     text = page(model, arguments)
     with whole_text(arguments.output) as file:
         file.write(text)
-    Log(arguments.quiet)(f"{arguments.output}: {len(text.encode()):,} bytes")
+    print_status(arguments, f"{arguments.output}: {len(text.encode()):,} bytes")
 
 
 def _names(arguments: argparse.Namespace) -> dict[str, str]:
-    """Return what the page is about."""
+    """Return the title of the page and the names of the files."""
     from crfx.report.page.labelling_page import page_names
 
     file = "standard input" if arguments.file == "-" else Path(arguments.file).name
@@ -66,12 +66,12 @@ def _names(arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def _of_ranking(model: Any, arguments: argparse.Namespace) -> str:
-    from crfx.cli.sources import read_rankings
+    from crfx.io import letor
     from crfx.report.page.ranking_page import ranking_page
 
     if arguments.file == "-":
         raise ValueError("documents are not read from standard input: name a file")
-    part = read_rankings(model, arguments.file, comments=True)
+    part = letor.read(arguments.file, n_features=model.n_features_in_, comments=True)
     return ranking_page(model, part, arguments.worst, _names(arguments))
 
 
@@ -92,12 +92,10 @@ def _of_labelling(model: Any, arguments: argparse.Namespace) -> str:
 
 
 def _instance(part: LabelledPart, at: int) -> Instance:
-    from crfx.report.page.sequences import Instance
-
     if part.sentences is None:
-        return Instance(part.one(at), None, "")
+        return part.one(at), None, ""
     sentence = part.sentences[at]
-    return Instance(part.one(at), list(map(_word, sentence.tokens)), f"line {sentence.number}")
+    return part.one(at), list(map(_word, sentence.tokens)), f"line {sentence.number}"
 
 
 def _word(token: Any) -> str:

@@ -1,4 +1,4 @@
-"""Training that may be interrupted: what is kept, and how to resume it."""
+"""Training that can be interrupted and resumed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ SECONDS_BETWEEN_CHECKPOINTS = 30.0
 
 
 def checkpoint_path(output: Path) -> Path:
-    """Return the file that keeps a model while it is trained."""
+    """Return the path of the checkpoint of a model."""
     return output.with_name(f"{output.name.removesuffix('.crfx')}.checkpoint.crfx")
 
 
 def interrupted_run(output: Path) -> Path:
-    """Return the file that an interrupted run has left; raise FileNotFoundError without one."""
+    """Return the checkpoint of an interrupted run; raise FileNotFoundError if there is none."""
     path = checkpoint_path(output)
     if not path.is_file():
         raise FileNotFoundError(
@@ -27,9 +27,9 @@ def interrupted_run(output: Path) -> Path:
 
 
 class Run:
-    """The training of a model, which a checkpoint keeps until it is saved in ``output``.
+    """The training of a model, with a checkpoint until the model is saved in ``output``.
 
-    ``start`` is what an interrupted run has left, to be finished; None: training starts.
+    ``start`` is the model of an interrupted run that is resumed, otherwise None.
     """
 
     def __init__(self, model: Any, output: Path, start: Any = None) -> None:
@@ -46,7 +46,7 @@ class Run:
                 ) from None
 
     def fit(self, **arguments: Any) -> None:
-        """Train; Ctrl-C keeps what was learned, and its message says how to resume."""
+        """Train; after Ctrl-C the model is kept, and the message says how to resume."""
         from crfx.estimators.session import resumed
         from crfx.trainers.callbacks import Checkpoint
 
@@ -55,7 +55,7 @@ class Run:
             self.model = resumed(self.model, arguments, self.start, saves)
 
     def save(self) -> None:
-        """Write the model, and remove the checkpoint."""
+        """Write the model and remove the checkpoint."""
         with self._kept_if_interrupted():
             self.model.save(self.output)
         with suppress(FileNotFoundError):
@@ -69,11 +69,11 @@ class Run:
             raise KeyboardInterrupt(self._kept()) from None
 
     def _kept(self) -> str:
-        """Keep what was learned, and return how to resume it."""
+        """Keep the interrupted model and return the message that says how to resume."""
         from crfx.estimators.base import counted_in, rounds_done
         from crfx.estimators.registry import load
 
-        with suppress(ValueError):  # in pieces, by the interruption: then an older one stays
+        with suppress(ValueError):  # the model may be inconsistent: the last checkpoint stays
             self._keep()
         if not self.checkpoint.is_file():
             return "interrupted before anything was learned"
@@ -84,7 +84,7 @@ class Run:
         )
 
     def _keep(self) -> None:
-        """Save the model as it is; raise ValueError if the file could not be read again."""
+        """Save the model as it is; raise ValueError if the file cannot be read again."""
         from crfx.estimators.registry import load
 
         if not hasattr(self.model, "model_"):

@@ -1,6 +1,6 @@
 """Files that commands read, as arguments of estimators: text, arrays and rankings.
 
-Sentences of text are read as they come: one by one from a slow source, many at once from a fast
+Sentences of text are read as they arrive: one by one from a slow source, many at once from a fast
 one.
 """
 
@@ -10,7 +10,6 @@ import queue
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,22 +17,22 @@ if TYPE_CHECKING:
     import argparse
 
     from crfx.features import Template
-    from crfx.io.letor import Rankings
+    from crfx.io.formats import Format
     from crfx.io.lines import Lines
     from crfx.io.reading import Reading
-    from crfx.io.sentences import Format, Sentence
+    from crfx.io.sentences import Sentence
 
 TEXT_OPTIONS = ("template", "columns", "label", "comments", "trees")
-"""Options that say how a file of text is read."""
+"""Options for reading files of text."""
 MOST_AT_ONCE = 512
-"""Sentences that are labelled together, if so many are there already."""
+"""Limit for the sentences that are labelled together."""
 Item = TypeVar("Item")
 _END = object()
 
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """What `fit` takes: X, perhaps lengths, parents and edge types, and the labels."""
+    """Arguments of `fit`: X, perhaps lengths, parents and edge types, and the labels."""
 
     arguments: dict[str, Any]
     y: Any
@@ -47,15 +46,8 @@ class Labelled:
         return f"{self.n_instances:,} sequences, {self.n_tokens:,} positions"
 
 
-def wants_arrays(path: str, name: str | None) -> bool:
-    """Return whether a file holds arrays; ``name`` is the format that was asked for, if any."""
-    from crfx.io.formats import is_arrays
-
-    return name == "npz" if name is not None else is_arrays(path)
-
-
 def read_labelled_arrays(path: str) -> Labelled:
-    """Read a file of arrays with labels, stacked as they are."""
+    """Read a file of arrays with labels, as stacked arrays."""
     from crfx.io import arrays
 
     stacked = arrays.read(path, labelled=True)
@@ -65,7 +57,7 @@ def read_labelled_arrays(path: str) -> Labelled:
 
 
 def _plain(y: Any, path: str) -> list[Any]:
-    """Return the labels of an array; NaN is one that is not known."""
+    """Return the labels of an array; NaN is an unknown label."""
     from crfx.inputs.label_codes import plain_labels
 
     if y.dtype.kind == "S":
@@ -74,24 +66,22 @@ def _plain(y: Any, path: str) -> list[Any]:
 
 
 def array_instances(path: str) -> tuple[dict[str, Any], list[list[Any]] | None]:
-    """Read a file of arrays as lists with an entry per instance, and labels, if there are any."""
+    """Read a file of arrays as lists with an entry per instance, and labels if there are any."""
     from crfx.io import arrays
+    from crfx.report.written_labels import by_instance
 
     stacked = arrays.read(path)
     ends = [0, *stacked.lengths.cumsum().tolist()]
-
-    def parted(rows: Any) -> Any:
-        return None if rows is None else [rows[begin:end] for begin, end in pairwise(ends)]
-
-    arguments = {name: parted(getattr(stacked, name)) for name in ("X", "parents", "edge_types")}
-    return arguments, None if stacked.y is None else parted(_plain(stacked.y, path))
+    names = ("X", "parents", "edge_types")
+    arguments = {name: by_instance(getattr(stacked, name), ends) for name in names}
+    return arguments, None if stacked.y is None else by_instance(_plain(stacked.y, path), ends)
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledPart:
-    """Some sequences of a file that is judged by: lists with an entry per instance.
+    """Some sequences of a labelled file, as lists with an entry per instance.
 
-    ``sentences`` are those of a text file, None where it holds arrays.
+    ``sentences`` and ``reading`` are None for arrays.
     """
 
     arguments: dict[str, Any]
@@ -101,33 +91,27 @@ class LabelledPart:
 
     def one(self, at: int) -> dict[str, Any]:
         """Return the arguments of `explain` for one sequence."""
+        from crfx.report.written_labels import arguments_of_one
+
         if self.reading is None or self.sentences is None:
             return arguments_of_one(self.arguments, at)
         return arguments_of_one(self.reading.arguments([self.sentences[at]]), 0)
 
 
-def arguments_of_one(arguments: dict[str, Any], at: int) -> dict[str, Any]:
-    """Return the arguments of `explain` for one of the instances that are passed to `predict`."""
-    return {
-        "X_i" if name == "X" else name: next(islice(rows, at, None))
-        for name, rows in arguments.items()
-        if rows is not None
-    }
-
-
 def labelled_parts(model: Any, path: str) -> Iterator[LabelledPart]:
-    """Yield the sequences of a file with labels, as a model reads it, a few hundred at a time."""
+    """Yield the sequences of a labelled file for a model, a few hundred at a time."""
     from crfx.inputs.passed import Passed, read_input
+    from crfx.io.formats import is_arrays
     from crfx.io.lines import open_lines
 
-    if wants_arrays(path, None):
+    if is_arrays(path):
         arrays, y = array_instances(path)
         if y is None:
             raise ValueError(f"{path} has no array y: the labels")
-        read_input(Passed(**arrays), model.columns_)  # here, where instances have their numbers
+        read_input(Passed(**arrays), model.columns_)  # errors number instances of the whole file
         for begin in range(0, len(y), MOST_AT_ONCE):
             rows = slice(begin, begin + MOST_AT_ONCE)
-            part = {name: None if own is None else own[rows] for name, own in arrays.items()}
+            part = {name: None if each is None else each[rows] for name, each in arrays.items()}
             yield LabelledPart(part, y[rows])
         return
     reading = reading_of(model, path)
@@ -137,17 +121,17 @@ def labelled_parts(model: Any, path: str) -> Iterator[LabelledPart]:
 
 
 def add_text_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the options that say how a file of text is to be read."""
+    """Declare the options for reading files of text."""
     parser.add_argument(
         "--columns",
         type=_names,
         metavar="NAME,NAME,...",
-        help="of conll, the label's left out (word,c1,c2,...); of conllu, those to use (form)",
+        help="columns of conll without the label (word,c1,c2,...); of conllu, those to use (form)",
     )
     parser.add_argument(
         "--label",
         metavar="COLUMN",
-        help="which has the label: of conll a number, 0 is the first, -1 the last (-1); of conllu "
+        help="column of the label: in conll a number, 0 is the first, -1 the last (-1); in conllu "
         "upos, xpos, deprel or feats (upos)",
     )
     parser.add_argument(
@@ -157,7 +141,7 @@ def add_text_options(parser: argparse.ArgumentParser) -> None:
         "--template",
         type=Path,
         metavar="FILE",
-        help="which features the columns give (one that suits text)",
+        help="features of the columns (a template for text)",
     )
 
 
@@ -166,18 +150,15 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def find_format(arguments: argparse.Namespace, lines: Lines, name: str | None) -> Format:
-    """Return the format of a file, by what the user says and by its first lines."""
+    """Return the format of a file, from the options and its first lines."""
     from crfx.io import formats
 
     options = {option: getattr(arguments, option) for option in ("columns", "label", "comments")}
-    first = lines.peek_block()
-    if name is None:
-        return formats.guess(first, lines.name, **options)
-    return formats.by_name(name, first, lines.name, **options)
+    return formats.format_of(lines.peek_block(), lines.name, name=name, **options)
 
 
 def read_template(path: Path | None, columns: tuple[str, ...]) -> Template:
-    """Read a file with a template; without one, return the template for text."""
+    """Read a template from a file; without a path return the template for text."""
     from crfx.features import Template
     from crfx.features.templates import text_template
     from crfx.io.lines import open_lines
@@ -193,7 +174,7 @@ def read_template(path: Path | None, columns: tuple[str, ...]) -> Template:
 
 
 def new_reading(arguments: argparse.Namespace, lines: Lines) -> Reading:
-    """Return how a file is to be read by a model that is new."""
+    """Return how a file is read for a new model."""
     from crfx.io.reading import Reading
 
     format: Any = find_format(arguments, lines, arguments.format)
@@ -213,7 +194,7 @@ def new_reading(arguments: argparse.Namespace, lines: Lines) -> Reading:
 
 
 def reading_of(model: Any, path: str) -> Reading:
-    """Return how a model reads text: as in training; as files of CRFsuite, if that was on dicts."""
+    """Return how a model reads text: as in training, or as CRFsuite's files if it got dicts."""
     from crfx.io.crfsuite import Crfsuite
     from crfx.io.reading import Reading
 
@@ -223,7 +204,7 @@ def reading_of(model: Any, path: str) -> Reading:
 
 
 def read_labelled(reading: Reading, lines: Lines) -> Labelled:
-    """Read all sentences of a file that has labels."""
+    """Read all sentences of a labelled file."""
     sentences = list(_labelled_sentences(reading, lines))
     if not sentences:
         raise ValueError(f"{lines.name} has no sentences")
@@ -241,55 +222,45 @@ def _labels(sentences: list[Sentence]) -> list[list[Any]]:
 
 
 def _labelled_sentences(reading: Reading, lines: Lines) -> Iterator[Sentence]:
-    """Yield sentences with tokens; formats that can say so may leave some labels open."""
+    """Yield sentences with tokens; in some formats labels may be unknown."""
     labelled = not reading.format.has_unknown_labels
     return (each for each in reading.format.read(lines, labelled=labelled) if each.tokens)
 
 
 def sentences_of(reading: Reading, path: str) -> Iterator[Sentence]:
-    """Yield the sentences of a file, with labels or without, one at a time."""
+    """Yield the sentences of a file with or without labels."""
     from crfx.io.lines import open_lines
 
     with open_lines(path) as lines:
         yield from reading.format.read(lines, labelled=False)
 
 
-def read_rankings(model: Any, path: Path | str, *, comments: bool = False) -> Rankings:
-    """Read queries and documents for a model that ranks."""
-    from crfx.io import letor
-
-    return letor.read(path, n_features=model.n_features_in_, comments=comments)
-
-
 def as_they_come(items: Iterable[Item], most: int) -> Iterator[list[Item]]:
-    """Yield lists of the items that are there already, one item or more, ``most`` at most.
+    """Yield lists of the available items, at least one and at most ``most``.
 
-    They are read in a thread of their own, ``most`` ahead: so memory stays bounded, and nobody
-    waits for a second sentence before the first is labelled.
+    A thread reads at most ``most`` items ahead: memory stays bounded, and the first sentence is
+    labelled before the second arrives.
     """
-    waiting: queue.Queue[Any] = queue.Queue(maxsize=most)
-    threading.Thread(target=_fill, args=(waiting, items), daemon=True).start()
+    available: queue.Queue[Any] = queue.Queue(maxsize=most)
+    errors: list[BaseException] = []
+
+    def fill() -> None:
+        try:
+            for item in items:
+                available.put(item)
+        except BaseException as error:  # raised below, where the items are taken
+            errors.append(error)
+        available.put(_END)
+
+    threading.Thread(target=fill, daemon=True).start()
     while True:
-        taken = [waiting.get()]
-        while len(taken) < most and taken[-1] is not _END:
-            try:
-                taken.append(waiting.get_nowait())
-            except queue.Empty:
-                break
-        errors = [item for item in taken if isinstance(item, BaseException)]
-        ready = [item for item in taken if item is not _END and not isinstance(item, BaseException)]
-        if ready:
+        batch = [available.get()]
+        while batch[-1] is not _END and len(batch) < most and not available.empty():
+            batch.append(available.get())  # does not block: there is no other reader
+        is_last = batch[-1] is _END
+        if ready := batch[:-1] if is_last else batch:
             yield ready
-        if errors:
-            raise errors[0]
-        if taken[-1] is _END:
+        if is_last:
+            if errors:
+                raise errors[0]
             return
-
-
-def _fill(waiting: queue.Queue[Any], items: Iterable[Any]) -> None:
-    try:
-        for item in items:
-            waiting.put(item)
-    except BaseException as error:  # raised where the items are taken, not here
-        waiting.put(error)
-    waiting.put(_END)

@@ -14,7 +14,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from crfx.cli.options import Log, add_example, add_quiet, at_least, check_output, probability
+from crfx.cli.options import (
+    add_example,
+    add_quiet,
+    at_least,
+    check_output,
+    print_status,
+    probability,
+)
 
 if TYPE_CHECKING:
     from crfx.io.reading import Reading
@@ -25,7 +32,7 @@ SUMMARY = "label the tokens of a file, in a pipe too"
 EXAMPLE = """  crfx tag ner.crfx test.conll -o tagged.conll
   cat test.conll | crfx tag ner.crfx -  |  less"""
 ABSTAINED = "_"
-"""Written for labels that are less probable than the user wants."""
+"""Written instead of labels below the minimum probability."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +45,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--write",
         choices=("file", "labels", "jsonl"),
         default="file",
-        help="the file with labels in it, labels alone, or an object a sentence with the "
+        help="the file with labels in it, labels alone, or an object per sentence with the "
         "probabilities of labels, of the whole and of spans (%(default)s)",
     )
     parser.add_argument(
@@ -52,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Label sentences as they come; those that are there together, together."""
+    """Label sentences as they arrive, in batches of those that are available."""
     from crfx.cli.models import load_labeller
 
     if arguments.output is not None:
@@ -60,20 +67,20 @@ def run(arguments: argparse.Namespace) -> None:
     model = load_labeller(arguments.model, arguments.jobs)
     begin, n_sentences, n_tokens = time.perf_counter(), 0, 0
     with opened_output(arguments.output) as out:
-        for texts, *counts in _tagged(model, arguments):
+        for texts, n_new_sentences, n_new_tokens in _tagged(model, arguments):
             for text in texts:
                 out.write(text)
             out.flush()
-            n_sentences, n_tokens = n_sentences + counts[0], n_tokens + counts[1]
+            n_sentences, n_tokens = n_sentences + n_new_sentences, n_tokens + n_new_tokens
     if arguments.output is not None:
         seconds = time.perf_counter() - begin
-        log = Log(arguments.quiet)
-        log(f"{n_sentences:,} sequences, {n_tokens:,} positions in {seconds:.1f} s")
+        counts = f"{n_sentences:,} sequences, {n_tokens:,} positions"
+        print_status(arguments, f"{counts} in {seconds:.1f} s")
 
 
 @contextmanager
 def opened_output(path: Path | None) -> Iterator[TextIO]:
-    """Open a file that appears whole, or standard output; text is UTF-8 in both."""
+    """Open a file, written whole or not at all, or standard output; text is UTF-8 in both."""
     from crfx.io.whole_file import whole_text
 
     if path is not None:
@@ -86,12 +93,12 @@ def opened_output(path: Path | None) -> Iterator[TextIO]:
 
 
 def _tagged(model: Any, arguments: argparse.Namespace) -> Iterator[tuple[list[str], int, int]]:
-    """Yield texts to write, and the number of their sentences and of their tokens, as they come."""
+    """Yield texts to write, with the numbers of their sentences and tokens, as they arrive."""
     from crfx.cli import sources
+    from crfx.io.formats import is_arrays
 
     path = arguments.file
-    is_arrays = sources.wants_arrays(path, None)
-    reading = None if is_arrays else sources.reading_of(model, path)
+    reading = None if is_arrays(path) else sources.reading_of(model, path)
     tagger = Tagger(model, reading, arguments.write, arguments.min_probability)
     tagger.check()
     if reading is None:
@@ -99,10 +106,10 @@ def _tagged(model: Any, arguments: argparse.Namespace) -> Iterator[tuple[list[st
         X = instances["X"]
         yield tagger.texts(instances, ()), len(X), sum(x.shape[0] for x in X)
         return
-    come = sources.sentences_of(reading, path)
-    for sentences in sources.as_they_come(come, sources.MOST_AT_ONCE):
+    all_sentences = sources.sentences_of(reading, path)
+    for sentences in sources.as_they_come(all_sentences, sources.MOST_AT_ONCE):
         filled = [sentence for sentence in sentences if sentence.tokens]
-        # Lines without tokens, after the last sentence, are the file's own.
+        # Lines without tokens, after the last sentence, are kept when the file is written.
         written = filled if arguments.write != "file" else sentences
         texts = tagger.texts(reading.arguments(written), written) if written else []
         yield texts, len(filled), sum(len(sentence.tokens) for sentence in filled)
@@ -110,10 +117,10 @@ def _tagged(model: Any, arguments: argparse.Namespace) -> Iterator[tuple[list[st
 
 @dataclass(frozen=True, eq=False)
 class Tagger:
-    """Labels of a model as text: in the file's own format, alone, or as objects of JSON.
+    """Labels of a model as text: in the format of the file, alone, or as objects of JSON.
 
-    ``reading`` says how files are read for the model; None: they are arrays.
-    ``form`` is "file", "labels" or "jsonl"; labels less probable than ``least`` are left open.
+    ``reading`` is how files are read for the model, None for arrays.  ``form`` is "file", "labels"
+    or "jsonl".  Labels less probable than ``least`` are not written.
     """
 
     model: Any
@@ -134,13 +141,13 @@ class Tagger:
             return [_lines(labels) for labels in texts]
         written = self.reading.format.written
         return [
-            # What has no tokens has its empty lines too.
+            # Lines without a token include their empty lines.
             _lines(written(sentence, labels), ends=bool(sentence.tokens))
             for sentence, labels in zip(sentences, texts, strict=True)
         ]
 
     def check(self) -> None:
-        """Raise ValueError if labels left open could not be told from others."""
+        """Raise ValueError if labels that are not written would look like others."""
         clash = ABSTAINED in map(str, self.model.classes_)
         if self.least is not None and clash and self.form != "jsonl":
             raise ValueError(
@@ -148,17 +155,17 @@ class Tagger:
             )
 
     def _labels(self, arguments: dict[str, Any]) -> list[list[Any]]:
-        """Return labels as they are written, None where the model is not sure."""
+        """Return labels as they are written, None for improbable ones."""
         if self.least is not None:
-            return [self._sure(labels, p) for labels, _, p in self._found(arguments)]
-        return [self._written.found(labels) for labels in self.model.predict(**arguments)]
+            return [self._probable(labels, p) for labels, _, p in self._instances(arguments)]
+        return [self._written.as_written(labels) for labels in self.model.predict(**arguments)]
 
-    def _found(self, arguments: dict[str, Any]) -> Iterator[tuple[list[Any], Any, Any]]:
-        from crfx.report.written_labels import found_instances
+    def _instances(self, arguments: dict[str, Any]) -> Iterator[tuple[list[Any], Any, Any]]:
+        from crfx.report.written_labels import predicted_instances
 
-        return found_instances(self.model, arguments, self._written)
+        return predicted_instances(self.model, arguments, self._written)
 
-    def _sure(self, labels: list[Any], probabilities: Any) -> list[Any]:
+    def _probable(self, labels: list[Any], probabilities: Any) -> list[Any]:
         least = self.least or 0.0
         pairs = zip(labels, probabilities, strict=True)
         return [label if p >= least else None for label, p in pairs]
@@ -177,11 +184,11 @@ class Tagger:
         whole = self.model.predict_confidence(**arguments)
         objects: list[dict[str, Any]] = [
             {
-                "labels": self._sure(labels, p),
+                "labels": self._probable(labels, p),
                 "probabilities": p.tolist(),
                 "probability": each.labelling,
             }
-            for (labels, _, p), each in zip(self._found(arguments), whole, strict=True)
+            for (labels, _, p), each in zip(self._instances(arguments), whole, strict=True)
         ]
         if self.reading is not None:
             for each, sentence in zip(objects, sentences, strict=True):
@@ -193,5 +200,5 @@ class Tagger:
 
 
 def _lines(texts: Sequence[str], *, ends: bool = True) -> str:
-    """Return the lines of a sentence, and the empty one that ends it."""
+    """Return the lines of a sentence and the empty line after it."""
     return "".join(f"{text}\n" for text in texts) + ("\n" if ends else "")

@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crfx.cli.options import (
-    Log,
     add_estimator_options,
     add_example,
     add_quiet,
     check_output,
+    print_status,
     settings_of,
 )
 from crfx.cli.resuming import Run, interrupted_run
-from crfx.cli.schemes import Scheme, choose_scheme, log_scheme
 from crfx.cli.sources import TEXT_OPTIONS, add_text_options
 from crfx.estimators.arguments import TABLES, check_arguments
 
@@ -44,11 +43,11 @@ _USUAL_ON_TEXT: dict[str, dict[str, Any]] = {
     "gbcrf": {"min_count": 5},
     "treecrf": {"min_count": 5},
 }
-"""Arguments that differ from the estimators' own defaults, where features are names."""
+"""Arguments that differ from the defaults of the estimators if features are names."""
 _NAMED = ("early_stopping_rounds", "random_state", "n_jobs", "device")
-"""Arguments that have options of their own, beside constraints."""
+"""Arguments that have their own options, beside constraints."""
 _LONG = 300
-"""Tokens a sentence, beyond which somebody has forgotten to end them."""
+"""Tokens per sentence that suggest that empty lines between sentences are missing."""
 _PATIENCE = {"gbcrf": 20, "treecrf": 20}
 
 
@@ -56,9 +55,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of the command."""
     add_example(parser, SUMMARY, EXAMPLE)
     parser.add_argument("--model", choices=tuple(_MODELS), required=True, help="which estimator")
-    parser.add_argument("--train", required=True, metavar="FILE", help="to learn from; - is stdin")
+    parser.add_argument("--train", required=True, metavar="FILE", help="training set; - is stdin")
     parser.add_argument(
-        "--dev", metavar="FILE", help="to watch; trees stop after 20 rounds without gain"
+        "--dev", metavar="FILE", help="evaluation set; trees stop after 20 rounds without gain"
     )
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="M.crfx", help="save the model there"
@@ -66,7 +65,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         choices=("conll", "crfsuite", "conllu", "npz"),
-        help="of the files (guessed, and said)",
+        help="format of the files (guessed)",
     )
     add_text_options(parser)
     parser.add_argument(
@@ -76,20 +75,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--constraints",
         choices=("auto", "bio", "bioes", "none"),
         default="auto",
-        help="the scheme that labellings must follow; auto: that of the labels, where they have "
+        help="the scheme that labellings must follow; auto: that of the labels, if they have "
         "one (%(default)s)",
     )
     parser.add_argument(
-        "--init-model", type=Path, metavar="M.crfx", help="a model to go on with, on this file"
+        "--init-model", type=Path, metavar="M.crfx", help="continue training from this model"
     )
     parser.add_argument(
         "--classes",
         type=lambda text: text.split(","),
         metavar="A,B,...",
-        help="labels to know beside those of the file; with --init-model, new ones",
+        help="labels beside those of the file; with --init-model, new ones",
     )
     parser.add_argument(
-        "--resume", action="store_true", help="go on where this command was interrupted"
+        "--resume", action="store_true", help="resume this command after an interruption"
     )
     add_estimator_options(parser, "the estimator", TABLES["GBCRF"].kinds, _NAMED)
     parser.add_argument("--json", action="store_true", help="print one JSON object, no text")
@@ -97,8 +96,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Read, train, save, tell."""
-    # A model to go on with may be replaced by what it becomes.
+    """Read the files, train, save the model, and print a summary."""
+    # The initial model is not among them: it may be replaced by the new one.
     inputs = [arguments.train, arguments.dev, arguments.template]
     check_output(arguments.output, "the model", inputs)
     if arguments.early_stopping_rounds is not None and arguments.dev is None:
@@ -106,14 +105,15 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.resume and arguments.init_model is not None:
         raise ValueError("--resume goes on with its own checkpoint: leave out --init-model")
     _check_settings(arguments)
-    log = Log(arguments.quiet)
-    start = _start(arguments, log)
-    reading, train, dev = _read(arguments, start, log)
-    scheme = choose_scheme(arguments.constraints, train, start, reading)
-    log_scheme(scheme, arguments.constraints, log)
+    start = _start(arguments)
+    reading, train, dev = _read(arguments, start)
+    scheme, as_bio = _chosen_scheme(arguments.constraints, train, start, reading)
+    if arguments.constraints == "auto" and isinstance(scheme, str):
+        how = "learned as BIOES, written as BIO" if as_bio else scheme.upper()
+        print_status(arguments, f"labels mark spans: {how} (--constraints)")
     model = _new_model(arguments, train, dev, start, scheme, on_text=reading is not None)
     if reading is not None:
-        model.reading_ = replace(reading, as_bio=scheme.as_bio)
+        model.reading_ = replace(reading, as_bio=as_bio)
     run = Run(model, arguments.output, start if arguments.resume else None)
     eval_set = None if dev is None else {**dev.arguments, "y": dev.y}
     begin = time.perf_counter()
@@ -122,15 +122,15 @@ def run(arguments: argparse.Namespace) -> None:
         y=train.y,
         eval_set=eval_set,
         init_model=start,
-        classes=scheme.all_tags(arguments.classes),
+        classes=_all_tags(arguments.classes, as_bio),
     )
     seconds = time.perf_counter() - begin
     run.save()
-    _tell(arguments, run.model, train, seconds, log)
+    _print_summary(arguments, run.model, train, seconds)
 
 
 def _check_settings(arguments: argparse.Namespace) -> None:
-    """Raise ValueError at arguments that are invalid whatever is in the files, before reading."""
+    """Raise ValueError at invalid arguments before the files are read."""
     from crfx.estimators.device import check_device
 
     name = _MODELS[arguments.model]
@@ -146,11 +146,11 @@ def _check_settings(arguments: argparse.Namespace) -> None:
 
 
 def _named(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of the estimator that have options; constraints depend on labels."""
+    """Return the arguments that have options; constraints are set later, from the labels."""
     return {"constraints": None} | {name: getattr(arguments, name) for name in _NAMED}
 
 
-def _start(arguments: argparse.Namespace, log: Log) -> Any:
+def _start(arguments: argparse.Namespace) -> Any:
     """Return the model to start from, None for a new one."""
     from crfx.estimators.base import counted_in, rounds_done
     from crfx.estimators.registry import load
@@ -158,11 +158,12 @@ def _start(arguments: argparse.Namespace, log: Log) -> Any:
     path = interrupted_run(arguments.output) if arguments.resume else arguments.init_model
     if path is None:
         return None
-    found, kind = load(path), _kind(arguments.model)
-    if not isinstance(found, kind):
-        raise ValueError(f"{path} holds a {type(found).__name__}, but --model is {arguments.model}")
-    log(f"going on with {path}, {rounds_done(found)} {counted_in(found)} done")
-    return found
+    start = load(path)
+    if not isinstance(start, _kind(arguments.model)):
+        raise ValueError(f"{path} holds a {type(start).__name__}, but --model is {arguments.model}")
+    done = f"{rounds_done(start)} {counted_in(start)} done"
+    print_status(arguments, f"going on with {path}, {done}")
+    return start
 
 
 def _kind(name: str) -> Any:
@@ -172,20 +173,22 @@ def _kind(name: str) -> Any:
 
 
 def _read(
-    arguments: argparse.Namespace, start: Any, log: Log
+    arguments: argparse.Namespace, start: Any
 ) -> tuple[Reading | None, Labelled, Labelled | None]:
-    """Return how files are read (None: as arrays), the training set, and the one to watch."""
+    """Return how files are read (None: as arrays), the training set, and the evaluation set."""
     from crfx.cli import sources
+    from crfx.io.formats import is_arrays
     from crfx.io.lines import open_lines
 
     options = [name for name in ("format", *TEXT_OPTIONS) if getattr(arguments, name)]
-    if sources.wants_arrays(arguments.train, arguments.format):
+    if arguments.format == "npz" or (arguments.format is None and is_arrays(arguments.train)):
         if text_options := [name for name in options if name != "format"]:
             raise ValueError(
                 f"--{text_options[0]} is for files of text, but {arguments.train} holds arrays"
             )
         train = sources.read_labelled_arrays(arguments.train)
-        log(f"{arguments.train}: npz, {train.size}, {len(train.labels)} labels")
+        size = f"{train.size}, {len(train.labels)} labels"
+        print_status(arguments, f"{arguments.train}: npz, {size}")
         return None, train, arguments.dev and sources.read_labelled_arrays(arguments.dev)
     with open_lines(arguments.train) as lines:
         if start is None:
@@ -200,15 +203,45 @@ def _read(
                         "training; leave the option out"
                     )
         train = sources.read_labelled(reading, lines)
-        log(f"{lines.name}: {reading}, {train.size}, {len(train.labels)} labels")
+        size = f"{train.size}, {len(train.labels)} labels"
+        print_status(arguments, f"{lines.name}: {reading}, {size}")
         if train.n_tokens > _LONG * train.n_instances:
-            log("these are long: does an empty line end every sentence?")
+            print_status(arguments, "these are long: does an empty line end every sentence?")
     if arguments.dev is None:
         return reading, train, None
     with open_lines(arguments.dev) as lines:
         dev = sources.read_labelled(reading, lines)
-        log(f"{lines.name}: {dev.size}")
+        print_status(arguments, f"{lines.name}: {dev.size}")
     return reading, train, dev
+
+
+def _chosen_scheme(
+    wanted: str, train: Labelled, start: Any, reading: Reading | None
+) -> tuple[Any, bool]:
+    """Return the argument ``constraints`` of the estimator, and whether files get BIO for BIOES.
+
+    ``wanted`` is the option --constraints.  A model that continues training keeps its scheme.  BIO
+    is learned as BIOES, which finds more entities (reports/text-template.md), and written as BIO
+    again; not if labels are missing, since the ends of spans are then unknown.
+    """
+    if wanted != "auto":
+        return None if wanted == "none" else wanted, False
+    if start is not None:
+        return start.constraints, start.reading_ is not None and start.reading_.as_bio
+    from crfx.structures.label_schemes import scheme_of_labels
+
+    scheme = scheme_of_labels(train.labels)
+    if scheme != "bio" or reading is None or any(None in labels for labels in train.y):
+        return scheme, False
+    return "bioes", True
+
+
+def _all_tags(classes: list[str] | None, as_bio: bool) -> list[str] | None:
+    """Return labels of the user with those that BIOES adds for the same types."""
+    if classes is None or not as_bio:
+        return classes
+    kinds = {label[1:] for label in classes if label != "O"}
+    return sorted({*classes, *(tag + kind for kind in kinds for tag in "BIES")})
 
 
 def _new_model(
@@ -216,11 +249,11 @@ def _new_model(
     train: Labelled,
     dev: Labelled | None,
     start: Any,
-    scheme: Scheme,
+    constraints: Any,
     *,
     on_text: bool,
 ) -> Any:
-    named = _named(arguments) | {"constraints": scheme.constraints}
+    named = _named(arguments) | {"constraints": constraints}
     if arguments.early_stopping_rounds is None and dev is not None:
         named["early_stopping_rounds"] = _PATIENCE.get(arguments.model)
     labels = train.labels if start is None else train.labels | set(start.classes_.tolist())
@@ -237,8 +270,8 @@ def _metric(labels: set[Any]) -> str:
     return "token_accuracy" if scheme_of_labels(labels) is None else "span_f1"
 
 
-def _tell(
-    arguments: argparse.Namespace, model: Any, train: Labelled, seconds: float, log: Log
+def _print_summary(
+    arguments: argparse.Namespace, model: Any, train: Labelled, seconds: float
 ) -> None:
     from crfx.estimators.base import counted_in, rounds_done
 
@@ -260,8 +293,9 @@ def _tell(
     if arguments.json:
         print(json.dumps(summary, allow_nan=False))
         return
-    log(
+    print_status(
+        arguments,
         f"{summary['class']}: {summary['labels']} labels, {summary['features']:,} features, "
         f"{rounds_done(model)} {counted_in(model)} in {summary['seconds']:.1f} s, preparing and "
-        f"watching included{on_dev}; saved in {arguments.output}"
+        f"watching included{on_dev}; saved in {arguments.output}",
     )

@@ -32,7 +32,7 @@ class Conll2003Token(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Conll2003Split:
-    """Per sentence the tokens and their entity tags, and the number of its document.
+    """By sentence the tokens, their entity tags, and the number of the document.
 
     Tags are IOB1: `I-PER` inside an entity, `B-PER` where one directly follows another of its
     type, `O` outside.
@@ -45,7 +45,7 @@ class Conll2003Split:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Conll2003:
-    """The official split: `train`, `testa` to develop on, `testb` to test on."""
+    """The official split: `train`, `testa` for development, `testb` for tests."""
 
     train: Conll2003Split
     testa: Conll2003Split
@@ -54,7 +54,7 @@ class Conll2003:
 
 
 def load_conll2003() -> Conll2003:
-    """Load the sentences, without the `-DOCSTART-` lines that published counts leave out too."""
+    """Load the sentences, without `-DOCSTART-` lines, as in published counts."""
     train, testa, testb = (_read(find_conll2003(name)) for name in _SHA256)
     return Conll2003(
         train,
@@ -69,7 +69,7 @@ def load_conll2003() -> Conll2003:
 
 
 def find_conll2003(name: str) -> Path:
-    """Where ``eng.train``, ``eng.testa`` or ``eng.testb`` lies."""
+    """Return the path of ``eng.train``, ``eng.testa`` or ``eng.testb``."""
     return find("conll2003", name, _SHA256[name], how_to_get=_HOW_TO_GET)
 
 

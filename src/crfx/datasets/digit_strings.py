@@ -9,15 +9,14 @@ no download). The label grammar is a walk on the keypad
       0
 
 in which the finger moves up, down, left or right to the next key and never straight back, except
-at 0, where there is no other way out. A digit leaves 2.6 successors on average and the last two
-digits leave fewer still: a reader that knows the previous digit beats one that looks at each
-image alone, and one that knows the previous two can do better again.
+at 0, where there is no other way out. A digit has 2.6 successors on average and a pair of digits
+even fewer: a model that knows the previous digit is better than one that classifies each image
+alone, and one that knows the previous two can be better still.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +38,7 @@ _LENGTHS = range(5, 13)
 
 @dataclass(frozen=True, eq=False, slots=True)
 class DigitStrings:
-    """Training and test strings: per string the pixels (length, 64) and the digits (length,)."""
+    """Training and test strings: by string the pixels (length, 64) and the digits (length,)."""
 
     X_train: list[NDArray[np.float32]]
     y_train: list[NDArray[np.int64]]
@@ -53,8 +52,8 @@ def load_digit_strings(n_strings: int = 400, seed: int = 0) -> DigitStrings:
 
     Half of the strings are for training, half for testing. Training strings use only the first
     half of the images and test strings only the second. In scikit-learn's file the images of one
-    hand lie together, so most test strings are by hands not seen in training.
-    A string takes an unused image of its digit while there is one, then starts over.
+    writer lie together, so most test strings are by writers not seen in training.
+    All images of a digit are used before one is used again.
 
     >>> digits = load_digit_strings()
     >>> len(digits.X_train), len(digits.X_test), digits.X_test[0].shape
@@ -84,22 +83,8 @@ def load_digit_strings(n_strings: int = 400, seed: int = 0) -> DigitStrings:
     )
 
 
-def is_keypad_walk(digits: NDArray[np.int64]) -> bool:
-    """Whether a string obeys the grammar.
-
-    >>> is_keypad_walk(np.array([1, 2, 5, 8, 0, 8, 7])), is_keypad_walk(np.array([1, 2, 1]))
-    (True, False)
-    """
-    walk = [int(digit) for digit in digits]
-    starts = [None, *walk[:-2]]
-    return all(
-        after in _successors(before, key)
-        for before, (key, after) in zip(starts, pairwise(walk), strict=False)
-    )
-
-
 def _successors(before: int | None, key: int) -> list[int]:
-    """The keys that may follow `key` when the finger came from `before`."""
+    """Return the keys that may follow `key` if the finger came from `before`."""
     return [after for after in _NEIGHBOURS[key] if after != before or key == 0]
 
 
@@ -116,7 +101,7 @@ def _walk(length: int, rng: np.random.Generator) -> NDArray[np.int64]:
 def _write(
     pixels: NDArray[np.float32], digits: NDArray[np.int64], n_strings: int, rng: np.random.Generator
 ) -> tuple[list[NDArray[np.float32]], list[NDArray[np.int64]]]:
-    """Walk `n_strings` times and give each digit of a walk an image of it."""
+    """Return images and digits of `n_strings` walks."""
     images = [rng.permutation(np.flatnonzero(digits == digit)) for digit in range(10)]
     used = [0] * 10
     X, y = [], []

@@ -1,4 +1,4 @@
-"""Cross-validation by numbered folds: each instance belongs to one."""
+"""Cross-validation by numbered folds."""
 
 from __future__ import annotations
 

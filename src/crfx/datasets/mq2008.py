@@ -28,7 +28,7 @@ _HOW_TO_GET = (
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RankingFold:
-    """A fold: to train on, to choose settings on, to test on."""
+    """A fold: parts for training, for choosing settings, and for testing."""
 
     train: Rankings
     validation: Rankings
@@ -43,7 +43,7 @@ class MillionQuery:
     description: str
 
     def fold(self, k: int) -> RankingFold:
-        """LETOR's fold `k`, 1 to 5: three parts from `k` on, round in a circle, then one, one."""
+        """Return LETOR's fold `k`, 1 to 5: three parts from `k` on, cyclically, then two of one."""
         if k not in range(1, N_PARTS + 1):
             raise ValueError(f"there is no fold {k}: folds are 1 to {N_PARTS}")
         ordered = [self.parts[(k - 1 + step) % N_PARTS] for step in range(N_PARTS)]

@@ -1,7 +1,7 @@
 """Handwritten words, letter by letter: Kassel's collection as normalised by Taskar et al. (2003).
 
-An image is 16 x 8 black or white pixels. The first letter of each word, a capital, was dropped
-by those who made the set, so `words` begin with the second: "ommanding".
+An image is 16 x 8 black or white pixels. The authors of the set dropped the first letter of each
+word, a capital, so `words` begin with the second: "ommanding".
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ _N_WORDS, _N_LETTERS, _N_PIXELS = 6877, 52152, 128
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Ocr:
-    """Per word the pixels (length, 128), 0 or 1 row by row, and the letters (length,); its fold."""
+    """By word the pixels (length, 128), 0 or 1 row by row, the letters (length,), and the fold."""
 
     X: list[NDArray[np.float32]]
     y: list[NDArray[np.str_]]
@@ -40,11 +40,9 @@ class Ocr:
         return held_out(self.folds, k)
 
 
-class _Stacked(NamedTuple):
-    pixels: NDArray[np.uint8]
-    letters: NDArray[np.uint8]  # 0 is a
-    offsets: NDArray[np.integer]
-    folds: NDArray[np.integer]
+_Stacked = list[NDArray[Any]]
+"""Pixels and letters (0 is a) of all words, the offsets of the words, and their folds."""
+_MEMBERS = ("pixels", "letters", "offsets", "folds")
 
 
 def load_ocr() -> Ocr:
@@ -68,30 +66,30 @@ def load_ocr() -> Ocr:
 def _read() -> _Stacked:
     with suppress(FileNotFoundError):
         return _read_arrays(find("ocr", "letters.npz", _ARRAYS_SHA256, how_to_get=_HOW_TO_GET))
-    # Copies of the text number their lines differently, so it is judged by its counts.
+    # Copies of the text number their lines differently, so counts are checked, not a checksum.
     return _read_text(find("ocr", "letter.data", how_to_get=_HOW_TO_GET))
 
 
 def _read_arrays(path: Path) -> _Stacked:
     with np.load(path, allow_pickle=False) as arrays:
-        return _Stacked(*(arrays[name] for name in _Stacked._fields))
+        return [arrays[name] for name in _MEMBERS]
 
 
 def _read_text(path: Path) -> _Stacked:
-    """Columns: id, letter, next id (-1 at a word's end), word, position, fold, then the pixels."""
+    """Read columns: id, letter, next id (-1 at a word's end), word, position, fold, then pixels."""
     with open_text(path) as file:
         rows = [line.split("\t", 6) for line in file]
     ends = np.flatnonzero([row[2] == "-1" for row in rows]) + 1
-    # Pixels are one character each: joined and read as bytes, not parsed seven million times.
+    # Pixels are one character each: reading them as bytes avoids seven million conversions.
     digits = "".join(row[6].rstrip().replace("\t", "") for row in rows).encode()
     if (len(ends), len(rows), len(digits)) != (_N_WORDS, _N_LETTERS, _N_LETTERS * _N_PIXELS):
         raise ValueError(
             f"{path}: {len(ends)} words, {len(rows)} letters and {len(digits)} pixels, expected "
             f"{_N_WORDS}, {_N_LETTERS} and {_N_LETTERS * _N_PIXELS}"
         )
-    return _Stacked(
-        pixels=(np.frombuffer(digits, np.uint8) - ord("0")).reshape(-1, _N_PIXELS),
-        letters=np.frombuffer("".join(row[1] for row in rows).encode(), np.uint8) - ord("a"),
-        offsets=np.concatenate([[0], ends]),
-        folds=np.array([int(rows[end - 1][5]) for end in ends]),
-    )
+    return [
+        (np.frombuffer(digits, np.uint8) - ord("0")).reshape(-1, _N_PIXELS),
+        np.frombuffer("".join(row[1] for row in rows).encode(), np.uint8) - ord("a"),
+        np.concatenate([[0], ends]),
+        np.array([int(rows[end - 1][5]) for end in ends]),
+    ]

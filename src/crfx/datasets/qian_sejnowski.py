@@ -25,7 +25,7 @@ _AMINO_ACIDS = "ARNDCQEGHILKMFPSTWYV"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class QianSejnowskiSplit:
-    """Per chain the amino acids, as letters and as indicators `X` (length, 20), and the classes.
+    """By chain the amino acids, as letters and as indicators `X` (length, 20), and the classes.
 
     Columns of `X` are in the order `ARNDCQEGHILKMFPSTWYV`; the classes `y` are `h` (helix),
     `e` (sheet) and `_` (coil).
@@ -62,7 +62,7 @@ def load_qian_sejnowski() -> QianSejnowski:
 def _read(path: Path) -> QianSejnowskiSplit:
     """Parse `<>`, which starts a chain, and lines of an amino acid and its class.
 
-    The ends of proteins are marked too, but not each chain has such a mark: they are ignored.
+    Some ends of proteins are marked too; these marks are ignored.
     """
     chains: list[list[list[str]]] = []
     with open_text(path) as file:

@@ -27,12 +27,11 @@ _HOW_TO_GET = (
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SstSplit:
-    """Per sentence a binary tree; each node comes before its children, the root is node 0.
+    """By sentence a binary tree; each node comes before its children, the root is node 0.
 
     `words` has the word of a leaf and None at an inner node; `y` is the sentiment of the phrase
     below each node, 0 (very negative) to 4 (very positive); `parents` is -1 at the root;
-    `edge_types` says whether a node is its parent's left (0) or right (1) child, and at the
-    root, which is neither, it is 0.
+    `edge_types` is 0 for left children and for the root, 1 for right children.
     """
 
     words: list[list[str | None]]
@@ -86,9 +85,9 @@ def parse_tree(text: str) -> tuple[list[str | None], list[int], list[int], list[
     """
     words: list[str | None] = []
     labels, parents, sides = [], [], []
-    above = [-1]  # the nodes whose bracket is open
+    above = [-1]  # the nodes with an open bracket
     side = LEFT
-    # At the ASCII space only: some words hold a no-break space.
+    # Split at the ASCII space only: some words contain a no-break space.
     for part in text.split(" "):
         if part.startswith("("):
             words.append(None)
@@ -101,5 +100,5 @@ def parse_tree(text: str) -> tuple[list[str | None], list[int], list[int], list[
             word = part.rstrip(")")
             words[above[-1]] = word
             del above[len(above) - (len(part) - len(word)) :]
-            side = RIGHT  # what opens next has a sibling that just closed
+            side = RIGHT  # the next node to open is the sibling of one that has closed
     return words, labels, parents, sides

@@ -1,4 +1,4 @@
-"""Pretrained word vectors, cut down to the words of the text sets here."""
+"""Pretrained word vectors for the words of the text sets."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from crfx.datasets.files import find
 
 @dataclass(frozen=True, eq=False, slots=True)
 class WordVectors:
-    """One row of `vectors` (n, d) per word, `index[word]` says which.
+    """Word vectors: row `index[word]` of `vectors` (n, d).
 
-    `norms` are the original lengths of vectors that were stored at unit length, NaN where not
-    known, and None where the vectors are as released. `spellings` gives what to look a word up
-    under, best first: releases differ in case and in how they write digits.
+    `norms` are the original norms of vectors that were stored with unit norm, NaN if unknown; None
+    if the vectors are as released. `spellings` returns the spellings under which to look a word up,
+    best first: releases differ in case and in digits.
     """
 
     vectors: NDArray[np.float32]
@@ -28,16 +28,13 @@ class WordVectors:
     description: str
 
     def rows(self, words: Iterable[str]) -> NDArray[np.int64]:
-        """Return the row of each word under the first spelling there is, -1 where there is none."""
-        return np.array([self._row(word) for word in words], dtype=np.int64)
-
-    def _row(self, word: str) -> int:
-        found = (self.index[s] for s in self.spellings(word) if s in self.index)
-        return next(found, -1)
+        """Return the row of each word under its first known spelling, -1 for unknown words."""
+        spellings = ([s for s in self.spellings(word) if s in self.index] for word in words)
+        return np.array([self.index[known[0]] if known else -1 for known in spellings], np.int64)
 
 
 def load_word_vectors(name: str = "glove_6B_100d") -> WordVectors:
-    """Load `"glove_6B_100d"`, the one to use, or `"googlenews_300d_subset"`."""
+    """Load `"glove_6B_100d"`, the better one, or `"googlenews_300d_subset"`."""
     if name not in _RELEASES:
         raise ValueError(f"name must be one of {sorted(_RELEASES)}, got {name!r}")
     sha256, how_to_get, spellings, description = _RELEASES[name]
@@ -56,7 +53,7 @@ _BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LCB-": "{", "-RCB-": "}"}
 
 
 def _lower(word: str) -> str:
-    # Treebanks write brackets and slashes their own way, which no vectors know.
+    # Treebanks have their own spelling of brackets and slashes, which vectors lack.
     return _BRACKETS.get(word, word.replace("\\/", "/")).lower()
 
 
@@ -94,4 +91,4 @@ _RELEASES: dict[str, tuple[str, str, Callable[[str], tuple[str, ...]], str]] = {
         ),
     ),
 }
-"""The files by name: sha256, how to get it, what to look words up under, description."""
+"""The files by name: sha256, how to get it, spellings of words, description."""

@@ -1,4 +1,4 @@
-"""The last state of a training, on the client: in memory, or in a file that outlives all."""
+"""The last checkpoint of a training on a cluster, in the client's memory or in a file."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from crfx.io.whole_file import whole_file
 
 @dataclass(eq=False)
 class Kept:
-    """A model file as bytes and after how many rounds it was made; None before the first.
+    """A model file as bytes and the number of its rounds; None before the first checkpoint.
 
-    With a ``path`` it is written there too, whole or not at all; a small file beside it says of
-    which instances it is.
+    With a ``path`` it is also written there, whole or not at all; a small file beside it has the
+    fingerprint of the instances.
     """
 
     path: Path | None = None
@@ -28,11 +28,12 @@ class Kept:
 
     @classmethod
     def begin(
-        cls, path: str | os.PathLike[str] | None, resume: bool, estimator: Any, of_data: str
+        cls, path: str | os.PathLike[str] | None, resume: bool, estimator: Any, fingerprint: str
     ) -> Kept:
-        """At nothing, or where the file stands.  ``of_data`` is the same for the same instances.
+        """Return an empty checkpoint, or with ``resume`` that of the file.
 
-        An estimator without a seed gets that of the training that it goes on with.
+        ``fingerprint`` is the same for the same instances.  An estimator without a seed gets that
+        of the training that it resumes.
         """
         if path is None:
             if resume:
@@ -43,16 +44,15 @@ class Kept:
             raise IsADirectoryError(f"{place} is a folder: name a file in it to keep the model in")
         if not place.parent.is_dir():
             raise FileNotFoundError(f"there is no folder {place.parent} to keep {place} in")
-        found = cls(place)
+        kept = cls(place)
         if place.exists():
-            found._take_up(resume, estimator, of_data)
-        with whole_file(found._about) as file:  # now, and not after an hour: can it be written?
-            file.write(json.dumps({"instances": of_data}).encode())
-        return found
+            kept._read(place, resume, estimator, fingerprint)
+        with whole_file(kept._about) as file:  # fails now, not after an hour, if it cannot write
+            file.write(json.dumps({"instances": fingerprint}).encode())
+        return kept
 
-    def _take_up(self, resume: bool, estimator: Any, of_data: str) -> None:
-        place = self.path
-        assert place is not None
+    def _read(self, place: Path, resume: bool, estimator: Any, fingerprint: str) -> None:
+        """Read the file of an interrupted training; raise ValueError if it is another one."""
         if not resume:
             raise FileExistsError(
                 f"{place} is there already: pass resume=True to go on with it, or remove it"
@@ -69,7 +69,7 @@ class Kept:
         except ValueError as error:
             raise ValueError(f"{place}: {error}; remove it to begin anew") from None
         about = json.loads(self._about.read_bytes()) if self._about.exists() else {}
-        if about.get("instances", of_data) != of_data:
+        if about.get("instances", fingerprint) != fingerprint:
             raise ValueError(
                 f"{place} is of other instances than those that are passed now; remove it to begin "
                 "anew"
@@ -82,14 +82,14 @@ class Kept:
         return self.path.with_name(f"{self.path.name}.json")
 
     def keep(self, n_rounds: int, model: bytes) -> None:
-        """Take the place of what was kept before."""
+        """Replace the checkpoint."""
         if self.path is not None:
             with whole_file(self.path) as file:
                 file.write(model)
         self.model, self.n_rounds = model, n_rounds
 
     def forget(self) -> None:
-        """Training has ended well: the files have served."""
+        """Remove the files after a training has succeeded."""
         if self.path is not None:
             self.path.unlink(missing_ok=True)
             self._about.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The workers of a Dask cluster as the place where estimators train and predict."""
+"""Dask clusters as the place where estimators train and predict."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-import numpy as np
-
 from crfx.distributed.availability import SchedulerLost, available_workers
 from crfx.distributed.prediction import lazily_predicted, predicted
 from crfx.distributed.shares import ARGUMENTS, instances_of, is_collection
-from crfx.distributed.training import ClusterOptions, Record, Run, target_of
+from crfx.distributed.training import Record, Run, target_of
+from crfx.estimators.argument_kinds import Flag, Number, Whole
 from crfx.estimators.base import check_fitted
 from crfx.estimators.placement import at
 from crfx.messages import shown
 
+_SECONDS = Number("be 0 or more", lambda seconds: seconds >= 0)
 _LOCK = "crfx"
-"""Held by one training at a time: two that wait for each other's workers would wait for ever."""
+"""Lock for one training at a time: two could wait for each other's workers for ever."""
 
 
 @contextmanager
@@ -32,33 +32,33 @@ def cluster(
     seconds: float = 60.0,
     wait: float = 60.0,
 ) -> Iterator[Cluster]:
-    """Let ``fit`` and predictions of all estimators run on a cluster, as long as it lasts.
+    """Run ``fit`` and predictions of all estimators in the block on a cluster.
 
     Parameters
     ----------
     client : dask.distributed.Client
-        Of the cluster.  Its workers need crfx, of the same version.
+        The client of the cluster.  Its workers need the same version of crfx.
     workers : list of addresses, optional
-        Of the workers to use; None: all.
+        Workers to use; by default all.
     checkpoint : path, optional
-        A file on this machine in which the model is kept while it is trained, beside the memory of
-        this process: it outlives both.  Removed when training ends well.
+        A file on this machine that keeps the model during training.  Without it the model is kept
+        in the memory of this process only.  The file is removed when training succeeds.
     resume : bool
-        Go on with a checkpoint that is there: the same call, after everything was lost, ends in
-        the same model as if nothing had been.
+        Resume from an existing checkpoint.  After an interruption the same call gives the same
+        model as an uninterrupted training.
     every, seconds : int, float
-        The model is kept every so many rounds (iterations, sweeps), not more often than that.
+        Keep the model every ``every`` rounds (iterations, epochs), but not more often than every
+        ``seconds``.
     wait : float
-        Seconds to wait for a worker that was lost to come back, before training goes on with those
-        that are left.
+        Seconds to wait for a lost worker to come back, before training continues with the others.
 
     Notes
     -----
-    Every worker trains on consecutive instances of its own: lists are shared out, partitions of
-    Dask and shards go to workers whole, and are held in their memory.  Callbacks run on the worker
-    that has the first instances; after a loss they begin as they were passed.  The same number of
-    workers gives the same model, bit by bit, whoever is lost in between; with ``workers``, one that
-    comes back has another address, and is not used.
+    Every worker trains on consecutive instances: lists are divided, partitions of Dask and shards
+    go to workers whole, and workers hold them in memory.  Callbacks run on the worker with the
+    first instances; after a loss they start again as they were passed.  The same number of workers
+    gives the same model, bit by bit, even if workers are lost and come back.  With ``workers``, a
+    worker that comes back has another address and is not used.
 
     Examples
     --------
@@ -78,19 +78,21 @@ def cluster(
         raise ValueError(f"client is {shown(client)}: pass a dask.distributed.Client, Client(...)")
     if client.status == "closed":
         raise ValueError("the client is closed")
-    if isinstance(every, bool) or not isinstance(every, int | np.integer) or every < 1:
-        raise ValueError(f"every is {shown(every)}: it must be a whole number of 1 or more")
-    for name, value in (("seconds", seconds), ("wait", wait)):
-        is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        if not is_number or not value >= 0:
-            raise ValueError(f"{name} is {shown(value)}: it must be 0 or more")
-    if not isinstance(resume, bool | np.bool_):
-        raise ValueError(f"resume is {shown(resume)}: it must be True or False")
-    own = _checked_addresses(workers)
-    options = ClusterOptions(own, checkpoint, resume, int(every), float(seconds), float(wait))
-    found = Cluster(client, options)
-    with at(found):
-        yield found
+    Whole(1).check("every", every)
+    _SECONDS.check("seconds", seconds)
+    _SECONDS.check("wait", wait)
+    Flag().check("resume", resume)
+    options = {
+        "workers": _checked_addresses(workers),
+        "checkpoint": checkpoint,
+        "resume": resume,
+        "every": int(every),
+        "seconds": float(seconds),
+        "wait": float(wait),
+    }
+    place = Cluster(client, options)
+    with at(place):
+        yield place
 
 
 def _checked_addresses(workers: Any) -> list[str] | None:
@@ -105,17 +107,17 @@ def _checked_addresses(workers: Any) -> list[str] | None:
 
 
 class Cluster:
-    """Runs methods of estimators on the workers of a client.
+    """A place that runs methods of estimators on the workers of a client.
 
-    ``last_run`` is the training that ended last.
+    ``options`` are the arguments of `cluster`; ``last_run`` has figures of the last training.
     """
 
-    def __init__(self, client: Any, options: ClusterOptions) -> None:
+    def __init__(self, client: Any, options: dict[str, Any]) -> None:
         self.client, self.options = client, options
         self.last_run: Record | None = None
 
     def run(self, estimator: Any, method: str, arguments: dict[str, Any]) -> Any:
-        """Call a method there, see `crfx.estimators.placement.Place`."""
+        """Call a method on the cluster, see `crfx.estimators.placement.Place`."""
         if method == "fit":
             return self._fit(estimator, arguments)
         if method == "partial_fit":
@@ -126,31 +128,29 @@ class Cluster:
         check_fitted(estimator)
         if is_collection(arguments["X"]):
             return lazily_predicted(estimator, method, arguments)
-        own, common = _parted(arguments)
-        data = instances_of(own, self.client, stays=True)
+        described, common = _divided(arguments)
+        data = instances_of(described, self.client, stays=True)
         self._check_workers()
-        options = self.options
-        return predicted(
-            self.client, options.workers, options.wait, estimator, method, data, common
-        )
+        workers, wait = self.options["workers"], self.options["wait"]
+        return predicted(self.client, workers, wait, estimator, method, data, common)
 
     def _fit(self, estimator: Any, arguments: dict[str, Any]) -> Any:
         from distributed import Lock
 
-        own, common = _parted(arguments)
+        described, common = _divided(arguments)
         eval_set = _named(estimator, common.pop("eval_set", None))
         common["init_model"] = _loaded(common.get("init_model"))
         watched = None if eval_set is None else instances_of(eval_set, self.client)
         self._check_workers()
-        data = instances_of(own, self.client)
-        run = Run(self.client, self.options, estimator, data, watched, common)
+        data = instances_of(described, self.client)
+        run = Run(self.client, estimator, data, watched, common, **self.options)
         with self.client.as_current():
             lock = Lock(_LOCK)
         lock.acquire()
         try:
             fitted = run.fit()
         except SchedulerLost:
-            lock.refresh_leases = False  # it is gone too, and would be asked for ever
+            lock.refresh_leases = False  # the lock is lost too, and would be renewed for ever
             raise
         except BaseException:
             with suppress(OSError):
@@ -164,19 +164,19 @@ class Cluster:
         return estimator
 
     def _check_workers(self) -> None:
-        """Raise ValueError where an address that was passed is of no worker."""
+        """Raise ValueError if there is no worker at one of the chosen addresses."""
         there = available_workers(self.client, None)
-        if unknown := [own for own in self.options.workers or () if own not in there]:
+        if unknown := [each for each in self.options["workers"] or () if each not in there]:
             raise ValueError(
                 f"workers has {unknown[0]!r}, but the cluster has {', '.join(there) or 'none'}; "
                 "one that was started anew has another address"
             )
 
 
-def _parted(arguments: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what describes instances, and the rest."""
-    own = {name: value for name, value in arguments.items() if name in ARGUMENTS}
-    return own, {name: value for name, value in arguments.items() if name not in ARGUMENTS}
+def _divided(arguments: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the arguments that describe instances, and the others."""
+    described = {name: value for name, value in arguments.items() if name in ARGUMENTS}
+    return described, {name: value for name, value in arguments.items() if name not in ARGUMENTS}
 
 
 def _named(estimator: Any, eval_set: Any) -> dict[str, Any] | None:
@@ -193,7 +193,7 @@ def _named(estimator: Any, eval_set: Any) -> dict[str, Any] | None:
 
 
 def _loaded(init_model: Any) -> Any:
-    """Load a model file here: it lies on the disk of the client."""
+    """Load a model file, which lies on the disk of the client."""
     if isinstance(init_model, str | os.PathLike):
         from crfx.estimators.registry import load
 

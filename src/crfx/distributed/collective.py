@@ -1,4 +1,4 @@
-"""Workers that XGBoost's collective joins: those that grow trees together sum the rest too."""
+"""Workers joined by XGBoost's collective, which sums trees and everything else."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from crfx.workers import WorkerLost, Workers, joined
 Result = TypeVar("Result")
 
 SECONDS_TO_WAIT = 7 * 24 * 3600
-"""Seconds to wait for other workers, which may read files; Dask reports those that died."""
+"""Seconds to wait for other workers, which may be reading files; Dask reports dead ones."""
 
 
 class CollectiveWorkers:
     """The workers that this thread has joined, see `member`.
 
-    ``n_bytes`` counts what was summed, without what XGBoost sends for itself.
+    ``n_bytes`` is the number of bytes summed, without XGBoost's own messages.
     """
 
     def __init__(self) -> None:
@@ -43,12 +43,12 @@ class CollectiveWorkers:
         """Return a value from each worker; each writes its part of one array: O(bytes of all)."""
         from xgboost import collective
 
-        own = np.frombuffer(pickle.dumps(value), np.uint8)
+        message = np.frombuffer(pickle.dumps(value), np.uint8)
         sizes = np.zeros(self.size, np.int64)
-        sizes[self.rank] = len(own)
+        sizes[self.rank] = len(message)
         ends = np.cumsum(self._reduced(sizes, collective.Op.SUM))
         parts = np.zeros(ends[-1], np.uint8)
-        parts[ends[self.rank] - len(own) : ends[self.rank]] = own
+        parts[ends[self.rank] - len(message) : ends[self.rank]] = message
         parts = self._reduced(parts, collective.Op.BITWISE_OR)
         return [pickle.loads(part.tobytes()) for part in np.split(parts, ends[:-1])]
 
@@ -72,7 +72,7 @@ def member(arguments: dict[str, Any], number: int) -> Iterator[CollectiveWorkers
         collective.init(
             **arguments,
             dmlc_task_id=f"{number:06d}",
-            dmlc_retry=1,  # at the end a tracker that is gone would be looked for again and again
+            dmlc_retry=1,  # or it would look for a tracker that has ended again and again
             dmlc_timeout=SECONDS_TO_WAIT,
         )
         try:
@@ -80,7 +80,7 @@ def member(arguments: dict[str, Any], number: int) -> Iterator[CollectiveWorkers
             with joined(workers):
                 yield workers
         except BaseException:
-            with suppress(xgboost.core.XGBoostError):  # the others may be gone
+            with suppress(xgboost.core.XGBoostError):  # the other workers may be gone
                 collective.finalize()
             raise
         collective.finalize()
@@ -88,7 +88,7 @@ def member(arguments: dict[str, Any], number: int) -> Iterator[CollectiveWorkers
 
 @contextmanager
 def tracker(n_workers: int, host: str) -> Iterator[dict[str, Any]]:
-    """Yield the arguments with which workers find each other."""
+    """Yield the arguments by which workers find each other."""
     import xgboost
     from xgboost.tracker import RabitTracker
 
@@ -98,14 +98,14 @@ def tracker(n_workers: int, host: str) -> Iterator[dict[str, Any]]:
         try:
             yield dict(rabit.worker_args())
         finally:
-            with suppress(xgboost.core.XGBoostError):  # workers have gone: their results say so
+            with suppress(xgboost.core.XGBoostError):  # workers are gone, as their results say
                 rabit.free()
 
 
 def together(n_workers: int, work: Callable[[Workers], Result]) -> list[Result]:
-    """Return what ``work`` gives in each of so many threads that train together: for tests.
+    """Run ``work`` in threads that train together, and return their results; for tests.
 
-    If one fails, its error is raised; the others have lost a worker then.
+    If a thread fails, raise its error, not that of the others, which have lost a worker.
 
     >>> import numpy as np
     >>> together(3, lambda workers: int(workers.sum(np.array([workers.rank]))[0]))

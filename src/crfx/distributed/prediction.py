@@ -1,4 +1,4 @@
-"""Predictions on a cluster: a fitted estimator is sent to the workers, and each takes a part."""
+"""Predictions on a cluster: each worker gets the fitted estimator and labels some instances."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError
 from contextlib import suppress
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -32,15 +33,7 @@ from crfx.distributed.shares import (
 from crfx.errors import BadInstance, located
 
 PARTS_PER_WORKER = 4
-"""So that a slow worker delays the others little."""
-
-
-class _Failed(Exception):
-    """A method has raised an error, which must not be taken for a loss."""
-
-    def __init__(self, reason: BaseException) -> None:
-        super().__init__(reason)
-        self.reason = reason
+"""More than one, so that a slow worker delays the others little."""
 
 
 def predicted(
@@ -52,33 +45,36 @@ def predicted(
     data: Instances,
     common: dict[str, Any],
 ) -> Any:
-    """Return what a method gives for all instances, in their order.
+    """Return the result of a method for all instances, in their order.
 
-    The shares of a worker that is lost are sent to others again.  ``workers`` may be used (None:
-    all); if there are none, wait for them, so many seconds at most.
+    The shares of a lost worker are sent to others.  ``workers`` may be used (None: all); if none is
+    available, wait for them, ``wait`` seconds at most.
     """
     addresses = _awaited(client, workers, wait)
     shares = dict(enumerate(data.shares(PARTS_PER_WORKER * len(addresses))))
     results: dict[int, Any] = {}
     last: BaseException | None = None
     for _ in range(MOST_LOSSES):
+        error = None  # of the method: it must not be mistaken for a loss
         try:
             futures = _submitted(client, addresses, estimator, method, shares, common)
             for number, future in futures.items():
-                if (result := _result(future)) is not _LOST:
+                result, error = _result(future)
+                if error is not None:
+                    break
+                if result is not _LOST:
                     results[number] = result
                     del shares[number]
-        except _Failed as failed:
-            raise failed.reason from None
-        except LOSSES as error:
-            last = error
+        except LOSSES as loss:
+            last = loss
             if not scheduler_answers(client):
-                raise SchedulerLost from error
-            time.sleep(SECONDS_BETWEEN_LOOKS)  # until the scheduler knows who is gone
+                raise SchedulerLost from loss
+            time.sleep(SECONDS_BETWEEN_LOOKS)  # until the scheduler knows which worker is gone
+        if error is not None:
+            raise error
         if not shares:
             parts = [results[number] for number in range(len(results))]
-            is_listed = isinstance(parts[0], list)
-            return [own for part in parts for own in part] if is_listed else np.concatenate(parts)
+            return list(chain(*parts)) if isinstance(parts[0], list) else np.concatenate(parts)
         addresses = _awaited(client, workers, wait)
     message = f"workers were lost {MOST_LOSSES} times in a row while they predicted"
     raise RuntimeError(message) from last
@@ -101,7 +97,7 @@ def _submitted(
     common: dict[str, Any],
 ) -> dict[int, Any]:
     """Return a future for every share."""
-    # Not with broadcast=True: Dask then waits for ever where a worker dies meanwhile.
+    # Not with broadcast=True: Dask would wait for ever if a worker died meanwhile.
     (model,) = client.scatter([estimator], hash=False, workers=addresses)
     return {
         number: client.submit(
@@ -110,7 +106,7 @@ def _submitted(
             method,
             share.load,
             share.first,
-            client.scatter(share.given, hash=False, workers=addresses),
+            client.scatter(share.data, hash=False, workers=addresses),
             common,
             workers=addresses,
             pure=False,
@@ -122,17 +118,17 @@ def _submitted(
 _LOST = object()
 
 
-def _result(future: Any) -> Any:
-    """Return what a method gave for a share; ``_LOST`` if a worker was lost."""
+def _result(future: Any) -> tuple[Any, BaseException | None]:
+    """Return the result for a share, ``_LOST`` if a worker was lost, and the error if it failed."""
     from distributed import KilledWorker, wait
 
     with suppress(CancelledError):
         wait([future])
     if future.status == "finished":
-        return future.result()
+        return future.result(), None
     if future.status == "error" and not isinstance(future.exception(), KilledWorker):
-        raise _Failed(future.exception())
-    return _LOST
+        return None, future.exception()
+    return _LOST, None
 
 
 def _call(
@@ -140,7 +136,7 @@ def _call(
     method: str,
     load: Callable[..., dict[str, Any]],
     first: int,
-    given: list[Any],
+    data: list[Any],
     common: dict[str, Any],
 ) -> Any:
     from distributed import get_worker
@@ -149,32 +145,32 @@ def _call(
         # A copy: workers may be threads of the user's own process.
         estimator = copy.copy(estimator).set_params(n_jobs=get_worker().state.nthreads)
     try:
-        return getattr(estimator, method)(**load(*given), **common)
+        return getattr(estimator, method)(**load(*data), **common)
     except ValueError as error:
         bad = located(error)
         raise (bad.after(first) if isinstance(bad, BadInstance) else bad) from None
 
 
 def lazily_predicted(estimator: Any, method: str, arguments: dict[str, Any]) -> Any:
-    """Return the same for a collection of Dask, as a collection: a bag of a bag, an array of rows.
+    """Return the result for a collection of Dask as a collection: a bag for a bag, else an array.
 
     Nothing is computed yet.
     """
     import dask
     from dask import array, bag
 
-    own = {name: arguments[name] for name in ARGUMENTS if arguments.get(name) is not None}
+    described = {name: arguments[name] for name in ARGUMENTS if arguments.get(name) is not None}
     common = {name: value for name, value in arguments.items() if name not in ARGUMENTS}
-    held = {name: partitions(value) for name, value in own.items() if is_collection(value)}
-    rest = {name: value for name, value in own.items() if name not in held}
+    held = {name: partitions(value) for name, value in described.items() if is_collection(value)}
+    rest = {name: value for name, value in described.items() if name not in held}
     others: list[dict[str, Any]] = [{}] * len(held["X"])
     if rest:
         others = by_partition(rest, _row_counts(arguments["X"], held["X"]))
     model = dask.delayed(estimator)
     call = dask.delayed(_of_partition, pure=True)
     pieces = [
-        call(model, method, dict(zip(held, own_parts, strict=True)), {**other, **common})
-        for own_parts, other in zip(zip(*held.values(), strict=True), others, strict=True)
+        call(model, method, dict(zip(held, parts, strict=True)), {**other, **common})
+        for parts, other in zip(zip(*held.values(), strict=True), others, strict=True)
     ]
     if not hasattr(arguments["X"], "shape") and not hasattr(arguments["X"], "columns"):
         return bag.from_delayed(pieces)

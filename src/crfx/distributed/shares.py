@@ -1,8 +1,8 @@
-"""What is learned from or labelled, shared out over workers: whole instances, in their order.
+"""Division of instances over workers: whole instances, in their order.
 
-Instances are in memory, in shards, or held by Dask as bags of them or as arrays and data frames of
-rows.  A share is a function that returns the arguments of a method, and what it is called with: it
-runs where the instances are wanted, so that files are read there and what Dask holds goes there.
+Instances are in memory, in shards, or held by Dask as bags of instances or as arrays and data
+frames of rows.  A share is a function that returns the arguments of a method, with its own
+arguments.  Workers call it, so that they read files themselves and Dask moves what it holds.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import itertools
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from crfx.features.matrix import unwrapped
 from crfx.io.shards import ShardLabels, Shards, is_sharded
 
 SIZES = ("lengths", "group")
-"""Names of the argument that says how many rows each instance has, if they are stacked."""
+"""Names of the argument with the number of rows of each instance, for stacked rows."""
 BY_ROW = ("X", "y", "relevance", "parents", "edge_types", "allowed")
 BY_INSTANCE = (*SIZES, "sample_weight")
 NEEDED = ("X", "y", "relevance")
@@ -30,38 +30,31 @@ ARGUMENTS = (*BY_ROW, *BY_INSTANCE)
 
 
 class Share(NamedTuple):
-    """``load(*given)`` returns arguments by name; ``given`` may hold futures of Dask.
+    """``load(*data)`` returns arguments by name; ``data`` may hold futures of Dask.
 
     ``first`` is the number of the first instance among all.
     """
 
     load: Callable[..., dict[str, Any]]
-    given: list[Any]
+    data: list[Any]
     first: int = 0
 
     def arguments(self) -> dict[str, Any]:
         """Load them."""
-        return self.load(*self.given)
-
-
-class Instances(Protocol):
-    """Some instances, and what goes with them."""
-
-    def shares(self, n_workers: int) -> list[Share]:
-        """Share them out, to at most so many workers: fewer if there is too little."""
-        ...
-
-    def fingerprint(self) -> str:
-        """Return the same text for the same instances, as far as that is quickly known."""
-        ...
+        return self.load(*self.data)
 
 
 def instances_of(arguments: dict[str, Any], client: Any, *, stays: bool = False) -> Instances:
-    """Return the instances of arguments of a method; ``stays`` as in `Files`."""
+    """Return the instances that the arguments of a method describe; ``stays`` as in `Files`.
+
+    ``shares(n_workers)`` divides them among at most so many workers; ``fingerprint()`` returns the
+    same text for the same instances, as far as that is quickly known.
+    """
+    present = {name: value for name, value in arguments.items() if value is not None}
     if is_sharded(arguments.get("X")):
-        return Files(arguments, ranks="relevance" in arguments, stays=stays)
-    if any(is_collection(value) for value in arguments.values()):
-        return Collections(arguments, client)
+        return Files(present, ranks="relevance" in arguments, stays=stays)
+    if any(is_collection(value) for value in present.values()):
+        return Collections(present, client)
     return InMemory({name: _listed(value, once=True) for name, value in arguments.items()})
 
 
@@ -70,9 +63,9 @@ def _digest(content: Any) -> str:
 
 
 def borders(sizes: npt.NDArray[Any], n_parts: int) -> npt.NDArray[np.int64]:
-    """Return (parts + 1,) where to cut a row of things so that parts are of about equal size.
+    """Return (parts + 1,) borders of consecutive items, so that parts are of about equal size.
 
-    No part is empty; there are at most as many as things.
+    No part is empty, so there are at most as many parts as items.
 
     >>> borders(np.array([5, 1, 1, 1, 4]), 3).tolist()
     [0, 1, 4, 5]
@@ -81,7 +74,7 @@ def borders(sizes: npt.NDArray[Any], n_parts: int) -> npt.NDArray[np.int64]:
     ends = np.cumsum(np.maximum(sizes, 1))
     wanted = ends[-1] * np.arange(1, n_parts) / n_parts if len(ends) else np.zeros(0)
     cuts = np.searchsorted(ends, wanted, side="left") + 1
-    for k in range(len(cuts)):  # at least one thing each, on both sides
+    for k in range(len(cuts)):  # at least one item on either side
         least = cuts[k - 1] + 1 if k else 1
         cuts[k] = min(max(cuts[k], least), len(sizes) - (len(cuts) - k))
     return np.concatenate([[0], cuts, [len(sizes)]]).astype(np.int64)
@@ -100,64 +93,57 @@ class InMemory:
         """Return a hash of labels, sizes and the shape of X; features are not read."""
         others = {name: value for name, value in self.arguments.items() if name != "X"}
         X = self.arguments.get("X")
-        shape = getattr(X, "shape", None) or [_length(own) for own in X or ()]
+        shape = getattr(X, "shape", None) or [_length(instance) for instance in X or ()]
         return _digest((shape, others))
 
     def shares(self, n_workers: int) -> list[Share]:
-        """Return slices of them.
+        """Return slices of the arguments.
 
-        If arguments do not fit together, one worker gets all there is, and raises the error that
-        is raised without a cluster.
+        If arguments do not match, one worker gets all of them and raises the same error as without
+        a cluster.
         """
         everything = [Share(dict, [self.arguments])]
-        given = {name: value for name, value in self.arguments.items() if value is not None}
-        if any(name in NEEDED and name not in given for name in self.arguments):
+        arguments = {name: value for name, value in self.arguments.items() if value is not None}
+        if any(name in NEEDED and name not in arguments for name in self.arguments):
             return everything
-        sizes_name = next((name for name in SIZES if name in given), None)
+        sizes_name = next((name for name in SIZES if name in arguments), None)
         if sizes_name is None:
-            return self._shares_of_lists(given, n_workers)
-        sizes = _whole_numbers(given[sizes_name], least=1 if sizes_name == "group" else 0)
+            arguments["X"] = unwrapped(arguments["X"])
+            sizes = _lengths_of_instances(arguments["X"])
+        else:
+            sizes = _whole_numbers(arguments[sizes_name], least=1 if sizes_name == "group" else 0)
         if sizes is None:
             return everything
+        if sizes_name is None:
+            arguments = {name: _listed(value) for name, value in arguments.items()}
         rows = np.concatenate([[0], np.cumsum(sizes)])
-        for name, value in given.items():
-            if _length(value) != (len(sizes) if name in BY_INSTANCE else rows[-1]):
+        by_instance = {name for name in arguments if sizes_name is None or name in BY_INSTANCE}
+        for name, value in arguments.items():
+            if _length(value) != (len(sizes) if name in by_instance else rows[-1]):
                 return everything
         shares = []
         for begin, end in itertools.pairwise(borders(sizes, n_workers)):
-            own = slice(begin, end)
-            own_rows = slice(rows[begin], rows[end])
+            instance_slice, row_slice = slice(begin, end), slice(rows[begin], rows[end])
             part = {
-                name: _cut(value, own if name in BY_INSTANCE else own_rows)
-                for name, value in given.items()
+                name: packed(_cut(value, instance_slice if name in by_instance else row_slice))
+                for name, value in arguments.items()
             }
-            shares.append(Share(dict, [part], int(begin)))
+            shares.append(Share(unpacked, [part], int(begin)))
         return shares
 
-    def _shares_of_lists(self, given: dict[str, Any], n_workers: int) -> list[Share]:
-        X = unwrapped(given["X"])
-        if isinstance(X, str) or not hasattr(X, "__iter__"):
-            return [Share(dict, [self.arguments])]
-        if len(getattr(X, "shape", ())) == 2:  # rows without lengths
-            return [Share(dict, [given])]
-        given = {name: _listed(value) for name, value in (given | {"X": X}).items()}
-        lengths = [_length(own) for own in given["X"]]
-        if any(_length(value) != len(lengths) for value in given.values()) or None in lengths:
-            return [Share(dict, [self.arguments | given])]
-        return [
-            Share(
-                unpacked,
-                [{name: packed(value[begin:end]) for name, value in given.items()}],
-                int(begin),
-            )
-            for begin, end in itertools.pairwise(borders(np.array(lengths, np.int64), n_workers))
-        ]
+
+def _lengths_of_instances(X: Any) -> npt.NDArray[np.int64] | None:
+    """Return the length of every instance in a list, or None if X is no such list."""
+    if isinstance(X, str) or not hasattr(X, "__iter__") or len(getattr(X, "shape", ())) == 2:
+        return None
+    lengths = [_length(instance) for instance in X]
+    return None if None in lengths else np.array(lengths, np.int64)
 
 
 def _listed(values: Any, *, once: bool = False) -> Any:
-    """Return lists and arrays as they are, and other collections as lists, which can be cut.
+    """Return other iterables than lists and arrays as lists, which can be sliced.
 
-    ``once``: only those that can be gone through once.  What is no collection stays as it is.
+    ``once``: only iterators and others without a length.
     """
     stays = isinstance(values, list | np.ndarray) or not hasattr(values, "__iter__")
     stays = stays or (once and (hasattr(values, "__len__") or hasattr(values, "shape")))
@@ -165,7 +151,7 @@ def _listed(values: Any, *, once: bool = False) -> Any:
 
 
 def _length(values: Any) -> int | None:
-    """Return how many there are, of rows or others; None if that is not known."""
+    """Return the number of rows or entries, None if it is not known."""
     if shape := getattr(values, "shape", None):
         return int(shape[0])
     return len(values) if hasattr(values, "__len__") and shape is None else None
@@ -187,27 +173,27 @@ def _cut(values: Any, rows: slice) -> Any:
 
 
 class Packed(NamedTuple):
-    """Arrays of one kind, joined: a million small ones would be sent one by one."""
+    """Joined arrays of one kind: a million small arrays would be sent one by one."""
 
     joined: npt.NDArray[Any]
     lengths: npt.NDArray[np.int64]
 
 
 def packed(values: Sequence[Any]) -> Any:
-    """Return a list of arrays of one kind and width as `Packed`; others are returned as is."""
+    """Return a list of arrays of one kind and width as `Packed`, anything else unchanged."""
     if not isinstance(values, list) or len(values) < 2:
         return values
     kinds = {
-        (own.dtype, own.shape[1:]) if isinstance(own, np.ndarray) and own.ndim else None
-        for own in values
+        (array.dtype, array.shape[1:]) if isinstance(array, np.ndarray) and array.ndim else None
+        for array in values
     }
     if len(kinds) > 1 or None in kinds or values[0].dtype == object:
         return values
-    return Packed(np.concatenate(values), np.array([len(own) for own in values], np.int64))
+    return Packed(np.concatenate(values), np.array([len(array) for array in values], np.int64))
 
 
 def unpacked(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Return what `packed` was made of; views, not copies."""
+    """Return arguments with `Packed` arrays as lists again; views, not copies."""
     return {
         name: np.split(value.joined, np.cumsum(value.lengths)[:-1])
         if isinstance(value, Packed)
@@ -223,8 +209,8 @@ def unpacked(arguments: dict[str, Any]) -> dict[str, Any]:
 class Files:
     """Arguments of which X is `Shards.X`; workers must find the files under the same paths.
 
-    ``ranks``: labels are relevance, and lengths groups.  ``stays``: features stay on disk with the
-    workers too, and are read a file at a time.
+    ``ranks``: labels are relevance and lengths are group sizes.  ``stays``: features stay on disk,
+    and workers read them a file at a time.
     """
 
     arguments: dict[str, Any]
@@ -241,16 +227,16 @@ class Files:
 
     def shares(self, n_workers: int) -> list[Share]:
         """Return consecutive files, of about the same number of rows."""
-        given = {name: value for name, value in self.arguments.items() if value is not None}
-        shards: Shards = given.pop("X").shards
-        labels = [given.pop(name) for name in ("y", "relevance") if name in given]
-        for own in labels:
-            if not isinstance(own, ShardLabels):
+        others = dict(self.arguments)
+        shards: Shards = others.pop("X").shards
+        labels = [others.pop(name) for name in ("y", "relevance") if name in others]
+        for y in labels:
+            if not isinstance(y, ShardLabels):
                 raise ValueError("X is of shards: pass their labels too, fit(shards.X, shards.y)")
-            if own.shards.paths != shards.paths:
+            if y.shards.paths != shards.paths:
                 raise ValueError("X and the labels are of different shards: pass those of the same")
-        if given:
-            raise ValueError(f"{next(iter(given))} is given beside shards, which have their own")
+        if others:
+            raise ValueError(f"{next(iter(others))} is given beside shards, which have their own")
         shards = shards.absolute()  # workers may be in another folder
         sizes = [shards[number : number + 1].n_rows for number in range(len(shards))]
         return [
@@ -264,7 +250,7 @@ class Files:
 
 
 def loaded(shards: Shards, has_labels: bool, ranks: bool) -> dict[str, Any]:
-    """Return all that the files hold, in memory."""
+    """Read everything that the files hold."""
     arguments = shards.load()
     if not has_labels:
         arguments.pop("y", None)
@@ -273,21 +259,21 @@ def loaded(shards: Shards, has_labels: bool, ranks: bool) -> dict[str, Any]:
 
 
 def opened(shards: Shards, has_labels: bool, ranks: bool) -> dict[str, Any]:
-    """Return features on disk, with their labels."""
+    """Return features that stay on disk, and labels."""
     label = {"relevance" if ranks else "y": shards.y} if has_labels else {}
     return {"X": shards.X, **label}
 
 
-# Held by Dask: partitions hold whole instances, and those of X, y and the rest belong together ----
+# Held by Dask: partitions hold whole instances, and match between X, y and the rest --------------
 
 
 def is_collection(value: Any) -> bool:
-    """Return whether Dask holds it."""
+    """Return whether a value is a collection of Dask."""
     return hasattr(value, "__dask_graph__") and hasattr(value, "to_delayed")
 
 
 def holds_futures(value: Any) -> bool:
-    """Return whether a value, a list or a dict of such holds futures of Dask."""
+    """Return whether a value, or a list or dict of values, holds futures of Dask."""
     if isinstance(value, dict):
         return any(holds_futures(each) for each in value.values())
     if isinstance(value, list):
@@ -296,7 +282,7 @@ def holds_futures(value: Any) -> bool:
 
 
 def partitions(value: Any) -> list[Any]:
-    """Return one delayed value per partition, of rows or of instances; columns in one piece."""
+    """Return one delayed value per partition of rows or instances, with all columns."""
     if hasattr(value, "chunks") and value.ndim == 2 and len(value.chunks[1]) > 1:
         value = value.rechunk({1: -1})
     return list(np.ravel(np.array(value.to_delayed(), dtype=object)))
@@ -304,41 +290,43 @@ def partitions(value: Any) -> list[Any]:
 
 @dataclass(frozen=True, eq=False)
 class Collections:
-    """Arguments of which some are collections, and the client that computes them."""
+    """Arguments of which some are collections of Dask, and the client that computes them."""
 
     arguments: dict[str, Any]
     client: Any
 
     def fingerprint(self) -> str:
-        """Of numbers of partitions: nothing is computed for it."""
-        held = (value for value in self.arguments.values() if is_collection(value))
-        return _digest([len(partitions(value)) for value in held])
+        """Return a hash of the numbers of partitions, since nothing is computed for it."""
+        collections = (value for value in self.arguments.values() if is_collection(value))
+        return _digest([len(partitions(value)) for value in collections])
 
     def shares(self, n_workers: int) -> list[Share]:
         """Return consecutive partitions, of about the same number of rows."""
-        given = {name: value for name, value in self.arguments.items() if value is not None}
-        pieces = {name: partitions(value) for name, value in given.items() if is_collection(value)}
-        rest = {name: value for name, value in given.items() if name not in pieces}
+        pieces = {n: partitions(v) for n, v in self.arguments.items() if is_collection(v)}
+        rest = {name: value for name, value in self.arguments.items() if name not in pieces}
         if "X" not in pieces:
             raise ValueError(f"{next(iter(pieces))} is a collection of Dask, but X is none")
         n_parts = len(pieces["X"])
-        for name, own in pieces.items():
-            if len(own) != n_parts:
-                raise ValueError(f"{name} has {len(own)} partitions, but X has {n_parts}")
-        computed = {name: self.client.compute(own) for name, own in pieces.items()}
+        for name, parts in pieces.items():
+            if len(parts) != n_parts:
+                raise ValueError(f"{name} has {len(parts)} partitions, but X has {n_parts}")
+        computed = {name: self.client.compute(parts) for name, parts in pieces.items()}
         counts = np.array(self.client.gather(self.client.map(n_rows, computed["X"], pure=False)))
         others = by_partition(rest, counts)
         shares = []
         for begin, end in itertools.pairwise(borders(counts, n_workers)):
             parts = others[begin:end]
             joined_rest = {name: _concatenated([part[name] for part in parts]) for name in rest}
-            futures = {name: own[begin:end] for name, own in computed.items()}
+            futures = {name: parts[begin:end] for name, parts in computed.items()}
             shares.append(Share(joined, [futures, joined_rest]))
         return shares
 
 
+Instances = InMemory | Files | Collections
+
+
 def by_partition(rest: dict[str, Any], counts: npt.NDArray[Any]) -> list[dict[str, Any]]:
-    """Cut what is not held by Dask like X, whose partitions have ``counts`` rows or instances."""
+    """Divide values in memory like X, whose partitions have ``counts`` rows or instances."""
     rows = np.concatenate([[0], np.cumsum(counts)])
     sizes_name = next((name for name in SIZES if name in rest), None)
     if sizes_name is None:
@@ -358,7 +346,7 @@ def by_partition(rest: dict[str, Any], counts: npt.NDArray[Any]) -> list[dict[st
 
 
 def _instance_borders(sizes: npt.NDArray[Any], rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Return (partitions + 1,) how many instances have ended at each border of partitions."""
+    """Return (partitions + 1,) the number of instances before each border of partitions."""
     begins = np.concatenate([[0], np.cumsum(sizes)])
     if not len(sizes) or begins[-1] != rows[-1]:
         raise ValueError(
@@ -377,7 +365,7 @@ def _instance_borders(sizes: npt.NDArray[Any], rows: npt.NDArray[Any]) -> npt.ND
 
 def joined(pieces: dict[str, list[Any]], rest: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of a share from its partitions."""
-    return {name: _concatenated(own) for name, own in pieces.items()} | rest
+    return {name: _concatenated(parts) for name, parts in pieces.items()} | rest
 
 
 def _concatenated(parts: list[Any]) -> Any:

@@ -1,8 +1,8 @@
-"""One call of ``fit`` on a cluster, from the client: share out, train, recover.
+"""One call of ``fit`` on a cluster, seen from the client: share out, train, recover.
 
-If a worker is lost, the others end, and training goes on from the last model that was kept: with as
-many workers as before if one comes back in time, so that shares and sums are the same and so is the
-model; otherwise with those that are left.
+If a worker is lost, the others stop, and training resumes from the last checkpoint.  If a worker
+comes back in time, the number of workers is the same, and so are shares, sums and the model;
+otherwise training continues with the remaining workers.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from inspect import signature
+from itertools import chain
 from typing import Any
 
 from sklearn.utils import check_random_state
@@ -35,36 +36,16 @@ from crfx.trainers.callbacks import Progress
 from crfx.trainers.progress import ProgressBar
 
 SECONDS_TO_END = 15.0
-"""For workers to notice that another is lost.  XGBoost may wait for the dead for ever: then they
-are restarted."""
+"""Time for workers to notice that another is lost.  XGBoost may wait for it for ever: after this
+time such workers are restarted."""
 MOST_MESSAGES = 2
-"""That wait for the client: of models that are kept the newest will do."""
-
-
-class NotKept(Exception):
-    """A model could not be written, which must not be taken for an error of the cluster."""
-
-    def __init__(self, reason: OSError) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
-@dataclass(eq=False)
-class ClusterOptions:
-    """How to train; see `crfx.distributed.cluster`."""
-
-    workers: list[str] | None
-    checkpoint: Any
-    resume: bool
-    every: int
-    seconds: float
-    wait: float
+"""Limit for the queue to the client, which needs the newest checkpoint only."""
 
 
 @dataclass
 class Record:
-    """How a training went: how often workers were lost, and how many bytes the first worker had
-    summed after each round since the last loss, without what XGBoost sends for itself.
+    """Figures of a training: the number of losses of workers, and the bytes that the first worker
+    had summed after each round since the last loss, without XGBoost's own messages.
     """
 
     n_losses: int = 0
@@ -73,29 +54,38 @@ class Record:
 
 @dataclass(eq=False)
 class Run:
-    """One training.  ``data`` and ``watched`` are shared out; ``common`` goes to all workers."""
+    """One training on a cluster.
+
+    ``data`` and ``watched`` are shared out; ``common`` are the arguments of ``fit`` that are the
+    same for all workers.  The last six fields are arguments of `crfx.distributed.cluster`.
+    """
 
     client: Any
-    options: ClusterOptions
     estimator: Any
     data: Instances
     watched: Instances | None
     common: dict[str, Any]
+    workers: list[str] | None
+    checkpoint: Any
+    resume: bool
+    every: int
+    seconds: float
+    wait: float
 
     def __post_init__(self) -> None:
         arguments = self.estimator.get_params(deep=False)
         self._sent = type(self.estimator)(**{**arguments, "verbose": 0})
-        self.kept = Kept.begin(
-            self.options.checkpoint, self.options.resume, self._sent, self.data.fingerprint()
-        )
-        if self._sent.random_state is None:  # or every worker would draw one of its own
+        fingerprint = self.data.fingerprint()
+        self.kept = Kept.begin(self.checkpoint, self.resume, self._sent, fingerprint)
+        self._write_error: OSError | None = None
+        if self._sent.random_state is None:  # every worker would draw its own seed otherwise
             self._sent.random_state = int(check_random_state(None).randint(2**31 - 1))
         self._bar: ProgressBar | None = None
         self._left_out: set[str] = set()
         self.record = Record()
 
     def fit(self) -> Any:
-        """Return the trained estimator; raise what went wrong for a worker."""
+        """Return the trained estimator; raise the error of a worker that failed."""
         if self.estimator.verbose:
             n_rounds = getattr(self.estimator, rounds_argument(self.estimator))
             self._bar = ProgressBar(n_rounds or 0)
@@ -104,8 +94,6 @@ class Run:
             if self._bar is not None and outcomes[0].estimator is not None:
                 done = outcomes[0].estimator
                 self._bar(Progress(rounds_done(done), done.history_))
-        except NotKept as failed:
-            raise failed.reason from None
         finally:
             if self._bar is not None:
                 self._bar.close()
@@ -114,18 +102,18 @@ class Run:
                 raise outcome.error
         self.kept.forget()
         self.record.bytes_by_round = outcomes[0].bytes_by_round
-        for text, category in dict.fromkeys(each for own in outcomes for each in own.warned):
+        for text, category in dict.fromkeys(chain(*(outcome.warned for outcome in outcomes))):
             warn(text, category)
         return outcomes[0].estimator
 
     def _outcomes(self) -> list[Outcome]:
-        """Try until no worker is lost."""
+        """Train until an attempt ends without the loss of a worker."""
         n_wanted, n_losses = len(self._addresses()), 0
         while True:
             before = self.kept.n_rounds
             outcomes = self._attempted(n_wanted)
-            is_lost = any(own.is_lost for own in outcomes) or not outcomes
-            if not is_lost or any(own.error is not None for own in outcomes):
+            is_lost = any(outcome.is_lost for outcome in outcomes) or not outcomes
+            if not is_lost or any(outcome.error is not None for outcome in outcomes):
                 return outcomes
             self.record.n_losses += 1
             n_losses = 1 if self.kept.n_rounds > before else n_losses + 1
@@ -134,8 +122,8 @@ class Run:
             warn(f"a worker was lost: training goes on from round {self.kept.n_rounds}")
 
     def _attempted(self, n_wanted: int) -> list[Outcome]:
-        """Return how one attempt ended; nothing if a worker was gone before it began."""
-        addresses = awaited(self._addresses, max(n_wanted, 1), self.options.wait)
+        """Return how an attempt ended for each worker; empty if a worker was lost at its start."""
+        addresses = awaited(self._addresses, max(n_wanted, 1), self.wait)
         if not addresses:
             raise RuntimeError(self._hint("the cluster has no workers"))
         shares = self.data.shares(min(len(addresses), n_wanted or len(addresses)))
@@ -145,23 +133,23 @@ class Run:
             watched = [*self.watched.shares(len(shares))]
             watched += [nothing] * (len(shares) - len(watched))
         name = f"crfx-{uuid.uuid4().hex}"
-        options, shows = self.options, self._bar is not None
-        job = Job(name, self._sent, self.common, options.every, options.seconds, shows)
+        shows_progress = self._bar is not None
+        job = Job(name, self._sent, self.common, self.every, self.seconds, shows_progress)
         attempt = Attempt(self.client, name, addresses[: len(shares)], self._receive, self._restart)
         try:
             outcomes = attempt.outcomes(job, self.kept.model, shares, watched)
-        except LOSSES as error:
+        except BaseException as error:
+            if not isinstance(error, LOSSES) or error is self._write_error:
+                attempt.end()
+                raise
             if not scheduler_answers(self.client):
                 raise SchedulerLost(self._hint(str(SchedulerLost()))) from error
             outcomes = []
-        except BaseException:
-            attempt.end()
-            raise
         attempt.end()
         return outcomes
 
     def _hint(self, problem: str) -> str:
-        """Add where to go on from."""
+        """Add to a message from where training can be resumed."""
         if self.kept.path is None:
             return f"{problem}; with checkpoint= a model on disk would be left to go on from"
         if self.kept.model is None:
@@ -176,55 +164,54 @@ class Run:
     def _addresses(self) -> list[str]:
         """Return the workers that may train, in fixed order."""
         try:
-            there = available_workers(self.client, self.options.workers)
+            there = available_workers(self.client, self.workers)
         except SchedulerLost as lost:
             raise SchedulerLost(self._hint(str(lost))) from lost
         return [address for address in there if address not in self._left_out]
 
     def _restart(self, addresses: list[str]) -> None:
-        """Restart workers that do not end; leave out those that nobody restarts."""
+        """Restart workers that do not end; exclude those that cannot be restarted."""
         try:
             self.client.restart_workers(addresses, raise_for_error=False)
         except ValueError:  # they have no nanny
             self._left_out.update(addresses)
 
     def _receive(self, kind: str, n_rounds: int, content: Any) -> None:
-        """Take a message from the first worker: a model to keep, or progress."""
+        """Handle a message of the first worker: a checkpoint, or progress."""
         if kind == "checkpoint":
             try:
                 self.kept.keep(n_rounds, bytes(content))
             except OSError as error:
-                raise NotKept(error) from error
+                self._write_error = error  # not a loss of the cluster
+                raise
         elif self._bar is not None:
             self._bar(Progress(n_rounds, {name: [value] for name, value in content.items()}))
 
 
+@dataclass(eq=False)
 class Attempt:
-    """One attempt at a training, until it ends or a worker is lost: a task for each address.
+    """One attempt at a training, until it ends or a worker is lost: one task per address.
 
-    ``receive`` (kind, rounds, content) is called with the messages of the first worker, ``restart``
-    with the addresses of workers that do not end.
+    ``receive`` (kind, rounds, content) is called for messages of the first worker, ``restart`` with
+    the addresses of workers that do not end.
     """
 
-    def __init__(
-        self,
-        client: Any,
-        name: str,
-        addresses: list[str],
-        receive: Callable[[str, int, Any], None],
-        restart: Callable[[list[str]], None],
-    ) -> None:
+    client: Any
+    name: str
+    addresses: list[str]
+    receive: Callable[[str, int, Any], None]
+    restart: Callable[[list[str]], None]
+
+    def __post_init__(self) -> None:
         from distributed import Queue
 
-        self.client, self.name, self.addresses = client, name, addresses
-        self.receive, self.restart = receive, restart
-        self.queue = Queue(name, client=client, maxsize=MOST_MESSAGES)
+        self.queue = Queue(self.name, client=self.client, maxsize=MOST_MESSAGES)
         self._futures: list[Any] = []
 
     def outcomes(
         self, job: Job, checkpoint: bytes | None, shares: list[Share], watched: list[Share | None]
     ) -> list[Outcome]:
-        """Return how it ended for each worker; KeyError, OSError: one was gone at the start."""
+        """Return how training ended for each worker; raise one of `LOSSES` if one was lost."""
         meeting = self._at_first(open_tracker, len(shares))
         for number, (share, other) in enumerate(zip(shares, watched, strict=True)):
             where = self.addresses[number]
@@ -238,14 +225,14 @@ class Attempt:
         return self._awaited_outcomes()
 
     def end(self) -> None:
-        """Let no worker go on, nor wait for others."""
+        """Stop all workers, also those that wait for others."""
         with suppress(Exception):  # a worker that does not answer is gone
             self.client.cancel(self._futures, force=True)
             self.queue.close()
             self._close_meeting(set(self.client.nthreads()))
 
     def _at_first(self, work: Any, *arguments: Any) -> Any:
-        """Call a function in the process of the first worker, beside what that is busy with."""
+        """Call a function in the process of the first worker, while it may be training."""
         first = self.addresses[0]
         return self.client.run(work, self.name, *arguments, workers=[first])[first]
 
@@ -254,15 +241,15 @@ class Attempt:
         return self.client.scatter([value], workers=[address], hash=False)[0]
 
     def _placed(self, share: Share, address: str) -> tuple[Any, list[Any]]:
-        """Return a share whose data lie with the worker: what the client holds is sent there."""
+        """Return a share whose data are sent to a worker, unless Dask holds them."""
         return share.load, [
-            each if holds_futures(each) else self._sent(each, address) for each in share.given
+            each if holds_futures(each) else self._sent(each, address) for each in share.data
         ]
 
     def _awaited_outcomes(self) -> list[Outcome]:
-        """Wait for all; workers that do not answer are lost.
+        """Wait for all workers; those that do not answer are lost.
 
-        Once one has failed, wait a little for the others: theirs may be the reason.
+        After a failure wait a little for the others, whose errors may be its cause.
         """
         outcomes: dict[int, Outcome] = {}
         end = None
@@ -272,8 +259,8 @@ class Attempt:
                 if number not in outcomes and future.done():
                     outcomes[number] = _outcome(future)
             there = set(self.client.nthreads())
-            silent = {own for number, own in enumerate(self.addresses) if number not in outcomes}
-            failed = any(own.is_lost or own.error is not None for own in outcomes.values())
+            silent = {each for number, each in enumerate(self.addresses) if number not in outcomes}
+            failed = any(each.is_lost or each.error is not None for each in outcomes.values())
             if failed or silent - there:
                 if end is None:
                     end = time.monotonic() + SECONDS_TO_END
@@ -289,7 +276,7 @@ class Attempt:
         return [outcomes.get(number, lost) for number in range(len(self._futures))]
 
     def _close_meeting(self, there: set[str]) -> None:
-        """Let workers that still look for each other give up: they will not find all."""
+        """Stop workers that are still looking for each other."""
         if self.addresses[0] in there:  # a call to a dead worker would wait
             with suppress(Exception):
                 self._at_first(close_tracker)
@@ -309,5 +296,5 @@ def _outcome(future: Any) -> Outcome:
 
 
 def target_of(estimator: Any) -> str:
-    """Return what ``fit`` calls that which is to be learned."""
+    """Return the name of the argument of ``fit`` that holds the labels."""
     return "relevance" if "relevance" in signature(type(estimator).fit).parameters else "y"

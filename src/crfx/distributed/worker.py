@@ -1,4 +1,4 @@
-"""What a worker of the cluster does: join the others, train on its share, report progress."""
+"""The task of a worker of the cluster: join the others, train on its share, report progress."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from crfx.trainers.callbacks import Progress
 from crfx.workers import WorkerLost
 
 SECONDS_BETWEEN_CHECKS = 1.0
-"""Between two checks whether training is still wanted."""
+"""Seconds between two checks whether the client still waits."""
 SECONDS_TO_PUT = 5.0
-"""Then a model is not kept: others wait for the client already."""
+"""Seconds after which a checkpoint is dropped, since others wait for the client already."""
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
-"""Numbers of the settings in glibc's malloc.h."""
+"""Numbers of settings in glibc's malloc.h."""
 KEPT = 2**30
-"""Bytes that may be kept, and the size from which on arrays are not."""
+"""Bytes that may be kept, and the size above which arrays are given back."""
 USUAL = 2**17
 """glibc's default for both."""
 
 _TRACKERS: dict[str, ExitStack] = {}
-"""Of the runs whose workers find each other through this process."""
+"""Trackers of the runs whose workers find each other through this process."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What all workers of a run get.
+    """Settings of a run that all its workers get.
 
-    ``common`` are arguments of ``fit`` that do not describe instances.  The model is sent to the
-    client every ``every`` rounds, not before ``seconds`` have passed.
+    ``common`` are the arguments of ``fit`` that do not describe instances.  A checkpoint is sent to
+    the client every ``every`` rounds, but not more often than every ``seconds``.
     """
 
     run: str
@@ -56,8 +56,8 @@ class Job:
 
 @dataclass
 class Outcome:
-    """How training ended for one worker: with a model, that of the first; with an error; or with
-    another worker lost.  ``bytes_by_round``: how many it had summed after each.
+    """How training ended for one worker: with a model (the first worker only), with an error, or
+    with the loss of another worker.  ``bytes_by_round`` are the bytes summed after each round.
     """
 
     estimator: Any = None
@@ -68,7 +68,7 @@ class Outcome:
 
 
 def open_tracker(run: str, n_workers: int, dask_worker: Any) -> dict[str, Any]:
-    """Let workers find each other through this one, which they must reach anyway."""
+    """Start a tracker here, by which workers find each other: they must reach this one anyway."""
     address = urlsplit(dask_worker.address)
     host = address.hostname if address.scheme in ("tcp", "tls", "ws", "wss") else "127.0.0.1"
     with ExitStack() as stack:
@@ -78,7 +78,7 @@ def open_tracker(run: str, n_workers: int, dask_worker: Any) -> dict[str, Any]:
 
 
 def close_tracker(run: str) -> None:
-    """Let workers that still look for each other give up."""
+    """Stop workers that are still looking for each other."""
     if (stack := _TRACKERS.pop(run, None)) is not None:
         stack.close()
 
@@ -87,9 +87,9 @@ def close_tracker(run: str) -> None:
 def kept_memory() -> Iterator[None]:
     """Keep freed memory within the block, then give it back; with glibc only.
 
-    Dask has the C library of its workers give memory back at once.  Training allocates the same
-    large arrays in every round, and would fetch every page of them from the system again: an
-    iteration of `LinearCRF` takes a fifth longer.
+    Dask makes the C library of its workers give memory back at once.  Training allocates the same
+    large arrays in every round and would get every page from the system again: an iteration of
+    `LinearCRF` takes a fifth longer.
     """
     library = ctypes.CDLL(None) if os.name == "posix" else None
     if library is None or not hasattr(library, "mallopt"):
@@ -114,12 +114,12 @@ def train(
     share: tuple[Callable[..., dict[str, Any]], list[Any]],
     watched: tuple[Callable[..., dict[str, Any]], list[Any]] | None,
 ) -> Outcome:
-    """Train as worker ``number`` on a share of the instances; return errors, do not raise them."""
+    """Train as worker ``number`` on a share of the instances; errors are returned, not raised."""
     outcome = Outcome()
     with collected_warnings() as outcome.warned, kept_memory():
         try:
             with member(meeting, number) as workers:
-                # Read within the block: if that fails, the others notice.
+                # Read within the block, so that the others notice if it fails.
                 arguments = {**job.common, **Share(*share).arguments()}
                 if watched is not None:
                     arguments["eval_set"] = Share(*watched).arguments()
@@ -137,7 +137,7 @@ def _portable(error: BaseException) -> BaseException:
     try:
         if type(pickle.loads(pickle.dumps(error))) is type(error):
             return error
-    except Exception:  # whatever its class does when it is pickled
+    except Exception:  # its class may do anything when it is pickled
         pass
     return RuntimeError("".join(traceback.format_exception(error)))
 
@@ -168,7 +168,7 @@ def _fitted(
 
 
 class _Reporter:
-    """Sends the model to the client now and then, and ends training that nobody waits for."""
+    """Callback that sends checkpoints to the client and ends training if the client is gone."""
 
     def __init__(self, job: Job) -> None:
         from distributed import Queue, get_worker
@@ -181,7 +181,7 @@ class _Reporter:
         now = time.monotonic()
         if now - self._checked >= SECONDS_BETWEEN_CHECKS:
             self._checked = now
-            # Dask cancels the tasks of a client that is gone, or has given up.
+            # Dask cancels the tasks of a client that is gone or has given up.
             task = self._worker.state.tasks.get(self._task)
             if task is None or task.state in ("cancelled", "released", "forgotten"):
                 raise WorkerLost("nobody waits for this training any more")
@@ -203,7 +203,7 @@ class _Reporter:
 
 
 def model_of(checkpoint: bytes) -> Any:
-    """Return the estimator of a model file that is held in memory."""
+    """Return the estimator of a model file in memory."""
     with tempfile.TemporaryDirectory(prefix="crfx-") as folder:
         path = Path(folder) / "model.crfx"
         path.write_bytes(checkpoint)

@@ -4,7 +4,7 @@ Members: ``X`` (rows, features), or a CSR matrix as ``data``, ``indices``, ``ind
 which is what `scipy.sparse.save_npz` writes (in shards ``X_data`` and so on); ``lengths``
 (instances,), rows of each; and, optionally, ``y`` (rows,), ``parents`` (rows,), counted within the
 instance, and ``edge_types`` (rows,).  Shards may also have ``unknown`` (rows,), truth values that
-mark the labels of y which are not known, and ``sample_weight`` (instances,).
+mark unknown labels of y, and ``sample_weight`` (instances,).
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from scipy import sparse
 
 from crfx.errors import about
 from crfx.io.npz import Npz
-from crfx.io.shard_layout import OPTIONAL, PER_ROW, Layout, check_parents, label_kind, listed_labels
+from crfx.io.shard_layout import OPTIONAL, PER_ROW, Layout, check_parents
 from crfx.io.whole_file import whole_file
 
 CSR = ("data", "indices", "indptr", "shape")
 _KNOWN = ("X", *CSR, "format", "lengths", "y", *PER_ROW)
 _PREFIX = "X_"
+"""Begins the names of the parts of a CSR matrix in a shard."""
 _KNOWN_OF_SHARDS = ("X", *(_PREFIX + name for name in CSR), "lengths", "unknown", *OPTIONAL)
 _KINDS = {
     "y": ("", ""),
@@ -35,84 +36,18 @@ _KINDS = {
     "edge_types": ("iu", "whole numbers"),
     "sample_weight": ("iuf", "numbers"),
 }
-"""Kinds of NumPy that a member may hold, and what messages call them."""
+"""NumPy's kinds that a member may have, and their names in messages."""
+_LABEL_KINDS = {
+    "U": "text",
+    "i": "whole numbers",
+    "u": "whole numbers",
+    "f": "fractions",
+    "b": "truth values",
+}
 
-Read = Callable[..., list[npt.NDArray[Any]]]
-
-
-class StackedArrays:
-    """Members of an archive whose headers and lengths fit together.
-
-    ``headers`` have a dtype and a shape; ``early`` holds the lengths and the shape of a CSR matrix.
-    """
-
-    def __init__(
-        self, headers: Mapping[str, Any], early: Mapping[str, Any], prefix: str = ""
-    ) -> None:
-        self.headers = headers
-        self.csr = tuple(prefix + name for name in CSR)
-        n_rows, self.n_columns = self._shape(early)
-        if "lengths" not in headers:
-            raise ValueError("there are no lengths: the number of rows of every instance")
-        self.lengths = integers("lengths", early["lengths"])
-        if len(self.lengths) and self.lengths.min() < 0:
-            first = self.lengths.argmin()
-            raise ValueError(f"lengths: instance {first} has {self.lengths[first]} rows")
-        if self.lengths.sum() != n_rows:
-            raise ValueError(f"lengths add up to {self.lengths.sum()}, and X has {n_rows} rows")
-        for name, (kinds, words) in _KINDS.items():
-            if (header := headers.get(name)) is None:
-                continue
-            expected = (len(self.lengths) if name == "sample_weight" else n_rows,)
-            if header.shape != expected:
-                raise ValueError(f"{name} has shape {header.shape}: beside X it must be {expected}")
-            if kinds and header.dtype.kind not in _kinds_allowed(kinds, header.shape):
-                raise ValueError(f"{name} holds {header.dtype}: it must hold {words}")
-
-    @property
-    def is_sparse(self) -> bool:
-        """Whether X is a CSR matrix."""
-        return "X" not in self.headers
-
-    def features(self, read: Read) -> Any:
-        """Read (rows, features), dense or CSR; ``read`` returns arrays by name."""
-        return _csr_matrix(*read(*self.csr)) if self.is_sparse else read("X")[0]
-
-    def numbers(self, name: str, read: Read) -> npt.NDArray[Any]:
-        """Read parents or edge types of all rows, or weights of all instances."""
-        (values,) = read(name)
-        if name not in PER_ROW:
-            return values
-        values = integers(name, values)
-        if name == "parents":
-            check_parents(values, self.lengths)
-        return values
-
-    def _shape(self, early: Mapping[str, Any]) -> tuple[int, int]:
-        parts = [name for name in self.csr if name in self.headers]
-        names = ", ".join(self.csr)
-        if ("X" in self.headers) == bool(parts):
-            raise ValueError(f"there must be X, or {names} of a CSR matrix: one of the two")
-        if not parts:
-            header = self.headers["X"]
-            if len(header.shape) != 2 or header.dtype.kind not in "biuf":
-                raise ValueError(
-                    f"X has shape {header.shape} of {header.dtype}: it must be rows of numbers"
-                )
-            return header.shape[0], header.shape[1]
-        for name in self.csr:
-            if name not in self.headers:
-                raise ValueError(f"there is no {name}: a CSR matrix has {names}")
-        n_rows, n_columns = _matrix_shape(early[self.csr[3]])
-        for name in self.csr[:3]:
-            if len(shape := self.headers[name].shape) != 1:
-                raise ValueError(f"{name} has shape {shape}: it must be a row of numbers")
-        n_data, n_indices, n_starts = (self.headers[name].shape[0] for name in self.csr[:3])
-        if n_starts != n_rows + 1:
-            raise ValueError(f"indptr has {n_starts} entries: {n_rows} rows need {n_rows + 1}")
-        if n_data != n_indices:
-            raise ValueError(f"there are {n_data} data and {n_indices} indices")
-        return n_rows, n_columns
+Array = npt.NDArray[Any]
+Read = Callable[..., list[Array]]
+"""Returns arrays by their names."""
 
 
 class NpzShard(Npz):
@@ -121,20 +56,28 @@ class NpzShard(Npz):
     def __init__(self, path: Path) -> None:
         with about(path):
             super().__init__(path, _KNOWN_OF_SHARDS, (_PREFIX + "shape", "lengths", "unknown"))
-            self._arrays = StackedArrays(self.headers, self.early, _PREFIX)
-            labels = label_kind(self.headers["y"].dtype) if "y" in self.headers else None
+            self.lengths, n_columns = _checked_sizes(self.headers, self.early, _PREFIX)
+            labels = self._label_kind()
             if "unknown" in self.headers and labels is None:
                 raise ValueError("there is unknown, which marks labels of y, and no y")
-        self.lengths = self._arrays.lengths
         all_unknown = "unknown" in self.early and bool(self.early["unknown"].all())
         self.early.clear()
         self.layout = Layout(
             "npz",
-            self._arrays.is_sparse,
-            self._arrays.n_columns,
+            "X" not in self.headers,
+            n_columns,
             frozenset(OPTIONAL).intersection(self.headers),
             labels if self.lengths.sum() and not all_unknown else None,
         )
+
+    def _label_kind(self) -> str | None:
+        """Return the kind of the labels in words; None if there are no labels."""
+        if "y" not in self.headers:
+            return None
+        dtype = self.headers["y"].dtype
+        if dtype.kind not in _LABEL_KINDS:
+            raise ValueError(f"y holds {dtype}: labels are text, numbers or truth values")
+        return _LABEL_KINDS[dtype.kind]
 
     @property
     def like(self) -> Any:
@@ -147,18 +90,26 @@ class NpzShard(Npz):
     def features(self) -> Any:
         """Read (rows, features), dense or CSR.  The whole shard is in memory then."""
         with about(self.path):
-            return self._arrays.features(self.read)
+            return _features(self.headers, self.read, _PREFIX)
 
     def labels(self) -> list[Any]:
-        """Read the labels of all rows, None where ``unknown`` marks them."""
+        """Read the labels of all rows as Python's values, None where ``unknown`` marks them.
+
+        Equal labels are one object.
+        """
         with about(self.path):
             values, *unknown = self.read(*(n for n in ("y", "unknown") if n in self.headers))
-        return listed_labels(values, unknown[0] if unknown else None)
+        distinct, codes = np.unique(values, return_inverse=True)
+        objects = np.array([*distinct.tolist(), None], dtype=object)
+        if unknown:
+            codes = np.where(unknown[0], len(distinct), codes)
+        labels: list[Any] = objects[codes].tolist()
+        return labels
 
-    def numbers(self, name: str) -> npt.NDArray[Any]:
+    def numbers(self, name: str) -> Array:
         """Read parents or edge types of all rows, or weights of all instances."""
         with about(self.path):
-            return self._arrays.numbers(name, self.read)
+            return _numbers(name, self.lengths, self.read)
 
 
 def write_shard(path: Path, members: dict[str, Any]) -> None:
@@ -167,23 +118,13 @@ def write_shard(path: Path, members: dict[str, Any]) -> None:
         np.savez(file, allow_pickle=False, **_members(members, _PREFIX))
 
 
-def _members(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
-    """Return arrays by the names of their members; None is left out, and a CSR matrix has four."""
-    members = {name: value for name, value in arrays.items() if value is not None}
-    if sparse.issparse(X := members.pop("X")):
-        X = sparse.csr_matrix(X)
-        parts = (X.data, X.indices, X.indptr, np.array(X.shape))
-        return members | {prefix + n: part for n, part in zip(CSR, parts, strict=True)}
-    return members | {"X": np.asarray(X)}
-
-
 @dataclass(frozen=True, eq=False)
 class Arrays:
-    """Instances, stacked: what `fit` and `predict` take beside X."""
+    """Instances, stacked: arguments of `fit` and `predict`."""
 
     X: Any  # (rows, features), dense or CSR
     lengths: npt.NDArray[np.int64]
-    y: npt.NDArray[Any] | None = None
+    y: Array | None = None
     parents: npt.NDArray[np.int64] | None = None
     edge_types: npt.NDArray[np.int64] | None = None
 
@@ -191,7 +132,7 @@ class Arrays:
 def read(path: str | os.PathLike[str], *, labelled: bool = False) -> Arrays:
     """Read an archive; nothing in it is run, and sizes are checked before memory is taken."""
     with open(path, "rb"):
-        pass  # a file that is missing or may not be read is no damaged archive
+        pass  # a file that is missing or may not be read is not a damaged archive
     with about(os.fspath(path)):
         npz = Npz(Path(path), _KNOWN, ("shape", "lengths", "format"))
         if "format" in npz.early and npz.early["format"].tolist() not in (b"csr", "csr"):
@@ -204,8 +145,7 @@ def read(path: str | os.PathLike[str], *, labelled: bool = False) -> Arrays:
 
 def write(path: str | os.PathLike[str], arrays: Arrays) -> None:
     """Write an archive, whole or not at all."""
-    members = _members(vars(arrays), "")
-    members = {name: np.asarray(value) for name, value in members.items()}
+    members = {name: np.asarray(value) for name, value in _members(vars(arrays), "").items()}
     _checked(members, members, lambda *names: [members[name] for name in names])
     if "X" not in members:
         members["format"] = np.array(b"csr")
@@ -213,26 +153,91 @@ def write(path: str | os.PathLike[str], arrays: Arrays) -> None:
         np.savez_compressed(file, allow_pickle=False, **members)
 
 
-def _checked(headers: Mapping[str, Any], early: Mapping[str, Any], read: Read) -> Arrays:
-    """Read and check all members."""
-    stacked = StackedArrays(headers, early)
-    X, y = stacked.features(read), read("y")[0] if "y" in headers else None
+def _members(arrays: Mapping[str, Any], prefix: str) -> dict[str, Any]:
+    """Return arrays by the names of their members; None is left out, and a CSR matrix has four."""
+    members = {name: value for name, value in arrays.items() if value is not None}
+    if sparse.issparse(X := members.pop("X")):
+        X = sparse.csr_matrix(X)
+        parts = (X.data, X.indices, X.indptr, np.array(X.shape))
+        return members | {prefix + n: part for n, part in zip(CSR, parts, strict=True)}
+    return members | {"X": np.asarray(X)}
+
+
+# What members must be, by their headers (dtype and shape), before they are read ------------------
+
+
+def _checked(headers: Mapping[str, Any], early: Mapping[str, Array], read: Read) -> Arrays:
+    """Read and check all members; ``early`` holds the lengths and the shape of a CSR matrix."""
+    lengths, _ = _checked_sizes(headers, early)
+    X, y = _features(headers, read), read("y")[0] if "y" in headers else None
     if y is not None and y.dtype.kind == "c":
         raise ValueError(f"y: an array holds {y.dtype}, not numbers or text")
-    rest = {name: stacked.numbers(name, read) for name in PER_ROW if name in headers}
-    return Arrays(X, stacked.lengths, y, **rest)
+    rest = {name: _numbers(name, lengths, read) for name in PER_ROW if name in headers}
+    return Arrays(X, lengths, y, **rest)
 
 
-def _csr_matrix(
-    data: npt.NDArray[Any],
-    indices: npt.NDArray[Any],
-    indptr: npt.NDArray[Any],
-    shape: npt.NDArray[Any],
-) -> Any:
-    """Return a CSR matrix whose entries lie within it; SciPy crashes on some that do not."""
+def _checked_sizes(
+    headers: Mapping[str, Any], early: Mapping[str, Array], prefix: str = ""
+) -> tuple[npt.NDArray[np.int64], int]:
+    """Return lengths and the number of features; raise ValueError if members do not match."""
+    n_rows, n_columns = _shape_of_X(headers, early, prefix)
+    if "lengths" not in headers:
+        raise ValueError("there are no lengths: the number of rows of every instance")
+    lengths = _integers("lengths", early["lengths"])
+    if len(lengths) and lengths.min() < 0:
+        first = lengths.argmin()
+        raise ValueError(f"lengths: instance {first} has {lengths[first]} rows")
+    if lengths.sum() != n_rows:
+        raise ValueError(f"lengths add up to {lengths.sum()}, and X has {n_rows} rows")
+    for name, (kinds, words) in _KINDS.items():
+        if (header := headers.get(name)) is None:
+            continue
+        expected = (len(lengths) if name == "sample_weight" else n_rows,)
+        if header.shape != expected:
+            raise ValueError(f"{name} has shape {header.shape}: beside X it must be {expected}")
+        if kinds and not _is_of_kind(header, kinds):
+            raise ValueError(f"{name} holds {header.dtype}: it must hold {words}")
+    return lengths, n_columns
+
+
+def _shape_of_X(
+    headers: Mapping[str, Any], early: Mapping[str, Array], prefix: str
+) -> tuple[int, int]:
+    csr = [prefix + name for name in CSR]
+    parts = [name for name in csr if name in headers]
+    names = ", ".join(csr)
+    if ("X" in headers) == bool(parts):
+        raise ValueError(f"there must be X, or {names} of a CSR matrix: one of the two")
+    if not parts:
+        header = headers["X"]
+        if len(header.shape) != 2 or header.dtype.kind not in "biuf":
+            raise ValueError(
+                f"X has shape {header.shape} of {header.dtype}: it must be rows of numbers"
+            )
+        return header.shape[0], header.shape[1]
+    for name in csr:
+        if name not in headers:
+            raise ValueError(f"there is no {name}: a CSR matrix has {names}")
+    n_rows, n_columns = _matrix_shape(early[csr[3]])
+    for name in csr[:3]:
+        if len(shape := headers[name].shape) != 1:
+            raise ValueError(f"{name} has shape {shape}: it must be a row of numbers")
+    n_data, n_indices, n_starts = (headers[name].shape[0] for name in csr[:3])
+    if n_starts != n_rows + 1:
+        raise ValueError(f"indptr has {n_starts} entries: {n_rows} rows need {n_rows + 1}")
+    if n_data != n_indices:
+        raise ValueError(f"there are {n_data} data and {n_indices} indices")
+    return n_rows, n_columns
+
+
+def _features(headers: Mapping[str, Any], read: Read, prefix: str = "") -> Any:
+    """Read (rows, features), dense or CSR, whose entries lie within it: SciPy crashes otherwise."""
+    if "X" in headers:
+        return read("X")[0]
+    data, indices, indptr, shape = read(*(prefix + name for name in CSR))
     if data.dtype.kind not in "biuf":
         raise ValueError(f"data has shape {data.shape} of {data.dtype}: it must hold numbers")
-    starts, columns = integers("indptr", indptr), integers("indices", indices)
+    starts, columns = _integers("indptr", indptr), _integers("indices", indices)
     n_rows, n_columns = _matrix_shape(shape)
     if len(starts) != n_rows + 1:  # the file has been replaced
         raise ValueError(f"indptr has {len(starts)} entries: {n_rows} rows need {n_rows + 1}")
@@ -243,16 +248,26 @@ def _csr_matrix(
     return sparse.csr_matrix((data, columns, starts), shape=(n_rows, n_columns))
 
 
-def _matrix_shape(shape: npt.NDArray[Any]) -> tuple[int, int]:
-    size = integers("shape", shape).tolist()
+def _numbers(name: str, lengths: npt.NDArray[np.int64], read: Read) -> Array:
+    """Read parents or edge types of all rows, or weights of all instances."""
+    (values,) = read(name)
+    if name in PER_ROW:
+        values = _integers(name, values)
+    if name == "parents":
+        check_parents(values, lengths)
+    return values
+
+
+def _matrix_shape(shape: Array) -> tuple[int, int]:
+    size = _integers("shape", shape).tolist()
     if len(size) != 2 or min(size) < 0 or max(size) >= 1 << 31:
         raise ValueError(f"shape is {size}: it must be rows and columns")
     return size[0], size[1]
 
 
-def integers(name: str, array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def _integers(name: str, array: Array) -> npt.NDArray[np.int64]:
     """Return a row of whole numbers, or raise ValueError."""
-    if array.ndim != 1 or array.dtype.kind not in _kinds_allowed("iu", array.shape):
+    if array.ndim != 1 or not _is_of_kind(array, "iu"):
         raise ValueError(
             f"{name} has shape {array.shape} of {array.dtype}: it must be a row of whole numbers"
         )
@@ -261,6 +276,6 @@ def integers(name: str, array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     return array.astype(np.int64)
 
 
-def _kinds_allowed(kinds: str, shape: tuple[int, ...]) -> str:
-    """Return the kinds of arrays that hold ``kinds``: an empty list becomes one of fractions."""
-    return kinds if shape != (0,) else f"{kinds}f"
+def _is_of_kind(array: Any, kinds: str) -> bool:
+    """Return whether an array is of one of some kinds; NumPy makes an empty list floats."""
+    return array.dtype.kind in kinds or (array.shape == (0,) and array.dtype.kind == "f")

@@ -1,13 +1,13 @@
-"""Columns of text, as in the shared tasks of CoNLL: a token a line, an empty line after a sentence.
+"""Columns of text, as in the shared tasks of CoNLL: one token per line, then an empty line.
 
 ::
 
     EU      NNP  B-NP  B-ORG
     rejects VBZ  B-VP  O
 
-Columns are parted by tabs where the first token's line has one, else by blanks.  The label is the
-last column unless said otherwise.  Lines that start with ``-DOCSTART-`` are no tokens; comments
-there are only where the user says how they begin, since ``#`` may be a word.
+Columns are separated by tabs if the line of the first token has one, otherwise by blanks.  The
+label is the last column by default.  Lines that start with ``-DOCSTART-`` are not tokens.  Comments
+are recognised only if the user says how they begin, since ``#`` may be a word.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from crfx.io.lines import mistake
-from crfx.io.sentences import Line, PlainValues, Sentence
+from crfx.io.sentences import Line, Sentence
 
 DOCUMENT = "-DOCSTART-"
 _WORD = re.compile(r"[^ \t]+")
+_CELL = re.compile(r"[^\t]+")
 _SEPARATORS = {"\t": "tabs", " ": "blanks"}
 
 
 class _Layout(NamedTuple):
-    """How the lines of a file look, by the number of the first line with a token."""
+    """How the lines of a file look; ``first`` is the number of the first line with a token."""
 
     first: int
     separator: str
@@ -35,12 +36,12 @@ class _Layout(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Conll(PlainValues):
-    """Files with these ``columns``, and a label.
+class Conll:
+    """Files with these ``columns`` and a label.
 
-    ``label`` says which column of the file has it, counted from 0, or from the end below 0.  Lines
-    that start with ``comments`` are no tokens.  ``separator`` is what a label is added with where
-    a line has one column only.
+    ``label`` is the index of the label's column in the file, negative from the end.  Lines that
+    start with ``comments`` are not tokens.  ``separator`` stands before a label that is added to a
+    line of one column.
     """
 
     columns: tuple[str, ...]
@@ -73,10 +74,10 @@ class Conll(PlainValues):
         return self.label % self._width
 
     def read(self, lines: Iterable[Line], *, labelled: bool = True) -> Iterator[Sentence]:
-        """Yield sentences; lines before the first token belong to the one that follows.
+        """Yield sentences, each with the lines before its first token.
 
-        So what is no token is written back where it was.  After the last sentence there may be one
-        without tokens, for the lines that are left.
+        So other lines are written back where they were.  The last sentence may have no tokens: it
+        holds the lines that remain.
         """
         lines = iter(lines)
         layout = None
@@ -98,7 +99,7 @@ class Conll(PlainValues):
             yield self._sentence(lines, block, rows, layout)
 
     def _layout(self, source: Iterable[Line], line: Line, must_be_labelled: bool) -> _Layout:
-        """Return how lines look, from the first token."""
+        """Return the layout of the file, from the line of the first token."""
         separator = separator_of(line.text)
         if self.separator == "\t" and self._width == 2 and not must_be_labelled:
             separator = "\t"  # a word without its label, which may hold blanks
@@ -140,37 +141,32 @@ class Conll(PlainValues):
         return Sentence(tokens, labels if layout.labelled else None, block, rows)
 
     def written(self, sentence: Sentence, labels: Sequence[str]) -> list[str]:
-        """The lines, each label in the place of the one there was, or added where none was."""
+        """Return the lines with other labels; a label is added to lines that had none."""
         texts = [line.text for line in sentence.lines]
         n_fields = self._width - (sentence.labels is None)
         for row, token, label in zip(sentence.rows, sentence.tokens, labels, strict=True):
-            by_tabs = self._is_parted_by_tabs(texts[row], token, n_fields)
-            texts[row] = self._labelled(texts[row], label, n_fields, by_tabs)
+            texts[row] = self._labelled(texts[row], token, label, n_fields)
         return texts
 
-    def _is_parted_by_tabs(self, text: str, token: tuple[str, ...], n_fields: int) -> bool:
-        """Whether it was read so: other lines may have tabs among their blanks, or the reverse."""
-        fields = text.split("\t")
-        if len(fields) != n_fields or n_fields == 1:
-            return False
-        if n_fields == self._width:
-            del fields[self._label_at]
-        return tuple(fields) == token
-
-    def _labelled(self, text: str, label: str, n_fields: int, by_tabs: bool) -> str:
-        """A line of so many fields with a label; what parts the fields stays as it is."""
-        at, own = self._label_at, separator_of(text)
-        if at == n_fields:  # it comes last, and none was there
-            text = text if by_tabs or n_fields == 1 else text.rstrip(" \t")
-            return f"{text}{self.separator if n_fields == 1 else own}{label}"
-        begin, end = _places(text, "\t" if by_tabs else " ")[at]
-        if n_fields == self._width:
+    def _labelled(self, text: str, token: tuple[str, ...], label: str, n_fields: int) -> str:
+        """Return a line of so many fields with a label; its separators stay as they are."""
+        place, has_label = self._label_at, n_fields == self._width
+        cells = text.split("\t")
+        if has_label and len(cells) == n_fields:
+            del cells[place]
+        # Lines may have tabs among their blanks, or blanks among their tabs.
+        by_tabs = n_fields > 1 and tuple(cells) == token
+        separator = self.separator if n_fields == 1 else separator_of(text)
+        if place == n_fields:  # the label comes last, and there was none
+            return (text if by_tabs or n_fields == 1 else text.rstrip(" \t")) + separator + label
+        begin, end = [match.span() for match in (_CELL if by_tabs else _WORD).finditer(text)][place]
+        if has_label:
             return text[:begin] + label + text[end:]
-        return f"{text[:begin]}{label}{self.separator if n_fields == 1 else own}{text[begin:]}"
+        return text[:begin] + label + separator + text[begin:]
 
 
 def fields_of(text: str, separator: str) -> list[str]:
-    """Return the columns of a line; `str.split()` would part at signs that words may hold.
+    """Return the columns of a line; `str.split()` would split at characters that words may hold.
 
     >>> fields_of("New\\u00a0York  NNP\\tO", " ")
     ['New\\xa0York', 'NNP', 'O']
@@ -184,17 +180,6 @@ def fields_of(text: str, separator: str) -> list[str]:
 def separator_of(text: str) -> str:
     """Return a tab if there is one, otherwise a blank."""
     return "\t" if "\t" in text else " "
-
-
-def _places(text: str, separator: str) -> list[tuple[int, int]]:
-    """Return where the fields of a line begin and end."""
-    if separator == " ":
-        return [match.span() for match in _WORD.finditer(text)]
-    places, begin = [], 0
-    for field in text.split("\t"):
-        places.append((begin, begin + len(field)))
-        begin += len(field) + 1
-    return places
 
 
 def _columns(count: int) -> str:

@@ -8,8 +8,8 @@
     2     did     do    AUX   VBD  _         0  root   _  _
     3     n't     not   PART  RB   _         2  advmod _  SpaceAfter=No
 
-Ten columns by tabs.  Comments, words written as one (2-3) and words left out (5.1) are no tokens;
-they are written back as they were.
+Ten columns, separated by tabs.  Comments, multiword tokens (2-3) and empty nodes (5.1) are not
+tokens; they are written back as they were.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from crfx.io.lines import mistake
-from crfx.io.sentences import Line, PlainValues, Sentence
+from crfx.io.sentences import Line, Sentence
 
 FIELDS = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 LABELS = ("upos", "xpos", "feats", "deprel")
@@ -31,11 +31,11 @@ _HEAD = FIELDS.index("head")
 
 
 @dataclass(frozen=True)
-class Conllu(PlainValues):
-    """Treebanks, with one field as the ``label`` and others as ``columns``.
+class Conllu:
+    """Treebanks with one field as the ``label`` and others as ``columns``.
 
-    Only the form is known in a text that is to be tagged; lemma and the rest are there where
-    someone, or a program, has been before.  With ``trees`` sentences have ``parents``, from HEAD.
+    A text without annotation has the form only; lemma and the rest come from an annotator or
+    another program.  With ``trees`` sentences have ``parents``, from HEAD.
     """
 
     label: str = "upos"
@@ -58,7 +58,7 @@ class Conllu(PlainValues):
             raise ValueError(f"columns are {', '.join(self.columns)}: one is there twice")
 
     def read(self, lines: Iterable[Line], *, labelled: bool = True) -> Iterator[Sentence]:
-        """Sentences.  An underscore is a label that is not known, but for feats: there are none."""
+        """Yield sentences.  An underscore is an unknown label; in feats it means no features."""
         lines = iter(lines)
         block: list[Line] = []
         for line in lines:
@@ -107,22 +107,22 @@ class Conllu(PlainValues):
         parents = []
         for number, fields in enumerate(words, 1):
             head = fields[_HEAD]
-            found = int(head) if _NUMBER.fullmatch(head) else -1
-            if not 0 <= found <= len(words) or found == number:
+            parent = int(head) if _NUMBER.fullmatch(head) else -1
+            if not 0 <= parent <= len(words) or parent == number:
                 raise mistake(
                     source,
                     block[rows[number - 1]].number,
                     f"HEAD is {head!r}: it must be 0, or the number of another word, up to "
                     f"{len(words)}",
                 )
-            parents.append(found - 1)
-        if (lost := _in_a_circle(parents)) is not None:
+            parents.append(parent - 1)
+        if (node := _in_a_cycle(parents)) is not None:
             text = "its heads lead in a circle, and to no root"
-            raise mistake(source, block[rows[lost]].number, text)
+            raise mistake(source, block[rows[node]].number, text)
         return parents
 
     def written(self, sentence: Sentence, labels: Sequence[str]) -> list[str]:
-        """The lines with other labels in their field."""
+        """Return the lines with other labels in their field."""
         texts = [line.text for line in sentence.lines]
         place = FIELDS.index(self.label)
         for row, label in zip(sentence.rows, labels, strict=True):
@@ -133,7 +133,7 @@ class Conllu(PlainValues):
 
 
 def _fields(line: Line, n_words: int) -> list[str] | None:
-    """The ten fields of a word; None where the line is none.  The word must be next in number."""
+    """Return the ten fields of the next word; None if the line is not a word."""
     fields = line.text.split("\t")
     if len(fields) != len(FIELDS):
         raise ValueError(f"it has {len(fields)} fields by tabs, and should have {len(FIELDS)}")
@@ -146,17 +146,14 @@ def _fields(line: Line, n_words: int) -> list[str] | None:
     return fields
 
 
-def _in_a_circle(parents: list[int]) -> int | None:
-    """A node that no root is reached from; each node is passed once."""
-    state = [0] * len(parents)  # 0: not seen, 1: on the way, 2: leads to a root
+def _in_a_cycle(parents: list[int]) -> int | None:
+    """Return the first node from which no root is reached, None if there is none.  O(nodes)."""
+    visited_from: list[int | None] = [None] * len(parents)
     for begin in range(len(parents)):
-        path, node = [], begin
-        while node >= 0 and state[node] == 0:
-            state[node] = 1
-            path.append(node)
+        node = begin
+        while node >= 0 and visited_from[node] is None:
+            visited_from[node] = begin
             node = parents[node]
-        if node >= 0 and state[node] == 1:
+        if node >= 0 and visited_from[node] == begin:
             return begin
-        for passed in path:
-            state[passed] = 2
     return None

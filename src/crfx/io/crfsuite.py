@@ -1,12 +1,13 @@
-"""CRFsuite's text files: a label, then attributes, parted by tabs; an empty line after a sequence.
+"""CRFsuite's text files: a label, then attributes, by tabs; an empty line after a sequence.
 
 ::
 
     B-NP<TAB>w[0]=An<TAB>w[1]=A.P.<TAB>scale:0.5
 
 An attribute is a name, or a name, a colon and a value; in names ``\\:`` is a colon and ``\\\\`` a
-backslash.  As in CRFsuite, more than one tab is one, ``#`` begins no comment, and an attribute that
-comes again adds up.  Unlike CRFsuite a line may begin with a tab: its label is not known.
+backslash.  As in CRFsuite, several tabs count as one, ``#`` begins no comment, and the values of a
+repeated attribute are added.  Unlike in CRFsuite, a line may begin with a tab: then its label is
+unknown.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from itertools import chain
 from typing import ClassVar
 
 from crfx.io.lines import mistake
-from crfx.io.sentences import Line, PlainValues, Sentence
+from crfx.io.sentences import Line, Sentence
 
 _FIELD = re.compile(r"((?:[^:\\]|\\[:\\]|\\(?![:\\]))*)(?::([^:]*))?")
 _ESCAPED = re.compile(r"\\([:\\])")
@@ -27,8 +28,8 @@ _LARGEST = 3.4e38  # features are kept in 32 bits
 
 
 @dataclass(frozen=True)
-class Crfsuite(PlainValues):
-    """Files whose tokens are features already: lists of names, or dicts where values are not 1."""
+class Crfsuite:
+    """Files whose tokens are features: lists of names, or dicts if values differ from 1."""
 
     name: ClassVar[str] = "crfsuite"
     has_unknown_labels: ClassVar[bool] = True
@@ -46,7 +47,7 @@ class Crfsuite(PlainValues):
             block = []
 
     def written(self, sentence: Sentence, labels: Sequence[str]) -> list[str]:
-        """The lines with other labels."""
+        """Return the lines with other labels."""
         texts = [line.text for line in sentence.lines]
         for row, label in zip(sentence.rows, labels, strict=True):
             _, tab, attributes = texts[row].partition("\t")
@@ -55,7 +56,7 @@ class Crfsuite(PlainValues):
 
 
 def line_of(label: str, features: Iterable[str] | Mapping[str, float]) -> str:
-    """A line of a file: a label and features, as a list of names or a dict of values.
+    """Return a line of a file from a label and features, names or a dict of values.
 
     >>> line_of("O", {"w=:": 1, "scale": 0.5})
     'O\\tw=\\\\:\\tscale:0.5'
@@ -73,14 +74,14 @@ def line_of(label: str, features: Iterable[str] | Mapping[str, float]) -> str:
 
 
 def escaped(name: str) -> str:
-    """A name as it is written."""
+    """Return a name as it is written."""
     if not name or any(sign in name for sign in "\t\n\r"):
         raise ValueError(f"{name!r} cannot be written: names hold no tabs, and are not empty")
     return name.replace("\\", "\\\\").replace(":", "\\:")
 
 
 def _sentence(source: Iterable[Line], block: list[Line], labelled: bool) -> Sentence:
-    """Read a sentence; its labels are None if it has none at all."""
+    """Read a sentence; its labels are None if no token has one."""
     rows = [row for row, line in enumerate(block) if line.text.strip()]
     labels: list[str | None] = []
     tokens = []
@@ -102,27 +103,27 @@ def _label(text: str) -> str:
         raise ValueError(
             f"{text!r} is a declaration, as @weight: weights of sequences are not read; take it out"
         )
-    name, value = _parted(text)
+    name, value = _name_and_value(text)
     if value is not None:
         raise ValueError(f"the label {text!r} has a colon: write it as \\:")
     return name
 
 
 def _features(attributes: list[str]) -> list[str] | dict[str, float]:
-    """Names alone where all values are 1."""
+    """Return features: a list of names if all values are 1, otherwise a dict."""
     if not any(":" in text or "\\" in text for text in attributes):
         return attributes
-    pairs = [_parted(text) for text in attributes]
+    pairs = [_name_and_value(text) for text in attributes]
     if all(value is None for _, value in pairs):
         return [name for name, _ in pairs]
-    found: dict[str, float] = {}
+    features: dict[str, float] = {}
     for name, value in pairs:
-        found[name] = found.get(name, 0.0) + (1.0 if value is None else value)
-    return found
+        features[name] = features.get(name, 0.0) + (1.0 if value is None else value)
+    return features
 
 
-def _parted(text: str) -> tuple[str, float | None]:
-    """A name, and its value where it has one."""
+def _name_and_value(text: str) -> tuple[str, float | None]:
+    """Return the name of an attribute and its value, None if it has none."""
     match = _FIELD.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} has more than one colon: in a name, write \\:")

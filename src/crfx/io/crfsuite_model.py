@@ -7,8 +7,8 @@ All numbers are little-endian, offsets count from the start of the file::
     CQDB        names of the labels; a second one of the attributes
     LFRF, AFRF  which features a label, or an attribute, is the source of
 
-CRFsuite tags by the references, so they must tell the same as the features do.  Nothing in the
-file is believed: every offset and count is compared with the size before anything is read.
+CRFsuite tags by the references, so they must agree with the features.  Files are not trusted: every
+offset and count is compared with the size before anything is read.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ Array64 = npt.NDArray[np.float64]
 class CRFsuiteModel:
     """Weights by number of attribute and label, in the order of the file.
 
-    ``states``: (attribute, label, weight), an array each; ``transitions``: (label, next, weight).
-    What is listed twice counts twice.
+    ``states`` are arrays of attributes, labels and weights; ``transitions`` of labels, next labels
+    and weights.  Repeated entries add up.
     """
 
     labels: list[str]
@@ -48,7 +48,7 @@ class CRFsuiteModel:
 
 
 def read(path: str | os.PathLike[str]) -> CRFsuiteModel:
-    """Read a model; raise ValueError, naming the file, where it is none.
+    """Read a model; raise ValueError with the name of the file if it is invalid.
 
     O(size of the file) in time and memory.
     """
@@ -76,8 +76,8 @@ def _model(data: bytes) -> CRFsuiteModel:
     attributes = _names(data, at_attributes, n_attributes, "attribute")
     sources = {_STATE: n_attributes, _TRANSITION: n_labels}
     for type_, n_sources in sources.items():
-        own = features["type"] == type_
-        if (features["source"][own] >= n_sources).any():
+        is_type = features["type"] == type_
+        if (features["source"][is_type] >= n_sources).any():
             raise ValueError("a weight belongs to an attribute or label that is not there")
     if (features["type"] > _TRANSITION).any() or (features["target"] >= n_labels).any():
         raise ValueError("a weight is of unknown type, or for a label that is not there")
@@ -113,20 +113,18 @@ def _features(data: bytes, at: int) -> npt.NDArray[Any]:
 
 
 def _names(data: bytes, at: int, count: int, what: str) -> list[str]:
-    """Names by number, from a database of records (number, size, name, 0)."""
+    """Return names by number, from a database of records (number, size, name, 0)."""
     magic, size, _, order, n_records, at_records = _unpacked(_NAMES, data, at, f"{what}s")
     if magic != b"CQDB" or order != _BYTE_ORDER:
         raise ValueError(f"there are no {what}s where it says")
     if n_records != count or size > len(data) - at:
         raise ValueError(f"it has {count} {what}s, but names of {n_records}, or they are cut off")
     part = data[at : at + size]
-    found = [
-        _name(part, int(offset), number, what)
-        for number, offset in enumerate(_numbers(part, at_records, count, f"{what}s"))
-    ]
-    if len(set(found)) < count:
+    offsets = _numbers(part, at_records, count, f"{what}s").tolist()
+    names = [_name(part, offset, number, what) for number, offset in enumerate(offsets)]
+    if len(set(names)) < count:
         raise ValueError(f"a {what} is there twice")
-    return found
+    return names
 
 
 def _name(part: bytes, at: int, expected: int, what: str) -> str:
@@ -147,22 +145,21 @@ def _name(part: bytes, at: int, expected: int, what: str) -> str:
 def _check_references(
     data: bytes, at: int, magic: bytes, count: int, features: npt.NDArray[Any], type_: int
 ) -> None:
-    """Raise unless every source refers to its own features, each once."""
+    """Raise ValueError unless every source refers to its features, to each of them once."""
     name = magic.decode()
-    found, _, n_lists = _unpacked(_CHUNK, data, at, f"{name} part")
-    if found != magic or n_lists < count:
+    start_of_part, _, n_lists = _unpacked(_CHUNK, data, at, f"{name} part")
+    if start_of_part != magic or n_lists < count:
         raise ValueError(f"there is no {name} part where it says")
     starts = _numbers(data, at + _CHUNK.size, count, f"{name} references")
-    lists, left = [], len(features)
+    lists, n_left = [], len(features)
     for start in starts.tolist():
         (size,) = _numbers(data, start, 1, f"{name} references").tolist()
-        left -= size
-        if left < 0:  # before the lists, which may all be one, grow beyond the file
+        n_left -= size
+        if n_left < 0:  # lists may overlap: they must not grow beyond the file
             raise ValueError(f"its {name} references are more than its weights")
         lists.append(_numbers(data, start + 4, size, f"{name} references"))
-    own = np.flatnonzero(features["type"] == type_)
     listed = np.concatenate([np.zeros(0, np.uint32), *lists])
-    if not np.array_equal(np.sort(listed), own):
+    if not np.array_equal(np.sort(listed), np.flatnonzero(features["type"] == type_)):
         raise ValueError(f"its {name} references are not those of its weights")
     sources = np.repeat(np.arange(count), [len(each) for each in lists])
     if not np.array_equal(features["source"][listed], sources):
@@ -170,9 +167,6 @@ def _check_references(
 
 
 def _triples(features: npt.NDArray[Any], type_: int) -> tuple[Integers, Integers, Array64]:
-    own = features[features["type"] == type_]
-    return (
-        own["source"].astype(np.int64),
-        own["target"].astype(np.int64),
-        own["weight"].astype(np.float64),
-    )
+    rows = features[features["type"] == type_]
+    source, target = (rows[name].astype(np.int64) for name in ("source", "target"))
+    return source, target, rows["weight"].astype(np.float64)

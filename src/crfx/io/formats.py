@@ -1,7 +1,7 @@
-"""Which format a text file has: said by the user, kept in a model file, or guessed from the file.
+"""Formats of text files: chosen by the user, kept in a model file, or guessed from the file.
 
 >>> from crfx.io.sentences import Line
->>> guess([Line(1, "EU NNP B-ORG"), Line(2, "rejects VBZ O")])
+>>> format_of([Line(1, "EU NNP B-ORG"), Line(2, "rejects VBZ O")])
 Conll(columns=('word', 'c1'), label=-1, comments=None, separator=' ')
 """
 
@@ -17,50 +17,55 @@ from crfx.io.conll import DOCUMENT, Conll, fields_of, separator_of
 from crfx.io.conllu import FIELDS, Conllu
 from crfx.io.crfsuite import Crfsuite
 from crfx.io.lines import mistake
-from crfx.io.sentences import Format, Line
+from crfx.io.sentences import Line
 
-NAMES = ("conll", "crfsuite", "conllu")
-"""Formats of text; arrays (`crfx.io.arrays`) are no text."""
+Format = Conll | Conllu | Crfsuite
+"""A format with the settings that a file needs (columns, which of them has the label).
+
+``name`` is what users call it.  ``columns`` are the names of a token's columns without the label,
+None if tokens are features already.  ``has_unknown_labels`` tells whether a labelled file may lack
+some labels.  ``read(lines, labelled=)`` yields sentences as soon as their last line has been read;
+with ``labelled`` every token must have a label, otherwise a file without labels is read too.
+``written(sentence, labels)`` returns the lines of a sentence with other labels.
+"""
+_SETTINGS: dict[str, tuple[type[Format], dict[str, Any]]] = {
+    "conll": (
+        Conll,
+        {"columns": list, "label": int, "comments": str | None, "separator": str},
+    ),
+    "crfsuite": (Crfsuite, {}),
+    "conllu": (Conllu, {"label": str, "columns": list, "trees": bool}),
+}
+"""The class of each format, and the types of its settings in a model file."""
+NAMES = tuple(_SETTINGS)
+"""Formats of text; arrays (`crfx.io.arrays`) are not text."""
 WORD = "word"
 _ATTRIBUTE = re.compile(r".+(?<!\\)[=\[:].*")
 _WORD_LINE = re.compile(r"[0-9]+(?:[-.][0-9]+)?")
 _ENDINGS = {".conllu": "conllu", ".crfsuite": "crfsuite"}
 
 
-def guess(
+def format_of(
     first: Sequence[Line],
     path: str | os.PathLike[str] = "<lines>",
     *,
+    name: str | None = None,
     columns: Sequence[str] | None = None,
     label: str | None = None,
     comments: str | None = None,
 ) -> Format:
-    """The format of a file from its first lines (`Lines.peek_block`) and its name.
+    """Return the format of a file, whose first lines (`Lines.peek_block`) tell its columns.
 
-    What the user says about it must fit: see `by_name`.
-    """
-    found = _guessed_name(_token_lines(first, comments), Path(path))
-    return by_name(found, first, path, columns=columns, label=label, comments=comments)
-
-
-def by_name(
-    name: str,
-    first: Sequence[Line],
-    path: str | os.PathLike[str] = "<lines>",
-    *,
-    columns: Sequence[str] | None = None,
-    label: str | None = None,
-    comments: str | None = None,
-) -> Format:
-    """A format whose name is known, with what its first lines say about columns.
+    Without ``name`` the format is guessed from these lines and from the name of the file.
 
     ``columns`` names those of a token: in conll all but the label's, in conllu those to use.
-    ``label`` is in conll a number, which column has it (0, 1, ..., or -1, the last), in conllu one
-    of upos, xpos, feats and deprel.  ``comments``, of conll, is what they begin with.  ``path`` is
-    for messages.
+    ``label`` is in conll the number of the label's column (0, 1, ..., or -1, the last), in conllu
+    one of upos, xpos, feats and deprel.  ``comments`` is what comments of conll begin with.
+    ``path`` is also used in messages.
     """
+    tokens = _token_lines(first, comments)
+    name = _guessed_name(tokens, Path(path)) if name is None else name
     if name == "conll":
-        tokens = _token_lines(first, comments)
         if not tokens:
             text = "there is no line with a token: a word and its label, say, in columns"
             raise ValueError(f"{os.fspath(path)}: {text}")
@@ -80,33 +85,34 @@ def by_name(
     raise ValueError(f"there is no format {name!r}: there are {', '.join(NAMES)}")
 
 
+def to_plain(format: Format) -> dict[str, Any]:
+    """Return the name and the settings of a format as a model file keeps them."""
+    settings = {"name": format.name, **vars(format)}
+    return {key: list(v) if isinstance(v, tuple) else v for key, v in settings.items()}
+
+
 def from_plain(plain: Any) -> Format:
-    """A format from what `Format.to_plain` gave; a mistake raises ValueError."""
+    """Return the format that `to_plain` has described; raise ValueError if it is invalid."""
     if not isinstance(plain, dict) or plain.get("name") not in NAMES:
         raise ValueError(f"there is no format of text in {plain!r}: its name is unknown")
     name = plain["name"]
-    rest = {key: value for key, value in plain.items() if key != "name"}
-    kinds: dict[str, dict[str, type | tuple[type, ...]]] = {
-        "conll": {"columns": list, "label": int, "comments": (str, type(None)), "separator": str},
-        "conllu": {"label": str, "columns": list, "trees": bool},
-        "crfsuite": {},
-    }
-    if rest.keys() != kinds[name].keys():
-        raise ValueError(f"a format {name} has {sorted(kinds[name])}, not {sorted(rest)}")
-    for key, kind in kinds[name].items():
-        if not isinstance(rest[key], kind) or (kind is int and isinstance(rest[key], bool)):
-            raise ValueError(f"the {key} of the format {name} cannot be {rest[key]!r}")
-    if "columns" in rest:
-        if not all(isinstance(column, str) for column in rest["columns"]):
-            raise ValueError(f"columns of the format {name} must be texts: {rest['columns']!r}")
-        rest["columns"] = tuple(rest["columns"])
-    if name == "conll":
-        return Conll(**rest)
-    return Conllu(**rest) if name == "conllu" else Crfsuite()
+    format, kinds = _SETTINGS[name]
+    settings = {key: value for key, value in plain.items() if key != "name"}
+    if settings.keys() != kinds.keys():
+        raise ValueError(f"a format {name} has {sorted(kinds)}, not {sorted(settings)}")
+    for key, kind in kinds.items():
+        value = settings[key]
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise ValueError(f"the {key} of the format {name} cannot be {value!r}")
+    if "columns" in settings:
+        if not all(isinstance(column, str) for column in settings["columns"]):
+            raise ValueError(f"columns of the format {name} must be texts: {settings['columns']!r}")
+        settings["columns"] = tuple(settings["columns"])
+    return format(**settings)
 
 
 def is_arrays(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is an archive of arrays (npz), by its first bytes."""
+    """Return whether a file is an archive of arrays (npz), by its first bytes."""
     if os.fspath(path) == "-" or not Path(path).is_file():
         return False
     with open(path, "rb") as file:
@@ -114,7 +120,7 @@ def is_arrays(path: str | os.PathLike[str]) -> bool:
 
 
 def _token_lines(first: Sequence[Line], comments: str | None) -> list[Line]:
-    """The lines that have tokens, as far as one can tell."""
+    """Return the lines that probably have tokens."""
     return [
         line
         for line in first
@@ -125,6 +131,7 @@ def _token_lines(first: Sequence[Line], comments: str | None) -> list[Line]:
 
 
 def _guessed_name(tokens: Sequence[Line], path: Path) -> str:
+    """Return the format that the name of the file says, or else the lines with tokens."""
     endings = [ending.lower() for ending in path.suffixes]
     for ending, name in _ENDINGS.items():
         if ending in endings[-2:]:
@@ -141,7 +148,7 @@ def _guessed_name(tokens: Sequence[Line], path: Path) -> str:
 def _conll(
     text: str, columns: Sequence[str] | None, label: str | None, comments: str | None
 ) -> Conll:
-    """With as many columns as the first token's line has."""
+    """Return a format with as many columns as the line of the first token."""
     separator = separator_of(text)
     width = len(fields_of(text, separator))
     if width < 2:

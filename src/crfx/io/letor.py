@@ -1,46 +1,46 @@
-"""Files of LETOR and SVMlight for ranking: a document a line, those of a query one after another.
+"""Files of LETOR and SVMlight for ranking: one document per line, grouped by query.
 
 ::
 
     2 qid:10032 1:0.056537 2:0.000000 ... 46:0.076923 #docid = GX029-35-5894638 inc = 0.0119
 
-Relevance (0 or more), query, features numbered from 1 and rising, a comment.  A feature that a
-line leaves out is 0.  Files are read a block at a time by scikit-learn's parser, some 10 MB a
-second, `.gz` too; only where a block has a mistake are its lines looked at one by one.
+Relevance (0 or more), query, features with rising numbers from 1, and a comment.  A feature that is
+not in a line is 0.  Scikit-learn's parser reads a block of lines at a time, some 10 MB a second,
+`.gz` too; only if a block is invalid are its lines checked one by one.
 """
 
 from __future__ import annotations
 
-import gzip
 import io
 import math
 import os
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, Any, NamedTuple
+from itertools import chain
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from crfx.io.lines import open_bytes
 from crfx.io.whole_file import whole_text
 
 _BLOCK_BYTES = 1 << 24
 _ROWS_AT_ONCE = 4096
 MOST_FEATURES = 1_000_000
-"""Rows are dense."""
+"""Limit, since rows are dense."""
 _LARGEST = float(np.finfo(np.float32).max)
-_DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
 
 Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Rankings:
-    """Documents of one query after another: what `RankingCRF.fit` takes, and more.
+    """Documents, query by query, as `RankingCRF.fit` takes them.
 
-    ``X`` (documents, features), ``relevance`` (documents,), ``group`` (queries,) how many documents
-    each query has, ``query_ids`` (queries,) its number; ``comments`` (documents,), where asked for.
+    ``X`` (documents, features), ``relevance`` (documents,), ``group`` (queries,) the number of
+    documents of each query, ``query_ids`` (queries,) their numbers in the file, and ``comments``
+    (documents,) if they were read.
     """
 
     X: npt.NDArray[np.float32]
@@ -50,43 +50,35 @@ class Rankings:
     comments: list[str] | None = None
 
 
-class _Block(NamedTuple):
-    X: Any  # CSR
-    relevance: npt.NDArray[np.float64]
-    query_ids: Integers  # of every line
-    comments: list[str]
-
-
 def read(
     path: str | os.PathLike[str], *, n_features: int | None = None, comments: bool = False
 ) -> Rankings:
-    """Read a file; a mistake is told with its line.
+    """Read a file; raise ValueError, naming the line, if it is invalid.
 
-    ``n_features`` is the width of ``X``, by default the greatest number in the file.
+    ``n_features`` is the width of ``X``, by default the greatest feature number in the file.
     """
     blocks = []
-    with _opened(path) as file:
-        try:
-            for first_line, text in _blocks(file):
-                blocks.append(_parsed(text, f"{os.fspath(path)}, line", first_line, comments))
-        except _DAMAGED as error:
-            raise ValueError(f"{os.fspath(path)} cannot be decompressed: {error}") from None
-    lines = np.concatenate([np.zeros(0, np.int64), *(block.query_ids for block in blocks)])
-    if not len(lines):
+    with open_bytes(path) as file:
+        for first_line, text in _blocks(file):
+            numbers = _parsed(text, f"{os.fspath(path)}, line", first_line)
+            blocks.append((*numbers, _comments(text) if comments else []))
+    if not any(len(block[1]) for block in blocks):
         raise ValueError(f"{os.fspath(path)} has no documents: one a line, 'RELEVANCE qid:ID 1:…'")
-    starts = np.flatnonzero(np.r_[True, lines[1:] != lines[:-1]])
-    _check_adjacent(path, lines[starts], starts)
+    features, relevance, query_ids, texts = zip(*blocks, strict=True)
+    ids = np.concatenate(query_ids).astype(np.int64)
+    starts = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]])
+    _check_adjacent(path, ids[starts], starts)
     return Rankings(
-        X=_stacked(path, [block.X for block in blocks], n_features),
-        relevance=np.concatenate([block.relevance for block in blocks]),
-        group=np.diff(np.r_[starts, len(lines)]),
-        query_ids=lines[starts],
-        comments=[text for block in blocks for text in block.comments] if comments else None,
+        X=_dense(path, features, n_features),
+        relevance=np.concatenate(relevance).astype(np.float64),
+        group=np.diff(np.r_[starts, len(ids)]),
+        query_ids=ids[starts],
+        comments=list(chain(*texts)) if comments else None,
     )
 
 
 def join(parts: Sequence[Rankings]) -> Rankings:
-    """One part after another, as if their files had been put together; widths are made equal."""
+    """Join parts as if their files had been concatenated; narrow ones are padded with zeros."""
     if not parts:
         raise ValueError("there are no parts to join: one or more")
     ids = np.concatenate([part.query_ids for part in parts])
@@ -94,34 +86,26 @@ def join(parts: Sequence[Rankings]) -> Rankings:
     if (counts > 1).any():
         raise ValueError(f"query {numbers[counts > 1][0]} is in two of the parts")
     width = max(part.X.shape[1] for part in parts)
+    padded = [np.pad(part.X, ((0, 0), (0, width - part.X.shape[1]))) for part in parts]
     comments = [part.comments for part in parts if part.comments is not None]
-    has_all = len(comments) == len(parts)
     return Rankings(
-        X=np.concatenate(
-            [np.pad(part.X, ((0, 0), (0, width - part.X.shape[1]))) for part in parts]
-        ),
+        X=np.concatenate(padded),
         relevance=np.concatenate([part.relevance for part in parts]),
         group=np.concatenate([part.group for part in parts]),
         query_ids=ids,
-        comments=[text for own in comments for text in own] if has_all else None,
+        comments=list(chain(*comments)) if len(comments) == len(parts) else None,
     )
 
 
 def write(path: str | os.PathLike[str], rankings: Rankings) -> None:
-    """Write a file whole or not at all; `.gz` is compressed.  Reading it gives the same numbers."""
+    """Write a file whole or not at all, compressed if `.gz`.  Reading it gives the same numbers."""
     _check_writable(rankings)
     with whole_text(path) as file:
         file.writelines(_lines(rankings))
 
 
-def _opened(path: str | os.PathLike[str]) -> IO[bytes]:
-    if os.fspath(path).endswith(".gz"):
-        return gzip.open(path, "rb")  # type: ignore[return-value]
-    return open(path, "rb")
-
-
 def _blocks(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Whole lines of some megabytes, each time with the number of the first."""
+    """Yield some megabytes of whole lines and the number of the first of them."""
     line, rest = 1, b""
     while piece := file.read(_BLOCK_BYTES):
         head, newline, tail = piece.rpartition(b"\n")
@@ -135,34 +119,38 @@ def _blocks(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
         yield line, rest
 
 
-def _parsed(text: bytes, place: str, first_line: int, comments: bool) -> _Block:
+def _parsed(text: bytes, place: str, first_line: int) -> tuple[Any, Any, Any]:
+    """Return features in CSR, relevance and query of every document in some lines."""
     from sklearn.datasets import load_svmlight_file
 
     try:
         X, relevance, query_ids = load_svmlight_file(
             io.BytesIO(text), dtype=np.float32, zero_based=False, query_id=True
         )
-        wrong = "documents without a query" if len(query_ids) != len(relevance) else ""
+        problem = "documents without a query" if len(query_ids) != len(relevance) else ""
     except (ValueError, OverflowError) as error:
-        wrong = str(error)
-    if not wrong and X.shape[1] > MOST_FEATURES:
-        wrong = f"there are features beyond {MOST_FEATURES}"
-    is_legal = not wrong and ((relevance >= 0) & (relevance < np.inf)).all()
+        problem = str(error)
+    if not problem and X.shape[1] > MOST_FEATURES:
+        problem = f"there are features beyond {MOST_FEATURES}"
+    is_legal = not problem and ((relevance >= 0) & (relevance < np.inf)).all()
     if not is_legal or not np.isfinite(X.data).all():
         for number, line in enumerate(text.split(b"\n"), first_line):
             if mistake := _mistake(line):
                 raise ValueError(f"{place} {number}: {mistake}")
-        raise ValueError(f"{place}s from {first_line} on: {wrong or 'not finite'}")
-    texts = []
-    if comments:
-        parts = (line.partition(b"#") for line in text.split(b"\n"))
-        kept = [after.strip() for before, _, after in parts if before.strip()]
-        texts = [comment.decode("utf-8", "replace") for comment in kept]
-    return _Block(X, relevance.astype(np.float64), query_ids.astype(np.int64), texts)
+        raise ValueError(f"{place}s from {first_line} on: {problem or 'not finite'}")
+    return X, relevance, query_ids
+
+
+def _comments(text: bytes) -> list[str]:
+    """Return the comment of every document in some lines."""
+    parts = (line.partition(b"#") for line in text.split(b"\n"))
+    return [
+        comment.strip().decode("utf-8", "replace") for before, _, comment in parts if before.strip()
+    ]
 
 
 def _mistake(line: bytes) -> str:
-    """What is wrong with a line, in words; empty where nothing is."""
+    """Return in words what is wrong with a line; empty if it is valid."""
     label, *rest = line.partition(b"#")[0].decode("utf-8", "replace").split() or [""]
     if not label:
         return ""
@@ -188,7 +176,7 @@ def _mistake(line: bytes) -> str:
 
 
 def _number(text: str) -> float:
-    """Return the number that a text is; NaN if it is none."""
+    """Return text as a number; NaN if it is not one."""
     try:
         return float(text)
     except ValueError:
@@ -200,13 +188,13 @@ def _is_whole(text: str) -> bool:
 
 
 def _check_adjacent(path: str | os.PathLike[str], runs: Integers, starts: Integers) -> None:
-    """Raise where a query comes back after another; only then is the file read again."""
+    """Raise ValueError if a query comes back after others; only then is the file read again."""
     _, first = np.unique(runs, return_index=True)
     again = np.setdiff1d(np.arange(len(runs)), first)
     if not len(again):
         return
     document = int(starts[again[0]])
-    with _opened(path) as file:
+    with open_bytes(path) as file:
         lines = (number for number, line in enumerate(file, 1) if line.partition(b"#")[0].strip())
         line = next((number for count, number in enumerate(lines) if count == document), None)
     # A pipe cannot be read again.
@@ -217,10 +205,10 @@ def _check_adjacent(path: str | os.PathLike[str], runs: Integers, starts: Intege
     )
 
 
-def _stacked(
-    path: str | os.PathLike[str], blocks: list[Any], n_features: int | None
+def _dense(
+    path: str | os.PathLike[str], blocks: Sequence[Any], n_features: int | None
 ) -> npt.NDArray[np.float32]:
-    # The width of a parsed block is the greatest number in it.
+    # The width of a parsed block is the greatest feature number in it.
     greatest = max(block.shape[1] for block in blocks)
     width = greatest if n_features is None else n_features
     if greatest > width:
@@ -255,7 +243,7 @@ def _lines(rankings: Rankings) -> Iterator[str]:
     ids = np.repeat(rankings.query_ids, rankings.group)
     for begin in range(0, len(ids), _ROWS_AT_ONCE):
         rows = slice(begin, begin + _ROWS_AT_ONCE)
-        # Text of NumPy: the fewest digits that give the same number back.
+        # NumPy writes the fewest digits that give the same number back.
         texts = rankings.X[rows].astype(np.str_).tolist()
         levels = (f"{level:.17g}" for level in rankings.relevance[rows].tolist())
         for row, (level, query, values) in enumerate(

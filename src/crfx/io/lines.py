@@ -9,21 +9,22 @@ import sys
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
-from typing import Any, Self
+from contextlib import ExitStack, contextmanager
+from typing import IO, Any, Self
 
 from crfx.io.sentences import Line
 
 STANDARD_INPUT = "-"
 _GZIP = b"\x1f\x8b"
 _LONGEST_LINE = 1 << 24
-"""Bytes; a line is held whole, and what has no ends of lines is no text."""
+"""Bytes of a line, which is held in memory: a file without line ends is not text."""
 _MOST_PEEKED = 10_000
-_DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
+DAMAGED_GZIP = (EOFError, zlib.error, gzip.BadGzipFile)
+"""Errors of `gzip` on damaged files."""
 
 
 def mistake(lines: Iterable[Line] | str | os.PathLike[str], number: int, text: str) -> ValueError:
-    """The error that tells a mistake: ``file:line: what is wrong``.
+    """Return an error that names the place: ``file:line: what is wrong``.
 
     >>> str(mistake("train.txt", 7, "the label is empty"))
     'train.txt:7: the label is empty'
@@ -33,16 +34,16 @@ def mistake(lines: Iterable[Line] | str | os.PathLike[str], number: int, text: s
 
 
 def name_of(lines: Iterable[Line]) -> str:
-    """What messages call the place that lines come from."""
+    """Return the name of the source of lines, for messages."""
     return lines.name if isinstance(lines, Lines) else "<lines>"
 
 
 class Lines:
-    """Lines of a file, without their ends, as soon as they are there; ``name`` is the file's.
+    """Iterator over the lines of a file, without line ends; ``name`` is the name of the file.
 
-    One line is held at a time, so a file may be of any size and a pipe may go on for ever.  Text is
-    UTF-8, with or without a mark at its start.  Ends are those of Unix or of Windows; the last line
-    may have none.  Use it in ``with``, which closes the file.
+    One line is held at a time, so files of any size and endless pipes can be read.  Text is UTF-8,
+    with or without a byte-order mark.  Line ends are those of Unix or of Windows; the last line may
+    have none.  Use it in ``with``, which closes the file.
     """
 
     def __init__(self, raw_lines: Iterator[bytes], name: str, close: Callable[[], Any]) -> None:
@@ -58,20 +59,20 @@ class Lines:
         return self._peeked.popleft() if self._peeked else next(self._rest)
 
     def peek_block(self) -> list[Line]:
-        """The first lines, up to an empty one that follows words; none of them is lost.
+        """Return the lines of the first sentence, which are read again afterwards.
 
-        Enough to see what a file is like, and no more than a pipe has when a sentence is complete.
+        They show the format of the file, and a pipe has them when its first sentence is complete.
         """
-        found: list[Line] = []
-        seen = False
+        lines: list[Line] = []
+        has_words = False
         for line in self:
-            found.append(line)
-            blank = not line.text.strip()
-            if (blank and seen) or len(found) == _MOST_PEEKED:
+            lines.append(line)
+            is_blank = not line.text.strip()
+            if (is_blank and has_words) or len(lines) == _MOST_PEEKED:
                 break
-            seen = seen or not (blank or line.text.startswith(("#", "-DOCSTART-")))
-        self._peeked.extendleft(reversed(found))
-        return found
+            has_words = has_words or not (is_blank or line.text.startswith(("#", "-DOCSTART-")))
+        self._peeked.extendleft(reversed(lines))
+        return lines
 
     def __enter__(self) -> Self:
         return self
@@ -81,7 +82,7 @@ class Lines:
 
 
 def open_lines(path: str | os.PathLike[str]) -> Lines:
-    """Lines of a file; ``-`` is standard input.  What is compressed is known by its first bytes."""
+    """Open a file of text, ``-`` for standard input; gzip is recognised by the first bytes."""
     with ExitStack() as opened:
         if os.fspath(path) == STANDARD_INPUT:
             if sys.stdin is None:
@@ -95,6 +96,17 @@ def open_lines(path: str | os.PathLike[str]) -> Lines:
         return Lines(_raw_lines(file, name), name, opened.pop_all().close)
 
 
+@contextmanager
+def open_bytes(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a file of bytes, decompressed if it ends in .gz; damage raises ValueError."""
+    opener: Any = gzip.open if os.fspath(path).endswith(".gz") else open
+    try:
+        with opener(path, "rb") as file:
+            yield file
+    except DAMAGED_GZIP as error:
+        raise ValueError(f"{os.fspath(path)} cannot be decompressed: {error}") from None
+
+
 def _file(path: str | os.PathLike[str]) -> io.BufferedReader:
     try:
         return open(path, "rb")
@@ -105,12 +117,14 @@ def _file(path: str | os.PathLike[str]) -> io.BufferedReader:
 
 
 def _buffered(stream: Any) -> io.BufferedReader:
-    """A reader of its own: a thread may still wait for a line when the program ends, and ending
-    Python asks for the lock of the stream it has opened itself.
+    """Return a reader that is independent of ``sys.stdin``.
+
+    A thread may still wait for a line when the program ends, and Python needs the lock of its own
+    stream then.
     """
     try:
         return open(stream.fileno(), "rb", closefd=False)
-    except OSError:  # programs may put bytes in memory in the place of standard input
+    except OSError:  # standard input may have been replaced by bytes in memory
         return io.BufferedReader(stream)
 
 
@@ -123,7 +137,7 @@ def _raw_lines(file: io.BufferedReader | gzip.GzipFile, name: str) -> Iterator[b
                 raise mistake(name, number, text)
             yield raw
             number += 1
-    except _DAMAGED as error:
+    except DAMAGED_GZIP as error:
         raise mistake(name, number, f"from here on it cannot be decompressed: {error}") from None
 
 

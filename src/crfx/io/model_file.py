@@ -1,8 +1,8 @@
 """The model file: a zip of model.json, .npy arrays and XGBoost's trees.  Loading runs no code.
 
-Version 1; docs/model-file.md describes it.  Nothing is unpacked to disk.  Every member is checked
-against its declared size before it is used, and what members may expand to is limited: so a small
-file cannot ask for much memory or time.
+This is version 1; docs/model-file.md describes it.  Nothing is unpacked to disk.  Every member is
+checked against its declared size before it is used, and the expansion of members is limited, so
+that a small file cannot demand much memory or time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from crfx.state import State
 FORMAT_VERSION = 1
 MOST_TIMES = {".json": 20, ".npy": 100, ".ubj": 20}
 FREE_BYTES = {".json": 1 << 24, ".npy": 1 << 28, ".ubj": 1 << 24}
-"""Members of a kind may expand to so many times their size in the file, and so much more."""
+"""Members of a kind may expand to this multiple of their size in the file, plus these bytes."""
 _MANIFEST = "model.json"
 _NAME = re.compile(r"model\.json|[A-Za-z0-9_.]{1,500}\.(?:npy|ubj)")
 _LEVEL = 1
@@ -55,7 +55,7 @@ def _write(file: Any, state: State) -> None:
 
 
 def _add(archive: zipfile.ZipFile, name: str, raw: bytes, expanded: Counter[str]) -> None:
-    """Compress a member, unless it would shrink more than a reader believes."""
+    """Compress a member, unless it would expand beyond the limits of a reader."""
     if not _NAME.fullmatch(name):
         raise ValueError(f"a model file can have no member {name!r}")
     suffix = _suffix(name)
@@ -70,14 +70,14 @@ def _add(archive: zipfile.ZipFile, name: str, raw: bytes, expanded: Counter[str]
 
 
 def read(path: str | os.PathLike[str]) -> State:
-    """Read a model file; raise ValueError, naming the file, where it is not one."""
+    """Read a model file; raise ValueError with the name of the file if it is not one."""
     with open(path, "rb") as file:
         try:
             with zipfile.ZipFile(file) as archive:
                 return _read(archive)
         except DAMAGED as error:
-            told = " ".join(str(error).split())
-            raise ValueError(f"{os.fspath(path)} is not a model file of crfx: {told}") from None
+            reason = " ".join(str(error).split())
+            raise ValueError(f"{os.fspath(path)} is not a model file of crfx: {reason}") from None
 
 
 def _read(archive: zipfile.ZipFile) -> State:
@@ -95,7 +95,7 @@ def _read(archive: zipfile.ZipFile) -> State:
 
 
 def _check_members(archive: zipfile.ZipFile) -> None:
-    """Refuse what `write` does not write, before anything is read; O(members)."""
+    """Raise ValueError at members that `write` does not write, before any is read; O(members)."""
     expanded: Counter[str] = Counter()
     packed: Counter[str] = Counter()
     for member in archive.infolist():
@@ -111,16 +111,16 @@ def _check_members(archive: zipfile.ZipFile) -> None:
 
 
 def _values(raw: bytes) -> dict[str, Any]:
-    """What model.json says: strict JSON, no name twice."""
+    """Return the values of model.json: strict JSON, no name twice."""
     values = json.loads(
-        raw.decode("utf-8"), parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_once
+        raw.decode("utf-8"), parse_constant=_invalid, parse_float=_finite, object_pairs_hook=_object
     )
     if not isinstance(values, dict):
         raise ValueError(f"{_MANIFEST} holds no object")
     return values
 
 
-def _refuse(text: str) -> NoReturn:
+def _invalid(text: str) -> NoReturn:
     raise ValueError(f"{_MANIFEST} has {text}, which is no JSON")
 
 
@@ -131,11 +131,11 @@ def _finite(text: str) -> float:
     return value
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
         raise ValueError(f"{_MANIFEST} says something twice")
-    return found
+    return values
 
 
 def _suffix(name: str) -> str:

@@ -1,7 +1,7 @@
-"""Zip archives of arrays (npz), read with suspicion: sizes are checked before memory is taken.
+"""Zip archives of arrays (npz) from untrusted sources: sizes are checked before memory is taken.
 
-Members do not overlap and do not expand beyond belief; arrays are plain numbers or text whose
-header agrees with their size.  Nothing is unpickled.
+Members may not overlap nor expand beyond a limit; arrays must be plain numbers or text whose header
+agrees with their size.  Nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DAMAGED = (
     zipfile.LargeZipFile,
     zlib.error,
     struct.error,
-    OSError,  # an offset that cannot be
+    OSError,  # an impossible offset
     EOFError,
     NotImplementedError,  # a zip version that zipfile does not know
     RuntimeError,  # an encrypted member; values nested too deeply
@@ -43,22 +43,24 @@ DAMAGED = (
     AttributeError,
     OverflowError,
 )
-"""What damaged archives make zipfile, zlib and the reading of values raise."""
+"""Errors of zipfile, zlib and the readers of values on damaged archives."""
 _LOCAL_HEADER, _NAME_LENGTHS = 30, 26
-"""Bytes before a member, and where among them the lengths of its name and extra field stand."""
+"""Bytes before a member, and the place of the lengths of its name and extra field in them."""
 _IMPOSSIBLE = 1100
-"""Deflate reaches a ratio of 1032."""
+"""Ratio of compression; deflate reaches 1032."""
 _MOST_TIMES, _FREE_BYTES = 100, 1 << 28
-"""Arrays may expand to so many times their size in the file, and so much more."""
+"""Arrays may expand to this multiple of their size in the file, plus these bytes."""
 _LARGEST_HEADER, _MOST_AXES = 4096, 64
-"""Bytes of an array's header; NumPy has no more axes."""
+"""Limits for an array's header, in bytes, and for its axes, which is NumPy's."""
+_PLAIN = re.compile(r"[<>|](?:b1|[iu][1248]|f(?:2|4|8|16)|c(?:8|16|32)|[SU][0-9]{1,6})")
+"""Types of plain numbers and text."""
 _BYTES_AT_ONCE = 1 << 20
 
 # Members of a zip archive -------------------------------------------------------------------------
 
 
 def check_members(archive: zipfile.ZipFile) -> None:
-    """Raise ValueError at what no honest program writes, before anything is read; O(members)."""
+    """Raise ValueError if an archive is malicious, before anything is read; O(members)."""
     members = archive.infolist()
     if len({member.filename for member in members}) != len(members):
         raise ValueError("a member is there twice")
@@ -80,7 +82,7 @@ def check_members(archive: zipfile.ZipFile) -> None:
 
 
 def check_expansion(what: str, packed: int, expanded: int, times: int, free: int) -> None:
-    """Raise if ``packed`` bytes claim to be more than ``times`` as many, and ``free``."""
+    """Raise ValueError if ``packed`` bytes claim to expand beyond ``times`` as many + ``free``."""
     if expanded > free + times * packed:
         raise ValueError(
             f"{what} claim to expand from {packed} to {expanded} bytes: more than {times} times, "
@@ -89,7 +91,7 @@ def check_expansion(what: str, packed: int, expanded: int, times: int, free: int
 
 
 def member_bytes(archive: zipfile.ZipFile, name: str) -> bytes:
-    """Return a whole member; one that holds more than it says is not expanded beyond that."""
+    """Return a whole member, expanded to its declared size at most."""
     size = archive.getinfo(name).file_size
     with archive.open(name) as member:
         raw = member.read(size)
@@ -103,7 +105,7 @@ def member_bytes(archive: zipfile.ZipFile, name: str) -> bytes:
 
 @dataclass(frozen=True)
 class Header:
-    """What stands before the numbers of an array, which begin at byte ``begin``."""
+    """The header of an array, whose numbers begin at byte ``begin``."""
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -128,11 +130,13 @@ def read_array(stream: Any, size: int) -> npt.NDArray[Any]:
     raw = stream.read(min(size, _LARGEST_HEADER))
     header = read_header(raw, size)
     flat = np.empty(math.prod(header.shape), header.dtype)
-    room, at = flat.view(np.uint8).data, len(raw) - header.begin
-    room[:at] = raw[header.begin :]
-    while at < len(room) and (n := stream.readinto(room[at : at + _BYTES_AT_ONCE])):
-        at += n
-    if at != len(room):
+    buffer, filled = flat.view(np.uint8).data, len(raw) - header.begin
+    buffer[:filled] = raw[header.begin :]
+    while filled < len(buffer):
+        if not (n := stream.readinto(buffer[filled : filled + _BYTES_AT_ONCE])):
+            break
+        filled += n
+    if filled != len(buffer):
         raise ValueError("an array is cut off")
     if header.dtype.kind == "b" and flat.view(np.uint8).max(initial=0) > 1:
         raise ValueError("an array holds truth values that are neither")
@@ -146,9 +150,9 @@ def read_array(stream: Any, size: int) -> npt.NDArray[Any]:
 
 
 def read_header(raw: bytes, size: int) -> Header:
-    """Return the header that bytes begin with; it must agree with the ``size`` of the whole.
+    """Return the header at the start of bytes; it must agree with the ``size`` of the whole.
 
-    NumPy's own reader would take None for float64, and headers of Python 2 with a warning.
+    NumPy's own reader would accept None as float64, and headers of Python 2 with a warning.
     """
     if raw[:8] not in (b"\x93NUMPY\x01\x00", b"\x93NUMPY\x02\x00"):
         raise ValueError("an array has an unknown format")
@@ -159,14 +163,11 @@ def read_header(raw: bytes, size: int) -> Header:
     try:
         fields = ast.literal_eval(raw[begin:end].decode("latin1"))
         kind, shape, by_column = (fields[name] for name in ("descr", "shape", "fortran_order"))
+        is_plain = isinstance(kind, str) and _PLAIN.fullmatch(kind)
+        dtype = np.dtype(kind if is_plain else np.object_)  # TypeError: not on this platform
     except (SyntaxError, MemoryError, RecursionError, KeyError, TypeError) as error:
         reason = " ".join(str(error).split())
         raise ValueError(f"an array's header cannot be read: {reason}") from None
-    try:
-        is_plain = isinstance(kind, str) and re.fullmatch("[<>|][biufcSU][0-9]{1,6}", kind)
-        dtype = np.dtype(kind if is_plain else np.object_)
-    except TypeError:
-        is_plain = None
     if not is_plain:
         raise ValueError(f"an array holds {kind!r}, not numbers or text")
     if not isinstance(shape, tuple) or len(shape) > _MOST_AXES:
@@ -182,10 +183,10 @@ def read_header(raw: bytes, size: int) -> Header:
 
 
 class Npz:
-    """An archive whose headers have been read; arrays are read when asked for.
+    """An archive whose headers have been read; arrays are read on demand.
 
     ``known`` are the names that members may have; the arrays named in ``early`` are read at once.
-    Errors do not name the file: callers do.
+    Errors do not name the file: callers add it.
     """
 
     def __init__(self, path: Path, known: Sequence[str], early: Sequence[str]) -> None:
@@ -210,7 +211,7 @@ class Npz:
             self.early = {n: self._unpacked(archive, n) for n in early if n in self.headers}
 
     def read(self, *names: str) -> list[npt.NDArray[Any]]:
-        """Read arrays as they are now; raise ValueError unless they still have their shapes."""
+        """Read arrays as they are now; raise ValueError if their shapes have changed."""
         with self._opened() as archive:
             arrays = [self._array(archive, name) for name in names]
             for name, array in zip(names, arrays, strict=True):
@@ -219,7 +220,7 @@ class Npz:
             return arrays
 
     def _array(self, archive: zipfile.ZipFile, name: str) -> npt.NDArray[Any]:
-        """Read an array; its checksum is verified the first time only, which is slow."""
+        """Read an array; the slow check of its checksum is done the first time only."""
         member = archive.getinfo(f"{name}.npy")
         if member.compress_type != zipfile.ZIP_STORED or (name, member.CRC) not in self._verified:
             array = self._unpacked(archive, name)

@@ -1,8 +1,8 @@
 """A shard as a table in a Parquet file: one row per position.
 
-A column says to which instance a row belongs: equal values that follow each other are one.  Others
-may hold the label, the parent, the edge type and the weight; all that are left are features, read
-as a data frame.  pandas and PyArrow read them (``crfx[parquet]``).
+One column names the instance of each row: equal consecutive values are one instance.  Others may
+hold the label, the parent, the edge type and the weight; the rest are features, read as a data
+frame.  Needs pandas and PyArrow (``crfx[parquet]``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +33,9 @@ _KINDS = {
     "is_boolean": "truth values",
     "is_null": "",
 }
-"""What values of an Arrow type are, by the function of PyArrow that knows the type."""
+"""Kinds of values in words, by the function of PyArrow that recognises their type."""
 _ROW_INDEX = re.compile(r"__index_level_\d+__|__null_dask_index__")
-"""What pandas and Dask call the index of rows if it has no name."""
+"""Names of the index of rows in pandas and Dask, if it has none."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ class ColumnNames:
 
     @property
     def by_argument(self) -> dict[str, str]:
-        """The columns of what `fit` calls y, parents, edge_types and sample_weight."""
+        """Columns by arguments of `fit`: y, parents, edge_types and sample_weight."""
         names = (self.label, self.parent, self.edge_type, self.weight)
         return dict(zip(OPTIONAL, names, strict=True))
 
     def check(self, columns: list[str]) -> None:
-        """Raise ValueError if a column that is needed is missing, or one would be misread."""
+        """Raise ValueError if a required column is missing, or a column would be misread."""
         if len(set(columns)) != len(columns):
             twice = next(name for name in columns if columns.count(name) > 1)
             raise ValueError(f"there are two columns {twice!r}")
@@ -88,7 +88,7 @@ class ParquetShard:
             self._schema = file.schema_arrow
             columns = self._schema.names
             names.check(columns)
-            kinds = _feature_kinds(self._schema, names)
+            self.kinds = _feature_kinds(self._schema, names)
             has = frozenset(n for n, column in names.by_argument.items() if column in columns)
             labels = _label_kind(self._schema.field(names.label).type) if "y" in has else None
             values = file.read(columns=[names.instance]).column(0).combine_chunks()
@@ -102,25 +102,15 @@ class ParquetShard:
         self.layout = Layout(
             "Parquet",
             False,
-            tuple(kinds),
+            tuple(self.kinds),
             has,
             labels if len(values) else None,
-            tuple(kinds.values()),
+            tuple(self.kinds.values()),
         )
         self.categories: dict[str, list[Any]] = {}
 
-    @property
-    def category_columns(self) -> list[str]:
-        """The features that are categories."""
-        return [name for name, kind in self._features.items() if kind == CATEGORIES]
-
-    @property
-    def _features(self) -> dict[str, str]:
-        assert isinstance(self.layout.columns, tuple)
-        return dict(zip(self.layout.columns, self.layout.kinds, strict=True))
-
-    def own_categories(self, name: str) -> list[Any]:
-        """Read the categories of one feature, which need not occur."""
+    def read_categories(self, name: str) -> list[Any]:
+        """Read the categories of a feature in this shard, also those that do not occur."""
         categories: list[Any] = (
             self._table([name]).to_pandas(ignore_metadata=True)[name].cat.categories.tolist()
         )
@@ -129,14 +119,14 @@ class ParquetShard:
     @property
     def like(self) -> Any:
         """No rows, with all categories."""
-        return self._framed(self._schema.empty_table().select(list(self._features)))
+        return self._framed(self._schema.empty_table().select(list(self.kinds)))
 
     def features(self) -> Any:
         """Read (rows, features), a data frame."""
-        return self._framed(self._table(list(self._features)))
+        return self._framed(self._table(list(self.kinds)))
 
     def labels(self) -> list[Any]:
-        """Read the labels of all rows, None where the column has no value."""
+        """Read the labels of all rows, None for missing values."""
         encoded = _encoded(self._table([self._names.label]).column(0).combine_chunks())
         distinct = np.array([*encoded.dictionary.to_pylist(), None], dtype=object)
         codes = encoded.indices.fill_null(len(distinct) - 1).to_numpy(zero_copy_only=False)
@@ -169,7 +159,7 @@ class ParquetShard:
 
     def _framed(self, table: Any) -> Any:
         pandas, pyarrow, _ = _libraries(self.path)
-        # Truth values that may be missing, in all shards: NumPy's would be objects where some are.
+        # Truth values may be missing; NumPy would make objects of them in some shards only.
         types = {pyarrow.bool_(): pandas.BooleanDtype()}
         frame = table.to_pandas(ignore_metadata=True, types_mapper=types.get)
         recoded = {
@@ -179,7 +169,7 @@ class ParquetShard:
         return frame.assign(**recoded)
 
     def _table(self, columns: list[str]) -> Any:
-        """Read columns as they are now, of as many rows as when the shard was looked at."""
+        """Read columns; raise ValueError if the number of rows has changed."""
         with self._opened() as file:
             table = file.read(columns=columns)
             if table.num_rows != self.lengths.sum():
@@ -199,21 +189,22 @@ class ParquetShard:
 
 
 def unite_categories(shards: Sequence[ParquetShard]) -> None:
-    """Number the same categories alike; raise ValueError if an instance is in two shards."""
+    """Give all shards the same categories; raise ValueError if an instance is in two shards."""
     for before, after in pairwise([shard for shard in shards if len(shard.lengths)]):
         if before.ends[1] == after.ends[0]:
             raise ValueError(
                 f"{after.path}: it begins with the instance {shown(after.ends[0])} that "
                 f"{before.path} ends with: a shard holds whole instances"
             )
-    for name in shards[0].category_columns if shards else ():
-        known = dict.fromkeys(own for shard in shards for own in shard.own_categories(name))
-        for shard in shards:
-            shard.categories[name] = list(known)
+    for name, kind in shards[0].kinds.items() if shards else ():
+        if kind == CATEGORIES:
+            union = dict.fromkeys(chain(*(shard.read_categories(name) for shard in shards)))
+            for shard in shards:
+                shard.categories[name] = list(union)
 
 
 def write_shard(path: Path, columns: dict[str, Any], X: Any) -> None:
-    """Write a shard, whole or not at all: ``columns`` that hold no feature, then the features.
+    """Write a shard, whole or not at all: ``columns`` that are not features, then the features.
 
     X is a data frame, or an array, whose columns are called f0, f1, ...
     """
@@ -257,15 +248,15 @@ def _encoded(values: Any) -> Any:
     return values if hasattr(values, "dictionary") else values.dictionary_encode()
 
 
-# What columns hold, by Arrow's schema and pandas' notes beside it ---------------------------------
+# Kinds of columns, by Arrow's schema and pandas' metadata -----------------------------------------
 
 
 def _feature_kinds(schema: Any, names: ColumnNames) -> dict[str, str]:
-    """Return what features hold, by their names, in order: numbers, truth values or categories.
+    """Return the kinds of features by their names, in order: numbers, truth values or categories.
 
-    The index of a data frame's rows is no feature: it would tell where in the corpus a row stands.
+    The index of a data frame is not a feature, since it gives away the place of rows in the corpus.
     """
-    index, were_categories = _pandas_notes(schema)
+    index, were_categories = _pandas_metadata(schema)
     others = {names.instance, *names.by_argument.values(), *index}
     return {
         field.name: _feature_kind(field, field.name in were_categories)
@@ -293,7 +284,7 @@ def _feature_kind(field: Any, was_category: bool) -> str:
 
 
 def _label_kind(arrow_type: Any) -> str | None:
-    """Return what labels of an Arrow type are; None if all are missing."""
+    """Return the kind of labels of an Arrow type, None if all are missing."""
     value_type = _value_type(arrow_type)
     kind = _kind(value_type)
     if kind is None:
@@ -309,29 +300,29 @@ def _value_type(arrow_type: Any) -> Any:
 
 
 def _kind(arrow_type: Any) -> str | None:
-    """Return what values of an Arrow type are, in words; "" for no values, None for others."""
+    """Return the kind of values of an Arrow type, "" for no values, None for other types."""
     import pyarrow.types
 
     kinds = (words for name, words in _KINDS.items() if getattr(pyarrow.types, name)(arrow_type))
     return next(kinds, None)
 
 
-def _pandas_notes(schema: Any) -> tuple[set[str], set[str]]:
+def _pandas_metadata(schema: Any) -> tuple[set[str], set[str]]:
     """Return the columns that were the index of rows, and those that were categories.
 
-    Anything may stand in a file: notes that are not as pandas writes them are ignored.
+    Files may hold anything: metadata that pandas would not write are ignored.
     """
-    notes = schema.pandas_metadata
-    notes = notes if isinstance(notes, dict) else {}
+    metadata = schema.pandas_metadata
+    metadata = metadata if isinstance(metadata, dict) else {}
     index, columns = (
-        note if isinstance(note := notes.get(key), list) else []
+        entries if isinstance(entries := metadata.get(key), list) else []
         for key in ("index_columns", "columns")
     )
-    # An index that only counts is noted as a range, and is no column.
+    # A default index is stored as a range, not as a column.
     were_index = {name for name in index if isinstance(name, str)}
     were_categories = {
-        str(note.get("field_name", note.get("name")))
-        for note in columns
-        if isinstance(note, dict) and note.get("pandas_type") == "categorical"
+        str(column.get("field_name", column.get("name")))
+        for column in columns
+        if isinstance(column, dict) and column.get("pandas_type") == "categorical"
     }
     return were_index, were_categories

@@ -1,9 +1,8 @@
-"""What all shards of one set must have in common."""
+"""The layout that all shards of a set must share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,18 +11,16 @@ from crfx.messages import shown
 
 PER_ROW = ("parents", "edge_types")
 OPTIONAL = ("y", *PER_ROW, "sample_weight")
-"""What a shard may have beside its features and lengths, as `fit` calls it."""
-
-_LABEL_KINDS = {"U": "text", "i": "whole numbers", "u": "whole numbers", "f": "fractions"}
-_LABEL_KINDS["b"] = "truth values"
+"""Arguments of `fit` that a shard may have beside features and lengths."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a shard is made; ``labels`` is the kind of its labels, if it has any.
+    """The layout of a shard.
 
-    ``columns`` are the names of features, or their number; ``has`` is a part of `OPTIONAL`;
-    ``kinds`` are what each feature holds, if they may hold different things.
+    ``columns`` are the names of the features, or their number; ``has`` is a part of `OPTIONAL`;
+    ``labels`` is the kind of its labels, None if none is known; ``kinds`` says what each feature
+    holds, in formats where features may differ.
     """
 
     format: str
@@ -56,9 +53,9 @@ class Layout:
                     raise ValueError(
                         f"feature {place} is {shown(names[0])}, and {shown(names[1])} in {first}"
                     )
-            for name, own, others in zip(self.columns, self.kinds, other.kinds, strict=True):
-                if own != others:
-                    raise ValueError(f"column {name!r} holds {own}, and {others} in {first}")
+            for name, kind, other_kind in zip(self.columns, self.kinds, other.kinds, strict=True):
+                if kind != other_kind:
+                    raise ValueError(f"column {name!r} holds {kind}, and {other_kind} in {first}")
         for name in OPTIONAL:
             if (name in self.has) != (name in other.has):
                 have = ("has no", "has") if name in other.has else ("has", "has no")
@@ -70,15 +67,8 @@ class Layout:
             )
 
 
-def label_kind(dtype: np.dtype[Any]) -> str:
-    """Return which kind of labels an array holds, in words."""
-    if dtype.kind not in _LABEL_KINDS:
-        raise ValueError(f"y holds {dtype}: labels are text, numbers or truth values")
-    return _LABEL_KINDS[dtype.kind]
-
-
 def check_parents(parents: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> None:
-    """Raise ValueError unless each is in its instance; the structure looks for cycles."""
+    """Raise ValueError unless parents lie in their instances; the structure checks for cycles."""
     limits = np.repeat(lengths, lengths)
     wrong = np.flatnonzero((parents < -1) | (parents >= limits))
     if len(wrong):
@@ -88,22 +78,3 @@ def check_parents(parents: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]
             f"parents: row {row} has {parents[row]}, and its instance, {instance}, has "
             f"{limits[row]} rows: -1 at a root, else 0 or more"
         )
-
-
-def check_weights(weights: npt.NDArray[Any], file: str) -> None:
-    """Raise ValueError, naming the file, if one is negative, infinite or NaN."""
-    bad = np.flatnonzero(~((weights >= 0) & np.isfinite(weights)))
-    if bad.size:
-        raise ValueError(
-            f"{file}: instance {bad[0]} of this file: its weight {weights[bad[0]]} is not 0 or more"
-        )
-
-
-def listed_labels(values: npt.NDArray[Any], is_unknown: npt.NDArray[np.bool_] | None) -> list[Any]:
-    """Return labels as Python's values; equal ones are one object, and unknown ones None."""
-    distinct, codes = np.unique(values, return_inverse=True)
-    objects = np.array([*distinct.tolist(), None], dtype=object)
-    if is_unknown is not None:
-        codes = np.where(is_unknown, len(distinct), codes)
-    labels: list[Any] = objects[codes].tolist()
-    return labels

@@ -2,7 +2,7 @@
 
 Each file holds whole instances; `crfx.io.arrays` and `crfx.io.parquet` read the formats, and
 `crfx.write_shards` writes them.  Only this package, `features` and `batch` know that features may
-stay on disk; others ask `is_sharded` and the methods of `ShardFeatures`.
+stay on disk; other code uses `is_sharded` and the methods of `ShardFeatures`.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from crfx.features.matrix import (
 )
 from crfx.io.arrays import NpzShard
 from crfx.io.parquet import ColumnNames, ParquetShard, unite_categories
-from crfx.io.shard_layout import OPTIONAL, check_weights
+from crfx.io.shard_layout import OPTIONAL
 from crfx.messages import shown
 
 SUFFIXES = (".npz", ".parquet")
 
 Shard = NpzShard | ParquetShard
-"""A file of whole instances that has been looked at, and is read when asked."""
+"""A file of whole instances, whose headers have been read; the rest is read on demand."""
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 class Shards:
     """Instances in files: ``fit(shards.X, shards.y)``, ``predict(shards.X)``.
 
-    All files are looked at here, by their headers: one that is missing, cut off, or made otherwise
-    than the first is named in a ValueError before any training starts.  Features stay on disk;
-    lengths are kept.  O(files + instances); of Parquet the column of instances is read, of npz what
-    tells which labels are unknown.
+    The headers of all files are read here: if a file is missing, cut off, or of another layout than
+    the first, a ValueError names it before any training starts.  Features stay on disk; lengths are
+    kept.  O(files + instances); of Parquet the column of instances is read, of npz the marks of
+    unknown labels.
 
     Parameters
     ----------
@@ -53,12 +53,12 @@ class Shards:
         A pattern ("train/*.npz"), a folder, a file, or files in their order.  A pattern and a
         folder give files sorted by name.
     instance, label, parent, edge_type, weight : str
-        What the columns of Parquet files are called that are no features.
+        Names of the columns of Parquet files that are not features.
 
     Attributes
     ----------
     X, y
-        What estimators take for features and labels.
+        Features and labels for estimators.
     lengths : (instances,) int64
         Rows of each instance, over all files.
 
@@ -106,20 +106,14 @@ class Shards:
             raise TypeError("take some shards by a slice, shards[2:5]")
         if not self._shards[some]:
             raise ValueError(f"there are {len(self)} shards, and none of them was chosen")
-        return self._of(self._shards[some])
+        return _shards_of(self._shards[some])
 
     def absolute(self) -> Shards:
-        """Return the same files, with paths that hold in any folder."""
+        """Return the same files with absolute paths."""
         shards = [copy.copy(shard) for shard in self._shards]
         for shard in shards:
             shard.path = shard.path.absolute()
-        return self._of(shards)
-
-    @staticmethod
-    def _of(shards: list[Shard]) -> Shards:
-        made = object.__new__(Shards)
-        made._shards = shards
-        return made
+        return _shards_of(shards)
 
     def __repr__(self) -> str:
         return (
@@ -165,7 +159,7 @@ class Shards:
         return self._shards[0].layout.has
 
     def load(self) -> dict[str, Any]:
-        """Read all into memory, as the arguments of ``fit``: ``fit(**shards.load())``."""
+        """Read everything into memory, as arguments: ``fit(**shards.load())``."""
         values: dict[str, Any] = {"X": joined([shard.features() for shard in self._shards])}
         if "y" in self.has:
             values["y"] = self.labels()
@@ -173,7 +167,7 @@ class Shards:
         return values | {name: self.numbers(name) for name in OPTIONAL[1:] if name in self.has}
 
     def matrix(self) -> Matrix:
-        """Return the features as they lie in the files, one file after the other."""
+        """Return the features on disk, one file after the other."""
         lengths = [int(shard.lengths.sum()) for shard in self._shards]
         return Matrix(
             lengths,
@@ -187,21 +181,19 @@ class Shards:
         return [label for shard in self._shards for label in shard.labels()]
 
     def numbers(self, name: str) -> npt.NDArray[Any] | None:
-        """Return parents or edge types of all rows, or weights of all instances; None: no such."""
+        """Return parents or edge types of all rows, or weights of all instances, or None."""
         if name not in self.has:
             return None
         parts = [shard.numbers(name) for shard in self._shards]
         if name == "sample_weight":
             for path, weights in zip(self.paths, parts, strict=True):
-                check_weights(weights, str(path))
+                _check_weights(weights, path)
         return np.concatenate(parts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ShardFeatures:
-    """The features of shards, with what else the files hold except labels: what estimators take
-    as X.
-    """
+    """The features of shards, as X for estimators; structure and weights come with them."""
 
     shards: Shards
 
@@ -216,7 +208,7 @@ class ShardFeatures:
     def batch(self) -> Batch:
         """Return the instances with their structure; their features stay on disk.
 
-        When features are read first, raise BadInstance at an infinite number.
+        Reading features raises BadInstance at an infinite number.
         """
         matrix = self.shards.matrix().mapped(stacked)
         batch = Batch.from_lengths(
@@ -239,7 +231,7 @@ class ShardFeatures:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ShardLabels:
-    """The labels of shards: what estimators take as y."""
+    """The labels of shards, as y for estimators."""
 
     shards: Shards
 
@@ -248,7 +240,7 @@ class ShardLabels:
 
 
 def is_sharded(X: Any) -> TypeGuard[ShardFeatures]:
-    """Return whether X are the features of shards; raise ValueError at shards and their labels."""
+    """Return whether X are the features of shards; raise ValueError for shards or labels."""
     if isinstance(X, Shards | ShardLabels):
         raise ValueError(f"X is {X!r}: pass shards.X as X, and shards.y as y")
     return isinstance(X, ShardFeatures)
@@ -261,6 +253,22 @@ def labels_in(y: Any) -> Any:
     return y.shards.labels() if isinstance(y, ShardLabels) else y
 
 
+def _shards_of(shards: list[Shard]) -> Shards:
+    """Return shards whose files have been opened already."""
+    result = object.__new__(Shards)
+    result._shards = shards
+    return result
+
+
+def _check_weights(weights: npt.NDArray[Any], path: Path) -> None:
+    """Raise ValueError, naming the file, if a weight is negative, infinite or NaN."""
+    bad = np.flatnonzero(~((weights >= 0) & np.isfinite(weights)))
+    if bad.size:
+        raise ValueError(
+            f"{path}: instance {bad[0]} of this file: its weight {weights[bad[0]]} is not 0 or more"
+        )
+
+
 def _opened(path: Path, names: ColumnNames) -> Shard:
     if path.suffix == ".npz":
         return NpzShard(path)
@@ -270,7 +278,7 @@ def _opened(path: Path, names: ColumnNames) -> Shard:
 
 
 def _files(paths: Paths) -> list[Path]:
-    """Return the files that are meant, each once."""
+    """Return the files of a pattern, a folder or a list; no file may be there twice."""
     if isinstance(paths, str | os.PathLike):
         files = _matching(os.fspath(paths))
     elif isinstance(paths, list | tuple) and all(isinstance(p, str | os.PathLike) for p in paths):

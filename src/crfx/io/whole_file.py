@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all: written beside their place, then moved there."""
+"""Files that are written whole or not at all: under a temporary name, then renamed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import IO, Any, TextIO
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-"""The disk is full, or the share of it that a user may fill."""
+"""The disk is full, or the quota of the user."""
 
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A new file to write to; it takes its name when the block ends without an error.
+    """Open a new file for writing, which takes its name when the block ends without an error.
 
-    A link is followed.  What is there already and no file, a pipe or a device, is written to.
+    Links are followed.  Pipes and devices that exist are written to directly.
     """
     target = Path(path)
     if target.is_symlink():
@@ -35,7 +35,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 
 def _is_ours(name: Any, target: Path) -> bool:
-    """Whether an error is about the file beside the target; of an open file there is no name."""
+    """Return whether an error is about the temporary file; errors of open files have no name."""
     return name is None or Path(os.fsdecode(name)).name.startswith(f".{target.name}.")
 
 
@@ -64,14 +64,14 @@ def _written(target: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def whole_text(path: str | os.PathLike[str]) -> Iterator[TextIO]:
-    """As `whole_file`, for text in UTF-8; .gz is compressed."""
+    """Open a file as `whole_file` does, for text in UTF-8; .gz is compressed."""
     with whole_file(path) as raw, ExitStack() as opened:
         packed: Any = raw
         if Path(path).suffix == ".gz":
             packed = opened.enter_context(gzip.GzipFile("", "wb", fileobj=raw, mtime=0))
         text = io.TextIOWrapper(packed, encoding="utf-8", newline="\n")
         yield text
-        text.detach()  # flushes, and leaves the file to who opened it
+        text.detach()  # flushes, and leaves the file open
 
 
 def _umask() -> int:

@@ -1,4 +1,4 @@
-"""What a fitted model is: arguments, labels, learning curves, transitions, strongest features."""
+"""Descriptions of fitted models: arguments, labels, learning curves, transitions, features."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from crfx.terms import Names
 Described = dict[str, Any]
 
 MOST_ROWS = 100
-"""Rows of a transition table that can be read; of a larger one the strongest entries say more."""
+"""Limit for the rows of a transition table: larger tables are not legible."""
 _CURVE_TITLES = {
     "objective": "training objective",
     "gamma": "γ, mean over nodes",
     "halvings": "halvings of the step",
     "effective_samples": "effective samples, mean",
 }
-_PLACE_IN_MEMORY = re.compile(r" at 0x[0-9a-fA-F]+")
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def describe(model: Any, top: int = 10) -> Described:
@@ -48,12 +48,12 @@ def describe(model: Any, top: int = 10) -> Described:
 
 
 def called(value: Any) -> str:
-    """Return an argument in one line of text: functions and classes by name, other objects as
-    Python shows them, without places in memory.
+    """Return an argument in one line: functions and classes by name, other objects by their
+    ``repr`` without addresses.
     """
     if isinstance(value, str):
         return value
-    name = getattr(value, "__name__", None) or _PLACE_IN_MEMORY.sub("", repr(value))
+    name = getattr(value, "__name__", None) or _ADDRESS.sub("", repr(value))
     return " ".join(str(name).split())
 
 
@@ -69,10 +69,10 @@ def _changed_arguments(model: Any) -> Described:
 
 
 def _training(model: Any) -> Described:
-    """Return the first and the last of every number in the history, and the best round.
+    """Return the first and the last value of every curve in the history, and the best round.
 
-    ``rounds`` are iterations or sweeps, if ``counted`` says so; ``seconds`` is their time, without
-    preparing for them and without evaluating ``eval_set``.
+    ``counted`` is the name of the ``rounds`` (iterations, epochs); ``seconds`` is their time,
+    without preparation and without the evaluation of ``eval_set``.
     """
     history = {name: entries for name, entries in model.history_.items() if entries}
     seconds = history.pop("seconds", [])
@@ -96,9 +96,9 @@ def _number(value: float) -> float | None:
 
 @dataclass(frozen=True)
 class HistoryCurve:
-    """A number of every round; NaN in rounds that have none.
+    """One value per round, NaN if there is none.
 
-    ``kept`` is the index of the round that the model was restored to, the last one otherwise.
+    ``kept`` is the index of the restored round, the last one without early stopping.
     """
 
     name: str
@@ -108,13 +108,14 @@ class HistoryCurve:
 
     @property
     def at_kept(self) -> float:
-        """The number of the round that was kept."""
+        """The value of the round that was kept."""
         return self.values[self.kept]
 
 
 def history_curves(model: Any) -> dict[str, HistoryCurve]:
-    """Return the curves of ``model.history_`` that have a number, by name: objective and
-    eval_metric first, if there are any; without the seconds that rounds took.
+    """Return the curves of ``model.history_`` with at least one number, by name.
+
+    The objective and eval_metric come first; the seconds of rounds are left out.
     """
     history = model.history_
     foremost = ["objective", "eval_metric"]
@@ -134,8 +135,8 @@ def history_curves(model: Any) -> dict[str, HistoryCurve]:
 class TransitionTable:
     """Scores of transitions: ``values`` (rows, columns) from labels before to the label after.
 
-    A row has the ``order`` labels before, oldest first.  NaN where constraints forbid it.
-    ``note`` says what is not in it, if anything.
+    A row has the ``order`` labels before, oldest first.  Forbidden transitions are NaN.  ``note``
+    says which part of the model is missing, if any.
     """
 
     rows: list[tuple[Any, ...]]
@@ -145,15 +146,15 @@ class TransitionTable:
 
     @property
     def largest(self) -> float:
-        """The greatest size of an entry, at least a little above 0."""
+        """The largest absolute value, at least a little above 0."""
         sizes = np.abs(self.values[np.isfinite(self.values)])
         return max(float(sizes.max(initial=0.0)), 1e-12)
 
 
 def transition_table(model: Any, edge_type: int | None = None) -> TransitionTable:
-    """Return the learned transitions; of edges of one type, if edges have types.
+    """Return the learned transitions, those of one type if edges have types.
 
-    Raises ValueError if edges are no table, or if it is too large to be read.
+    Raises ValueError if edges are not a table, or if it is too large to be legible.
     """
     table, note = _learned_edges(model)
     if table is None:
@@ -198,10 +199,10 @@ def _checked_type(edge_type: int | None, n_types: int) -> int:
 
 
 def _learned_edges(model: Any) -> tuple[npt.NDArray[np.float64] | None, str]:
-    """Return the sum of the edge tables of a model and of those underneath, one table per type if
-    edges have types, and a note on what is not in it; None if edges are no tables.
+    """Return the sum of the edge tables of a model and its base models, with a note.
 
-    If edges underneath depend on X, the table is that of the last model alone.
+    Edges with types have one table per type.  If edges of base models depend on X, the table is
+    that of the last model alone, and the note says so.  The table is None if edges are not tables.
     """
     with_edges = [layer for layer in model.model_.layers if layer.edge_family is not None]
     tables = [layer for layer in with_edges if layer.edge_family == "table"]
@@ -215,9 +216,9 @@ def _learned_edges(model: Any) -> tuple[npt.NDArray[np.float64] | None, str]:
 
 
 def _strongest_transitions(model: Any, top: int) -> list[Described] | None:
-    """Return the edge scores of greatest size; None if edges are no tables.
+    """Return the edge scores of largest absolute value; None if edges are not tables.
 
-    ``from`` has the labels before, oldest first; ``type`` that of the edge, if edges have types.
+    ``from`` has the labels before, oldest first; ``type`` is the type of the edge, if it has one.
     """
     table, _ = _learned_edges(model)
     if table is None:
@@ -234,8 +235,9 @@ def _strongest_transitions(model: Any, top: int) -> list[Described] | None:
 
 
 def _important_features(model: Any, top: int) -> Described:
-    """Return the foremost ``features``, ``by`` which measure they are, and a ``note`` on what is
-    not counted; features that have weights are shown with the label they speak for or against.
+    """Return the most important ``features``, their measure as ``by``, and a ``note``.
+
+    Features with weights are listed with the label that they support or oppose.
     """
     weights = getattr(model, "coef_", None)
     if weights is None:
@@ -256,7 +258,7 @@ def _important_features(model: Any, top: int) -> Described:
 
 
 def _important_in_edges(model: Any, top: int) -> Described | None:
-    """Return the features that edges depend on most; None if edges depend on none."""
+    """Return the most important features of edges; None if edges depend on none."""
     if model.model_.edge_family in (None, "table"):
         return None
     importance = model.importance()
@@ -273,7 +275,7 @@ def _foremost(importance: dict[str, float], top: int) -> list[Described]:
 
 
 def as_text(described: Described) -> str:
-    """Return what `describe` gives as a page for the terminal."""
+    """Return the result of `describe` as text for the terminal."""
     arguments = ", ".join(f"{name}={value!r}" for name, value in described["arguments"].items())
     lines = [f"{described['class']}({arguments})"]
     if "labels" in described:
@@ -298,7 +300,7 @@ def as_text(described: Described) -> str:
 
 
 def training_time(training: Described) -> str:
-    """Return how long training took, in words."""
+    """Return the time of training in words."""
     done = f"{training['rounds']:,} {training['counted']}"
     return f"{done} in {training['seconds']:.1f} s, preparing and watching aside"
 

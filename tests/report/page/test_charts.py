@@ -28,9 +28,9 @@ def test_what_was_kept_is_marked_and_told():
     assert len(points(chart)) == 3
     assert chart.kept.text == "kept: 3"
     assert chart.kept.at == points(chart)[1][0]
-    assert chart.told == "loss: 3 at first, 5 at last, kept: 3 (2)"
+    assert chart.caption == "loss: 3 at first, 5 at last, kept: 3 (2)"
     chart = history_chart(HistoryCurve("eval_metric", "loss", values, 0), "rounds")
-    assert chart.told == "loss: 3 at first, 5 at last, kept: 1"
+    assert chart.caption == "loss: 3 at first, 5 at last, kept: 1"
 
 
 def test_a_large_range_is_logarithmic():
@@ -38,7 +38,7 @@ def test_a_large_range_is_logarithmic():
     (_, top), (_, middle), (_, bottom) = points(chart)
     assert middle == pytest.approx((top + bottom) / 2)
     assert [tick.text for tick in chart.y_ticks] == ["1", "10", "100", "1000", "10k"]
-    assert "logarithmic" in chart.told
+    assert "logarithmic" in chart.caption
 
 
 @pytest.mark.parametrize(

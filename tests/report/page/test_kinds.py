@@ -10,7 +10,7 @@ from crfx import load
 from crfx.io.letor import Rankings
 from crfx.report.page.labelling_page import labelling_page
 from crfx.report.page.ranking_page import ranking_page
-from crfx.report.page.sequences import Instance, Judgement
+from crfx.report.page.sequences import Judgement
 from crfx.report.written_labels import judged_instances
 
 pytest.importorskip("jinja2", reason="the page needs crfx[report]")
@@ -29,7 +29,7 @@ def test_models_that_label(name):
     judged = judged_instances(crf, {"X": X, **more}, y, judgement.written)
     for at, (own, X_i) in enumerate(zip(judged, X, strict=True)):
         one = {"X_i": X_i} | {key: given[at] for key, given in more.items()}
-        judgement.add(own, lambda one=one: Instance(one, None, ""))
+        judgement.add(own, lambda one=one: (one, None, ""))
     page = labelling_page(crf, judgement, NAMES)
     assert f"{100 * judgement.report.accuracy:.2f} %" in page
     assert page.count('<details class="sequence"') == 2 * 2

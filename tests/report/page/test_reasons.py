@@ -50,7 +50,7 @@ def _check_edge(edge, own, rival):
     """The terms of the edge into the position add up to the difference of its scores."""
     assert (edge is None) == (own.edge is None)
     if edge is not None:
-        assert edge.before == own.edge.before
+        assert edge.given == own.edge.before
         gap = own.edge.score[own.place] - own.edge.score[rival]
         assert edge.total == pytest.approx(gap, abs=CLOSE)
         assert edge.total == pytest.approx(sum(reason.number for reason in edge.reasons), abs=CLOSE)

@@ -1,4 +1,4 @@
-"""Charts as places in a drawing of SVG, and tables of coloured cells; templates draw them."""
+"""Charts as coordinates for SVG, and tables of coloured cells; templates draw them."""
 
 from __future__ import annotations
 
@@ -7,26 +7,27 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from crfx.calibration import Reliability
 from crfx.report.description import HistoryCurve, TransitionTable
 from crfx.report.page.templating import signed
-from crfx.report.written_labels import Confusion
+from crfx.report.written_labels import row_shares
 
 WIDTH, HEIGHT = 360.0, 200.0
 LEFT, RIGHT, TOP, BOTTOM = 46.0, 10.0, 10.0, 32.0
 MOST_POINTS = 240
-"""Of a line: more cannot be told apart at this width."""
+"""Points of a line: more cannot be distinguished at this width."""
 LARGE_RANGE = 30
-"""From the least to the greatest value; beyond that an axis is logarithmic."""
+"""Ratio of the greatest to the least value beyond which an axis is logarithmic."""
 _MOST_HEAT = 52.0
-"""Percent of colour: text on it stays readable, on light and on dark."""
+"""Percentage of colour at which text stays readable, on light and on dark pages."""
 _SIZES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 @dataclass(frozen=True)
 class Tick:
-    """A mark on an axis: its place and what stands beside it."""
+    """A mark on an axis: its coordinate and its text."""
 
     at: float
     text: str
@@ -34,9 +35,9 @@ class Tick:
 
 @dataclass(frozen=True)
 class Chart:
-    """One line with its axes: ``points`` and ``dots`` as SVG takes them."""
+    """One line with its axes: ``points`` and ``dots`` are in SVG's coordinates."""
 
-    told: str
+    caption: str
     x_label: str
     x_ticks: list[Tick]
     y_ticks: list[Tick]
@@ -50,7 +51,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class _Scale:
-    """From numbers to places."""
+    """A map from numbers to coordinates."""
 
     low: float
     high: float
@@ -69,7 +70,7 @@ class _Scale:
         """Return round numbers between both ends, about ``most`` of them."""
         marks = self._powers(most) if self.is_log else self._steps(most, whole)
         texts = [_compact(at) for at in marks]
-        if len(set(texts)) < len(texts):  # they differ in later digits: told as what is added
+        if len(set(texts)) < len(texts):  # they differ in later digits: show the differences
             texts[1:] = [f"+{_compact(at - marks[0])}" for at in marks[1:]]
         return [Tick(self(at), text) for at, text in zip(marks, texts, strict=True)]
 
@@ -88,7 +89,7 @@ class _Scale:
 
 
 def _compact(value: float) -> str:
-    """Return a number as it fits beside an axis."""
+    """Return a short text for a number beside an axis."""
     text = f"{value:.6g}"
     if 1e4 <= abs(value) < 1e13:
         size, sign = next(pair for pair in _SIZES if abs(value) >= pair[0])
@@ -96,8 +97,8 @@ def _compact(value: float) -> str:
     return text.replace("e+", "e").replace("-", "−")
 
 
-def _told_number(value: float) -> str:
-    """Return a number as it is read in a sentence."""
+def _number_in_text(value: float) -> str:
+    """Return the text of a number for a sentence."""
     return (f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}").replace("-", "−")
 
 
@@ -111,7 +112,7 @@ def _round_step(step: float, *, whole: bool) -> float:
 
 
 def history_chart(curve: HistoryCurve, counted: str) -> Chart:
-    """Return a curve of the training, over rounds."""
+    """Return the chart of a training curve over rounds."""
     values = np.array(curve.values)
     finite = np.flatnonzero(np.isfinite(values))
     chosen = finite[np.unique(np.linspace(0, len(finite) - 1, MOST_POINTS).astype(int))]
@@ -121,22 +122,22 @@ def history_chart(curve: HistoryCurve, counted: str) -> Chart:
     x = _Scale(1, max(len(values), 2), LEFT, WIDTH - RIGHT)
     is_log = low > 0 and high > LARGE_RANGE * low
     y = _Scale(low, high, HEIGHT - BOTTOM, TOP, is_log)
-    ends = [_told_number(float(values[finite[at]])) for at in (0, -1)]
-    told = f"{curve.title}: {ends[0]} at first, {ends[1]} at last"
+    ends = [_number_in_text(float(values[finite[at]])) for at in (0, -1)]
+    caption = f"{curve.title}: {ends[0]} at first, {ends[1]} at last"
     kept = None
     if curve.kept < len(values) - 1:
         kept = Tick(x(curve.kept + 1), f"kept: {curve.kept + 1}")
-        told += f", {kept.text}"
+        caption += f", {kept.text}"
         if math.isfinite(curve.at_kept):
-            told += f" ({_told_number(curve.at_kept)})"
+            caption += f" ({_number_in_text(curve.at_kept)})"
     if is_log:
-        told += " (logarithmic axis)"
+        caption += " (logarithmic axis)"
     points = " ".join(f"{x(at + 1)},{y(values[at])}" for at in chosen.tolist())
-    return Chart(told, counted, x.ticks(5, whole=True), y.ticks(6), points, kept=kept)
+    return Chart(caption, counted, x.ticks(5, whole=True), y.ticks(6), points, kept=kept)
 
 
 def reliability_chart(counted: Reliability) -> Chart:
-    """Return the share of labels that is right by their probability; a dot for every bin."""
+    """Return the chart of the share of right labels by probability, with a dot for every bin."""
     size = 280.0
     x = _Scale(0, 1, LEFT, size - RIGHT)
     y = _Scale(0, 1, size - BOTTOM, TOP)
@@ -158,52 +159,41 @@ def reliability_chart(counted: Reliability) -> Chart:
     )
 
 
-@dataclass(frozen=True)
-class Cell:
-    """``heat`` is the percentage of colour; ``kind`` a class of the style sheet."""
+CellTable = dict[str, list[Any]]
+"""``columns`` are names; ``rows`` are pairs of a name and cells.
 
-    text: str
-    heat: float
-    kind: str = ""
+A cell has ``text``, ``heat``, the percentage of colour, and ``kind``, a class of the style sheet.
+"""
 
 
-@dataclass(frozen=True)
-class CellTable:
-    """Names of columns, and rows with their names."""
-
-    columns: list[str]
-    rows: list[tuple[str, list[Cell]]]
-
-
-def confusion_cells(confusion: Confusion) -> CellTable:
+def confusion_cells(labels: list[str], counts: npt.NDArray[np.int64]) -> CellTable:
     """Return counts, coloured by their share of the row; the diagonal is what is right."""
+    heat = (_MOST_HEAT * np.sqrt(row_shares(counts))).tolist()
     rows = []
-    shares = confusion.shares
-    for at, name in enumerate(confusion.labels):
+    for row, name in enumerate(labels):
         cells = [
-            Cell(
-                f"{count:,}" if count else "",
-                round(_MOST_HEAT * float(np.sqrt(shares[at, column])), 1),
-                "right" if column == at else "wrong",
-            )
-            for column, count in enumerate(confusion.counts[at].tolist())
+            {
+                "text": f"{count:,}" if count else "",
+                "heat": round(heat[row][column], 1),
+                "kind": "right" if column == row else "wrong",
+            }
+            for column, count in enumerate(counts[row].tolist())
         ]
         rows.append((name, cells))
-    return CellTable(confusion.labels, rows)
+    return {"columns": labels, "rows": rows}
 
 
 def transition_cells(table: TransitionTable) -> CellTable:
-    """Return scores, coloured by sign and size; what is forbidden is a dash."""
-    names = [" ".join(map(str, row)) for row in table.rows]
+    """Return scores, coloured by sign and size; forbidden transitions are a dash."""
     rows = [
-        (name, [_transition(value, table.largest) for value in values.tolist()])
-        for name, values in zip(names, table.values, strict=True)
+        (" ".join(map(str, row)), [_transition(score, table.largest) for score in scores])
+        for row, scores in zip(table.rows, table.values.tolist(), strict=True)
     ]
-    return CellTable([str(name) for name in table.columns], rows)
+    return {"columns": [str(name) for name in table.columns], "rows": rows}
 
 
-def _transition(value: Any, largest: float) -> Cell:
-    if np.isnan(value):
-        return Cell("–", 0.0, "never")
-    kind = "plus" if value >= 0 else "minus"
-    return Cell(signed(value, 1), round(_MOST_HEAT * abs(value) / largest, 1), kind)
+def _transition(score: float, largest: float) -> dict[str, Any]:
+    if np.isnan(score):
+        return {"text": "–", "heat": 0.0, "kind": "never"}
+    heat = round(_MOST_HEAT * abs(score) / largest, 1)
+    return {"text": signed(score, 1), "heat": heat, "kind": "plus" if score >= 0 else "minus"}

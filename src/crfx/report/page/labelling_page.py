@@ -1,4 +1,4 @@
-"""The page of a model that labels: what it says, and how to write it from Python."""
+"""The page of a model that labels, and `write_page`, which writes it from Python."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from datetime import date
 from functools import partial
 from importlib.metadata import version
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from crfx.estimators.base import counted_in
 from crfx.io.whole_file import whole_text
@@ -21,13 +24,19 @@ from crfx.report.page.charts import (
 )
 from crfx.report.page.sequences import Instance, Judgement, shown_sequence
 from crfx.report.page.templating import check_library, percent, render
-from crfx.report.written_labels import Confusion, as_instances, confusion, judged_instances
+from crfx.report.written_labels import (
+    arguments_of_one,
+    as_instances,
+    confusion,
+    judged_instances,
+    row_shares,
+)
 
 MOST_MISTAKES = 10
 TOP = 15
 """Features and transitions that are listed."""
 FEW_LABELS = 12
-"""So many are shown without being asked for."""
+"""Up to this number the confusion of labels is shown unfolded."""
 
 
 def write_page(
@@ -45,23 +54,23 @@ def write_page(
 ) -> None:
     """Write the report page of a fitted model and labelled data, whole or not at all.
 
-    What ``crfx report`` does for files; of a model that ranks, only that.  Needs Jinja2:
+    ``crfx report`` does the same for files, also for models that rank.  Needs Jinja2:
     ``pip install 'crfx[report]'``.
 
     Parameters
     ----------
     model : estimator
-        A fitted one that labels.
+        A fitted estimator that labels.
     X, y, lengths, parents, edge_types
         As in its ``fit``; unknown labels do not count.
     path : str or path
-        Of the file to write, HTML.
+        The HTML file to write.
     tokens : list of lists, optional
-        What a reader knows the positions by, words say; without them, numbers.
+        Names of the positions, such as words; by default numbers.
     n_shown : int
-        How many sequences with most mistakes are shown, and how many uncertain ones.
+        The number of sequences with most mistakes, and of uncertain ones, that are shown.
     title : str, optional
-        Of the page; None: the name of the class.
+        Title of the page; by default the name of the class.
     """
     check_library()
     if not hasattr(model, "predict_marginals"):
@@ -85,7 +94,7 @@ def write_page(
 def labelling_page(model: Any, judgement: Judgement, names: dict[str, str]) -> str:
     """Return the page as text; ``names`` are those of title, model, file, version and date."""
     report, written = judgement.report, judgement.written
-    taken = confusion(report, written.names)
+    labels, counts = confusion(report, written.names)
     tables, no_table = _transitions(model)
     spans = {"all types": report.span(), **report.spans()} if report.has_spans() else {}
     return render(
@@ -96,9 +105,9 @@ def labelling_page(model: Any, judgement: Judgement, names: dict[str, str]) -> s
             "figures": _figures(judgement),
             "report": report,
             "spans": spans,
-            "confusion": confusion_cells(taken),
-            "is_small": len(taken.labels) <= FEW_LABELS,
-            "mistakes": _mistakes(taken),
+            "confusion": confusion_cells(labels, counts),
+            "is_small": len(labels) <= FEW_LABELS,
+            "mistakes": _mistakes(labels, counts),
             "worst": [shown_sequence(model, kept, written) for kept in judgement.worst()],
             "uncertain": [shown_sequence(model, kept, written) for kept in judgement.uncertain()],
             "reliability": reliability_chart(judgement.reliability),
@@ -112,7 +121,7 @@ def labelling_page(model: Any, judgement: Judgement, names: dict[str, str]) -> s
 
 
 def model_values(model: Any) -> dict[str, Any]:
-    """Return what pages of all models say of the model itself."""
+    """Return the values about the model itself, which pages of all models show."""
     curves = [curve for curve in history_curves(model).values() if len(set(curve.values)) > 1]
     described = describe(model, TOP)
     return {
@@ -123,7 +132,7 @@ def model_values(model: Any) -> dict[str, Any]:
 
 
 def _figures(judgement: Judgement) -> list[tuple[str, str, str]]:
-    """Return (name, number, what it is) of what is read first."""
+    """Return (name, number, explanation) of the figures at the top of the page."""
     report = judgement.report
     figures = []
     if report.has_spans():
@@ -143,19 +152,21 @@ def _figures(judgement: Judgement) -> list[tuple[str, str, str]]:
     ]
 
 
-def _mistakes(taken: Confusion) -> list[tuple[str, str, int, float]]:
-    """Return (true, found, how often, share of the true label) of the most frequent ones."""
+def _mistakes(
+    labels: list[str], counts: npt.NDArray[np.int64]
+) -> list[tuple[str, str, int, float]]:
+    """Return (true, predicted, count, share of the true label) of the most frequent mistakes."""
+    shares = row_shares(counts)
     entries = [
-        (true, other, int(taken.counts[row, column]), float(taken.shares[row, column]))
-        for row, true in enumerate(taken.labels)
-        for column, other in enumerate(taken.labels)
-        if row != column and taken.counts[row, column]
+        (labels[row], labels[column], int(counts[row, column]), float(shares[row, column]))
+        for row, column in np.argwhere(counts)
+        if row != column
     ]
     return sorted(entries, key=lambda entry: (-entry[2], entry[:2]))[:MOST_MISTAKES]
 
 
 def _transitions(model: Any) -> tuple[dict[str, CellTable], str]:
-    """Return the tables by their titles, or why there is none to be shown."""
+    """Return the tables by their titles, or the reason why there are none."""
     try:
         tables = transition_tables(model)
     except ValueError as error:
@@ -164,7 +175,7 @@ def _transitions(model: Any) -> tuple[dict[str, CellTable], str]:
 
 
 def page_names(title: str, model_file: str, data_file: str) -> dict[str, str]:
-    """Return what a page is about, by whom it was written and when."""
+    """Return the title, the files that a page is about, the version of crfx and the date."""
     return {
         "title": title,
         "model_file": model_file,
@@ -187,5 +198,4 @@ def _words(tokens: Sequence[Sequence[Any]], labels: Sequence[Sequence[Any]]) -> 
 
 
 def _instance(arguments: dict[str, Any], at: int, words: list[str] | None) -> Instance:
-    parts = {name: part[at] for name, part in arguments.items() if part is not None}
-    return Instance({"X_i": parts.pop("X"), **parts}, words, "")
+    return arguments_of_one(arguments, at), words, ""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from crfx.ndcg import mean_ndcg, ndcg_by_query
 from crfx.report.page.labelling_page import model_values
-from crfx.report.page.reasons import Why, why_before
+from crfx.report.page.reasons import why_before
 from crfx.report.page.templating import render
 
 if TYPE_CHECKING:
@@ -17,32 +16,8 @@ if TYPE_CHECKING:
 
 CUTS = (1, 3, 5, 10)
 JUDGED_BY = 10
-"""The cut by which the worst queries are found."""
+"""The cut of NDCG that ranks the queries."""
 MOST_DOCUMENTS = 10
-
-
-@dataclass(frozen=True)
-class Document:
-    """A row: its rank, its number within the query, and its comment in the file."""
-
-    rank: int
-    number: int
-    score: float
-    relevance: float
-    comment: str
-
-
-@dataclass(frozen=True)
-class Query:
-    """A query that is shown: its documents, and why the first one stands before a better one."""
-
-    name: str
-    ndcg: float
-    n_documents: int
-    documents: list[Document]
-    method: str = ""
-    why: Why | None = None
-    problem: str = ""
 
 
 def ranking_page(model: Any, part: Rankings, n_shown: int, names: dict[str, str]) -> str:
@@ -69,33 +44,42 @@ def ranking_page(model: Any, part: Rankings, n_shown: int, names: dict[str, str]
             "quarters": np.quantile(judged[counted], [0, 0.25, 0.5, 0.75, 1]).tolist(),
             "judged_by": JUDGED_BY,
             "worst": [
-                _shown(
-                    model, part, scores, slice(*ends[at : at + 2]), part.query_ids[at], judged[at]
-                )
+                {
+                    "name": str(part.query_ids[at]),
+                    "ndcg": float(judged[at]),
+                    **_documents(model, part, scores, slice(*ends[at : at + 2])),
+                }
                 for at in worst.tolist()
             ],
         },
     )
 
 
-def _shown(model: Any, part: Rankings, scores: Any, rows: slice, name: Any, value: float) -> Query:
-    own, relevance = scores[rows], part.relevance[rows]
-    order = np.argsort(-own, kind="stable")
-    comments = [""] * len(own) if part.comments is None else part.comments[rows]
+def _documents(model: Any, part: Rankings, all_scores: Any, rows: slice) -> dict[str, Any]:
+    """Return the documents of a query, and why the first one stands before a better one."""
+    scores, relevance = all_scores[rows], part.relevance[rows]
+    order = np.argsort(-scores, kind="stable")
+    comments = [""] * len(scores) if part.comments is None else part.comments[rows]
     first = order[:MOST_DOCUMENTS].tolist()
-    # Those that should have been on top, wherever they are.
+    # Documents that should have been on top are shown wherever they are.
     missed = [at for at in order[MOST_DOCUMENTS:].tolist() if relevance[at] == relevance.max()]
     ranks = {int(at): rank for rank, at in enumerate(order, 1)}
     documents = [
-        Document(ranks[at], at, float(own[at]), float(relevance[at]), comments[at])
+        {
+            "rank": ranks[at],
+            "number": at,
+            "score": float(scores[at]),
+            "relevance": float(relevance[at]),
+            "comment": comments[at],
+        }
         for at in [*first, *missed[:MOST_DOCUMENTS]]
     ]
-    query = Query(str(name), float(value), len(own), documents)
+    shown = {"n_documents": len(scores), "documents": documents, "why": None, "problem": ""}
     better = [at for at in order.tolist() if relevance[at] > relevance[order[0]]]
     if not better:
-        return query
+        return shown
     try:
         explained = model.explain(part.X[rows], positions=[int(order[0]), better[0]])
     except ValueError as error:
-        return replace(query, problem=str(error))
-    return replace(query, method=explained.method, why=why_before(*explained.positions))
+        return shown | {"problem": str(error)}
+    return shown | {"method": explained.method, "why": why_before(*explained.positions)}

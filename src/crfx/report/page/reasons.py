@@ -1,4 +1,4 @@
-"""Why one label and not another: the difference of two scores, term by term."""
+"""Explanations of one label against another: the difference of two scores, term by term."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 TOP = 6
-"""Features that are named; the rest is one line."""
+"""Features that are named; the others are one line."""
 NOTHING = "–"
-"""Instead of the value of a feature that adds nothing."""
+"""Shown instead of the value of a feature that adds nothing."""
 ROUNDING = 5e-3
-"""What is not worth a line: it would read 0.00."""
+"""Terms below it are left out: they would read 0.00."""
 _SIDES = {
     "before": "from the positions before",
     "after": "from the positions after",
@@ -36,22 +36,12 @@ class Reason:
 
 
 @dataclass(frozen=True)
-class WhyEdge:
-    """Why an edge that depends on features leads to one label and not to another.
-
-    ``before`` are the labels that it comes from.
-    """
-
-    before: list[Any]
-    reasons: list[Reason]
-    total: float
-
-
-@dataclass(frozen=True)
 class Why:
     """Why ``chosen`` and not ``rival``; the reasons add up to ``total``.
 
-    ``alone`` are the probabilities of both by the position itself, after the labels ``given``.
+    ``alone`` are the probabilities of both by the position itself, ``together`` their marginals.
+    ``given`` are the labels before that the scores depend on.  ``edge`` explains the edge into the
+    position if it depends on features.
     """
 
     position: int
@@ -62,20 +52,21 @@ class Why:
     given: list[Any] = field(default_factory=list)
     alone: tuple[float, float] | None = None
     together: tuple[float, float] | None = None
-    edge: WhyEdge | None = None
+    edge: Why | None = None
 
 
 def why_label(explained: Any, rival: int, order: int) -> Why:
-    """Return why a position has its label and not that of number ``rival``.
+    """Return why a position has its label and not label number ``rival``.
 
     ``explained`` is an `ExplainedPosition`.  The total is the logarithm of the odds of both labels,
-    by the marginals.  In chains of ``order`` 2 and more some edges belong to neither side: what
-    they add is what is left.
+    by the marginals.  In chains of ``order`` 2 and more some edges belong to neither side: their
+    contribution is the remainder.
     """
     place, classes = explained.place, explained.classes.tolist()
+    names = explained.position, classes[place], classes[rival]
     reasons = _score_gap(explained, place, rival)
     for side, message in explained.messages.items():
-        both_forbidden = message[place] == message[rival]  # then their difference is no number
+        both_forbidden = message[place] == message[rival]  # their difference would be NaN
         gap = 0.0 if both_forbidden else float(message[place] - message[rival])
         reasons.append(Reason(_SIDES[side], "", gap))
     total = _total(reasons)
@@ -88,11 +79,9 @@ def why_label(explained: Any, rival: int, order: int) -> Why:
     edge = explained.edge
     if edge is not None:
         terms = _score_gap(edge, place, rival)
-        edge = WhyEdge(edge.before, _sized(terms), _total(terms))
+        edge = Why(*names, _sized(terms), _total(terms), edge.before)
     return Why(
-        explained.position,
-        classes[place],
-        classes[rival],
+        *names,
         _sized(reasons),
         total,
         explained.alone_given,
@@ -105,7 +94,7 @@ def why_label(explained: Any, rival: int, order: int) -> Why:
 def why_before(first: Any, second: Any) -> Why:
     """Return why the first of two documents of a query has the better score.
 
-    The score of a document without any feature is the same for both.
+    The base score is the same for both documents and cancels.
     """
     contributions: dict[str, list[float]] = {}
     inputs: dict[str, list[str]] = {}
@@ -149,7 +138,7 @@ def _total(reasons: list[Reason]) -> float:
 
 
 def _sized(reasons: list[Reason]) -> list[Reason]:
-    """Return the terms with their sizes; terms that are infinite have the largest."""
+    """Return the terms with their sizes; infinite terms have the largest one."""
     sizes = [abs(reason.number) for reason in reasons]
     largest = max(filter(np.isfinite, sizes), default=0.0) or 1.0
     return [
@@ -159,7 +148,7 @@ def _sized(reasons: list[Reason]) -> list[Reason]:
 
 
 def _input(value: Any) -> str:
-    """Return the value of a feature as text; nothing for a name that is there."""
+    """Return the value of a feature as text; empty for a name that is present."""
     if value is None:
         return "missing"
     if isinstance(value, float):

@@ -1,7 +1,7 @@
 """The one door to Jinja2, an extra (crfx[report]): from templates and values to a page.
 
-Whatever a template is given is text: it is escaped, always.  Signs that would disturb a page, or
-could not be written, are replaced.
+Values are always escaped as text.  Characters that would break a page, or that cannot be written,
+are replaced.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _SPACES = "\t\n"
 
 
 def render(template: str, values: dict[str, Any]) -> str:
-    """Return the page; ``values`` are the names that the template uses, and all of them."""
+    """Return the page; ``values`` has all names that the template uses."""
     page: str = _environment().get_template(template).render(values)
     return page
 
 
 def check_library() -> None:
-    """Raise ImportError if Jinja2 is missing: better now than after a long file."""
+    """Raise ImportError if Jinja2 is missing, before a long file is read."""
     _environment()
 
 
@@ -52,10 +52,10 @@ def _environment() -> Any:
 
 
 def _written(value: Any) -> Any:
-    """Return text that may stand in a page: control signs, and halves of signs, are replaced."""
+    """Return text for a page: control characters and lone surrogates are replaced."""
     if hasattr(value, "__html__"):
         return value
-    text = str(value)  # of a label that is no text, too
+    text = str(value)  # labels need not be text
     return text if text.isprintable() else "".join(map(_visible, text))
 
 
@@ -65,12 +65,12 @@ def _visible(sign: str) -> str:
 
 
 def percent(share: float, digits: int = 2) -> str:
-    """Return a share of 1 in percent."""
+    """Return a share as a percentage."""
     return f"{100 * share:.{digits}f} %"
 
 
 def signed(number: float, digits: int = 2) -> str:
-    """Return a number with its sign; 0 has none."""
+    """Return a number with its sign; 0 has no sign."""
     if math.isinf(number):
         return "∞" if number > 0 else "−∞"
     text = f"{number:+.{digits}f}"

@@ -1,4 +1,4 @@
-"""Plots of a fitted model at work: what it mistakes, how sure it is, and of what."""
+"""Plots of a fitted model on data: confusion, reliability and marginals."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from crfx.report.written_labels import (
     WrittenLabels,
     as_instances,
     confusion,
-    found_instances,
     judged_instances,
+    predicted_instances,
+    row_shares,
 )
 from crfx.tag_report import TagReport
 
 _POSITIONS_A_ROW = 30
 MOST_POSITIONS = 300
-"""Of an instance in a plot; more cannot be read, and drawing them takes minutes."""
+"""Limit for an instance in a plot: more is not legible, and drawing it takes minutes."""
 
 
 def plot_confusion(
@@ -34,31 +35,31 @@ def plot_confusion(
     edge_types: Any = None,
     path: Target = None,
 ) -> Any:
-    """Heat map of true labels (rows) and those that `predict` gives (columns).
+    """Draw a heat map of true labels (rows) and predicted labels (columns).
 
-    X, y and the rest are as for ``score``.  Numbers are counts; the colour is the share of the
-    row, so that rare labels are seen too.  Beyond 60 labels there are colours alone.  Positions
+    X, y and the rest are as for ``score``.  Numbers are counts; the colour is the share of the row,
+    so that rare labels are visible too.  Beyond 60 labels there are only colours.  Positions
     without a true label do not count.
     """
     report = TagReport()
     for judged in _judged(model, X, y, lengths, parents, edge_types):
-        report.add(judged.true, judged.found)
+        report.add(judged.true, judged.predicted)
     accuracy = report.accuracy  # raises if no label is known
-    table = confusion(report, WrittenLabels(model).names)
-    size = drawing.cell_size(len(table.labels))
-    edge = 1.5 + 0.09 * max(map(len, table.labels)) + size * len(table.labels)
+    labels, counts = confusion(report, WrittenLabels(model).names)
+    shares = row_shares(counts)
+    edge = 1.5 + 0.09 * max(map(len, labels)) + drawing.cell_size(len(labels)) * len(labels)
     figure = drawing.new_figure(edge + 0.8, edge)
     axes = figure.add_subplot()
-    image = axes.imshow(table.shares, cmap="Blues", vmin=0, vmax=1)
-    drawing.draw_labels(axes, table.labels, table.labels)
+    image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    drawing.draw_labels(axes, labels, labels)
     drawing.dress(axes, "label found", "true label", f"accuracy {100 * accuracy:.2f} %")
-    drawing.write_cells(axes, image, table.shares, map(_short, table.counts.ravel().tolist()))
+    drawing.write_cells(axes, image, shares, map(_short, counts.ravel().tolist()))
     figure.colorbar(image, ax=axes, label="share of the true label", shrink=0.8)
     return drawing.save(figure, path)
 
 
 def _short(count: int) -> str:
-    """Return a count in at most four signs; nothing for none."""
+    """Return a count in at most four characters; empty for 0."""
     if count < 10_000:
         return str(count) if count else ""
     return f"{count / 1e3:.0f}k" if count < 1e6 else f"{count / 1e6:.0f}M"
@@ -75,11 +76,10 @@ def plot_reliability(
     n_bins: int = 10,
     path: Target = None,
 ) -> Any:
-    """Reliability diagram: of labels found with a probability, the share that is right.
+    """Draw a reliability diagram: the share of right labels by their probability.
 
-    On the diagonal probabilities mean what they say; below it the model is too sure.  How many
-    labels a bin has is drawn underneath.  The title has the expected calibration error
-    (`crfx.calibration`).
+    Probabilities are calibrated on the diagonal and too high below it.  The panel below shows the
+    number of labels of each bin, the title the expected calibration error (`crfx.calibration`).
     """
     counted = Reliability(n_bins)
     for judged in _judged(model, X, y, lengths, parents, edge_types):
@@ -114,17 +114,17 @@ def plot_marginals(
     edge_types: Any = None,
     path: Target = None,
 ) -> Any:
-    """Heat map of one instance: the probability of every label (rows) at every position.
+    """Draw a heat map of one instance: the probability of every label (rows) at every position.
 
     ``X_i`` is one element of the list that `fit` takes; ``y_i`` are its true labels, marked by a
-    dot, ``tokens`` words to write under the positions.  A frame marks the label found.  Cells
-    below 0.005 are empty.  Long instances go on in further rows, up to 300 positions.
+    dot, ``tokens`` the words below the positions.  A frame marks the predicted label.  Cells below
+    0.005 are empty.  Long instances continue in further rows, up to 300 positions.
     """
     structure = {"parents": parents, "edge_types": edge_types}
     arguments = {name: [part] for name, part in structure.items() if part is not None}
     arguments["X"] = one_instance(X_i, "plot_marginals")
     written = WrittenLabels(model)
-    ((found, marginals, _),) = found_instances(model, arguments, written)
+    ((predicted, marginals, _),) = predicted_instances(model, arguments, written)
     length = len(marginals)
     if not length:
         raise ValueError("the instance has no positions to draw")
@@ -143,7 +143,7 @@ def plot_marginals(
     figure, panels = _panels(written.names, names)
     for axes, rows in panels:
         image = _draw_marginals(axes, marginals[rows].T, written.names, names[rows])
-        _mark(axes, written.names, found[rows], None if true is None else true[rows])
+        _mark(axes, written.names, predicted[rows], None if true is None else true[rows])
         axes.set_xlim(-0.5, min(length, _POSITIONS_A_ROW) - 0.5)
     title = "frame: the label found" + ("" if true is None else "; dot: the true one")
     figure.suptitle(title, color=INK, fontsize=9)
@@ -152,7 +152,7 @@ def plot_marginals(
 
 
 def _panels(labels: Sequence[Any], names: Sequence[str]) -> tuple[Any, list[tuple[Any, slice]]]:
-    """Return a figure, its panels, one for every row of positions, and the positions of each."""
+    """Return a figure and, for every row of positions, its axes and the positions."""
     begins = range(0, len(names), _POSITIONS_A_ROW)
     width = 1.8 + 0.09 * max(len(str(label)) for label in labels)
     width += 0.5 * min(len(names), _POSITIONS_A_ROW)
@@ -175,17 +175,17 @@ def _draw_marginals(axes: Any, shares: Any, labels: Sequence[Any], names: Sequen
 
 
 def _two_digits(p: float) -> str:
-    """Return the digits after the point; nothing for what rounds to 0."""
+    """Return the digits after the point; empty for 0."""
     if p >= 0.995:
         return "1.0"
     return f"{p:.2f}"[1:] if p >= 0.005 else ""
 
 
-def _mark(axes: Any, labels: Sequence[Any], found: Sequence[Any], true: Any) -> None:
+def _mark(axes: Any, labels: Sequence[Any], predicted: Sequence[Any], true: Any) -> None:
     from matplotlib.patches import Rectangle
 
     row_of = {label: row for row, label in enumerate(labels)}
-    for at, label in enumerate(found):
+    for at, label in enumerate(predicted):
         place = (at - 0.45, row_of[label] - 0.45)
         axes.add_patch(Rectangle(place, 0.9, 0.9, fill=False, edgecolor=PALETTE[1], lw=1.8))
     for at, label in enumerate(true or ()):

@@ -1,7 +1,7 @@
 """The one door to matplotlib, an extra (crfx[plot]): charts, heat maps, files.
 
-Colours are those of Okabe and Ito, which colour-blind people can tell apart; beside them lines have
-styles and markers and cells have numbers, for print without colours.
+Colours are those of Okabe and Ito, which colour-blind people can distinguish.  Lines also have
+styles and markers, and cells have numbers, for print without colours.
 """
 
 from __future__ import annotations
@@ -24,30 +24,26 @@ STYLES = ("-", "--", "-.", ":")
 MARKERS = ("o", "s", "^", "D", "v", "P")
 FORMATS = ("png", "svg", "pdf")
 MOST_MARKERS = 12
-"""Of a line, however many points it has."""
+"""Limit for the markers of a line."""
 MOST_NUMBERS = 60 * 60
-"""Cells of a heat map that have numbers; more cannot be read, and drawing them takes minutes."""
+"""Limit for the cells of a heat map that have numbers: more are not legible and take minutes."""
 _MANY = 14
-"""Columns of a heat map from which on its cells are smaller."""
+"""Columns of a heat map beyond which its cells are smaller."""
 _DARK = 0.45
-"""Luminance below which ink is white."""
-
-
-class MissingPlotLibrary(ImportError):
-    """matplotlib is not installed."""
+"""Luminance below which text is white."""
 
 
 def new_figure(width: float, height: float) -> Any:
-    """Return an empty figure of that many inches, which belongs to no window."""
+    """Return an empty figure of some inches, without a window."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise MissingPlotLibrary("pictures need matplotlib: pip install 'crfx[plot]'") from None
+        raise ImportError("pictures need matplotlib: pip install 'crfx[plot]'") from None
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def save(figure: Any, path: Target) -> Any:
-    """Return the figure, written to a file, whole or not at all, unless the path is None."""
+    """Return the figure; write it to a file, whole or not at all, unless the path is None."""
     if path is None:
         return figure
     ending = Path(path).suffix[1:].lower()
@@ -87,7 +83,7 @@ def dress(axes: Any, x_label: str, y_label: str, title: str = "") -> None:
 
 
 def plain(text: Any) -> str:
-    """Return text whose dollar signs begin no formula."""
+    """Return text with escaped dollar signs, which would begin a formula."""
     return str(text).replace("$", r"\$")
 
 
@@ -105,7 +101,7 @@ def line_chart(
     title: str = "",
     log_scale: bool = False,
 ) -> None:
-    """Draw one line per curve; written whole or not at all."""
+    """Draw one line per curve into a file, which is written whole or not at all."""
     figure = new_figure(7, 4.2)
     axes = figure.add_subplot()
     for number, (name, points) in enumerate(curves.items()):
@@ -119,14 +115,14 @@ def line_chart(
 
 
 def cell_size(n_columns: int) -> float:
-    """Return the inches of a cell: few if there are many, but not too few for its number."""
+    """Return the size of a cell in inches, smaller if there are many."""
     if n_columns**2 > MOST_NUMBERS:
         return 0.15
     return 0.62 if n_columns <= _MANY else 0.42
 
 
 def draw_labels(axes: Any, rows: Sequence[Any], columns: Sequence[Any]) -> None:
-    """Write the names of rows and columns; upright if columns are many or their names long."""
+    """Write the names of rows and columns, upright if columns are many or their names long."""
     upright = len(columns) > _MANY or max((len(str(name)) for name in columns), default=0) > 6
     size = 9 if len(columns) <= _MANY else 7.5
     axes.set_xticks(
@@ -137,8 +133,9 @@ def draw_labels(axes: Any, rows: Sequence[Any], columns: Sequence[Any]) -> None:
 
 
 def write_cells(axes: Any, image: Any, values: Any, texts: Iterable[str]) -> None:
-    """Write texts into cells, row by row, in black or in white, as their colours demand; none if
-    there are more than ``MOST_NUMBERS`` cells.
+    """Write texts into cells, row by row, in black or white, whichever is more legible.
+
+    Nothing is written if there are more than ``MOST_NUMBERS`` cells.
     """
     if values.size > MOST_NUMBERS:
         return
@@ -149,4 +146,4 @@ def write_cells(axes: Any, image: Any, values: Any, texts: Iterable[str]) -> Non
             luminance = 0.299 * red + 0.587 * green + 0.114 * blue
             ink = "white" if luminance < _DARK else "black"
             label = axes.text(column, row, text, ha="center", va="center", fontsize=size, color=ink)
-            label.set_in_layout(False)  # it is inside: asking every cell takes most of the time
+            label.set_in_layout(False)  # it lies inside the axes; layout of all cells is slow

@@ -1,4 +1,4 @@
-"""Plots of a fitted model alone: how it learned, and which transitions it likes."""
+"""Plots of a fitted model without data: learning curves and transitions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from crfx.report.plots.drawing import INK, Target
 def plot_history(
     model: Any, *, names: list[str] | None = None, log_scale: bool = False, path: Target = None
 ) -> Any:
-    """Learning curves: the objective and, where there was an ``eval_set``, its metric, by round.
+    """Draw learning curves: the objective and, with an ``eval_set``, its metric, by round.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ def plot_history(
     log_scale : draw the objective on a logarithmic axis
     path : write the figure there too (.png, .svg or .pdf)
 
-    A vertical line marks the round that early stopping went back to.  Returns the figure.
+    A vertical line marks the round that early stopping has restored.  Returns the figure.
     """
     models = _by_name(model)
     if not models:
@@ -84,9 +84,9 @@ def _draw_curve(axes: Any, curve: HistoryCurve, number: int, name: str) -> None:
 
 
 def plot_gamma(model: Any, *, path: Target = None) -> Any:
-    """γ by round: how much larger the curvature of boosted trees is than that of independent
-    positions, mean over nodes (Chen et al. 2015).
+    """Draw γ by round, the mean over nodes (Chen et al. 2015).
 
+    γ is the factor by which the curvature of boosted trees exceeds that of independent positions.
     ``model`` is a `GBCRF` or `TreeCRF` whose ``curvature`` has a γ, or a mapping of names to some.
     """
     for name, each in _by_name(model).items():
@@ -99,12 +99,12 @@ def plot_gamma(model: Any, *, path: Target = None) -> Any:
 
 
 def plot_transitions(model: Any, *, edge_type: int | None = None, path: Target = None) -> Any:
-    """Heat map of the learned transitions: a row for the label before, a column for the one after.
+    """Draw a heat map of the learned transitions: rows are labels before, columns labels after.
 
     Models of higher order have a row for every tuple of labels before.  Forbidden transitions are
-    hatched.  ``edge_type``: which table, where edges have types.  Of a model on another one
-    (``init_model``) it is the sum of both; where the edges underneath are no table, that of the
-    last model, and the title says so.  ValueError where edges are no table (``edges="linear"``,
+    hatched.  ``edge_type`` selects a table if edges have types.  With a base model (``init_model``)
+    the table is the sum of both, or that of the last model, as the title says, if the edges of the
+    base model are not a table.  Raises ValueError if edges are not a table (``edges="linear"``,
     ``"trees"`` or None, and `TreeCRF`).
     """
     table = transition_table(model, edge_type)
