@@ -1,214 +1,106 @@
-"""The likelihood against enumeration: value, gradient by differences, unknown labels, weights."""
+"""The likelihood against enumeration and the reference: unknown labels, weights of all kinds."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from crfx.inference.problem import prepare
-from crfx.objectives.curvature import ENDS_GAMMA, LEAST_CURVATURE, Curvature, parse
-from crfx.objectives.likelihood import Likelihood, event_curvature
-from crfx.objectives.truth import UNKNOWN, Truth
-from crfx.scores import Scores
-from crfx.testing import central_differences, enumerate_instances, make_problem
+from crfx.inference import reference
+from crfx.objectives.curvature import parse
+from crfx.objectives.likelihood import Likelihood, likelihood_of
+from crfx.objectives.truth import UNKNOWN
+from crfx.testing import enumerate_instances
+from tests.objectives.problems import (
+    CLASS_WEIGHTS,
+    EXACT,
+    STRUCTURES,
+    make_case,
+    parts_of,
+    with_scores,
+)
+from tests.pairwise import pairwise
 
-EXACT = {"rtol": 1e-9, "atol": 1e-9}
-DIFFERENCES = {"rtol": 1e-5, "atol": 1e-7}
-PLAIN = Curvature(None)
-PARTS = {"node": ("node",), "edge": ("edge",), "ends": ("start", "end")}
-
-STRUCTURES = [
-    pytest.param({"lengths": (4, 3, 1)}, id="chain"),
-    pytest.param({"lengths": (4, 1, 3), "order": 2}, id="order 2"),
-    pytest.param({"lengths": (5, 2), "shape": "random"}, id="forest"),
-    pytest.param({"lengths": (4, 3), "sharing": "typed"}, id="types"),
-    pytest.param({"lengths": (4, 0, 3), "sharing": "none", "ends": False}, id="no edges"),
-]
+LONG = {"lengths": (30, 1, 17)}
 
 
-def case(structure, unknown=0.0, weighted=False, seed=0):
-    """A problem, labels for it, and the likelihood of both."""
-    raw = make_problem(seed, **structure)
-    random = np.random.default_rng(seed)
-    problem = prepare(**raw.arguments())
-    labels = random.integers(3, size=problem.batch.n_rows)
-    labels[random.random(len(labels)) < unknown] = UNKNOWN
-    weights = random.uniform(0.5, 2.0, problem.batch.n_instances) if weighted else None
-    truth = Truth(problem.batch, problem.structure, labels, weights)
-    return raw, problem, truth
+def levels(truth, n_labels):
+    """Return the weights of labels, and pairs (weight, step from the one below)."""
+    weights = np.ones(n_labels) if truth.class_weights is None else truth.class_weights
+    steps = np.diff([0.0, *np.sort(weights)])
+    return weights, list(zip(np.sort(weights), steps, strict=True))
 
 
 def enumerated_value(raw, truth):
-    """The same by listing all labellings."""
+    """sum_l (v_l - v_{l-1}) sum_i w_i -log p(labels of weight v_l or more | others), by listing."""
+    label_weights, steps = levels(truth, raw.node.shape[1])
     value = 0.0
     for number, instance in enumerate(enumerate_instances(**raw.arguments())):
-        rows = slice(instance.first_row, instance.first_row + instance.labels.shape[1])
-        known = truth.labels[rows] != UNKNOWN
-        agrees = (instance.labels[:, known] == truth.labels[rows][known]).all(axis=1)
-        clamped = np.logaddexp.reduce(instance.scores[agrees])
+        labels = truth.labels[truth.batch.slice_of(number)]
+        known = labels != UNKNOWN
         weight = 1.0 if truth.weights is None else truth.weights[number]
-        value += weight * (instance.log_z - clamped)
+        for level, step in steps:
+            lighter = known & (label_weights[labels] < level)
+            log_sums = [
+                np.logaddexp.reduce(
+                    instance.scores[(instance.labels[:, rows] == labels[rows]).all(axis=1)]
+                )
+                for rows in (lighter, known)
+            ]
+            value += step * weight * (log_sums[0] - log_sums[1])
     return value
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("unknown", [0.0, 0.4, 1.0])
-@pytest.mark.parametrize("structure", STRUCTURES)
-def test_value_against_enumeration(structure, unknown, weighted):
-    raw, problem, truth = case(structure, unknown, weighted)
-    found = Likelihood(truth).evaluate(problem, (), PLAIN).value
-    np.testing.assert_allclose(found, enumerated_value(raw, truth), **EXACT)
-
-
-def test_a_wrong_label_changes_the_value():
-    """The companion of the test above."""
-    raw, problem, truth = case({"lengths": (4, 3)})
-    wrong = replace(truth, labels=(truth.labels + 1) % 3)
-    found = Likelihood(wrong).evaluate(problem, (), PLAIN).value
-    assert abs(found - enumerated_value(raw, truth)) > 1e-3
-
-
-@pytest.mark.parametrize(("unknown", "weighted"), [(0.0, False), (0.4, True)])
 @pytest.mark.parametrize(
-    ("structure", "part"),
-    [
-        pytest.param(*structure.values, part, id=f"{structure.id}, {part}")
-        for structure in STRUCTURES
-        for part in (PARTS if structure.id != "no edges" else ("node",))
-    ],
+    ("structure", "unknown", "weighted", "class_weights"),
+    pairwise(list(STRUCTURES), [0.0, 0.4, 1.0], [False, True], [None, True]),
 )
-def test_gradients_by_differences(structure, part, unknown, weighted):
-    _, problem, truth = case(structure, unknown, weighted)
-    names = [name for name in PARTS[part] if getattr(problem.scores, name) is not None]
+def test_values_against_enumeration(structure, unknown, weighted, class_weights):
+    options = {"unknown": unknown, "weighted": weighted, "class_weights": class_weights}
+    raw, problem, truth = make_case(structure, **options)
+    value = likelihood_of(truth).evaluate(problem, ()).value
+    np.testing.assert_allclose(value, enumerated_value(raw, truth), **EXACT)
+
+
+def test_wrong_labels_and_wrong_weights_change_the_value():
+    """The companion of the test above."""
+    raw, problem, truth = make_case({"lengths": (4, 3)}, class_weights=True)
+    for wrong in (
+        {"labels": (truth.labels + 1) % 3},
+        {"class_weights": CLASS_WEIGHTS[::-1].copy()},
+        {"class_weights": None},
+    ):
+        value = likelihood_of(replace(truth, **wrong)).evaluate(problem, ()).value
+        assert abs(value - enumerated_value(raw, truth)) > 1e-3
+
+
+@pytest.mark.parametrize(
+    "structure", ["chain", "order 2", "forest", "typed", "each", "no edges", "ends alone"]
+)
+def test_class_weights_against_the_reference(structure):
+    """Sums over the labellings that agree with the lighter labels, in plain NumPy."""
+    options = {"unknown": 0.2, "weighted": True, "class_weights": True}
+    raw, problem, truth = make_case({**STRUCTURES[structure], **LONG}, **options)
+    arguments, expected = raw.arguments(), 0.0
+    row_weights = np.where(truth.labels == UNKNOWN, np.inf, CLASS_WEIGHTS[truth.labels])
+    for level, step in levels(truth, 3)[1]:
+        heavy = np.isfinite(row_weights) & (row_weights >= level)
+        counts = np.bincount(truth.batch.instance_of_row[heavy], minlength=3) > 0
+        for sign, given in ((1, row_weights < level), (-1, np.isfinite(row_weights))):
+            node = np.where(given[:, None], -np.inf, arguments["node"])
+            rows = np.flatnonzero(given)
+            node[rows, truth.labels[rows]] = arguments["node"][rows, truth.labels[rows]]
+            log_z = reference.sum_product(**{**arguments, "node": node}).log_z
+            expected += sign * step * (truth.weights * counts) @ log_z
+    np.testing.assert_allclose(likelihood_of(truth).evaluate(problem, ()).value, expected, **EXACT)
+
+
+@pytest.mark.parametrize(("sharing", "unknown"), [("shared", 0.4), ("each", 0.4), ("each", 0.0)])
+def test_parts_evaluated_together_equal_those_evaluated_alone(sharing, unknown):
+    structure = {"lengths": (4, 3), "sharing": sharing}
+    _, problem, truth = make_case(structure, unknown=unknown, weighted=True)
     likelihood = Likelihood(truth)
-    gradient = likelihood.evaluate(problem, [part], PLAIN).gradient
-    assert sorted(gradient) == sorted(names)
-    for name in names:
-
-        def value(table, name=name):
-            changed = replace(problem, scores=replace(problem.scores, **{name: table}))
-            return likelihood.evaluate(changed, (), PLAIN).value
-
-        slope = central_differences(value, getattr(problem.scores, name), step=1e-5)
-        np.testing.assert_allclose(gradient[name], slope, **DIFFERENCES)
-
-
-@pytest.mark.parametrize("unknown", [0.0, 0.4])
-def test_gradient_of_one_table_per_edge(unknown):
-    _, problem, truth = case({"lengths": (4, 3), "sharing": "each"}, unknown, True)
-    likelihood = Likelihood(truth)
-    found = likelihood.evaluate(problem, ["each_edge"], PLAIN).gradient["edge"]
-
-    def value(table):
-        changed = replace(problem, scores=replace(problem.scores, edge=table))
-        return likelihood.evaluate(changed, (), PLAIN).value
-
-    slope = central_differences(value, problem.scores.edge, step=1e-5)
-    np.testing.assert_allclose(found, slope, **DIFFERENCES)
-
-
-@pytest.mark.parametrize("unknown", [0.0, 0.5])
-def test_a_weight_of_two_counts_an_instance_twice(unknown):
-    raw, problem, truth = case({"lengths": (4,)}, unknown)
-    doubled = replace(truth, weights=np.array([2.0]))
-    node = np.concatenate([raw.node, raw.node])
-    twice = prepare(node, raw.edge, [0, 4, 8], start=raw.start, end=raw.end)
-    both = Truth(twice.batch, twice.structure, np.tile(truth.labels, 2))
-    for part in ("node", "edge", "ends"):
-        heavy = Likelihood(doubled).evaluate(problem, [part], parse("mixing"))
-        pair = Likelihood(both).evaluate(twice, [part], parse("mixing"))
-        np.testing.assert_allclose(heavy.value, pair.value, **EXACT)
-        for name, gradient in heavy.gradient.items():
-            other, curved = pair.gradient[name], pair.curvature[name]
-            if part == "node":
-                other, curved = other[:4] + other[4:], curved[:4] + curved[4:]
-            np.testing.assert_allclose(gradient, other, **EXACT)
-            np.testing.assert_allclose(heavy.curvature[name], curved, **EXACT)
-
-
-@pytest.mark.parametrize("option", ["mixing", "dobrushin", "exact", "length"])
-@pytest.mark.parametrize("seed", range(4))
-def test_curvature_bounds_the_objective(option, seed):
-    """A small step lies below the quadratic model, for every part, with labels unknown too."""
-    _, problem, truth = case({"lengths": (4, 3)}, unknown=0.3, seed=seed)
-    likelihood, random = Likelihood(truth), np.random.default_rng(seed)
-    for part, names in PARTS.items():
-        now = likelihood.evaluate(problem, [part], parse(option))
-        for _ in range(5):
-            tables, model = {}, now.value
-            for name in names:
-                table = getattr(problem.scores, name)
-                step = 1e-3 * random.normal(size=table.shape)
-                tables[name] = table + step
-                model += float((now.gradient[name] * step).sum())
-                model += 0.5 * float((now.curvature[name] * step**2).sum())
-            moved = replace(problem, scores=replace(problem.scores, **tables))
-            assert likelihood.evaluate(moved, (), PLAIN).value <= model + 1e-9
-
-
-def test_a_twentieth_of_the_curvature_is_no_bound():
-    """The companion: along the signs of the gradient the model would be exceeded."""
-    _, problem, truth = case({"lengths": (4, 3)})
-    likelihood = Likelihood(truth)
-    now = likelihood.evaluate(problem, ["node"], parse("mixing"))
-    step = 1e-2 * np.sign(now.gradient["node"])
-    moved = replace(problem, scores=Scores(problem.scores.node + step, problem.scores.edge,
-                                           problem.scores.start, problem.scores.end))  # fmt: skip
-    model = now.value + float((now.gradient["node"] * step).sum())
-    model += 0.5 * float((0.05 * now.curvature["node"] * step**2).sum())
-    assert likelihood.evaluate(moved, (), PLAIN).value > model
-
-
-def test_curvature_options():
-    assert parse("auto") == parse("mixing") == Curvature("mixing")
-    assert parse("mixing").ends_factor == ENDS_GAMMA
-    assert parse("diagonal") == Curvature(None)
-    assert parse(3) == Curvature(None, factor=3.0)
-    assert parse(None).first_order
-    for bad in ("newton", 0.0, -1.0, True, np.inf, np.nan):
-        with pytest.raises(ValueError, match="curvature is"):
-            parse(bad)
-
-
-def test_first_order_has_curvature_one_per_event():
-    _, problem, truth = case({"lengths": (4, 3)})
-    node = Likelihood(truth).evaluate(problem, ["node"], parse(None)).curvature["node"]
-    edge = Likelihood(truth).evaluate(problem, ["edge"], parse(None)).curvature["edge"]
-    np.testing.assert_array_equal(node, 1.0)
-    np.testing.assert_array_equal(edge, 5.0)  # 3 + 2 edges share the table
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("n_axes", [1, 2])
-@pytest.mark.parametrize("gamma", [None, "row", "event"])
-def test_curvature_of_events_against_numpy(dtype, n_axes, gamma):
-    """Many rows, so that threads share them; certain events, so that the least one shows."""
-    random = np.random.default_rng(0)
-    shape = (20_011, *(3,) * n_axes)
-    p = random.uniform(size=shape).astype(dtype)
-    p[::7] = np.round(p[::7])
-    own = {None: None, "row": shape[:1], "event": shape}[gamma]
-    multiplier = None if own is None else random.uniform(1, 9, own).astype(dtype)
-    expected = 2.5 * p.astype(np.float64) * (1.0 - p.astype(np.float64))
-    if multiplier is not None:
-        expected *= multiplier.reshape(multiplier.shape + (1,) * (p.ndim - multiplier.ndim))
-    expected = np.maximum(expected, LEAST_CURVATURE)
-    found = event_curvature(p, multiplier, 2.5)
-    assert found.dtype == dtype
-    # 1 - p is rounded to the spacing of numbers near 1.
-    np.testing.assert_allclose(found, expected, rtol=8 * np.finfo(dtype).eps, atol=0)
-    assert (found[::7] == dtype(LEAST_CURVATURE)).all()
-    np.testing.assert_array_equal(found, event_curvature(p, multiplier, 2.5, n_jobs=1))
-
-
-@pytest.mark.parametrize("sharing", ["shared", "each"])
-@pytest.mark.parametrize("unknown", [0.0, 0.4])
-def test_parts_asked_for_together_are_those_asked_for_alone(sharing, unknown):
-    edge = "each_edge" if sharing == "each" else "edge"
-    _, problem, truth = case({"lengths": (4, 3), "sharing": sharing}, unknown, True)
-    likelihood = Likelihood(truth)
-    together = likelihood.evaluate(problem, ["node", edge, "ends"], parse("mixing"))
-    for part in ("node", edge, "ends"):
+    together = likelihood.evaluate(problem, parts_of(problem), parse("mixing"))
+    for part in parts_of(problem):
         alone = likelihood.evaluate(problem, [part], parse("mixing"))
         assert alone.value == together.value
         for name in alone.gradient:
@@ -217,17 +109,19 @@ def test_parts_asked_for_together_are_those_asked_for_alone(sharing, unknown):
     assert sorted(together.gradient) == ["edge", "end", "node", "start"]
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_two_parts_moved_at_once_stay_below_twice_their_curvature(seed):
-    """So a full Newton step of both, which halves nothing, does not raise the quadratic bound."""
-    _, problem, truth = case({"lengths": (4, 3)}, seed=seed)
-    likelihood, random = Likelihood(truth), np.random.default_rng(seed)
-    now = likelihood.evaluate(problem, ["edge", "ends"], parse("mixing"))
-    for _ in range(20):
-        model, moved = now.value, problem.scores
-        for name, slope in now.gradient.items():
-            delta = random.normal(size=slope.shape) * 1e-3
-            model += (slope * delta).sum() + (now.curvature[name] * delta**2).sum()
-            moved = replace(moved, **{name: getattr(moved, name) + delta})
-        found = likelihood.evaluate(replace(problem, scores=moved), (), PLAIN).value
-        assert found <= model + 1e-9
+@pytest.mark.parametrize("structure", ["chain", "order 2", "forest", "each"])
+def test_the_class_weighted_likelihood_is_convex(structure):
+    """Along lines through all scores: the middle is no higher than the mean of the ends."""
+    for seed in range(5):
+        _, problem, truth = make_case(structure, class_weights=True, seed=seed)
+        likelihood, random = likelihood_of(truth), np.random.default_rng(seed)
+        steps = {
+            name: random.normal(size=scores.shape)
+            for name in ("node", "edge", "start", "end")
+            if (scores := getattr(problem.scores, name)) is not None
+        }
+        values = []
+        for size in (-1.0, 0.0, 1.0):
+            moved = {k: getattr(problem.scores, k) + size * step for k, step in steps.items()}
+            values.append(likelihood.evaluate(with_scores(problem, **moved), ()).value)
+        assert values[1] <= (values[0] + values[2]) / 2
