@@ -46,18 +46,17 @@ def test_huge_scores_choose_one_labelling(scale, parents):
     assert np.isfinite(found.node_gamma).all()
 
 
-def test_one_label():
-    found = both_widths({**random_scores(4, 1), "offsets": [0, 3, 4]})
-    np.testing.assert_array_equal(found.node, np.ones((4, 1)))
-    np.testing.assert_allclose(found.node_gamma, 2.0, rtol=1e-6)
-
-
-def test_one_position():
-    scores = random_scores(3, 4)
-    found = both_widths({**scores, "offsets": [0, 1, 2, 3]})
-    weights = np.exp(scores["node"].astype(np.float64))
-    np.testing.assert_allclose(found.node, weights / weights.sum(axis=1, keepdims=True), **FLOAT32)
-    np.testing.assert_array_equal(found.edge, np.zeros((4, 4)))
+@pytest.mark.parametrize(("n_labels", "offsets"), [(1, [0, 3, 4]), (4, [0, 1, 2, 3])])
+def test_one_label_or_one_position(n_labels, offsets):
+    scores = random_scores(offsets[-1], n_labels)
+    found = both_widths({**scores, "offsets": offsets})
+    if n_labels > 1:
+        weights = np.exp(scores["node"].astype(np.float64))
+        softmax = weights / weights.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(found.node, softmax, **FLOAT32)
+        np.testing.assert_array_equal(found.edge, np.zeros((4, 4)))
+    else:
+        np.testing.assert_array_equal(found.node, np.ones((4, 1)))
     np.testing.assert_allclose(found.node_gamma, 2.0, rtol=1e-6)
 
 
@@ -123,7 +122,7 @@ def test_a_forked_child_does_not_wait_for_threads_it_lacks():
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_sums_that_overflow_float32():
+def test_sums_beyond_float32():
     largest = np.array([[0.0, 3e38]], np.float32)
     for copies in (1, 16):
         node, offsets = np.tile(largest, (copies, 1)), np.arange(copies + 1)
@@ -159,29 +158,25 @@ def test_a_tree_of_100_000_nodes(shape):
 def test_same_bits_for_any_number_of_threads(structure):
     problem = make_problem(0, n_labels=4, dtype=np.float32, **structure).arguments()
     cost = np.ones_like(problem["node"])
-    one, two = (
-        (
-            inference.sum_product(**problem, curvature="mixing", n_jobs=jobs),
-            inference.expectation(**problem, cost=cost, n_jobs=jobs),
-            inference.max_product(**problem, n_jobs=jobs),
-            inference.sample(**problem, n=3, seed=1, n_jobs=jobs),
-            inference.max_product(**problem, k=3, n_jobs=jobs),
-            inference.sum_product(**problem, curvature="dobrushin", n_jobs=jobs),
-            inference.sum_product(**problem, curvature="exact", n_jobs=jobs),
-        )
-        for jobs in (1, 2)
-    )
-    for name in ("log_z", "node", "edge", "node_gamma", "edge_gamma"):
-        for which in (0, 5, 6):
-            np.testing.assert_array_equal(getattr(one[which], name), getattr(two[which], name))
-    np.testing.assert_array_equal(one[1].node, two[1].node)
-    np.testing.assert_array_equal(one[1].edge, two[1].edge)
-    np.testing.assert_array_equal(one[2].labels, two[2].labels)
-    np.testing.assert_array_equal(one[3], two[3])
-    for ours, theirs in zip(one[4].labels, two[4].labels, strict=True):
-        for (labels, score), (same, as_much) in zip(ours, theirs, strict=True):
-            np.testing.assert_array_equal(labels, same)
-            assert score == as_much
+    sums = ("log_z", "node", "edge", "node_gamma", "edge_gamma")
+    for function, options, names in (
+        *(
+            (inference.sum_product, {"curvature": c}, sums)
+            for c in ("mixing", "dobrushin", "exact")
+        ),
+        (inference.expectation, {"cost": cost}, ("value", "node", "edge")),
+        (inference.max_product, {}, ("labels", "scores")),
+    ):
+        one, two = (function(**problem, **options, n_jobs=jobs) for jobs in (1, 2))
+        for name in names:
+            np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+    one, two = (inference.sample(**problem, n=3, seed=1, n_jobs=jobs) for jobs in (1, 2))
+    np.testing.assert_array_equal(one, two)
+    one, two = (inference.max_product(**problem, k=3, n_jobs=jobs).labels for jobs in (1, 2))
+    for ours, theirs in zip(one, two, strict=True):
+        for (labels, score), (same_labels, same_score) in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(labels, same_labels)
+            assert score == same_score
 
 
 def test_many_threads_at_once_get_the_same_answer():
@@ -201,7 +196,7 @@ def test_many_threads_at_once_get_the_same_answer():
         np.testing.assert_array_equal(node, expected)
 
 
-def test_the_interpreter_lock_is_released():
+def test_inference_releases_the_interpreter_lock():
     rows, seen = 300_000, []
     scores = {**random_scores(rows, 20), "offsets": [0, rows]}
     thread = threading.Thread(target=lambda: inference.sum_product(**scores, n_jobs=1))
@@ -258,7 +253,7 @@ def has(isa):
     return {"avx2": "avx2", "avx512": "avx512vl"}[isa] in words
 
 
-def test_an_unknown_instruction_set_is_refused():
+def test_an_unknown_instruction_set_raises():
     with pytest.raises(subprocess.CalledProcessError) as failed:
         run_with("AVX512")
     assert b"choose baseline, avx2 or avx512" in failed.value.stderr

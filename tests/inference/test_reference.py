@@ -7,10 +7,7 @@ import numpy as np
 import pytest
 
 import crfx
-from crfx.batch import Batch
 from crfx.inference import reference
-from crfx.scores import Scores
-from crfx.structures import Chain
 from crfx.testing import assert_best, assert_same, enumeration, make_problem
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
@@ -23,26 +20,6 @@ def test_samples_follow_the_seed():
     assert (first == again).all()
     assert (first != other).any()
     assert reference.sample(**arguments, n=0, seed=1).shape == (0, 4)
-
-
-def test_an_order_two_table_that_ignores_its_oldest_label_is_an_order_one_table():
-    random = np.random.default_rng(0)
-    node, table, offsets = random.normal(size=(30, 5)), random.normal(size=(5, 5)), [0, 30]
-    tables = np.broadcast_to(table, (30, 5, 5)).copy()
-    tables[1] = 0.0  # of order 2 there is no table before position 2
-    first = reference.sum_product(node, tables, offsets, edge_marginals=None)
-    wide = np.broadcast_to(table, (5, 5, 5))
-    second = reference.sum_product(node, wide, offsets, order=2, edge_marginals=None)
-    assert_same(second, first, **EXACT)
-
-
-def test_the_best_labelling_scores_what_is_said():
-    problem = make_problem(41, lengths=(30, 12), n_labels=5, order=2, forbid=0.2)
-    found = reference.max_product(**problem.arguments())
-    scores = Scores(problem.node, problem.edge, problem.start, problem.end)
-    really = Chain(2).score(Batch(problem.offsets), scores, found.labels)
-    np.testing.assert_allclose(found.scores, really, **EXACT)
-    assert found.labels.dtype == np.int32
 
 
 def test_ties_go_to_the_smaller_labels():
@@ -79,13 +56,6 @@ def test_nothing_to_label(lengths):
     assert reference.max_product(**arguments).labels.shape == (0,)
     pairs = reference.max_product(**arguments, k=2).labels
     assert [(len(best), best[0][1]) for best in pairs] == [(1, 0.0)] * len(lengths)
-
-
-def test_one_label():
-    problem = make_problem(81, lengths=(4,), n_labels=1)
-    found = reference.sum_product(**problem.arguments(), curvature="mixing")
-    assert (found.node == 1.0).all()
-    assert (found.node_gamma == 2.0).all()
 
 
 # Errors.

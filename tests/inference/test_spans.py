@@ -12,6 +12,7 @@ from crfx.inference.sum_product import summed
 from crfx.metrics import spans
 from crfx.scores import Scores
 from crfx.testing import enumerate_instances, make_problem
+from tests.pairwise import pairwise
 
 EXACT = 1e-9
 LABELS = {
@@ -30,11 +31,19 @@ def summed_spans(own, classes):
     return found
 
 
-@pytest.mark.parametrize("labels", LABELS)
-@pytest.mark.parametrize("order", [1, 2, 3])
-@pytest.mark.parametrize("sharing", ["none", "shared", "typed", "each"])
-@pytest.mark.parametrize(("scale", "forbid"), [(1.0, 0.0), (8.0, 0.3), (60.0, 0.0)])
-def test_all_spans_have_the_probability_of_enumeration(labels, order, sharing, scale, forbid):
+@pytest.mark.parametrize(
+    ("labels", "order", "sharing", "scale", "forbid"),
+    [
+        (labels, order, sharing, *scores)
+        for labels, order, sharing, scores in pairwise(
+            list(LABELS),
+            [1, 2, 3],
+            ["none", "shared", "typed", "each"],
+            [(1.0, 0.0), (8.0, 0.3), (60.0, 0.0)],
+        )
+    ],
+)
+def test_spans_have_the_probability_of_enumeration(labels, order, sharing, scale, forbid):
     classes = np.array(LABELS[labels])
     raw = make_problem(
         order,
@@ -114,7 +123,7 @@ def test_short_chains_are_drawn_by_chances_of_their_own():
     assert (draws[:, 1] != draws[:, 3]).any()
 
 
-@pytest.mark.parametrize("pairs", [np.zeros((2, 3)), np.ones((2, 2)), np.full((2, 2), np.nan)])
-def test_pairs_forbid_and_do_not_score(pairs):
-    with pytest.raises(ValueError, match="of 0 and -inf alone"):
-        Scores(np.zeros((1, 2)), pairs=pairs)
+def test_pairs_that_score_raise():
+    for pairs in (np.zeros((2, 3)), np.ones((2, 2)), np.full((2, 2), np.nan)):
+        with pytest.raises(ValueError, match="of 0 and -inf alone"):
+            Scores(np.zeros((1, 2)), pairs=pairs)
