@@ -163,7 +163,7 @@ def test_tables_without_an_edge_are_ignored():
     np.testing.assert_allclose(found.log_z, np.log([9.0, 27.0]))
 
 
-def test_the_first_bad_place_is_named_whatever_the_threads():
+def test_the_first_bad_place_is_named_for_any_number_of_threads():
     node = np.zeros((40_000, 3), np.float32)
     node[[9_999, 31_000], 0] = NAN
     offsets = np.arange(0, 40_001, 10)

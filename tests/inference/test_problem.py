@@ -48,7 +48,7 @@ def test_edge_types_are_free_where_no_edge_ends():
     prepare(NODE, second_order, OFFSETS, edge_types=[7, 7, 7, 7, 0], order=2)
 
 
-def test_there_is_no_pass_over_the_scores():
+def test_prepare_makes_no_pass_over_the_scores():
     lengths = np.full(6_877, 8)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     node = np.zeros((offsets[-1], 500), dtype=np.float32)

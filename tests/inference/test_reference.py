@@ -39,7 +39,7 @@ def test_scores_of_ten_thousand(shape, dtype):
     assert_best(reference.max_product(**arguments, k=3), k=3, **arguments, **EXACT)
 
 
-def test_what_is_ignored_may_hold_anything():
+def test_ignored_edge_tables_may_hold_nan():
     problem = make_problem(61, lengths=(3, 4), order=2, sharing="each")
     edge = problem.edge.copy()
     edge[[0, 1, 3, 4]] = np.nan
@@ -48,7 +48,7 @@ def test_what_is_ignored_may_hold_anything():
 
 
 @pytest.mark.parametrize("lengths", [(), (0,), (0, 0)])
-def test_nothing_to_label(lengths):
+def test_empty_instances(lengths):
     arguments = make_problem(71, lengths=lengths).arguments()
     found = reference.sum_product(**arguments, curvature="mixing")
     assert found.log_z.tolist() == [0.0] * len(lengths)

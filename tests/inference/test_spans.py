@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crfx.inference.problem import prepare, short_chains
+from crfx.inference.problem import prepare
 from crfx.inference.sampling import drawn
 from crfx.inference.spans import Span, SpanTags, probable_spans
 from crfx.inference.sum_product import summed
@@ -98,21 +98,6 @@ def test_spans_sort_by_place():
             Span(1, 2, "Y", third),
         ]
     ]
-
-
-def test_pairs_are_for_short_chains_alone():
-    """Order 2: a table binds three labels or more, ``pairs`` bind two."""
-    random = np.random.default_rng(0)
-    pairs = np.array([[0, -np.inf], [0, 0]])
-    problem = prepare(random.normal(size=(5, 2)), np.zeros((2, 2, 2)), [0, 2, 5], order=2)
-    bound = replace(problem, scores=replace(problem.scores, pairs=pairs))
-    assert short_chains(bound.batch, 2).any()
-    free, found = summed(problem, "each", None), summed(bound, "each", None)
-    np.testing.assert_array_equal(found.node[2:], free.node[2:])
-    np.testing.assert_array_equal(found.edge, free.edge)
-    own = enumerate_instances(problem.scores.node[:2], pairs, [0, 2])[0]
-    assert found.log_z[0] == pytest.approx(own.log_z, abs=EXACT)
-    np.testing.assert_allclose(found.node[:2].reshape(-1), own.marginals(own.node_events))
 
 
 def test_short_chains_are_drawn_by_chances_of_their_own():

@@ -1,6 +1,7 @@
 """Problems with a truth for the tests of objectives, and derivatives of objectives."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from crfx.objectives import KL, LossAugmented, LossScaled, registry
 from crfx.objectives.perceptron import perceptron_loss_of
 from crfx.objectives.task_loss import Hamming
 from crfx.objectives.truth import UNKNOWN, Truth
-from crfx.testing import central_differences, make_problem
+from crfx.testing import central_differences, enumerated_objectives, make_problem
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
 STRUCTURES = {
@@ -44,6 +45,11 @@ OBJECTIVES = registry.OBJECTIVES | {
 }
 PERCEPTRONS = {"perceptron": 0.0, "large_margin": 1.5}
 """Margins."""
+LISTED = enumerated_objectives.OBJECTIVES | {
+    "loss_augmented": partial(enumerated_objectives.loss_augmented, weight=1.5),
+    "kl": partial(enumerated_objectives.kl, temperature=0.7),
+}
+"""The same objectives on listed labellings."""
 WHOLE = ("kl", "loss_scaled")
 """Objectives that need every label, and do not support weights of labels."""
 
@@ -122,3 +128,44 @@ def hessian(objective, problem, parts):
 def flattened(arrays, names):
     """Return arrays by name as one vector."""
     return np.concatenate([np.ravel(arrays[name]) for name in names])
+
+
+def pseudo_likelihood(instance, labels):
+    """-sum_t log p(y_t | the others), from the scores of whole labellings that differ at t."""
+    value = 0.0
+    for t in range(len(labels)):
+        around = {t}.union(*(part for part in instance.parts if t in part))
+        if any(labels[s] == UNKNOWN for s in around):
+            continue
+        scores = []
+        for label in range(instance.n_labels):
+            changed = np.where(labels == UNKNOWN, 0, labels)
+            changed[t] = label
+            scores.append(instance.score_of(changed))
+        value += np.logaddexp.reduce(scores) - scores[labels[t]]
+    return value
+
+
+def perceptron_loss(instance, labels, margin):
+    """Return how far the best labelling lies above the best that agrees with known labels."""
+    wrong = ((instance.labels != labels) & (labels != UNKNOWN)).sum(axis=1)
+    return (instance.scores + margin * wrong).max() - instance.scores[wrong == 0].max()
+
+
+def labelwise_likelihood(instance, labels):
+    """-sum_t log p(y_t) over known labels."""
+    known = np.flatnonzero(labels != UNKNOWN)
+    right = (
+        np.logaddexp.reduce(instance.scores[instance.labels[:, t] == labels[t]]) for t in known
+    )
+    return len(known) * np.logaddexp.reduce(instance.scores) - sum(right)
+
+
+def listed_value(name, instance, labels, losses=None):
+    """Return the value of an objective for one instance, by listing its labellings."""
+    if name in LISTED:
+        return float(LISTED[name](-instance.scores, losses).value)
+    if name in PERCEPTRONS:
+        return perceptron_loss(instance, labels, PERCEPTRONS[name])
+    values = {"pseudo_likelihood": pseudo_likelihood, "labelwise_likelihood": labelwise_likelihood}
+    return values[name](instance, labels)
