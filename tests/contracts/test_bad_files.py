@@ -246,16 +246,6 @@ def test_splits_that_share_their_categories_raise(tmp_path):
         load(with_splits(tmp_path, 8000, [[0]], share))
 
 
-def labelled(tmp_path, labels):
-    parts = members("linear-independent")
-    values = json.loads(parts["model.json"])
-    write(
-        tmp_path / "bad.crfx",
-        parts | {"model.json": json.dumps(values | {"labels": labels})},
-    )
-    return tmp_path / "bad.crfx"
-
-
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
@@ -272,8 +262,11 @@ def labelled(tmp_path, labels):
     ],
 )
 def test_labels_of_no_training_raise(tmp_path, labels, message):
+    parts, bad = members("linear-independent"), tmp_path / "bad.crfx"
+    values = json.loads(parts["model.json"]) | {"labels": labels}
+    write(bad, parts | {"model.json": json.dumps(values)})
     with pytest.raises(ValueError, match=message):
-        load(labelled(tmp_path, labels))
+        load(bad)
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_copies_and_files_give_the_same_answers(kind, fitted, tmp_path):
     check_is_fitted(fitted)
 
 
-def test_a_file_keeps_attributes_and_is_written_alike_again(kind, fitted, tmp_path):
+def test_a_file_keeps_attributes_and_is_saved_again_to_the_byte(kind, fitted, tmp_path):
     """To the byte: nothing is lost on the way, and files can be compared."""
     found = by_file(fitted, tmp_path)
     assert found.get_params() == fitted.get_params()

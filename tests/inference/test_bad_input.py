@@ -62,10 +62,7 @@ CASES = {
         {"parents": [-1, 0, -1, 0, 0], "order": 2, "edge": np.zeros((3, 3, 3))},
         "order 1 only",
     ),
-    "end in a forest": (
-        {"parents": [-1, 0, -1, 0, 0], "end": np.zeros(3)},
-        "no last position",
-    ),
+    "end in a forest": ({"parents": [-1, 0, -1, 0, 0], "end": np.zeros(3)}, "no last position"),
     "types of one table": ({"edge_types": [0] * 5}, "one table for all edges"),
     "types without tables": ({"edge": None, "edge_types": [0] * 5}, "without edge scores"),
     "type beyond, in a forest": (

@@ -41,9 +41,7 @@ def weighted_sums(problem, curvature, weights, each):
 @pytest.mark.parametrize(
     ("structure", "curvature", "dtype"),
     pairwise(
-        list(STRUCTURES),
-        [None, "mixing", "dobrushin", "exact", "length"],
-        [np.float64, np.float32],
+        list(STRUCTURES), [None, "mixing", "dobrushin", "exact", "length"], [np.float64, np.float32]
     ),
 )
 def test_sums_are_those_of_the_single_edges(structure, curvature, dtype):

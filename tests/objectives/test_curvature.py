@@ -7,13 +7,7 @@ import pytest
 
 from crfx.batch import Batch
 from crfx.inference.problem import Problem, prepare
-from crfx.objectives.curvature import (
-    BOUNDS,
-    ENDS_GAMMA,
-    LEAST_CURVATURE,
-    Curvature,
-    parse,
-)
+from crfx.objectives.curvature import BOUNDS, ENDS_GAMMA, LEAST_CURVATURE, Curvature, parse
 from crfx.objectives.likelihood import Likelihood, event_curvature
 from crfx.objectives.perceptron import PerceptronLoss
 from crfx.objectives.pseudo_likelihood import PseudoLikelihood

@@ -17,14 +17,7 @@ from crfx.objectives.loss_scaled import loss_scaled, unit_of
 from crfx.objectives.task_loss import CostMatrix, Hamming
 from crfx.objectives.truth import UNKNOWN, Truth
 from crfx.testing import enumerate_instances
-from tests.objectives.problems import (
-    EXACT,
-    LISTED,
-    STRUCTURES,
-    listed_value,
-    make_case,
-    parts_of,
-)
+from tests.objectives.problems import EXACT, LISTED, STRUCTURES, listed_value, make_case, parts_of
 from tests.pairwise import pairwise
 
 WEIGHT, TEMPERATURE = 1.5, 0.7

@@ -122,36 +122,17 @@ def test_makers_of_parents():
 # Seen to fail: the comparison of sums.
 
 
-def wrong_node(arguments):
-    return {**arguments, "node": arguments["node"] + SLIP * np.array([1, 2, 3])}
-
-
-def wrong_start(arguments):
-    return {**arguments, "start": arguments["start"] + SLIP * np.array([1, 2, 3])}
-
-
-def missing_end(arguments):
-    return {**arguments, "end": None}
-
-
-def transposed_table(arguments):
-    return {**arguments, "edge": np.ascontiguousarray(arguments["edge"].T)}
-
-
-def shifted_offsets(arguments):
-    return {**arguments, "offsets": arguments["offsets"] + [0, 1, 0]}
-
-
-MISTAKES = [wrong_node, wrong_start, missing_end, transposed_table, shifted_offsets]
+MISTAKES = {
+    "another node": lambda own: own | {"node": own["node"] + SLIP * np.arange(1, 4)},
+    "another start": lambda own: own | {"start": own["start"] + SLIP * np.arange(1, 4)},
+    "a missing end": lambda own: own | {"end": None},
+    "a transposed table": lambda own: own | {"edge": np.ascontiguousarray(own["edge"].T)},
+    "shifted offsets": lambda own: own | {"offsets": own["offsets"] + [0, 1, 0]},
+}
 ORDERS = [1, 2, 3]
 
 
-def compared(found, expected, name):
-    """Compare one field of two records only: each must notice by itself."""
-    np.testing.assert_allclose(getattr(found, name), getattr(expected, name), **EXACT)
-
-
-@pytest.mark.parametrize(("mistake", "order"), pairwise(MISTAKES, ORDERS))
+@pytest.mark.parametrize(("mistake", "order"), pairwise(list(MISTAKES), ORDERS))
 def test_a_mistake_in_the_scores_is_seen(mistake, order):
     arguments = make_problem(3, order=order, lengths=(4, 4)).arguments()
     cost = np.random.default_rng(0).normal(size=arguments["node"].shape)
@@ -162,14 +143,14 @@ def test_a_mistake_in_the_scores_is_seen(mistake, order):
         expected = getattr(enumeration, function)(**arguments, **options)
         right, wrong = (
             getattr(reference, function)(**own, **options)
-            for own in (arguments, mistake(arguments))
+            for own in (arguments, MISTAKES[mistake](arguments))
         )
         assert_same(right, expected, **EXACT)
         with pytest.raises(AssertionError):
             assert_same(wrong, expected, **EXACT)
         for field in fields:
             with pytest.raises(AssertionError):
-                compared(wrong, expected, field)
+                np.testing.assert_allclose(getattr(wrong, field), getattr(expected, field), **EXACT)
 
 
 def test_a_wrong_parent_and_a_wrong_type_are_seen():
@@ -200,8 +181,8 @@ def test_a_best_labelling_of_other_scores_is_seen():
     arguments = make_problem(7, lengths=(4, 4)).arguments()
     for k in (1, 4):
         assert_best(reference.max_product(**arguments, k=k), k=k, **arguments, **EXACT)
-        for mistake in MISTAKES[:4]:
-            wrong = reference.max_product(**mistake(arguments), k=k)
+        for mistake in list(MISTAKES)[:4]:
+            wrong = reference.max_product(**MISTAKES[mistake](arguments), k=k)
             with pytest.raises(AssertionError):
                 assert_best(wrong, k=k, **arguments, **EXACT)
 
