@@ -75,6 +75,15 @@ def test_a_fraction_of_the_curvature_is_no_bound(name, fraction):
     assert slack(bind(name, truth), problem, ["node"], parse("auto"), fraction) < -NOISE
 
 
+@pytest.mark.parametrize("name", BOUNDED)
+def test_curvature_of_start_and_end_of_one_position(name):
+    """Both move with the same label, which is probable: the bound is tight."""
+    node, ends = np.array([[0.0, -3.0]]), {"start": np.zeros(2), "end": np.zeros(2)}
+    problem = prepare(node, None, [0, 1], **ends)
+    truth = Truth(problem.batch, problem.structure, np.array([0]), None, np.arange(2))
+    assert slack(bind(name, truth), problem, ["ends"], parse("auto")) > -NOISE
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_two_parts_that_move_at_once_need_at_most_twice_their_curvature(seed):
     """So a full Newton step of both, which halves nothing, does not raise the quadratic bound."""
