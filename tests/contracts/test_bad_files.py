@@ -6,7 +6,6 @@ Checksums are right, as one who means harm would write them.
 import copy
 import io
 import json
-import runpy
 import time
 import zipfile
 from pathlib import Path
@@ -14,11 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crfx import load
+from crfx import LinearCRF, load
 from crfx.potentials import ubjson
+from tests.saved_models.kinds import KINDS
 
 SAVED = Path(__file__).parents[1] / "saved_models"
-KINDS = runpy.run_path(str(SAVED / "kinds.py"))["KINDS"]
 ODD = (None, "x", -1, 0, 1, 10**30, 1e300, 0.5, True, [], {}, [1], {"a": 1}, "linear", 2**40)
 CHANGES = 40
 """Of the manifest of each kind, drawn from all of them."""
@@ -26,11 +25,6 @@ FLIPS = 60
 REFUSED = r"bad\.crfx is not a model file of crfx: [^\n]+$"
 MOST_SECONDS = 5.0
 """To refuse a file of some kilobytes, on a busy machine."""
-
-
-@pytest.fixture(params=KINDS)
-def name(request):
-    return request.param
 
 
 def members(name):
@@ -47,6 +41,16 @@ def write(path, parts):
 def answer(name, crf):
     X, _, more = KINDS[name].data(1)
     return crf.predict(X) if KINDS[name].ranks else crf.predict_marginals(X, **more)
+
+
+def outcome(name, path):
+    """Return whether a file is answered or refused, in one line."""
+    try:
+        answer(name, load(path))
+    except ValueError as error:
+        assert "\n" not in str(error)  # noqa: PT017
+        return "refused"
+    return "answered"
 
 
 def places(value, path=()):
@@ -68,7 +72,8 @@ def changed(values, path, odd):
     return values
 
 
-def test_manifests(name, tmp_path):
+@pytest.mark.parametrize("name", KINDS)
+def test_odd_values_in_manifests(name, tmp_path):
     """An odd value anywhere: refused in one line, or the model answers, or says why it cannot."""
     parts, random, bad = members(name), np.random.default_rng(0), tmp_path / "bad.crfx"
     values = json.loads(parts["model.json"])
@@ -78,13 +83,7 @@ def test_manifests(name, tmp_path):
         path, odd = known[random.integers(len(known))], ODD[random.integers(len(ODD))]
         write(bad, parts | {"model.json": json.dumps(changed(values, path, odd))})
         start = time.perf_counter()
-        try:
-            answer(name, load(bad))
-            outcomes.add("answered")
-        except ValueError as error:
-            outcomes.add("refused")
-            told = str(error)
-            assert "\n" not in told, (path, odd)
+        outcomes.add(outcome(name, bad))
         assert time.perf_counter() - start < MOST_SECONDS, (path, odd)
     assert outcomes == {"answered", "refused"}
 
@@ -112,8 +111,8 @@ UNREAD = ("node.thresholds", "last_values")
 """Thresholds of leaves are not looked at; of the last values of L-BFGS there may be any number."""
 
 
-def test_arrays(name, tmp_path):
-    """Of another shape, of another kind, or not finite: refused."""
+@pytest.mark.parametrize("name", KINDS)
+def test_arrays_of_another_shape_or_type_or_not_finite_raise(name, tmp_path):
     parts, bad = members(name), tmp_path / "bad.crfx"
     for member in [member for member in parts if member.endswith(".npy")]:
         array = np.load(io.BytesIO(parts[member]))
@@ -134,39 +133,32 @@ def test_arrays(name, tmp_path):
                 load(bad)
 
 
-def test_trees(name, tmp_path):
-    """Bytes of XGBoost's trees changed: whatever is loaded can be asked without harm."""
-    parts, random, bad = members(name), np.random.default_rng(0), tmp_path / "bad.crfx"
-    blobs = [member for member in parts if member.endswith(".ubj")]
-    for _ in range(FLIPS if blobs else 0):
-        member = blobs[random.integers(len(blobs))]
-        raw = bytearray(parts[member])
-        for _ in range(random.integers(1, 4)):
-            raw[random.integers(len(raw))] = random.choice([0, 1, 127, 128, 255, ord("L")])
-        write(bad, parts | {member: bytes(raw)})
-        try:
-            answer(name, load(bad))
-        except ValueError as error:
-            assert "\n" not in str(error)  # noqa: PT017
+def flipped(raw, random, values):
+    """Return bytes with one to three of them changed."""
+    raw = bytearray(raw)
+    for _ in range(random.integers(1, 4)):
+        raw[random.integers(len(raw))] = random.choice(values)
+    return bytes(raw)
 
 
-def test_bytes(name, tmp_path):
-    """Bytes of the file itself changed."""
+@pytest.mark.parametrize("name", KINDS)
+def test_bytes_changed_in_files_and_trees(name, tmp_path):
+    """Of the file itself, or of XGBoost's trees in it: what is loaded can be asked without harm."""
     whole, random = (SAVED / f"{name}-1.crfx").read_bytes(), np.random.default_rng(0)
-    bad = tmp_path / "bad.crfx"
+    parts, bad = members(name), tmp_path / "bad.crfx"
+    blobs = [member for member in parts if member.endswith(".ubj")]
     for _ in range(FLIPS):
-        raw = bytearray(whole)
-        for _ in range(random.integers(1, 4)):
-            raw[random.integers(len(raw))] = random.integers(256)
-        bad.write_bytes(raw)
-        try:
-            answer(name, load(bad))
-        except ValueError as error:
-            assert "\n" not in str(error)  # noqa: PT017
+        bad.write_bytes(flipped(whole, random, range(256)))
+        outcome(name, bad)
+        if blobs:
+            member = blobs[random.integers(len(blobs))]
+            raw = flipped(parts[member], random, [0, 1, 127, 128, 255, ord("L")])
+            write(bad, parts | {member: raw})
+            outcome(name, bad)
 
 
 @pytest.mark.parametrize("name", ["linear-independent", "ranking-linear"])
-def test_cut_off_anywhere(name, tmp_path):
+def test_files_cut_off_anywhere_raise(name, tmp_path):
     """The smallest files; `tests/io/test_model_file.py` has the zip itself."""
     whole, bad = (SAVED / f"{name}-1.crfx").read_bytes(), tmp_path / "bad.crfx"
     for length in range(len(whole)):
@@ -175,9 +167,10 @@ def test_cut_off_anywhere(name, tmp_path):
             load(bad)
 
 
-@pytest.mark.parametrize("depth", [101, 900])
-@pytest.mark.parametrize("name", ["gbcrf-on-linear", "ranking-trees-on-linear"])
-def test_models_below_models(name, tmp_path, depth):
+@pytest.mark.parametrize(
+    ("name", "depth"), [("gbcrf-on-linear", 101), ("ranking-trees-on-linear", 900)]
+)
+def test_base_models_nested_too_deeply_raise(name, tmp_path, depth):
     """A base of a base of a base: a file of some kilobytes must not exhaust the stack."""
     parts, bad = members(name), tmp_path / "bad.crfx"
     values = json.loads(parts["model.json"])
@@ -228,13 +221,13 @@ def with_splits(tmp_path, n_splits, sets, change=None):
     return tmp_path / "bad.crfx"
 
 
-def test_splits_by_categories_that_there_are(tmp_path):
+def test_splits_by_known_categories(tmp_path):
     """The companion of the next two: what they start from is loaded, and answers."""
     crf = load(with_splits(tmp_path, 400, [[0], [1, 3], [0, 1, 2]]))
     assert np.isfinite(np.concatenate(answer("gbcrf-categories", crf))).all()
 
 
-def test_splits_by_categories_that_there_are_not(tmp_path):
+def test_splits_by_unknown_categories_raise(tmp_path):
     """Each would take two megabytes at the first prediction, for a few bytes of the file."""
     with pytest.raises(ValueError, match=r"category 16777215 of feature 1, which has 4$"):
         load(with_splits(tmp_path, 400, [[2**24 - 1]]))
@@ -242,7 +235,7 @@ def test_splits_by_categories_that_there_are_not(tmp_path):
         load(with_splits(tmp_path, 400, [[0], [1, 4]]))
 
 
-def test_splits_that_share_their_categories(tmp_path):
+def test_splits_that_share_their_categories_raise(tmp_path):
     """Copied for every split, they would take splits times categories."""
 
     def share(tree):
@@ -251,16 +244,6 @@ def test_splits_that_share_their_categories(tmp_path):
 
     with pytest.raises(ValueError, match="overlap, or some belong to no node"):
         load(with_splits(tmp_path, 8000, [[0]], share))
-
-
-def labelled(tmp_path, labels):
-    parts = members("linear-independent")
-    values = json.loads(parts["model.json"])
-    write(
-        tmp_path / "bad.crfx",
-        parts | {"model.json": json.dumps(values | {"labels": labels})},
-    )
-    return tmp_path / "bad.crfx"
 
 
 @pytest.mark.parametrize(
@@ -278,9 +261,12 @@ def labelled(tmp_path, labels):
         ({"a": 1}, "where a list belongs"),
     ],
 )
-def test_labels_that_no_training_finds(tmp_path, labels, message):
+def test_labels_of_no_training_raise(tmp_path, labels, message):
+    parts, bad = members("linear-independent"), tmp_path / "bad.crfx"
+    values = json.loads(parts["model.json"]) | {"labels": labels}
+    write(bad, parts | {"model.json": json.dumps(values)})
     with pytest.raises(ValueError, match=message):
-        load(labelled(tmp_path, labels))
+        load(bad)
 
 
 @pytest.mark.parametrize(
@@ -303,8 +289,6 @@ def test_labels_that_no_training_finds(tmp_path, labels, message):
 )
 def test_labels_come_back_as_they_were(tmp_path, labels):
     """Through fit, file and prediction: the same values of the same types."""
-    from crfx import LinearCRF
-
     X = [np.eye(3, dtype=np.float32)]
     crf = LinearCRF(l2=0.01).fit(X, [sorted(labels)])
     crf.save(tmp_path / "model.crfx")
@@ -315,11 +299,9 @@ def test_labels_come_back_as_they_were(tmp_path, labels):
         assert [type(label) for label in predicted] == [type(label) for label in sorted(labels)]
 
 
-@pytest.mark.parametrize("labels", [[(1, 2), (3, 4)], [b"a", b"b"]], ids=repr)
-def test_labels_that_no_file_can_hold(tmp_path, labels):
-    from crfx import LinearCRF
-
-    crf = LinearCRF(max_iter=1).fit([np.eye(2, dtype=np.float32)], [labels])
-    with pytest.raises(ValueError, match="a model can be saved if its labels are"):
-        crf.save(tmp_path / "model.crfx")
-    assert not (tmp_path / "model.crfx").exists()
+def test_labels_that_no_file_can_hold_raise(tmp_path):
+    for labels in ([(1, 2), (3, 4)], [b"a", b"b"]):
+        crf = LinearCRF(max_iter=1).fit([np.eye(2, dtype=np.float32)], [labels])
+        with pytest.raises(ValueError, match="a model can be saved if its labels are"):
+            crf.save(tmp_path / "model.crfx")
+        assert not (tmp_path / "model.crfx").exists()

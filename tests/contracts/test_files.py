@@ -1,37 +1,57 @@
-"""Every estimator comes back from its file as it was: answers, explanations, further training."""
+"""Files, pickles and copies of every estimator are as it was: answers, explanations, further
+training.
+"""
 
+import copy
 import io
 import json
-import runpy
+import pickle
 import shutil
 import zipfile
-from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from crfx import load
 from crfx.estimators.registry import CLASSES
+from tests.saved_models.kinds import KINDS
 
-KINDS = runpy.run_path(str(Path(__file__).parents[1] / "saved_models" / "kinds.py"))["KINDS"]
 ATTRIBUTES = ("history_", "best_iteration_", "n_features_in_", "n_rounds_", "n_iter_", "n_skipped_")
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(scope="module", params=KINDS)
 def kind(request):
     return KINDS[request.param]
 
 
-@pytest.fixture
-def pair(kind, tmp_path):
-    """An estimator and the same from its file."""
-    crf = kind.fitted()
-    crf.save(tmp_path / "model.crfx")
-    return crf, load(tmp_path / "model.crfx")
+@pytest.fixture(scope="module")
+def fitted(kind):
+    return kind.fitted()
+
+
+def by_joblib(crf, folder):
+    joblib.dump(crf, folder / "crf.joblib")
+    return joblib.load(folder / "crf.joblib")
+
+
+def by_file(crf, folder):
+    crf.save(folder / "model.crfx")
+    return load(folder / "model.crfx")
+
+
+COPIES = {
+    "pickle": lambda crf, folder: pickle.loads(pickle.dumps(crf)),
+    "joblib": by_joblib,
+    "deepcopy": lambda crf, folder: copy.deepcopy(crf),
+}
 
 
 def answers(kind, crf):
-    """All that an estimator says about data it was not fitted on, as arrays."""
+    """Return all that an estimator says about data it was not fitted on, as arrays."""
     X, y, more = kind.data(1)
     if kind.ranks:
         terms = [own.contributions.reshape(-1) for own in crf.explain(X).positions]
@@ -64,7 +84,7 @@ def answers(kind, crf):
 
 
 def assert_equal(found, expected):
-    """To the bit, and of the same kind."""
+    """Check that answers are equal to the bit, and of the same types."""
     assert found.keys() == expected.keys()
     for name, array in expected.items():
         assert found[name].dtype == array.dtype, name
@@ -76,87 +96,93 @@ def test_every_class_that_can_be_saved_is_here():
     assert classes == set(CLASSES)
 
 
-def test_the_same_answers(kind, pair):
-    crf, found = pair
-    assert type(found) is type(crf)
-    assert_equal(answers(kind, found), answers(kind, crf))
+def test_copies_and_files_give_the_same_answers(kind, fitted, tmp_path):
+    expected = answers(kind, fitted)
+    for make_copy in (*COPIES.values(), by_file):
+        found = make_copy(fitted, tmp_path)
+        assert type(found) is type(fitted)
+        assert_equal(answers(kind, found), expected)
+    assert fitted._repr_html_()
+    check_is_fitted(fitted)
 
 
-def test_the_same_attributes(kind, pair):
-    crf, found = pair
-    assert found.get_params() == crf.get_params()
-    for name in ATTRIBUTES:
-        assert getattr(found, name, None) == getattr(crf, name, None), name
-    assert found.columns_.known_names() == crf.columns_.known_names()
-    assert found.columns_.categories == crf.columns_.categories
-    if not kind.ranks:
-        assert found.classes_.dtype == crf.classes_.dtype
-        assert found.classes_.tolist() == crf.classes_.tolist()
-        np.testing.assert_array_equal(found.transitions_, crf.transitions_)
-
-
-def test_the_same_file_again(pair, tmp_path):
+def test_a_file_keeps_attributes_and_is_saved_again_to_the_byte(kind, fitted, tmp_path):
     """To the byte: nothing is lost on the way, and files can be compared."""
-    for name, crf in zip(("a.crfx", "b.crfx"), pair, strict=True):
-        crf.save(tmp_path / name)
-    assert (tmp_path / "a.crfx").read_bytes() == (tmp_path / "b.crfx").read_bytes()
+    found = by_file(fitted, tmp_path)
+    assert found.get_params() == fitted.get_params()
+    for name in ATTRIBUTES:
+        assert getattr(found, name, None) == getattr(fitted, name, None), name
+    assert found.columns_.known_names() == fitted.columns_.known_names()
+    assert found.columns_.categories == fitted.columns_.categories
+    if not kind.ranks:
+        assert found.classes_.dtype == fitted.classes_.dtype
+        assert found.classes_.tolist() == fitted.classes_.tolist()
+        np.testing.assert_array_equal(found.transitions_, fitted.transitions_)
+    found.save(tmp_path / "again.crfx")
+    assert (tmp_path / "again.crfx").read_bytes() == (tmp_path / "model.crfx").read_bytes()
 
 
-def test_the_same_further_training(kind, tmp_path):
+def test_further_training_is_the_same(kind, fitted, tmp_path):
     """From the estimator, from its file by name, and from what was loaded."""
-    crf = kind.fitted()
-    crf.save(tmp_path / "model.crfx")
-    before = answers(kind, crf)
+    loaded, before = by_file(fitted, tmp_path), answers(kind, fitted)
     further = [
         answers(kind, kind.fitted(start, **kind.longer))
-        for start in (crf, str(tmp_path / "model.crfx"), load(tmp_path / "model.crfx"))
+        for start in (fitted, str(tmp_path / "model.crfx"), loaded)
     ]
     assert_equal(further[1], further[0])
     assert_equal(further[2], further[0])
     name = "scores" if kind.ranks else "marginals"
-    assert not np.array_equal(further[0][name], before[name])  # it did go on
+    assert not np.array_equal(further[0][name], before[name])  # training did continue
+
+
+def test_copies_of_unfitted_estimators_are_unfitted(tmp_path):
+    for kind in KINDS.values():
+        crf = kind.make()
+        for again in (*(make_copy(crf, tmp_path) for make_copy in COPIES.values()), clone(crf)):
+            assert repr(again) == repr(crf)
+            with pytest.raises(NotFittedError):
+                check_is_fitted(again)
+            X, _, more = kind.data(1)
+            with pytest.raises(NotFittedError, match="is not fitted: call fit first"):
+                again.predict(X, **({} if kind.ranks else more))
 
 
 def test_a_difference_is_seen():
-    """The companion: one more round, or another seed of the data, is no equal model."""
+    """The companion: a model of one more round has other answers."""
     kind = KINDS["gbcrf"]
     with pytest.raises(AssertionError):
         assert_equal(answers(kind, kind.fitted(n_estimators=4)), answers(kind, kind.fitted()))
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_the_file_of_another_kind(tmp_path, name):
-    """With every other class's name in it, a file is refused."""
-    KINDS[name].fitted().save(tmp_path / "own.crfx")
-    with zipfile.ZipFile(tmp_path / "own.crfx") as archive:
+def write(path, members):
+    with zipfile.ZipFile(path, "w") as archive:
+        for member, raw in members.items():
+            archive.writestr(member, raw)
+
+
+def test_files_of_another_class_or_with_other_members_raise(fitted, tmp_path):
+    """With any other class's name in it, without one member, or with one more."""
+    own, other = tmp_path / "own.crfx", tmp_path / "other.crfx"
+    fitted.save(own)
+    with zipfile.ZipFile(own) as archive:
         members = {member: archive.read(member) for member in archive.namelist()}
     values = json.loads(members["model.json"])
-    for other in set(CLASSES) - {values["class"]}:
-        values["class"] = other
-        with zipfile.ZipFile(tmp_path / "other.crfx", "w") as archive:
-            for member, raw in (members | {"model.json": json.dumps(values)}).items():
-                archive.writestr(member, raw)
+    damaged = [
+        members | {"model.json": json.dumps(values | {"class": name})}
+        for name in set(CLASSES) - {values["class"]}
+    ]
+    damaged += [
+        {member: raw for member, raw in members.items() if member != gone} for gone in members
+    ]
+    for parts in damaged:
+        write(other, parts)
         with pytest.raises(ValueError, match=r"other\.crfx is not a model file of crfx: .+"):
-            load(tmp_path / "other.crfx")
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_a_member_too_many_or_too_few(tmp_path, name):
-    KINDS[name].fitted().save(tmp_path / "own.crfx")
-    with zipfile.ZipFile(tmp_path / "own.crfx") as archive:
-        members = {member: archive.read(member) for member in archive.namelist()}
-    for gone in members:
-        with zipfile.ZipFile(tmp_path / "other.crfx", "w") as archive:
-            for member, raw in members.items():
-                if member != gone:
-                    archive.writestr(member, raw)
-        with pytest.raises(ValueError, match=r"other\.crfx is not a model file of crfx"):
-            load(tmp_path / "other.crfx")
+            load(other)
     buffer = io.BytesIO()
     np.save(buffer, np.zeros(3))
     for extra, raw in (("extra.npy", buffer.getvalue()), ("base.base.node.ubj", b"{}")):
-        shutil.copy(tmp_path / "own.crfx", tmp_path / "other.crfx")
-        with zipfile.ZipFile(tmp_path / "other.crfx", "a") as archive:
+        shutil.copy(own, other)
+        with zipfile.ZipFile(other, "a") as archive:
             archive.writestr(extra, raw)
         with pytest.raises(ValueError, match="no part of the model asks for its member"):
-            load(tmp_path / "other.crfx")
+            load(other)

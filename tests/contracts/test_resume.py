@@ -3,9 +3,7 @@ as one that was not, to the bit: for every kind of estimator.
 """
 
 import json
-import runpy
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,9 +12,9 @@ from crfx import GBCRF, FeatureInduction, HiddenUnitCRF, LinearCRF, RankingCRF, 
 from crfx.estimators.base import rounds_done
 from crfx.estimators.session import resumed
 from crfx.trainers.monitor import Monitor
+from tests.saved_models.kinds import KINDS, ONE, binary, dense, forest, queries, typed, words
 
-SAVED = runpy.run_path(str(Path(__file__).parents[1] / "saved_models" / "kinds.py"))
-KINDS, ONE, EARLY = SAVED["KINDS"], SAVED["ONE"], {"early_stopping_rounds": 2}
+EARLY = {"early_stopping_rounds": 2}
 ROUNDED = ("gbcrf-linear",)
 """Scores of linear edges are added up in training, and multiplied out where it is resumed."""
 BOOSTED = {"n_estimators": 9, "subsample": 0.7}
@@ -31,51 +29,51 @@ def share_right(true, found):
 
 
 MORE = {
-    "gbcrf-sampled-early": (GBCRF, "dense", {**BOOSTED, "colsample_bynode": 0.5, **EARLY}),
-    "gbcrf-accuracy": (GBCRF, "dense", {**BOOSTED, "eval_metric": "token_accuracy", **EARLY}),
-    "gbcrf-own-metric": (GBCRF, "dense", {**BOOSTED, "eval_metric": share_right, **EARLY}),
-    "linear-own-metric": (LinearCRF, "dense", {"l2": 1e-4, "eval_metric": share_right, **EARLY}),
-    "treecrf-early": (TreeCRF, "dense", {**BOOSTED, "max_leaves": 4, **EARLY}),
-    "linear-to-its-end": (LinearCRF, "dense", {"tol": 1e-3}),
-    "linear-l1": (LinearCRF, "words", {"max_iter": 9, "l1": 0.2, "min_count": 2}),
-    "linear-early": (LinearCRF, "words", {"l2": 1e-4, **EARLY}),
-    "linear-step": (LinearCRF, "words", {"trainer": "sgd", "sweeps": 6}),
+    "gbcrf-sampled-early": (GBCRF, dense, {**BOOSTED, "colsample_bynode": 0.5, **EARLY}),
+    "gbcrf-accuracy": (GBCRF, dense, {**BOOSTED, "eval_metric": "token_accuracy", **EARLY}),
+    "gbcrf-own-metric": (GBCRF, dense, {**BOOSTED, "eval_metric": share_right, **EARLY}),
+    "linear-own-metric": (LinearCRF, dense, {"l2": 1e-4, "eval_metric": share_right, **EARLY}),
+    "treecrf-early": (TreeCRF, dense, {**BOOSTED, "max_leaves": 4, **EARLY}),
+    "linear-to-its-end": (LinearCRF, dense, {"tol": 1e-3}),
+    "linear-l1": (LinearCRF, words, {"max_iter": 9, "l1": 0.2, "min_count": 2}),
+    "linear-early": (LinearCRF, words, {"l2": 1e-4, **EARLY}),
+    "linear-step": (LinearCRF, words, {"trainer": "sgd", "sweeps": 6}),
     "linear-sweeps-early": (
         LinearCRF,
-        "dense",
+        dense,
         {"trainer": "sgd", "sweeps": 12, "step": 0.3, "burn_in": 0, "l2": 0.0, **EARLY},
     ),
-    "induction": (LinearCRF, "binary", {"max_iter": 5, "feature_induction": INDUCTION}),
+    "induction": (LinearCRF, binary, {"max_iter": 5, "feature_induction": INDUCTION}),
     "induction-to-its-end": (
         LinearCRF,
-        "binary",
+        binary,
         {"max_iter": 40, "tol": 1e-2, "l1": 0.1, "feature_induction": LONG_INDUCTION},
     ),
-    "hidden-to-its-end": (HiddenUnitCRF, "dense", {**UNITS, "trainer": "lbfgs", "tol": 1e-2}),
-    "hidden-early": (HiddenUnitCRF, "dense", {**UNITS, "trainer": "lbfgs", "l2": 1e-4, **EARLY}),
+    "hidden-to-its-end": (HiddenUnitCRF, dense, {**UNITS, "trainer": "lbfgs", "tol": 1e-2}),
+    "hidden-early": (HiddenUnitCRF, dense, {**UNITS, "trainer": "lbfgs", "l2": 1e-4, **EARLY}),
     "hidden-sweeps-early": (
         HiddenUnitCRF,
-        "forest",
+        forest,
         {**UNITS, "step": 0.5, "burn_in": 0, "dropout": 0.1, **EARLY},
     ),
-    "hidden-pretrained": (HiddenUnitCRF, "dense", {**UNITS, "pretrain": "discriminative"}),
+    "hidden-pretrained": (HiddenUnitCRF, dense, {**UNITS, "pretrain": "discriminative"}),
     "hidden-contrastive": (
         HiddenUnitCRF,
-        "dense",
+        dense,
         {**UNITS, "trainer": "lbfgs", "max_iter": 5, "pretrain": "contrastive"},
     ),
-    "ranking-linear-early": (RankingCRF, "queries", {"sweeps": 9, "step": 2.0, **EARLY}),
+    "ranking-linear-early": (RankingCRF, queries, {"sweeps": 9, "step": 2.0, **EARLY}),
     "ranking-trees-early": (
         RankingCRF,
-        "queries",
+        queries,
         {**BOOSTED, "scorer": "trees", "min_child_weight": 0.1, **EARLY},
     ),
 }
 
 BASED = {
-    "treecrf-on-linear": (TreeCRF, "dense", {"n_estimators": 4, "max_leaves": 4}),
-    "gbcrf-trees-on-linear": (GBCRF, "typed", {"n_estimators": 4, "edges": "trees"}),
-    "gbcrf-forest-on-linear": (GBCRF, "forest", {"n_estimators": 4, "subsample": 0.6}),
+    "treecrf-on-linear": (TreeCRF, dense, {"n_estimators": 4, "max_leaves": 4}),
+    "gbcrf-trees-on-linear": (GBCRF, typed, {"n_estimators": 4, "edges": "trees"}),
+    "gbcrf-forest-on-linear": (GBCRF, forest, {"n_estimators": 4, "subsample": 0.6}),
 }
 
 
@@ -90,12 +88,12 @@ def cases():
     for name, (cls, data, settings) in (MORE | BASED).items():
         base = None if name in MORE else lambda: LinearCRF(max_iter=3, **ONE)
         yield pytest.param(
-            lambda cls=cls, settings=settings: cls(**ONE, **settings), SAVED[data], base, id=name
+            lambda cls=cls, settings=settings: cls(**ONE, **settings), data, base, id=name
         )
 
 
 @pytest.mark.parametrize(("make", "data", "base"), list(cases()))
-def test_a_run_that_is_cut_off_ends_in_the_same_model(make, data, base, tmp_path):
+def test_an_interrupted_run_ends_in_the_same_model(make, data, base, tmp_path):
     arguments, rounds = arguments_of(make(), data, base), []
     whole = resumed(make(), arguments, None, rounds.append)
     expected, n_rounds = contents(whole, tmp_path), len(rounds)
@@ -148,8 +146,8 @@ def contents(crf, folder):
     return values, members
 
 
-def test_what_is_kept_of_a_run_says_what_was_asked_for(tmp_path):
-    X, y, _ = SAVED["dense"](0)
+def test_a_checkpoint_holds_the_arguments_of_its_run(tmp_path):
+    X, y, _ = dense(0)
     seen, path = [], tmp_path / "m.crfx"
 
     def keep(progress):
@@ -163,9 +161,9 @@ def test_what_is_kept_of_a_run_says_what_was_asked_for(tmp_path):
     assert resumed(GBCRF(3, **ONE), {}, found, keep) is found  # there is nothing left to do
 
 
-def test_callbacks_of_the_user_are_called_and_may_end_a_run(tmp_path):
+def test_callbacks_are_called_and_may_end_a_run(tmp_path):
     """Also one that was cut off in the round in which they did."""
-    X, y, _ = SAVED["dense"](0)
+    X, y, _ = dense(0)
     called, path = [], tmp_path / "m.crfx"
 
     def stop(progress):
@@ -182,8 +180,8 @@ def test_callbacks_of_the_user_are_called_and_may_end_a_run(tmp_path):
         assert contents(found, tmp_path) == contents(crf, tmp_path)
 
 
-def test_a_linear_model_whose_training_has_ended_holds_nothing_of_it(tmp_path):
-    X, y, _ = SAVED["dense"](0)
+def test_a_finished_linear_model_holds_no_training_state(tmp_path):
+    X, y, _ = dense(0)
     sizes = {}
     for name, trainer in (("lbfgs", "lbfgs"), ("sweeps", "sgd")):
         crf = LinearCRF(trainer, max_iter=5, sweeps=5, step=0.1, **ONE)
@@ -201,7 +199,7 @@ def test_a_linear_model_whose_training_has_ended_holds_nothing_of_it(tmp_path):
 
 @pytest.mark.parametrize("make", [lambda: GBCRF(3, **ONE), lambda: LinearCRF(max_iter=3)])
 def test_interrupt_between_rounds_leaves_a_model_that_loads(make, monkeypatch, tmp_path):
-    X, y, _ = SAVED["dense"](0)
+    X, y, _ = dense(0)
     crf, record = make(), Monitor.record
 
     def interrupted(monitor, measured, n_done):

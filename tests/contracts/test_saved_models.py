@@ -1,7 +1,6 @@
 """Files that earlier versions wrote: loaded for ever, with the answers that they gave then."""
 
 import json
-import runpy
 from pathlib import Path
 
 import numpy as np
@@ -9,10 +8,10 @@ import pandas as pd
 import pytest
 
 from crfx import load
+from tests.saved_models.kinds import KINDS, TEMPLATE
 
 SAVED = Path(__file__).parents[1] / "saved_models"
 FILES = sorted(path.stem for path in SAVED.glob("*.npz") if path.stem != "crfsuite")
-KINDS = runpy.run_path(str(SAVED / "kinds.py"))
 CLOSE = {"rtol": 1e-5, "atol": 1e-6}
 """From one machine, and one version of NumPy and XGBoost, to another."""
 
@@ -29,13 +28,13 @@ def question(expected, crf):
     else:
         X = json.loads(str(given["words"]))
         if isinstance(X[0][0], str):  # words, which a template looks at
-            X = KINDS["TEMPLATE"](X)
+            X = TEMPLATE(X)
     more = {name: given[name] for name in ("parents", "edge_types") if name in given}
     return X, more | ({"lengths": given["lengths"]} if hasattr(X, "shape") else {})
 
 
 def test_every_kind_has_a_file():
-    assert {f"{name}-1" for name in KINDS["KINDS"]} <= set(FILES)
+    assert {f"{name}-1" for name in KINDS} <= set(FILES)
 
 
 @pytest.mark.parametrize("name", FILES)

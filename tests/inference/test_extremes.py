@@ -1,14 +1,11 @@
 """Sizes and ranges at the edge of what users bring: ordinary inputs all the same."""
 
-import io
 import os
-import platform
 import signal
-import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -46,18 +43,17 @@ def test_huge_scores_choose_one_labelling(scale, parents):
     assert np.isfinite(found.node_gamma).all()
 
 
-def test_one_label():
-    found = both_widths({**random_scores(4, 1), "offsets": [0, 3, 4]})
-    np.testing.assert_array_equal(found.node, np.ones((4, 1)))
-    np.testing.assert_allclose(found.node_gamma, 2.0, rtol=1e-6)
-
-
-def test_one_position():
-    scores = random_scores(3, 4)
-    found = both_widths({**scores, "offsets": [0, 1, 2, 3]})
-    weights = np.exp(scores["node"].astype(np.float64))
-    np.testing.assert_allclose(found.node, weights / weights.sum(axis=1, keepdims=True), **FLOAT32)
-    np.testing.assert_array_equal(found.edge, np.zeros((4, 4)))
+@pytest.mark.parametrize(("n_labels", "offsets"), [(1, [0, 3, 4]), (4, [0, 1, 2, 3])])
+def test_one_label_or_one_position(n_labels, offsets):
+    scores = random_scores(offsets[-1], n_labels)
+    found = both_widths({**scores, "offsets": offsets})
+    if n_labels > 1:
+        weights = np.exp(scores["node"].astype(np.float64))
+        softmax = weights / weights.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(found.node, softmax, **FLOAT32)
+        np.testing.assert_array_equal(found.edge, np.zeros((4, 4)))
+    else:
+        np.testing.assert_array_equal(found.node, np.ones((4, 1)))
     np.testing.assert_allclose(found.node_gamma, 2.0, rtol=1e-6)
 
 
@@ -123,7 +119,7 @@ def test_a_forked_child_does_not_wait_for_threads_it_lacks():
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_sums_that_overflow_float32():
+def test_sums_beyond_float32():
     largest = np.array([[0.0, 3e38]], np.float32)
     for copies in (1, 16):
         node, offsets = np.tile(largest, (copies, 1)), np.arange(copies + 1)
@@ -159,49 +155,30 @@ def test_a_tree_of_100_000_nodes(shape):
 def test_same_bits_for_any_number_of_threads(structure):
     problem = make_problem(0, n_labels=4, dtype=np.float32, **structure).arguments()
     cost = np.ones_like(problem["node"])
-    one, two = (
-        (
-            inference.sum_product(**problem, curvature="mixing", n_jobs=jobs),
-            inference.expectation(**problem, cost=cost, n_jobs=jobs),
-            inference.max_product(**problem, n_jobs=jobs),
-            inference.sample(**problem, n=3, seed=1, n_jobs=jobs),
-            inference.max_product(**problem, k=3, n_jobs=jobs),
-            inference.sum_product(**problem, curvature="dobrushin", n_jobs=jobs),
-            inference.sum_product(**problem, curvature="exact", n_jobs=jobs),
-        )
-        for jobs in (1, 2)
-    )
-    for name in ("log_z", "node", "edge", "node_gamma", "edge_gamma"):
-        for which in (0, 5, 6):
-            np.testing.assert_array_equal(getattr(one[which], name), getattr(two[which], name))
-    np.testing.assert_array_equal(one[1].node, two[1].node)
-    np.testing.assert_array_equal(one[1].edge, two[1].edge)
-    np.testing.assert_array_equal(one[2].labels, two[2].labels)
-    np.testing.assert_array_equal(one[3], two[3])
-    for ours, theirs in zip(one[4].labels, two[4].labels, strict=True):
-        for (labels, score), (same, as_much) in zip(ours, theirs, strict=True):
-            np.testing.assert_array_equal(labels, same)
-            assert score == as_much
+    calls = [(inference.sum_product, {"curvature": c}) for c in ("mixing", "dobrushin", "exact")]
+    calls += [(inference.expectation, {"cost": cost}), (inference.max_product, {})]
+    for function, options in calls:
+        one, two = (function(**problem, **options, n_jobs=jobs) for jobs in (1, 2))
+        for field in fields(one):
+            np.testing.assert_array_equal(getattr(one, field.name), getattr(two, field.name))
+    one, two = (inference.sample(**problem, n=3, seed=1, n_jobs=jobs) for jobs in (1, 2))
+    np.testing.assert_array_equal(one, two)
+    one, two = (inference.max_product(**problem, k=3, n_jobs=jobs).labels for jobs in (1, 2))
+    for ours, theirs in zip(one, two, strict=True):
+        for (labels, score), (same_labels, same_score) in zip(ours, theirs, strict=True):
+            np.testing.assert_array_equal(labels, same_labels)
+            assert score == same_score
 
 
 def test_many_threads_at_once_get_the_same_answer():
     problem = make_problem(0, lengths=(20,) * 200, dtype=np.float32).arguments()
     expected = inference.sum_product(**problem).node
-    found = [None] * 8
-
-    def work(i):
-        found[i] = inference.sum_product(**problem).node
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(found))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for node in found:
-        np.testing.assert_array_equal(node, expected)
+    with ThreadPoolExecutor(8) as pool:
+        for node in pool.map(lambda _: inference.sum_product(**problem).node, range(8)):
+            np.testing.assert_array_equal(node, expected)
 
 
-def test_the_interpreter_lock_is_released():
+def test_inference_releases_the_interpreter_lock():
     rows, seen = 300_000, []
     scores = {**random_scores(rows, 20), "offsets": [0, rows]}
     thread = threading.Thread(target=lambda: inference.sum_product(**scores, n_jobs=1))
@@ -211,54 +188,3 @@ def test_the_interpreter_lock_is_released():
         time.sleep(0.001)
     thread.join()
     assert len(seen) > 20  # the loop ran while the core did
-
-
-COMPARE = """
-import sys, numpy as np
-from crfx import _core, inference
-from crfx.testing import make_problem
-print(_core.instruction_set())
-for settings in ({"lengths": tuple(range(40))}, {"lengths": (9, 5), "order": 2},
-                 {"lengths": (12, 9), "shape": "random", "sharing": "each"}):
-    problem = make_problem(0, n_labels=11, dtype=np.float32, **settings).arguments()
-    found = inference.sum_product(**problem, curvature="mixing")
-    for part in (found.log_z, found.node, found.edge, found.node_gamma, found.edge_gamma):
-        np.save(sys.stdout.buffer, part)
-    np.save(sys.stdout.buffer, inference.max_product(**problem).labels)
-"""
-
-
-def run_with(isa):
-    environment = {**os.environ, "CRFX_ISA": isa}
-    done = subprocess.run(
-        [sys.executable, "-u", "-c", COMPARE], env=environment, capture_output=True, check=True
-    )
-    name, _, rest = done.stdout.partition(b"\n")
-    return name.decode(), rest
-
-
-def test_every_instruction_set_gives_the_same_answers():
-    """Those that this machine has; each falls back to the next below it."""
-    name, expected = run_with("baseline")
-    assert name == "baseline"
-    for isa in ("avx2", "avx512"):
-        name, found = run_with(isa)
-        assert name == (isa if has(isa) else run_with("avx2")[0])
-        ours, theirs = io.BytesIO(found), io.BytesIO(expected)
-        for _ in range(18):
-            np.testing.assert_allclose(np.load(ours), np.load(theirs), rtol=1e-4, atol=1e-5)
-
-
-def has(isa):
-    """Whether Linux says that this processor has what the instruction set is named after."""
-    flags = Path("/proc/cpuinfo")
-    if platform.machine() not in ("x86_64", "AMD64") or not flags.exists():
-        pytest.skip("what the processor has is read from /proc/cpuinfo on x86-64")
-    words = flags.read_text(encoding="utf-8").split()
-    return {"avx2": "avx2", "avx512": "avx512vl"}[isa] in words
-
-
-def test_an_unknown_instruction_set_is_refused():
-    with pytest.raises(subprocess.CalledProcessError) as failed:
-        run_with("AVX512")
-    assert b"choose baseline, avx2 or avx512" in failed.value.stderr

@@ -69,8 +69,25 @@ def test_a_true_label_that_its_position_has_not():
         checked("bc", allowed=allowed, constraints=None)
 
 
+def is_possible(mask, parents, allowed=None, labels=None):
+    """Return whether some labelling of one instance satisfies all constraints."""
+    n = len(parents)
+    allowed = np.ones((n, 3), bool) if allowed is None else allowed
+    labels = np.full(n, -1) if labels is None else labels
+    return any(
+        all(
+            allowed[t, codes[t]]
+            and labels[t] in (-1, codes[t])
+            and (mask.start[codes[t]] if up < 0 else mask.pair[codes[up], codes[t]])
+            for t, up in enumerate(parents)
+        )
+        and (mask.end is None or mask.end[codes[-1]])
+        for codes in product(range(3), repeat=n)
+    )
+
+
 @pytest.mark.parametrize("is_forest", [False, True])
-def test_what_is_possible_is_what_enumeration_finds(is_forest):
+def test_impossible_rows_against_enumeration(is_forest):
     random = np.random.default_rng(0)
     n_possible = 0
     for _ in range(300):
@@ -79,25 +96,15 @@ def test_what_is_possible_is_what_enumeration_finds(is_forest):
         if not is_forest:
             parents = list(range(-1, n - 1))
         pair, start = random.random((3, 3)) < 0.4, random.random(3) < 0.7
-        end = None if is_forest else random.random(3) < 0.7
+        mask = Mask(pair, start, None if is_forest else random.random(3) < 0.7)
         allowed = random.random((n, 3)) < 0.6
         labels = np.where(random.random(n) < 0.3, random.integers(3, size=n), -1)
         batch = Batch.from_lengths(
             [n], parents=np.array(parents) if is_forest else None, allowed=allowed
         )
         structure = Forest() if is_forest else Chain(2)
-        found = impossible_rows(batch, structure, Mask(pair, start, end), labels, 3).any()
-        possible = any(
-            all(
-                allowed[t, code]
-                and labels[t] in (-1, code)
-                and (start[code] if parents[t] < 0 else pair[codes[parents[t]], code])
-                and (end is None or t < n - 1 or end[code])
-                for t, code in enumerate(codes)
-            )
-            for codes in product(range(3), repeat=n)
-        )
-        assert found != possible
+        possible = is_possible(mask, parents, allowed, labels)
+        assert impossible_rows(batch, structure, mask, labels, 3).any() != possible
         n_possible += possible
     assert 30 < n_possible < 270
 
@@ -109,17 +116,6 @@ def test_an_instance_without_a_label_left_is_named():
         check_possible(batch, Chain(1), mask, None, 3)
 
 
-def is_possible(mask, parents):
-    return any(
-        all(
-            mask.start[codes[t]] if up < 0 else mask.pair[codes[up], codes[t]]
-            for t, up in enumerate(parents)
-        )
-        and (mask.end is None or mask.end[codes[-1]])
-        for codes in product(range(3), repeat=len(parents))
-    )
-
-
 def is_found_possible(batch, structure, mask):
     try:
         check_possible(batch, structure, mask, None, 3)
@@ -129,7 +125,7 @@ def is_found_possible(batch, structure, mask):
 
 
 @pytest.mark.parametrize("is_forest", [False, True])
-def test_masks_alone_are_judged_by_lengths(is_forest, monkeypatch):
+def test_masks_alone_against_enumeration(is_forest, monkeypatch):
     """As enumeration does, and without the core where every length will do."""
     random = np.random.default_rng(1)
     whole, found, by_core = feasibility.impossible_rows, [], []
@@ -155,7 +151,7 @@ def test_masks_alone_are_judged_by_lengths(is_forest, monkeypatch):
     assert len(by_core) < 250
 
 
-def test_masks_that_turn_in_circles_and_masks_of_nothing():
+def test_masks_with_cycles_and_empty_masks():
     """a b a b ...: chains of even length only may begin with a and end with b."""
     pair = np.array([[0, 1], [1, 0]], bool)
     mask = Mask(pair, np.array([True, False]), np.array([False, True]))
@@ -172,7 +168,7 @@ SOON = 1.0
 """Seconds for one chain of so many positions, on a busy machine: a pass per position took four."""
 
 
-def test_a_long_chain_is_judged_in_one_pass():
+def test_a_long_chain_is_checked_in_one_pass():
     batch = Batch.from_lengths([LONG], allowed=np.ones((LONG, 9), bool))
     mask = Mask(~np.eye(9, dtype=bool), np.arange(9) > 0)
     labels = np.full(LONG, -1)

@@ -1,11 +1,14 @@
-"""The door to inference: cheap checks, and messages that say where and what to do."""
+"""Problems: cheap checks of arguments, and labels that are given (clamped)."""
 
+from itertools import product
 from time import perf_counter
 
 import numpy as np
 import pytest
 
+from crfx.inference.max_product import best_labels
 from crfx.inference.problem import prepare
+from crfx.inference.sum_product import summed
 from crfx.structures import Chain, Forest
 
 NODE = np.zeros((5, 3))
@@ -37,42 +40,6 @@ def test_arguments_become_a_problem(edge, extra, structure, sharing):
     assert problem.batch.n_instances == 2
 
 
-@pytest.mark.parametrize(
-    ("edge", "extra", "message"),
-    [
-        (EDGE, {"offsets": [0, 2, 4]}, "offsets end at 4 but node has 5 rows"),
-        (EDGE, {"offsets": [0, 3, 2, 5]}, "instance 1"),
-        (EDGE, {"order": 2}, "with order 2"),
-        (EDGE, {"order": 0}, "order must be 1 or more"),
-        (EDGE, {"order": 1.5}, "order must be a whole number"),
-        (np.zeros((4, 4)), {}, "3 entries"),
-        (np.zeros((4, 3, 3)), {}, "4 tables for 5 rows"),
-        (EDGE, {"edge_types": [0] * 5}, "one table for all edges"),
-        (None, {"edge_types": [0] * 5}, "without edge scores"),
-        (EDGE, {"parents": PARENTS, "end": np.zeros(3)}, "no last position"),
-        (np.zeros((3, 3, 3)), {"parents": PARENTS, "order": 2}, "order 1 only"),
-        (EDGE, {"parents": PARENTS[:4]}, "parents has 4 entries"),
-        (EDGE, {"start": np.zeros(4)}, r"start has shape \(4,\)"),
-    ],
-)
-def test_bad_arguments_are_refused(edge, extra, message):
-    with pytest.raises(ValueError, match=message):
-        prepare(NODE, edge, **{"offsets": OFFSETS, **extra})
-
-
-@pytest.mark.parametrize(
-    ("types", "message"),
-    [
-        ([0, 0, 0, 2, 0], "instance 1, position 1: edge type 2 .* 2 tables"),
-        ([0, -1, 0, 0, 0], "instance 0, position 1: edge type -1"),
-    ],
-)
-def test_edge_types_out_of_range_are_named(types, message):
-    for extra in ({}, {"parents": PARENTS}):
-        with pytest.raises(ValueError, match=message):
-            prepare(NODE, np.zeros((2, 3, 3)), OFFSETS, edge_types=types, **extra)
-
-
 def test_edge_types_are_free_where_no_edge_ends():
     tables = np.zeros((2, 3, 3))
     prepare(NODE, tables, OFFSETS, edge_types=[-1, 0, 99, 1, 0])
@@ -81,7 +48,7 @@ def test_edge_types_are_free_where_no_edge_ends():
     prepare(NODE, second_order, OFFSETS, edge_types=[7, 7, 7, 7, 0], order=2)
 
 
-def test_there_is_no_pass_over_the_scores():
+def test_prepare_makes_no_pass_over_the_scores():
     lengths = np.full(6_877, 8)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     node = np.zeros((offsets[-1], 500), dtype=np.float32)
@@ -93,3 +60,21 @@ def test_there_is_no_pass_over_the_scores():
         seconds.append(perf_counter() - began)
     assert problem.scores.node is node
     assert min(seconds) < GENEROUS_SECONDS
+
+
+@pytest.mark.parametrize("given", [{}, {0: 2}, {1: 0, 3: 1}, {0: 1, 1: 1, 2: 0, 3: 2}])
+def test_clamping_leaves_the_labellings_that_agree(given):
+    random = np.random.default_rng(len(given))
+    node, edge = random.normal(size=(4, 3)), random.normal(size=(3, 3))
+    problem = prepare(node, edge, [0, 4])
+    rows, labels = (np.array(list(own), int) for own in (given.keys(), given.values()))
+    clamped = problem.clamped(rows, labels)
+    scores = {
+        codes: node[np.arange(4), codes].sum() + edge[codes[:-1], codes[1:]].sum()
+        for codes in product(range(3), repeat=4)
+        if all(codes[row] == label for row, label in given.items())
+    }
+    total = np.logaddexp.reduce(list(scores.values()))
+    assert summed(clamped, None, None).log_z[0] == pytest.approx(total, abs=1e-12)
+    assert tuple(best_labels(clamped)[0]) == max(scores, key=scores.get)
+    np.testing.assert_array_equal(problem.scores.node, node)  # a copy was changed

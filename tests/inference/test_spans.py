@@ -5,13 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crfx.inference.problem import prepare, short_chains
+from crfx.inference.problem import prepare
 from crfx.inference.sampling import drawn
 from crfx.inference.spans import Span, SpanTags, probable_spans
 from crfx.inference.sum_product import summed
 from crfx.metrics import spans
 from crfx.scores import Scores
 from crfx.testing import enumerate_instances, make_problem
+from tests.pairwise import pairwise
 
 EXACT = 1e-9
 LABELS = {
@@ -30,11 +31,19 @@ def summed_spans(own, classes):
     return found
 
 
-@pytest.mark.parametrize("labels", LABELS)
-@pytest.mark.parametrize("order", [1, 2, 3])
-@pytest.mark.parametrize("sharing", ["none", "shared", "typed", "each"])
-@pytest.mark.parametrize(("scale", "forbid"), [(1.0, 0.0), (8.0, 0.3), (60.0, 0.0)])
-def test_all_spans_have_the_probability_of_enumeration(labels, order, sharing, scale, forbid):
+@pytest.mark.parametrize(
+    ("labels", "order", "sharing", "scale", "forbid"),
+    [
+        (labels, order, sharing, *scores)
+        for labels, order, sharing, scores in pairwise(
+            list(LABELS),
+            [1, 2, 3],
+            ["none", "shared", "typed", "each"],
+            [(1.0, 0.0), (8.0, 0.3), (60.0, 0.0)],
+        )
+    ],
+)
+def test_spans_have_the_probability_of_enumeration(labels, order, sharing, scale, forbid):
     classes = np.array(LABELS[labels])
     raw = make_problem(
         order,
@@ -91,21 +100,6 @@ def test_spans_sort_by_place():
     ]
 
 
-def test_pairs_are_for_short_chains_alone():
-    """Order 2: a table binds three labels or more, ``pairs`` bind two."""
-    random = np.random.default_rng(0)
-    pairs = np.array([[0, -np.inf], [0, 0]])
-    problem = prepare(random.normal(size=(5, 2)), np.zeros((2, 2, 2)), [0, 2, 5], order=2)
-    bound = replace(problem, scores=replace(problem.scores, pairs=pairs))
-    assert short_chains(bound.batch, 2).any()
-    free, found = summed(problem, "each", None), summed(bound, "each", None)
-    np.testing.assert_array_equal(found.node[2:], free.node[2:])
-    np.testing.assert_array_equal(found.edge, free.edge)
-    own = enumerate_instances(problem.scores.node[:2], pairs, [0, 2])[0]
-    assert found.log_z[0] == pytest.approx(own.log_z, abs=EXACT)
-    np.testing.assert_allclose(found.node[:2].reshape(-1), own.marginals(own.node_events))
-
-
 def test_short_chains_are_drawn_by_chances_of_their_own():
     problem = prepare(np.zeros((5, 2)), np.zeros((2, 2, 2)), [0, 2, 5], order=2)
     bound = replace(problem, scores=replace(problem.scores, pairs=np.zeros((2, 2))))
@@ -114,7 +108,7 @@ def test_short_chains_are_drawn_by_chances_of_their_own():
     assert (draws[:, 1] != draws[:, 3]).any()
 
 
-@pytest.mark.parametrize("pairs", [np.zeros((2, 3)), np.ones((2, 2)), np.full((2, 2), np.nan)])
-def test_pairs_forbid_and_do_not_score(pairs):
-    with pytest.raises(ValueError, match="of 0 and -inf alone"):
-        Scores(np.zeros((1, 2)), pairs=pairs)
+def test_pairs_that_score_raise():
+    for pairs in (np.zeros((2, 3)), np.ones((2, 2)), np.full((2, 2), np.nan)):
+        with pytest.raises(ValueError, match="of 0 and -inf alone"):
+            Scores(np.zeros((1, 2)), pairs=pairs)

@@ -1,4 +1,6 @@
-"""The compiled core against enumeration (tiny problems) and the NumPy reference (medium ones)."""
+"""The compiled core and its twin, the NumPy reference, against enumeration (tiny problems); the
+core against the reference (medium ones).
+"""
 
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from hypothesis import given, settings
 from crfx import inference
 from crfx.inference import reference
 from crfx.testing import assert_best, assert_same, enumeration, make_problem, problems
+from tests.pairwise import pairwise
 
 TOLERANCE = {
     np.dtype(np.float64): {"rtol": 1e-8, "atol": 1e-9},
@@ -15,21 +18,21 @@ TOLERANCE = {
 """Scores up to about a hundred: float32 keeps seven digits of one, so four of its exponential."""
 
 SMALL = {"max_examples": 3 * settings().max_examples, "deadline": None}
-CURVATURES = (None, "mixing", "dobrushin", "length", "exact")
+MODULES = {"core": inference, "twin": reference}
+STRUCTURES = {
+    "chain": {"lengths": (30, 1, 0, 12, 25)},
+    "bundles of chains": {"lengths": tuple(range(40))},
+    "order 2": {"order": 2, "lengths": (9, 2, 12), "n_labels": 4},
+    "order 3": {"order": 3, "lengths": (3, 8), "n_labels": 3},
+    "path": {"shape": "path", "lengths": (20, 7)},
+    "star": {"shape": "star", "lengths": (20, 7)},
+    "forest": {"shape": "random", "lengths": (25, 3, 30)},
+}
 
-STRUCTURES = [
-    pytest.param({"order": 1, "lengths": (30, 1, 0, 12, 25)}, id="chain"),
-    pytest.param({"order": 1, "lengths": tuple(range(40))}, id="bundles of chains"),
-    pytest.param({"order": 2, "lengths": (9, 2, 12), "n_labels": 4}, id="order 2"),
-    pytest.param({"order": 3, "lengths": (3, 8), "n_labels": 3}, id="order 3"),
-    pytest.param({"shape": "path", "lengths": (20, 7)}, id="path"),
-    pytest.param({"shape": "star", "lengths": (20, 7)}, id="star"),
-    pytest.param({"shape": "random", "lengths": (25, 3, 30)}, id="forest"),
-]
 
-
-def tolerance(problem):
-    return TOLERANCE[problem.node.dtype]
+def tolerance(problem, module="core"):
+    """Return how far results may be off; the reference computes in float64 whatever it gets."""
+    return TOLERANCE[problem.node.dtype if module == "core" else np.dtype(np.float64)]
 
 
 GAPS = (0.0, 20.0, 45.0, 90.0, 350.0, 450.0, 800.0)
@@ -50,32 +53,41 @@ def test_sums_against_enumeration_across_gaps(problem):
     )
 
 
-@pytest.mark.parametrize("seed", range(60))
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_sums_against_the_reference_across_gaps(seed, dtype):
+@pytest.mark.parametrize(
+    ("dtype_and_bundles", "gap", "shape", "scale", "forbid"),
+    pairwise(
+        [(np.float32, 0), (np.float32, 16), (np.float64, 0), (np.float64, 16)],
+        list(GAPS),
+        ["chain", "star", "random"],
+        [1.0, 15.0, 25.0],
+        [0.0, 0.3],
+    ),
+)
+def test_sums_against_the_reference_across_gaps(dtype_and_bundles, gap, shape, scale, forbid):
     """Long enough for what was lost on one side to matter on the other."""
-    random = np.random.default_rng(seed)
-    problem = make_problem(
-        seed,
-        lengths=(12, 40) + (5,) * 16 * (seed % 2),
-        shape=random.choice(["chain", "chain", "star", "random"]),
-        scale=float(random.choice([1.0, 15.0, 25.0])),
-        gap=float(random.choice(GAPS)),
-        forbid=float(random.choice([0.0, 0.3])),
-        dtype=dtype,
-    )
-    found = inference.sum_product(**problem.arguments())
-    assert_same(found, reference.sum_product(**problem.arguments()), **tolerance(problem))
-    draws = inference.sample(**problem.arguments(), n=400)
-    often = (draws[:, :, None] == np.arange(3)).mean(axis=0)
-    np.testing.assert_allclose(often, found.node, atol=0.15)  # six standard deviations
+    dtype, n_more = dtype_and_bundles
+    for seed in range(2):
+        problem = make_problem(
+            seed,
+            lengths=(12, 40) + (5,) * n_more,
+            shape=shape,
+            scale=scale,
+            gap=gap,
+            forbid=forbid,
+            dtype=dtype,
+        )
+        found = inference.sum_product(**problem.arguments())
+        assert_same(found, reference.sum_product(**problem.arguments()), **tolerance(problem))
+        draws = inference.sample(**problem.arguments(), n=400)
+        shares = (draws[:, :, None] == np.arange(3)).mean(axis=0)
+        np.testing.assert_allclose(shares, found.node, atol=0.15)  # six standard deviations
 
 
 @pytest.mark.parametrize("copies", [1, 16])
 @pytest.mark.parametrize(
     ("dtype", "gap", "n"), [(np.float32, 90.0, 200), (np.float64, 800.0, 2000)]
 )
-def test_what_is_improbable_at_both_ends_may_win_in_between(copies, dtype, gap, n):
+def test_labels_improbable_at_both_ends_may_win_in_between(copies, dtype, gap, n):
     """Label 1 costs `gap` at both ends and label 0 costs 1 a step: 1 wins, beyond any range."""
     node = np.zeros((n, 2), dtype)
     node[[0, -1], 1] = -gap
@@ -89,41 +101,45 @@ def test_what_is_improbable_at_both_ends_may_win_in_between(copies, dtype, gap, 
     np.testing.assert_array_equal(inference.max_product(**problem).labels, 1)
 
 
+@pytest.mark.parametrize("module", MODULES)
 @settings(**SMALL)
 @given(problems())
-def test_sums_against_enumeration(problem):
+def test_sums_against_enumeration(module, problem):
     for edge_marginals in ("sum", "each", None):
         options = {"edge_marginals": edge_marginals, "curvature": "exact"}
-        found = inference.sum_product(**problem.arguments(), **options)
+        found = MODULES[module].sum_product(**problem.arguments(), **options)
         expected = enumeration.sum_product(**problem.arguments(), **options)
-        assert_same(found, expected, **tolerance(problem))
+        assert_same(found, expected, **tolerance(problem, module))
 
 
+@pytest.mark.parametrize("module", MODULES)
 @settings(**SMALL)
 @given(problems())
-def test_best_and_k_best_against_enumeration(problem):
+def test_best_and_k_best_against_enumeration(module, problem):
     for k in (1, 2, 7, 1000):
-        found = inference.max_product(**problem.arguments(), k=k)
-        assert_best(found, k=k, **problem.arguments(), **tolerance(problem))
+        found = MODULES[module].max_product(**problem.arguments(), k=k)
+        assert_best(found, k=k, **problem.arguments(), **tolerance(problem, module))
 
 
+@pytest.mark.parametrize("module", MODULES)
 @settings(**SMALL)
 @given(problems())
-def test_expectation_against_enumeration(problem):
+def test_expectation_against_enumeration(module, problem):
     cost = np.random.default_rng(0).normal(size=problem.node.shape)
     for edge_marginals in ("sum", "each", None):
         options = {"cost": cost, "edge_marginals": edge_marginals}
-        found = inference.expectation(**problem.arguments(), **options)
+        found = MODULES[module].expectation(**problem.arguments(), **options)
         expected = enumeration.expectation(**problem.arguments(), **options)
-        assert_same(found, expected, **tolerance(problem))
+        assert_same(found, expected, **tolerance(problem, module))
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("sharing", ["none", "shared", "typed", "each"])
-@pytest.mark.parametrize("structure", STRUCTURES)
+@pytest.mark.parametrize(
+    ("structure", "sharing", "dtype"),
+    pairwise(list(STRUCTURES), ["none", "shared", "typed", "each"], [np.float32, np.float64]),
+)
 def test_sums_against_the_reference(structure, sharing, dtype):
-    settings_ = {"n_labels": 5, "sharing": sharing, "dtype": dtype, "forbid": 0.1, **structure}
-    problem = make_problem(1, **settings_)
+    options = {"n_labels": 5, "sharing": sharing, "dtype": dtype, "forbid": 0.1}
+    problem = make_problem(1, **options | STRUCTURES[structure])
     for curvature in (None, "mixing", "length") + (("dobrushin",) if sharing == "each" else ()):
         found = inference.sum_product(**problem.arguments(), curvature=curvature)
         expected = reference.sum_product(**problem.arguments(), curvature=curvature)
@@ -132,7 +148,7 @@ def test_sums_against_the_reference(structure, sharing, dtype):
 
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_decoding_and_expectation_against_the_reference(structure):
-    problem = make_problem(2, n_labels=5, **{k: v for k, v in structure.items() if k != "n_labels"})
+    problem = make_problem(2, **STRUCTURES[structure] | {"n_labels": 5})
     found, expected = (
         module.max_product(**problem.arguments(), k=5) for module in (inference, reference)
     )
@@ -147,23 +163,22 @@ def test_decoding_and_expectation_against_the_reference(structure):
     assert_same(found, expected, **tolerance(problem))
 
 
-@pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("shape", ["chain", "star", "random"])
-def test_wide_scores_against_the_reference(shape, seed):
+@pytest.mark.parametrize(("dtype", "scale"), [(np.float64, 1e4), (np.float32, 60.0)])
+def test_wide_scores_against_the_reference(dtype, scale, shape):
     """Gaps far beyond the range of float32, which are redone in log space."""
-    problem = make_problem(seed, lengths=(6, 3, 1), shape=shape, scale=1e4, forbid=0.2)
-    narrow = make_problem(
-        seed, lengths=(6, 3, 1), shape=shape, scale=60.0, forbid=0.2, dtype=np.float32
-    )
-    for wide in (problem, narrow):
-        found = inference.sum_product(**wide.arguments())
-        assert_same(found, reference.sum_product(**wide.arguments()), **tolerance(wide))
-        best = inference.max_product(**wide.arguments())
-        np.testing.assert_allclose(
-            best.scores, reference.max_product(**wide.arguments()).scores, rtol=1e-6, atol=1e-6
+    for seed in range(20):
+        options = {"scale": scale, "forbid": 0.2, "dtype": dtype}
+        problem = make_problem(seed, lengths=(6, 3, 1), shape=shape, **options)
+        found = inference.sum_product(**problem.arguments())
+        assert_same(found, reference.sum_product(**problem.arguments()), **tolerance(problem))
+        best, expected = (
+            module.max_product(**problem.arguments()).scores for module in (inference, reference)
         )
+        np.testing.assert_allclose(best, expected, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.parametrize("module", MODULES)
 @pytest.mark.parametrize(
     "structure",
     [
@@ -172,12 +187,13 @@ def test_wide_scores_against_the_reference(shape, seed):
         {"order": 3, "lengths": (2, 5), "n_labels": 2},
         {"shape": "star", "forbid": 0.3},
         {"shape": "random", "lengths": (5,)},
+        {"sharing": "none", "lengths": (2, 2)},
         {"order": 1, "scale": 40.0, "dtype": np.float32},
     ],
 )
-def test_samples_come_as_often_as_they_should(structure):
+def test_samples_come_as_often_as_they_should(structure, module):
     problem = make_problem(3, **structure)
-    assert_frequencies(inference.sample(**problem.arguments(), n=20_000, seed=5), problem)
+    assert_frequencies(MODULES[module].sample(**problem.arguments(), n=20_000, seed=5), problem)
 
 
 def assert_frequencies(samples, problem):

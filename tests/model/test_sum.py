@@ -10,7 +10,6 @@ from crfx.model.sum import add_scores, wider
 from crfx.scores import Scores, table_index
 
 SHARINGS = ("none", "shared", "typed", "each")
-PAIRS = list(itertools.product(SHARINGS, SHARINGS))
 LENGTHS = (3, 0, 4, 1)
 N_LABELS, N_TYPES, N_ROWS = 3, 2, sum(LENGTHS)
 
@@ -39,16 +38,20 @@ def by_edge(scores, sharing, batch):
     return np.broadcast_to(scores.edge[index] if index else scores.edge, (N_ROWS, *table))
 
 
-@pytest.mark.parametrize(("a", "b"), PAIRS)
+@pytest.mark.parametrize(("a", "b"), list(itertools.product(SHARINGS, SHARINGS)))
 def test_every_edge_gets_the_sum(a, b):
     batch, first, second = make_batch(), make_scores(a, 0), make_scores(b, 1)
     found = add_scores(first, a, second, b, batch)
+    assert wider(a, b) == max(a, b, key=SHARINGS.index)
     expected = by_edge(first, a, batch) + by_edge(second, b, batch)
     np.testing.assert_array_equal(by_edge(found, wider(a, b), batch), expected)
-    np.testing.assert_array_equal(found.node, first.node + second.node)
-    np.testing.assert_array_equal(found.start, first.start + second.start)
-    np.testing.assert_array_equal(found.end, first.end + second.end)
+    for name in ("node", "start", "end"):
+        total = getattr(first, name) + getattr(second, name)
+        np.testing.assert_array_equal(getattr(found, name), total)
     assert found.sharing(1, typed=wider(a, b) == "typed") == wider(a, b)
+    for scores, seed, sharing in ((first, 0, a), (second, 1, b)):  # the summands stay as they are
+        np.testing.assert_array_equal(scores.edge, make_scores(sharing, seed).edge)
+        np.testing.assert_array_equal(scores.node, make_scores(sharing, seed).node)
 
 
 def test_tables_of_other_rows_are_seen():
@@ -60,11 +63,6 @@ def test_tables_of_other_rows_are_seen():
         for which in (other, batch)
     )
     assert not np.allclose(found, expected)
-
-
-@pytest.mark.parametrize(("a", "b"), PAIRS)
-def test_the_wider_sharing(a, b):
-    assert wider(a, b) == max(a, b, key=SHARINGS.index)
 
 
 @pytest.mark.parametrize("flipped", [False, True])
@@ -102,17 +100,10 @@ def test_types_are_ignored_where_no_edge_ends():
     np.testing.assert_array_equal(found.edge[rows], expected.edge[rows])
 
 
-@pytest.mark.parametrize("n_types", [1, 3])
-def test_different_numbers_of_types(n_types):
+def test_different_numbers_of_types_raise():
     """One table must not be spread over all types only because NumPy would."""
-    first, second = make_scores("typed", 0), make_scores("typed", 1, n_types=n_types)
-    with pytest.raises(ValueError, match=f"2 types cannot be added to those of {n_types}"):
-        add_scores(first, "typed", second, "typed", make_batch())
-
-
-def test_the_summands_stay_as_they_are():
-    first, second = make_scores("shared", 0), make_scores("each", 1)
-    add_scores(first, "shared", second, "each", make_batch())
-    for scores, seed, sharing in ((first, 0, "shared"), (second, 1, "each")):
-        np.testing.assert_array_equal(scores.edge, make_scores(sharing, seed).edge)
-        np.testing.assert_array_equal(scores.node, make_scores(sharing, seed).node)
+    first = make_scores("typed", 0)
+    for n_types in (1, 3):
+        second = make_scores("typed", 1, n_types=n_types)
+        with pytest.raises(ValueError, match=f"2 types cannot be added to those of {n_types}"):
+            add_scores(first, "typed", second, "typed", make_batch())

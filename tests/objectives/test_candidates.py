@@ -1,11 +1,11 @@
 """Losses of whole labellings: candidates against listing all labellings, where they are all."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
 
-from crfx.inference.problem import prepare
 from crfx.objectives.candidates import Candidates
 from crfx.objectives.costs import bind
 from crfx.objectives.curvature import parse
@@ -13,31 +13,28 @@ from crfx.objectives.expected_loss import ListedExpectedLoss
 from crfx.objectives.kl import ListedDivergence
 from crfx.objectives.likelihood import Likelihood
 from crfx.objectives.task_loss import SpanF1, ZeroOne
-from crfx.objectives.truth import UNKNOWN, Truth
-from crfx.testing import central_differences, enumerate_instances, make_problem
+from crfx.objectives.truth import UNKNOWN
+from crfx.testing import enumerate_instances
 from crfx.testing import enumerated_objectives as enumerated
+from tests.objectives.problems import EXACT, differences, make_case, names_of, parts_of
+from tests.pairwise import pairwise
 
-EXACT = {"rtol": 1e-9, "atol": 1e-9}
 DIFFERENCES = {"rtol": 1e-6, "atol": 1e-8}
 TEMPERATURE = 0.4
 CLASSES = np.array(["B-X", "I-X", "O"])
-STRUCTURES = [
-    pytest.param({"lengths": (4, 0, 3)}, id="chain"),
-    pytest.param({"lengths": (4, 3), "order": 2}, id="order 2"),
-    pytest.param({"lengths": (4, 2), "shape": "random"}, id="forest"),
-    pytest.param({"lengths": (4, 3), "sharing": "each"}, id="each"),
-]
+STRUCTURES = {
+    "chain": {"lengths": (3, 0, 2)},
+    "order 2": {"lengths": (3, 2), "order": 2},
+    "forest": {"lengths": (3, 2), "shape": "random"},
+    "each": {"lengths": (3, 1), "sharing": "each"},
+}
 
 
-def case(structure, loss, weighted=True, unknown=0.0):
-    raw = make_problem(0, **structure)
-    problem = prepare(**raw.arguments())
-    random = np.random.default_rng(1)
-    labels = random.integers(3, size=problem.batch.n_rows)
-    labels[random.random(len(labels)) < unknown] = UNKNOWN
-    weights = random.integers(1, 20, problem.batch.n_instances) / 8 if weighted else None
-    truth = Truth(problem.batch, problem.structure, labels, weights, CLASSES)
-    return raw, problem, bind(loss, truth)
+def case(structure, loss, unknown=0.0):
+    """Return a raw problem, the same prepared, and a loss of whole labellings with its truth."""
+    settings = STRUCTURES[structure] if isinstance(structure, str) else structure
+    raw, problem, truth = make_case(settings, weighted=True, unknown=unknown)
+    return raw, problem, bind(loss, replace(truth, classes=CLASSES))
 
 
 def listed(raw, losses):
@@ -49,58 +46,29 @@ def listed(raw, losses):
         yield instance, own, losses.truth.weights[number]
 
 
-def parts_of(problem):
-    return ["node", "each_edge" if problem.sharing == "each" else "edge", "ends"]
-
-
-def all_slopes(objective, problem):
-    def changed(name, table):
-        scores = replace(problem.scores, **{name: table})
-        return objective.evaluate(replace(problem, scores=scores), ()).value
-
-    names = [n for n in ("node", "edge", "start", "end") if getattr(problem.scores, n) is not None]
-    return {
-        name: central_differences(
-            lambda table, name=name: changed(name, table), getattr(problem.scores, name)
+@pytest.mark.parametrize(("structure", "loss"), pairwise(list(STRUCTURES), [SpanF1(), ZeroOne()]))
+def test_lists_that_hold_everything(structure, loss):
+    raw, problem, losses = case(structure, loss)
+    likelihood = Likelihood(losses.truth).evaluate(problem, parts_of(problem), parse("auto"))
+    kl = partial(enumerated.kl, temperature=TEMPERATURE)
+    for objective, by_listing, curvature in (
+        (ListedExpectedLoss(losses, "kbest", 100, 0), enumerated.expected_loss, {}),
+        (ListedDivergence(losses, TEMPERATURE, "kbest", 100, 0), kl, likelihood.curvature),
+    ):
+        found = objective.evaluate(problem, parts_of(problem), parse("auto"))
+        value = sum(
+            weight * float(by_listing(-instance.scores, own).value)
+            for instance, own, weight in listed(raw, losses)
         )
-        for name in names
-    }
+        np.testing.assert_allclose(found.value, value, **EXACT)
+        for name in names_of(problem, parts_of(problem)):
+            slope = differences(objective, problem, name)
+            np.testing.assert_allclose(found.gradient[name], slope, **DIFFERENCES)
+        for name, curved in curvature.items():
+            np.testing.assert_allclose(found.curvature[name], curved, **EXACT)
 
 
-@pytest.mark.parametrize("loss", [SpanF1(), ZeroOne()])
-@pytest.mark.parametrize("structure", STRUCTURES)
-def test_expected_loss_of_lists_that_hold_everything(structure, loss):
-    raw, problem, losses = case(structure, loss)
-    objective = ListedExpectedLoss(losses, "kbest", 100, 0)
-    found = objective.evaluate(problem, parts_of(problem))
-    value = sum(
-        weight * float(enumerated.expected_loss(-instance.scores, own).value)
-        for instance, own, weight in listed(raw, losses)
-    )
-    np.testing.assert_allclose(found.value, value, **EXACT)
-    for name, slope in all_slopes(objective, problem).items():
-        np.testing.assert_allclose(found.gradient[name], slope, **DIFFERENCES)
-
-
-@pytest.mark.parametrize("loss", [SpanF1(), ZeroOne()])
-@pytest.mark.parametrize("structure", STRUCTURES)
-def test_divergence_from_lists_that_hold_everything(structure, loss):
-    raw, problem, losses = case(structure, loss)
-    objective = ListedDivergence(losses, TEMPERATURE, "kbest", 100, 0)
-    found = objective.evaluate(problem, parts_of(problem), parse("auto"))
-    value = sum(
-        weight * float(enumerated.kl(-instance.scores, own, temperature=TEMPERATURE).value)
-        for instance, own, weight in listed(raw, losses)
-    )
-    np.testing.assert_allclose(found.value, value, **EXACT)
-    for name, slope in all_slopes(objective, problem).items():
-        np.testing.assert_allclose(found.gradient[name], slope, **DIFFERENCES)
-    plain = Likelihood(losses.truth).evaluate(problem, parts_of(problem), parse("auto"))
-    for name, curved in plain.curvature.items():
-        np.testing.assert_allclose(found.curvature[name], curved, **EXACT)
-
-
-def test_samples_come_near_the_exact_expectation():
+def test_samples_approach_the_exact_expectation():
     raw, problem, losses = case({"lengths": (4, 3)}, ZeroOne())
     found = ListedExpectedLoss(losses, "samples", 4000, 0).evaluate(problem, ["node"])
     value, slopes = 0.0, np.zeros_like(problem.scores.node)
@@ -114,7 +82,7 @@ def test_samples_come_near_the_exact_expectation():
     np.testing.assert_allclose(found.gradient["node"], slopes, atol=0.05)
 
 
-def test_lists_of_the_truth_and_others_repeat_nothing():
+def test_candidates_with_the_truth_are_distinct():
     _, problem, losses = case({"lengths": (2, 1)}, ZeroOne())
     drawn = Candidates.of(problem, "samples", 5000, 0, None).with_truth(losses.truth)
     assert drawn.exist.sum(axis=0).tolist() == [9, 3]
@@ -124,6 +92,7 @@ def test_lists_of_the_truth_and_others_repeat_nothing():
 
 def test_unknown_labels_cost_nothing():
     _, _, losses = case({"lengths": (4, 3)}, ZeroOne(), unknown=0.5)
+    losses.truth.labels[1] = UNKNOWN
     known = losses.truth.labels[:4] != UNKNOWN
     assert known.any()
     assert not known.all()

@@ -1,6 +1,6 @@
 """Objectives over orders: the core, its slow twin and enumeration agree; differences; bounds."""
 
-from itertools import pairwise, permutations
+import itertools
 
 import numpy as np
 import pytest
@@ -9,6 +9,7 @@ from crfx.objectives.ranking import MOST_SUMMED, OBJECTIVES, RankingObjective
 from crfx.structures.ranking import rank_weights
 from crfx.testing import central_differences, ranking_reference
 from crfx.testing import enumerated_objectives as enumerated
+from tests.pairwise import pairwise
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
 DIFFERENCES = {"rtol": 1e-6, "atol": 1e-7}
@@ -35,7 +36,7 @@ def query(m, seed=0, levels=3, scale=1.0):
 
 def orders(m):
     """(m!, m): the rank of every document, from 0."""
-    return np.array(list(permutations(range(m))))
+    return np.array(list(itertools.permutations(range(m))))
 
 
 def losses(gains, cut):
@@ -65,35 +66,32 @@ def of_one(asked, scores, gains, **options):
     return asked.evaluate(scores, gains, [0, len(scores)], **options)
 
 
-@pytest.mark.parametrize("truths", ["mean", "sum"])
-@pytest.mark.parametrize("cut", [None, 1, 2, 5])
-@pytest.mark.parametrize("name", OBJECTIVES)
+def assert_exact(asked, scores, gains):
+    """Check value and gradient of one query against enumeration; return its evaluation."""
+    value, gradient = enumerate_orders(asked, scores, gains)
+    found = of_one(asked, scores, gains, curvature=True)
+    np.testing.assert_allclose(found.value, value, **EXACT, err_msg=f"{len(scores)} documents")
+    np.testing.assert_allclose(found.gradient, gradient, **EXACT)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "cut", "truths"),
+    [(name, cut, "mean") for name in OBJECTIVES for cut in (None, 1, 2, 5)]
+    + [("likelihood", None, "sum"), ("likelihood", 2, "sum"), ("loss_augmented", 1, "sum")],
+)
 def test_three_witnesses_agree(name, cut, truths):
-    if truths == "sum" and name not in ("likelihood", "loss_augmented"):
-        return
     asked = objective(name, cut=cut, truths=truths)
     for m in range(2, 8):
         scores, gains = query(m, levels=3 if m % 2 else 2, scale=2.0)
-        value, gradient = enumerate_orders(asked, scores, gains)
-        found = of_one(asked, scores, gains, curvature=True)
-        np.testing.assert_allclose(found.value, value, **EXACT, err_msg=f"{m} documents")
-        np.testing.assert_allclose(found.gradient, gradient, **EXACT, err_msg=f"{m} documents")
+        found = assert_exact(asked, scores, gains)
         if m > 6:
             continue  # the twin is slow
         twin = ranking_reference.evaluate(asked, scores, gains)
-        np.testing.assert_allclose(twin.value, value, **EXACT)
-        np.testing.assert_allclose(twin.gradient, gradient, **EXACT)
+        np.testing.assert_allclose(twin.value, found.value, **EXACT)
+        np.testing.assert_allclose(twin.gradient, found.gradient, **EXACT)
         spread = np.abs(twin.covariance).sum(axis=1)
         np.testing.assert_allclose(found.curvature, spread, **EXACT, err_msg=f"{m} documents")
-
-
-@pytest.mark.parametrize("cut", [None, 3])
-@pytest.mark.parametrize("name", OBJECTIVES)
-def test_gradients_are_those_of_differences(name, cut):
-    asked = objective(name, cut=cut)
-    scores, gains = query(6, seed=3)
-    expected = central_differences(lambda f: float(of_one(asked, f, gains).value[0]), scores)
-    np.testing.assert_allclose(of_one(asked, scores, gains).gradient, expected, **DIFFERENCES)
 
 
 def slopes_of_slopes(asked, scores, gains):
@@ -105,8 +103,9 @@ def slopes_of_slopes(asked, scores, gains):
     return [central_differences(slope(i), scores) for i in range(len(scores))]
 
 
-@pytest.mark.parametrize("cut", [None, 3])
-@pytest.mark.parametrize("name", [name for name in OBJECTIVES if name != "expected_loss"])
+@pytest.mark.parametrize(
+    ("name", "cut"), [("likelihood", None), ("loss_augmented", 3), ("loss_scaled", None), ("kl", 3)]
+)
 def test_curvature_dominates_the_hessian(name, cut):
     asked = objective(name, cut=cut)
     assert asked.curvature_kind == "bound"
@@ -144,13 +143,9 @@ def test_many_queries_are_those_queries_one_by_one(name):
     gains = random.integers(3, size=offsets[-1]).astype(float)
     found = asked.evaluate(scores, gains, offsets, curvature=True, n_jobs=1)
     threads = asked.evaluate(scores, gains, offsets, curvature=True, n_jobs=2)
-    for one, two in zip(
-        (found.value, found.gradient, found.curvature),
-        (threads.value, threads.gradient, threads.curvature),
-        strict=True,
-    ):
-        np.testing.assert_array_equal(one, two)
-    for number, (begin, end) in enumerate(pairwise(offsets)):
+    for name in ("value", "gradient", "curvature"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(threads, name))
+    for number, (begin, end) in enumerate(itertools.pairwise(offsets)):
         alone = of_one(asked, scores[begin:end], gains[begin:end], curvature=True)
         assert found.value[number] == alone.value[0]
         np.testing.assert_array_equal(found.gradient[begin:end], alone.gradient)
@@ -158,18 +153,14 @@ def test_many_queries_are_those_queries_one_by_one(name):
     assert not found.effective.any()
 
 
-@pytest.mark.parametrize("cut", [None, 2])
-@pytest.mark.parametrize("name", OBJECTIVES)
-@pytest.mark.parametrize("scale", [1e2, 1e4])
-def test_large_scores(name, scale, cut):
+@pytest.mark.parametrize(
+    ("name", "cut", "scale"), pairwise(list(OBJECTIVES), [None, 2], [1e2, 1e4])
+)
+def test_large_scores(name, cut, scale):
     asked = objective(name, cut=cut)
     for seed in range(5):
         scores, gains = query(6, seed, scale=scale)
-        value, gradient = enumerate_orders(asked, scores, gains)
-        found = of_one(asked, scores, gains, curvature=True)
-        np.testing.assert_allclose(found.value, value, **EXACT)
-        np.testing.assert_allclose(found.gradient, gradient, **EXACT)
-        assert np.isfinite(found.curvature).all()
+        assert np.isfinite(assert_exact(asked, scores, gains).curvature).all()
 
 
 @pytest.mark.parametrize("name", ["likelihood", "loss_augmented", "kl", "expected_loss"])
@@ -189,29 +180,22 @@ def test_every_gain_may_differ():
     asked = objective("kl", temperature=0.1)
     scores, _ = query(7)
     gains = np.arange(7.0) ** 1.5
-    value, gradient = enumerate_orders(asked, scores, gains)
-    found = of_one(asked, scores, gains)
-    np.testing.assert_allclose(found.value, value, **EXACT)
-    np.testing.assert_allclose(found.gradient, gradient, **EXACT)
+    assert_exact(asked, scores, gains)
 
 
-@pytest.mark.parametrize("gains", [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
 @pytest.mark.parametrize("name", OBJECTIVES)
-def test_a_query_of_one_level_is_legal(name, gains):
-    asked = objective(name)
-    found = of_one(asked, [0.3, -0.2, 1.0], np.array(gains))
-    value, gradient = enumerate_orders(asked, np.array([0.3, -0.2, 1.0]), np.array(gains))
-    np.testing.assert_allclose(found.value, value, **EXACT)
-    np.testing.assert_allclose(found.gradient, gradient, **EXACT)
+def test_a_query_of_one_level_is_legal(name):
+    scores = np.array([0.3, -0.2, 1.0])
+    for gains in (np.zeros(3), np.ones(3)):
+        assert_exact(objective(name), scores, gains)
 
 
 # Limits.
 
 
-@pytest.mark.parametrize("cut", [None, 3])
 @pytest.mark.parametrize("temperature", [1e-4, 1e-9, 1e-300])
-def test_cold_kl_is_the_mean_likelihood(temperature, cut):
-    for seed in range(5):
+def test_cold_kl_is_the_mean_likelihood(temperature):
+    for cut, seed in itertools.product((None, 3), range(5)):
         scores, gains = query(6, seed)
         cold = of_one(objective("kl", temperature=temperature, cut=cut), scores, gains)
         mean = of_one(objective("likelihood", cut=cut), scores, gains)
@@ -219,33 +203,6 @@ def test_cold_kl_is_the_mean_likelihood(temperature, cut):
         np.testing.assert_allclose(cold.gradient, mean.gradient, **EXACT)
         n_truths = total.value / mean.value
         np.testing.assert_allclose(cold.value, mean.value - np.log(n_truths), **EXACT)
-
-
-def test_augmented_by_nothing_is_the_likelihood():
-    scores, gains = query(6)
-    nothing = of_one(objective("loss_augmented", loss_weight=0.0), scores, gains)
-    np.testing.assert_array_equal(
-        nothing.gradient, of_one(objective("likelihood"), scores, gains).gradient
-    )
-
-
-def test_expected_loss_of_a_peaked_model_is_that_of_its_prediction():
-    scores, gains = query(6, scale=1e4)
-    ranks = np.argsort(np.argsort(-scores))
-    alpha = rank_weights(6)
-    loss = 1 - alpha[ranks] @ gains / (alpha @ np.sort(gains)[::-1])
-    found = of_one(objective("expected_loss"), scores, gains)
-    np.testing.assert_allclose(found.value, loss, **EXACT)
-
-
-@pytest.mark.parametrize("name", ["loss_augmented", "loss_scaled"])
-def test_two_objectives_bound_the_loss_of_the_prediction(name):
-    alpha = rank_weights(6)
-    for seed in range(50):
-        scores, gains = query(6, seed)
-        loss = 1 - alpha[np.argsort(np.argsort(-scores))] @ gains / (alpha @ np.sort(gains)[::-1])
-        found = of_one(RankingObjective(name), scores, gains)
-        assert found.value[0] >= loss
 
 
 # Samples.
@@ -258,9 +215,8 @@ def test_samples_come_near_the_sums(name, cut):
     scores, gains = query(7, seed=5)
     found = of_one(asked, scores, gains, curvature=True, seed=1, sample_all=True)
     exact = of_one(asked, scores, gains, curvature=True)
-    np.testing.assert_allclose(found.value, exact.value, **SAMPLED)
-    np.testing.assert_allclose(found.gradient, exact.gradient, **SAMPLED)
-    np.testing.assert_allclose(found.curvature, exact.curvature, **SAMPLED)
+    for which in ("value", "gradient", "curvature"):
+        np.testing.assert_allclose(getattr(found, which), getattr(exact, which), **SAMPLED)
     assert 1000 < found.effective[0] <= asked.n_samples
     assert exact.effective[0] == 0
 
@@ -290,7 +246,7 @@ def test_a_target_with_too_many_gains_is_sampled():
     assert found.effective[0] > 100
 
 
-def test_far_scores_can_be_sampled():
+def test_large_scores_can_be_sampled():
     asked = objective("likelihood", n_samples=100)
     scores, gains = query(20, scale=1e4)
     found = of_one(asked, scores, gains, curvature=True)
@@ -309,9 +265,7 @@ def test_far_scores_can_be_sampled():
     ("options", "message"),
     [
         ({"name": "margin"}, "objective is 'margin': choose one of 'kl', "),
-        ({"temperature": 0}, "temperature is 0: it must be above 0"),
         ({"temperature": float("nan")}, "temperature is nan: it must be above 0"),
-        ({"loss_weight": -1.0}, r"loss_weight is -1.0: it must be 0 or more"),
         ({"loss_weight": 1e10}, r"loss_weight is 10000000000.0: .* at most 1e\+09"),
         ({"truths": "max"}, "truths is 'max': choose 'mean' or 'sum'"),
         ({"cut": 0}, "cut is 0: it must be 1 or more, or None"),
@@ -331,13 +285,9 @@ def test_bad_options(options, message):
         ([0.0, 1.0, 1.0], [0.0, -1.0, 0.0], "query 0, document 1: its gain is below 0"),
         ([0.0, 1.0], [0.0, 1.0, 0.0], "pass one per document, 3 in all"),
         ([0.0, 1.0, 2e9], [0.0, 1.0, 0.0], r"query 1, document 0: its score is beyond 1e\+09"),
+        (np.zeros(161), np.zeros(161), "query 0: it has 161 documents: at most 160"),
     ],
 )
 def test_bad_numbers(scores, gains, message):
     with pytest.raises(ValueError, match=message):
-        RankingObjective().evaluate(scores, gains, [0, 2, 3])
-
-
-def test_too_many_documents():
-    with pytest.raises(ValueError, match="query 0: it has 161 documents: at most 160"):
-        RankingObjective().evaluate(np.zeros(161), np.zeros(161), [0, 161])
+        RankingObjective().evaluate(scores, gains, [0, 161] if len(scores) > 3 else [0, 2, 3])

@@ -1,4 +1,4 @@
-"""Forests: parents in any order, their checks, and the score of a labelling."""
+"""Forests: parents in any order, and their checks; `test_chain.py` has scores of labellings."""
 
 import numpy as np
 import pytest
@@ -25,10 +25,9 @@ def test_parts_of_a_forest():
     assert forest.visit_order(batch).tolist() == [2, 3, 0, 1, 5, 4]
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_parents_are_visited_first(seed):
-    random = np.random.default_rng(seed)
-    lengths = random.integers(0, 9, size=4)
+def test_parents_are_visited_first():
+    random = np.random.default_rng(0)
+    lengths = random.integers(0, 9, size=80)
     parents = [make_parents(random, length, "random") for length in lengths]
     batch = Batch.from_lengths(lengths, parents=np.concatenate(parents))
     forest = Forest()
@@ -52,7 +51,7 @@ def test_parents_are_visited_first(seed):
         ([0, -1, 0, 0], "instance 0, position 0: the node is its own parent"),
     ],
 )
-def test_bad_parents_are_named(parents, message):
+def test_bad_parents_raise(parents, message):
     with pytest.raises(ValueError, match=message):
         Forest().check(Batch.from_lengths([1, 3], parents=parents))
 
@@ -63,12 +62,9 @@ def test_a_cycle_is_named_by_a_node_that_is_on_it():
         Forest().check(Batch.from_lengths([5], parents=[1, 0, 1, 2, 3]))
 
 
-def test_missing_parents_are_refused():
+def test_missing_parents_and_end_scores_raise():
     with pytest.raises(ValueError, match="needs parents"):
         Forest().check(Batch.from_lengths([1]))
-
-
-def test_end_scores_are_refused():
     batch = Batch.from_lengths([1], parents=[-1])
     with pytest.raises(ValueError, match="no last position"):
         Forest().score(batch, Scores(np.zeros((1, 2)), end=np.zeros(2)), [0])
@@ -84,34 +80,6 @@ def test_large_trees_are_checked_without_recursion(shape):
     cut[parents == -1] = np.flatnonzero(parents != -1)[0]
     with pytest.raises(ValueError, match="own ancestor"):
         Forest().check(Batch.from_lengths([DEEP], parents=cut))
-
-
-@pytest.mark.parametrize("sharing", ["none", "shared", "typed", "each"])
-def test_score_adds_up_the_parts(sharing):
-    random = np.random.default_rng(5)
-    lengths, k = [5, 0, 1, 4], 3
-    rows = sum(lengths)
-    up = [make_parents(random, length, "random") for length in lengths]
-    front = {"shared": (), "typed": (2,), "each": (rows,)}.get(sharing)
-    edge = None if front is None else random.normal(size=(*front, k, k))
-    types = random.integers(2, size=rows) if sharing == "typed" else None
-    node, start = random.normal(size=(rows, k)), random.normal(size=k)
-    labels = random.integers(k, size=rows)
-
-    expected, row = [], 0
-    for length, parents in zip(lengths, up, strict=True):
-        y, total = labels[row : row + length], 0.0
-        for t, parent in enumerate(parents):
-            total += node[row + t, y[t]] + (start[y[t]] if parent == -1 else 0.0)
-            if edge is not None and parent != -1:
-                which = {"shared": (), "typed": (types,), "each": (range(rows),)}[sharing]
-                total += edge[tuple(w[row + t] for w in which)][y[parent], y[t]]
-        expected.append(total)
-        row += length
-
-    batch = Batch.from_lengths(lengths, parents=np.concatenate(up), edge_types=types)
-    found = Forest().score(batch, Scores(node, edge, start), labels)
-    np.testing.assert_allclose(found, expected, rtol=RTOL)
 
 
 def test_a_chain_is_a_forest_whose_parent_is_the_position_before():

@@ -25,7 +25,7 @@ def one(labels):
 
 
 @pytest.mark.parametrize("scheme", ["bio", "bioes"])
-def test_what_is_allowed_is_what_spans_are_written_in(scheme):
+def test_allowed_labellings_are_those_of_spans(scheme):
     """Exactly the labellings that some set of spans is written in, each in one way."""
     classes = BIO if scheme == "bio" else BIOES
     pair, first, last = allowed_pairs(scheme, classes)
@@ -44,7 +44,7 @@ def test_what_is_allowed_is_what_spans_are_written_in(scheme):
     assert set(seen) == everything
 
 
-def test_going_on_is_conllevals():
+def test_continuing_spans_as_conlleval_reads_them():
     for before, label in product(BIOES, repeat=2):
         joined = {(0, 1, kind) for kind in "XY"} & spans([before, label])
         assert continuing([before, label])[0, 1] == bool(joined)
@@ -57,10 +57,10 @@ def test_labels_that_must_exist():
     assert completed("bio", ["O", "B"]) == set()
 
 
-@pytest.mark.parametrize("label", ["S-X", "NN", "B-", 3, "O-X", ""])
-def test_a_label_that_does_not_fit(label):
-    with pytest.raises(ValueError, match=r"instance 0, position 1: label .* does not fit"):
-        check_labels("bio", ["O", label], one("ab"))
+def test_labels_that_do_not_fit_raise():
+    for label in ("S-X", "NN", "B-", 3, "O-X", ""):
+        with pytest.raises(ValueError, match=r"instance 0, position 1: label .* does not fit"):
+            check_labels("bio", ["O", label], one("ab"))
 
 
 def test_parts_of_labels():
@@ -68,23 +68,21 @@ def test_parts_of_labels():
     assert tag_and_type("I") == ("I", "")
 
 
-@pytest.mark.parametrize("first", BIO)
-def test_all_forms_have_the_spans_of_the_first(first):
-    for rest in product(BIO, repeat=3):
-        check_forms([first, *rest])
-
-
-def check_forms(labels):
-    """Read as IOB1, every sequence of these labels is one; conversions leave its spans."""
-    iob2, bioes = (converted(scheme, labels, one(labels)) for scheme in ("bio", "bioes"))
-    assert spans(iob2) == spans(bioes) == spans(labels)
-    for scheme, classes, own in (("bio", BIO, iob2), ("bioes", BIOES, bioes)):
-        pair, first, last = allowed_pairs(scheme, classes)
-        codes = [classes.index(label) for label in own]
-        assert pair[codes[:-1], codes[1:]].all()
-        assert first[codes[0]]
-        assert last[codes[-1]]
-        assert converted(scheme, own, one(own)) == own  # as it is
+def test_conversions_keep_spans():
+    """Read as IOB1, every sequence of these labels is one."""
+    rules = {
+        scheme: (classes, *allowed_pairs(scheme, classes))
+        for scheme, classes in (("bio", BIO), ("bioes", BIOES))
+    }
+    for labels in map(list, product(BIO, repeat=4)):
+        for scheme, (classes, pair, first, last) in rules.items():
+            written = converted(scheme, labels, one(labels))
+            assert spans(written) == spans(labels)
+            codes = [classes.index(label) for label in written]
+            assert pair[codes[:-1], codes[1:]].all()
+            assert first[codes[0]]
+            assert last[codes[-1]]
+            assert converted(scheme, written, one(written)) == written
 
 
 def test_several_instances_do_not_touch():
@@ -103,6 +101,6 @@ def test_unknown_labels():
     assert converted("bioes", labels, one(labels)) == labels
 
 
-@pytest.mark.parametrize("scheme", ["bio", "bioes"])
-def test_nothing_becomes_nothing(scheme):
-    assert converted(scheme, [], Batch.from_lengths([0])) == []
+def test_no_labels_become_no_labels():
+    for scheme in ("bio", "bioes"):
+        assert converted(scheme, [], Batch.from_lengths([0])) == []

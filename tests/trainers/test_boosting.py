@@ -5,12 +5,14 @@ import pytest
 
 from crfx import GBCRF
 from crfx.potentials.xgboost_learner import XGBoostLearner
+from tests.pairwise import pairwise
 
+ONE = {"random_state": 0, "n_jobs": 1}
 CURVATURES = ["mixing", "dobrushin", "exact", "length", "diagonal", 0.3, None]
 
 
 def random_task(seed, n_labels=3, shape="chain", n_instances=25):
-    """Instances with some signal and some noise; parents for forests."""
+    """Return instances with some signal and some noise; parents of forests, or types of edges."""
     random = np.random.default_rng(seed)
     lengths = random.integers(1, 9, n_instances)
     y = [list(random.integers(n_labels, size=length)) for length in lengths]
@@ -18,28 +20,34 @@ def random_task(seed, n_labels=3, shape="chain", n_instances=25):
         random.normal(size=(n, 4)) + np.array(own)[:, None]
         for n, own in zip(lengths, y, strict=True)
     ]
-    parents = None
+    structure = {}
     if shape == "forest":
-        parents = [
+        structure["parents"] = [
             np.array([-1, *(random.integers(t) for t in range(1, n))], dtype=np.int64)
             for n in lengths
         ]
-    return X, y, parents
+    elif shape == "typed":
+        structure["edge_types"] = [random.integers(2, size=n) for n in lengths]
+    return X, y, structure
+
+
+def assert_same_marginals(one, other, X):
+    for ours, theirs in zip(one.predict_marginals(X), other.predict_marginals(X), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 def assert_falls(history):
     assert (np.diff(history["objective"]) <= 0).all()
 
 
-@pytest.mark.parametrize("learning_rate", [0.3, 1.0])
-@pytest.mark.parametrize("curvature", CURVATURES)
-@pytest.mark.parametrize("shape", ["chain", "forest"])
+@pytest.mark.parametrize(
+    ("shape", "curvature", "learning_rate"),
+    pairwise(["chain", "forest", "typed"], CURVATURES, [0.3, 1.0]),
+)
 def test_the_objective_never_rises(shape, curvature, learning_rate):
-    X, y, parents = random_task(0, shape=shape)
-    crf = GBCRF(
-        8, learning_rate, max_depth=4, curvature=curvature, min_child_weight=0.0, random_state=0
-    )
-    crf.fit(X, y, parents=parents)
+    X, y, structure = random_task(0, shape=shape)
+    settings = {"max_depth": 4, "curvature": curvature, "min_child_weight": 0.0}
+    crf = GBCRF(8, learning_rate, **settings, **ONE).fit(X, y, **structure)
     assert_falls(crf.history_)
     if curvature in ("mixing", "dobrushin", "exact", "length") and learning_rate == 0.3:
         assert sum(crf.history_["halvings"]) == 0
@@ -49,7 +57,7 @@ def test_the_objective_never_rises(shape, curvature, learning_rate):
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_every_family_and_order(edges, order):
     X, y, _ = random_task(1)
-    crf = GBCRF(6, 0.5, max_depth=3, edges=edges, order=order, random_state=0).fit(X, y)
+    crf = GBCRF(6, 0.5, max_depth=3, edges=edges, order=order, **ONE).fit(X, y)
     assert_falls(crf.history_)
     assert crf.history_["objective"][-1] < 0.8 * sum(map(len, y)) * np.log(3)
 
@@ -57,31 +65,10 @@ def test_every_family_and_order(edges, order):
 def test_steps_without_a_bound_are_halved():
     """The companion: with far too little curvature the safeguard has work to do."""
     X, y, _ = random_task(2)
-    crf = GBCRF(8, 1.0, curvature=0.05, min_child_weight=0.0, reg_lambda=0.0, random_state=0)
+    crf = GBCRF(8, 1.0, curvature=0.05, min_child_weight=0.0, reg_lambda=0.0, **ONE)
     crf.fit(X, y)
     assert sum(crf.history_["halvings"]) > 0
     assert_falls(crf.history_)
-
-
-def test_edge_types_have_tables_of_their_own():
-    random = np.random.default_rng(0)
-    lengths = random.integers(3, 8, 60)
-    types = [random.integers(2, size=n) for n in lengths]
-    y = []
-    for own in types:  # type 0 repeats the label, type 1 changes it
-        labels = [int(random.integers(2))]
-        for kind in own[1:]:
-            labels.append(labels[-1] if kind == 0 else 1 - labels[-1])
-        y.append(labels)
-    X = [np.zeros((n, 1)) for n in lengths]
-    crf = GBCRF(20, random_state=0).fit(X, y, edge_types=types)
-    same, other = crf.transitions_
-    assert same[0, 0] > same[0, 1] + 1
-    assert other[0, 1] > other[0, 0] + 1
-    assert crf.transitions_.shape == (2, 2, 2)
-    likelihood = crf.log_likelihood(X, y, edge_types=types)
-    blind = GBCRF(20, random_state=0).fit(X, y).log_likelihood(X, y)
-    assert likelihood.sum() > blind.sum() + 10
 
 
 STEEP = {"learning_rate": 1.0, "curvature": 0.05, "min_child_weight": 0.0, "reg_lambda": 0.0}
@@ -96,7 +83,7 @@ def test_followed_scores_take_the_halved_step(edges):
     n_rows = sum(map(len, y_dev))
     halvings = []
     for n_rounds in (1, 2, 4):
-        crf = GBCRF(n_rounds, edges=edges, random_state=0, n_jobs=1, **STEEP)
+        crf = GBCRF(n_rounds, edges=edges, **ONE, **STEEP)
         crf.fit(X, y, eval_set=(X_dev, y_dev))
         loss = -crf.log_likelihood(X_dev, y_dev).sum() / n_rows
         np.testing.assert_allclose(crf.history_["eval_metric"][-1], loss, rtol=1e-4)
@@ -108,9 +95,9 @@ def test_followed_scores_take_the_halved_step(edges):
 def test_a_step_that_lowers_the_penalty_is_taken(edges):
     """Though the likelihood alone becomes worse."""
     X, y, _ = random_task(1)
-    free = GBCRF(20, edges=edges, edge_l2=0.0, random_state=0, n_jobs=1).fit(X, y)
+    free = GBCRF(20, edges=edges, edge_l2=0.0, **ONE).fit(X, y)
     settings = {"reg_lambda": 1e9, "learning_rate": 1.0, "edge_l2": 1e4}
-    bound = GBCRF(1, edges=edges, random_state=0, n_jobs=1, **settings).fit(X, y, init_model=free)
+    bound = GBCRF(1, edges=edges, **ONE, **settings).fit(X, y, init_model=free)
     assert bound.history_["halvings"][-1] == 0
     for old, new in zip(
         [*free.model_.edge.tables.values(), *free.model_.ends.tables.values()],
@@ -121,20 +108,19 @@ def test_a_step_that_lowers_the_penalty_is_taken(edges):
     assert bound.log_likelihood(X, y).sum() < free.log_likelihood(X, y).sum()
 
 
-@pytest.mark.parametrize("edge_l2", [1.0, 3.0, 10.0, 30.0])
-@pytest.mark.parametrize("edges", ["table", "linear"])
+@pytest.mark.parametrize(
+    ("edges", "edge_l2"), [("table", 1.0), ("linear", 3.0), ("table", 10.0), ("linear", 30.0)]
+)
 def test_a_step_that_raises_the_penalty_too_much_is_halved(edges, edge_l2):
     """Though the likelihood alone becomes better."""
     X, y, _ = random_task(1)
     settings = {"curvature": 0.001, "learning_rate": 1.0, "reg_lambda": 1e9, "edge_l2": edge_l2}
-    crf = GBCRF(6, edges=edges, random_state=0, n_jobs=1, **settings).fit(X, y)
+    crf = GBCRF(6, edges=edges, **ONE, **settings).fit(X, y)
     assert_falls(crf.history_)
 
 
-def recorded_rounds(monkeypatch, **settings):
-    """(round, curvature) of every call that grows trees."""
-    calls = []
-    grow = XGBoostLearner.grow
+def test_every_round_samples_instances_anew_for_nodes_and_edges(monkeypatch):
+    calls, grow = [], XGBoostLearner.grow
 
     def recording(self, matrix, gradient, curvature, number):
         calls.append((number, np.array(curvature)))
@@ -142,12 +128,8 @@ def recorded_rounds(monkeypatch, **settings):
 
     monkeypatch.setattr(XGBoostLearner, "grow", recording)
     X, y, _ = random_task(4, n_instances=40)
-    GBCRF(random_state=0, n_jobs=1, **settings).fit(X, y)
-    return calls, list(map(len, y))
-
-
-def test_every_round_samples_instances_anew_for_nodes_and_edges(monkeypatch):
-    calls, lengths = recorded_rounds(monkeypatch, n_estimators=4, subsample=0.5, edges="trees")
+    GBCRF(4, subsample=0.5, edges="trees", **ONE).fit(X, y)
+    lengths = list(map(len, y))
     starts = np.cumsum([0, *lengths[:-1]])
     ends_an_edge = np.ones(sum(lengths), dtype=bool)
     ends_an_edge[starts] = False
@@ -168,7 +150,7 @@ def test_every_round_samples_instances_anew_for_nodes_and_edges(monkeypatch):
 def test_a_number_is_the_curvature_of_edges_too(edges):
     """Twice the curvature, half the step."""
     X, y, _ = random_task(1)
-    still = {"reg_lambda": 1e12, "edge_l2": 0.0, "random_state": 0, "n_jobs": 1}
+    still = {"reg_lambda": 1e12, "edge_l2": 0.0} | ONE
     once, twice = (
         GBCRF(1, 0.1, curvature=gamma, edges=edges, **still).fit(X, y).model_ for gamma in (4, 8)
     )
@@ -181,20 +163,19 @@ def test_a_number_is_the_curvature_of_edges_too(edges):
 @pytest.mark.parametrize("edges", ["table", "linear", "trees"])
 def test_first_order_steps_have_no_penalties(edges):
     X, y, _ = random_task(1)
-    settings = {"curvature": None, "edges": edges, "random_state": 0, "n_jobs": 1}
+    settings = {"curvature": None, "edges": edges} | ONE
     bare, asked = (
         GBCRF(3, edge_l2=penalty, reg_lambda=penalty, **settings).fit(X, y)
         for penalty in (0.0, 100.0)
     )
     assert bare.history_["objective"] == asked.history_["objective"]
-    for one, other in zip(bare.predict_marginals(X), asked.predict_marginals(X), strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert_same_marginals(bare, asked, X)
 
 
-def test_a_round_that_is_cut_short_leaves_nothing_behind(monkeypatch):
+def test_an_interrupted_round_leaves_nothing_behind(monkeypatch):
     """Its node trees are kept already when its edge trees are grown."""
     X, y, _ = random_task(1)
-    settings = {"edges": "trees", "random_state": 0, "n_jobs": 1}
+    settings = {"edges": "trees"} | ONE
     three = GBCRF(3, **settings).fit(X, y)
     grow = XGBoostLearner.grow
 
@@ -210,5 +191,4 @@ def test_a_round_that_is_cut_short_leaves_nothing_behind(monkeypatch):
     assert crf.n_rounds_ == 3
     assert [function.n_rounds for function in crf.model_.growing] == [3, 3]
     assert {len(entries) for entries in crf.history_.values()} == {3}
-    for one, other in zip(crf.predict_marginals(X), three.predict_marginals(X), strict=True):
-        np.testing.assert_array_equal(one, other)
+    assert_same_marginals(crf, three, X)

@@ -1,5 +1,7 @@
 """Gains of new features: against the objective itself where positions are independent."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -18,7 +20,6 @@ BINARY = (RANDOM.random((ROWS, 5)) < 0.3).astype(np.float32)
 VALUED = BINARY * RANDOM.normal(size=BINARY.shape).astype(np.float32) * 3
 EXACT = 1e-6
 """Gains by Newton's method and by SciPy's search."""
-PENALTIES = [(0.0, 0.3), (0.5, 0.1), (0.0, 2.0)]
 
 
 def loss(scores):
@@ -58,18 +59,21 @@ def check_gains(columns, at, l1, l2):
     return mu, np.array([each[1] for each in expected])
 
 
-@pytest.mark.parametrize(("l1", "l2"), PENALTIES)
-@pytest.mark.parametrize("columns", [BINARY, VALUED], ids=["binary", "valued"])
+@pytest.mark.parametrize(
+    ("columns", "l1", "l2"),
+    [(BINARY, 0.0, 0.3), (VALUED, 0.5, 0.1), (BINARY, 0.5, 0.1), (VALUED, 0.0, 2.0)],
+)
 def test_the_gain_is_that_of_the_objective(columns, l1, l2):
     mu, expected = check_gains(columns, positions(l1, l2), l1, l2)
     np.testing.assert_allclose(mu, expected, atol=1e-3)
     assert np.abs(mu).max() > 0.2
 
 
-@pytest.mark.parametrize("wrong", [{"l2": 0.31}, {"l1": 0.01}])
-def test_another_gain_is_seen(wrong):
-    with pytest.raises(AssertionError):
-        check_gains(BINARY, positions(**{"l2": 0.3, **wrong}), 0.0, 0.3)
+def test_another_gain_is_seen():
+    """The companion of the test above."""
+    for wrong in ({"l2": 0.31}, {"l1": 0.01}):
+        with pytest.raises(AssertionError):
+            check_gains(BINARY, positions(**{"l2": 0.3, **wrong}), 0.0, 0.3)
 
 
 def test_chunks_do_not_matter(monkeypatch):
@@ -95,11 +99,11 @@ def test_a_weight_without_a_maximum_stays_finite():
         assert gain[0] == pytest.approx(WEIGHTS[TRUTH == 1] @ -np.log(positions().p[TRUTH == 1, 1]))
 
 
-@pytest.mark.parametrize("sure", [0.0, 1.0])
-def test_positions_that_are_certain_are_no_trouble(sure):
-    p = np.column_stack([np.full(ROWS, sure), np.full(ROWS, 1 - sure)])
-    at = Positions(p, TRUTH % 2, WEIGHTS, 0.0, 0.1, observed=False)
-    assert np.isfinite(gains(sparse.csc_matrix(VALUED), at)).all()
+def test_gains_are_finite_where_positions_are_certain():
+    for certain in (0.0, 1.0):
+        p = np.column_stack([np.full(ROWS, certain), np.full(ROWS, 1 - certain)])
+        at = Positions(p, TRUTH % 2, WEIGHTS, 0.0, 0.1, observed=False)
+        assert np.isfinite(gains(sparse.csc_matrix(VALUED), at)).all()
 
 
 def test_labels_that_are_not_seen_with_a_column_have_no_weight():
@@ -135,7 +139,7 @@ def test_the_conjunction_that_explains_is_chosen_first():
     assert gain[0] > 1.5 * gain[1]
 
 
-def test_columns_that_are_there_already_are_not_added():
+def test_existing_columns_are_not_added():
     """With a copy of b, a & b is there twice; with the constant, all columns are."""
     X, at = xor()
     found = choose(X, NONE, at, EASY)[0].sets()
@@ -146,24 +150,24 @@ def test_columns_that_are_there_already_are_not_added():
     assert not set(again) & set(found)
 
 
-def test_what_is_known_takes_no_place_among_the_candidates():
+def test_known_conjunctions_are_no_candidates():
     X, at = xor()
     X = X[:, [0, 1, 3]]
-    one = FeatureInduction(**{**vars(EASY), "candidates": 1})
+    one = replace(EASY, candidates=1)
     first = choose(X, NONE, at, one)[0]
     second = choose(X, first, at, one)[0]
     assert first.sets() == [(0, 1)]
     assert len(second) == 1
 
 
-@pytest.mark.parametrize("label", [0, 1, 2])
-def test_any_label_may_propose(label):
+def test_any_label_may_propose():
     """Columns 0 and 1 meet with one label only."""
-    X, at = xor()
+    X, _ = xor()
     both = (X.toarray()[:, :2] == 1).all(axis=1)
-    labels = np.where(both, label, (label + 1 + np.arange(40) % 2) % 3)
-    at = Positions(np.full((40, 3), 1 / 3), labels, np.ones(40), 0.0, 0.1)
-    assert choose(X, NONE, at, EASY)[0].sets()[0] == (0, 1)
+    for label in range(3):
+        labels = np.where(both, label, (label + 1 + np.arange(40) % 2) % 3)
+        at = Positions(np.full((40, 3), 1 / 3), labels, np.ones(40), 0.0, 0.1)
+        assert choose(X, NONE, at, EASY)[0].sets()[0] == (0, 1)
 
 
 def test_conjunctions_grow():
@@ -173,21 +177,18 @@ def test_conjunctions_grow():
     assert (0, 1) not in found
 
 
-@pytest.mark.parametrize(
-    ("setting", "expected"),
-    [
+def test_settings_limit_the_choice():
+    X, at = xor()
+    plain = len(choose(X, NONE, at, EASY)[0])
+    for setting, expected in (
         ({"per_round": 2}, 2),
         ({"candidates": 1}, 1),
         ({"min_count": 41}, 0),
         ({"min_gain": 1e3}, 0),
         ({"confidence": 0.4}, 0),
-    ],
-)
-def test_settings_limit_the_choice(setting, expected):
-    X, at = xor()
-    plain = len(choose(X, NONE, at, EASY)[0])
-    few = choose(X, NONE, at, FeatureInduction(**{**vars(EASY), **setting}))[0]
-    assert len(few) == expected < plain
+    ):
+        few = choose(X, NONE, at, replace(EASY, **setting))[0]
+        assert len(few) == expected < plain, setting
 
 
 def test_only_unsure_positions_propose():
@@ -195,7 +196,7 @@ def test_only_unsure_positions_propose():
     X, at = xor()
     sure = (X.toarray()[:, [0, 3]] == 1).all(axis=1)
     at.p[sure] = np.where(np.arange(2) == at.labels[sure, None], 0.99, 0.01)
-    found = choose(X, NONE, at, FeatureInduction(**{**vars(EASY), "confidence": 0.95}))[0].sets()
+    found = choose(X, NONE, at, replace(EASY, confidence=0.95))[0].sets()
     assert (0, 3) not in found
     assert (0, 3) in choose(X, NONE, at, EASY)[0].sets()
 

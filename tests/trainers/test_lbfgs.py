@@ -11,6 +11,7 @@ from crfx.trainers.lbfgs import PERIOD, Course, descend, is_flat
 from crfx.trainers.parametric import Rounded
 
 SOLVED = {"rtol": 1e-5, "atol": 1e-6}
+MANY = 500
 
 
 def quadratic(seed=0, n=12):
@@ -25,13 +26,23 @@ def quadratic(seed=0, n=12):
     return A, b, function
 
 
+A, B, LEAST_SQUARES = quadratic()
+ZERO = np.zeros(12)
+
+
 def never(weights, value):
     return False
 
 
-def minimise(rounded, start, stops, **settings):
-    """Run `descend` until ``stops`` (parameters, value) says so; return the last parameters."""
-    steps = descend(rounded, start, **settings)
+def wrong(w):
+    """Return a gradient that points the wrong way."""
+    value, gradient = LEAST_SQUARES(w)
+    return value, -gradient
+
+
+def minimise(rounded, start, stops=never, **settings):
+    """Run `descend` until ``stops`` (parameters, value) is true; return the last parameters."""
+    steps = descend(rounded, start, **{"max_iter": MANY, "tol": 1e-5} | settings)
     while True:
         try:
             weights, value = next(steps)
@@ -42,18 +53,24 @@ def minimise(rounded, start, stops, **settings):
             return weights
 
 
+@pytest.fixture
+def strict():
+    """Make warnings errors, those that other tests ignore too."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
 def test_a_least_squares_problem_is_solved():
-    A, b, function = quadratic()
-    found = minimise(Rounded(function), np.zeros(12), never, max_iter=200, tol=1e-12)
-    np.testing.assert_allclose(found, np.linalg.lstsq(A, b)[0], **SOLVED)
+    found = minimise(Rounded(LEAST_SQUARES), ZERO, tol=1e-12)
+    np.testing.assert_allclose(found, np.linalg.lstsq(A, B)[0], **SOLVED)
 
 
 @pytest.mark.parametrize("l1", [0.5, 3.0, 10.0])
 def test_the_lasso_is_solved(l1):
     """At the minimum the slope is -l1 sign(w) where w is not 0, and at most l1 elsewhere."""
-    _, _, function = quadratic()
-    found = minimise(Rounded(function), np.zeros(12), never, max_iter=500, tol=1e-14, l1=l1)
-    slope = function(found)[1]
+    found = minimise(Rounded(LEAST_SQUARES), ZERO, tol=1e-14, l1=l1)
+    slope = LEAST_SQUARES(found)[1]
     moved = found != 0
     np.testing.assert_allclose(slope[moved], -l1 * np.sign(found[moved]), atol=1e-4)
     assert (np.abs(slope[~moved]) <= l1 + 1e-4).all()
@@ -63,31 +80,28 @@ def test_the_lasso_is_solved(l1):
 
 
 def test_a_penalty_that_is_too_high_leaves_nothing():
-    _, _, function = quadratic()
-    assert not minimise(Rounded(function), np.zeros(12), never, max_iter=50, tol=1e-9, l1=1e4).any()
+    assert not minimise(Rounded(LEAST_SQUARES), ZERO, l1=1e4).any()
 
 
 @pytest.mark.parametrize("l1", [0.0, 0.5])
-def test_values_fall_and_the_watcher_may_stop(l1):
-    _, _, function = quadratic()
+def test_values_fall_and_a_callback_may_stop(l1):
     seen = []
 
     def watch(weights, value):
-        assert value == pytest.approx(function(weights)[0] + l1 * np.abs(weights).sum())
+        assert value == pytest.approx(LEAST_SQUARES(weights)[0] + l1 * np.abs(weights).sum())
         seen.append((weights.copy(), value))
         return len(seen) == 5
 
-    found = minimise(Rounded(function), np.zeros(12), watch, max_iter=100, tol=0.0, l1=l1)
+    found = minimise(Rounded(LEAST_SQUARES), ZERO, watch, max_iter=100, tol=0.0, l1=l1)
     assert len(seen) == 5
     np.testing.assert_array_equal(found, seen[-1][0])
     assert (np.diff([value for _, value in seen]) < 0).all()
 
 
 @pytest.mark.parametrize("l1", [0.0, 0.5])
-def test_no_iterations_change_nothing(l1):
-    _, _, function = quadratic()
+def test_max_iter_0_returns_the_start(l1):
     start = np.arange(12.0)
-    assert minimise(Rounded(function), start, never, max_iter=0, tol=1e-5, l1=l1) is start
+    assert minimise(Rounded(LEAST_SQUARES), start, max_iter=0, l1=l1) is start
 
 
 def test_convergence_looks_back_over_a_period():
@@ -97,31 +111,23 @@ def test_convergence_looks_back_over_a_period():
     assert flat.index(True) == len(falling) + PERIOD - 1
 
 
-def test_a_run_that_is_cut_short_says_so():
-    _, _, function = quadratic()
+def test_a_run_that_is_cut_short_warns():
     with pytest.warns(ConvergenceWarning, match="stopped at max_iter=3, before it converged"):
-        minimise(Rounded(function), np.zeros(12), never, max_iter=3, tol=1e-5)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        minimise(Rounded(function), np.zeros(12), never, max_iter=200, tol=1e-5)
-        minimise(Rounded(function), np.zeros(12), never, max_iter=3, tol=1e-5, is_last=False)
-        minimise(Rounded(function), np.zeros(12), never, max_iter=0, tol=1e-5)
-        minimise(Rounded(function), np.zeros(12), lambda w, value: True, max_iter=1, tol=1e-5)
+        minimise(Rounded(LEAST_SQUARES), ZERO, max_iter=3)
 
 
-def test_a_run_that_learns_nothing_says_so():
+def test_a_run_that_ends_otherwise_does_not_warn(strict):
+    minimise(Rounded(LEAST_SQUARES), ZERO)
+    minimise(Rounded(LEAST_SQUARES), ZERO, tol=0.0)
+    minimise(Rounded(LEAST_SQUARES), ZERO, max_iter=3, is_last=False)
+    minimise(Rounded(LEAST_SQUARES), ZERO, max_iter=0)
+    minimise(Rounded(LEAST_SQUARES), ZERO, lambda w, value: True, max_iter=1)
+
+
+def test_a_run_that_learns_nothing_warns():
     """No step lowers a function whose gradient points the wrong way."""
-    _, _, function = quadratic()
-
-    def wrong(w):
-        value, gradient = function(w)
-        return value, -gradient
-
     with pytest.warns(ConvergenceWarning, match="nothing was learned"):
-        minimise(Rounded(wrong), np.zeros(12), never, max_iter=5, tol=1e-5)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        minimise(Rounded(function), np.zeros(12), never, max_iter=300, tol=0.0)
+        minimise(Rounded(wrong), ZERO, max_iter=5)
 
 
 def test_moves_below_the_resolution_are_not_tried():
@@ -138,9 +144,7 @@ def test_moves_below_the_resolution_are_not_tried():
             value = 100 + float(curve @ (w - 1) ** 2)
             return value * (1 + 1e-7 * np.sin(1e9 * value)), 2 * curve * (w - 1)
 
-        found = minimise(
-            Rounded(rough, resolution), np.zeros(30), lambda *_: False, max_iter=200, tol=0.0
-        )
+        found = minimise(Rounded(rough, resolution), np.zeros(30), max_iter=200, tol=0.0)
         np.testing.assert_allclose(found, 1.0, atol=0.02)
         return count
 
@@ -163,18 +167,17 @@ def rounded_and_exact(n=30):
 
 
 START = np.zeros(30)
-MANY = 500
 
 
-def test_a_finer_function_takes_over_where_the_first_tells_no_more():
+def test_a_finer_function_takes_over_below_the_resolution():
     rounded, exact, lowest = rounded_and_exact()
-    rough = minimise(rounded, START, never, max_iter=MANY, tol=1e-14)
-    fine = minimise(rounded, START, never, max_iter=MANY, tol=1e-14, finer=exact)
+    rough = minimise(rounded, START, tol=1e-14)
+    fine = minimise(rounded, START, tol=1e-14, finer=exact)
     assert np.abs(rough - lowest).max() > 1e-2
     np.testing.assert_allclose(fine, lowest, atol=2e-4)
 
 
-def test_what_the_first_can_tell_needs_no_finer_function():
+def test_the_finer_function_is_not_called_without_need():
     rounded, _, _ = rounded_and_exact()
 
     def refused(w):
@@ -182,11 +185,11 @@ def test_what_the_first_can_tell_needs_no_finer_function():
 
     never_called = Rounded(refused)
     for tol in (1e-5, 1e-8):
-        minimise(rounded, START, never, max_iter=MANY, tol=tol, finer=never_called)
+        minimise(rounded, START, tol=tol, finer=never_called)
     # Nor where who watches has seen enough, or iterations are spent.
-    minimise(rounded, START, lambda *_: True, max_iter=MANY, tol=0.0, finer=never_called)
+    minimise(rounded, START, lambda *_: True, tol=0.0, finer=never_called)
     with pytest.warns(ConvergenceWarning, match="stopped at max_iter=3"):
-        minimise(rounded, START, never, max_iter=3, tol=0.0, finer=never_called)
+        minimise(rounded, START, max_iter=3, tol=0.0, finer=never_called)
 
 
 def course_seen(stop_after=None, course=None, **asked):
@@ -198,13 +201,12 @@ def course_seen(stop_after=None, course=None, **asked):
         seen.append((w.copy(), course.is_fine))
         return len(seen) == stop_after
 
-    asked = {"max_iter": MANY, "tol": 1e-13} | asked
-    minimise(rounded, START, watch, finer=exact, course=course, **asked)
+    minimise(rounded, START, watch, finer=exact, course=course, **{"tol": 1e-13} | asked)
     return seen, course
 
 
 @pytest.mark.parametrize("l1", [0.0, 0.01])
-def test_a_run_that_was_cut_off_goes_on_in_either_function(l1):
+def test_an_interrupted_run_resumes_in_either_function(l1):
     whole, _ = course_seen(l1=l1)
     change = [is_fine for _, is_fine in whole].index(True)
     assert 3 < change < len(whole) - 3
@@ -225,7 +227,7 @@ def test_max_iter_counts_the_steps_of_both_functions_and_nothing_else():
         np.testing.assert_array_equal(seen[-1][0], whole[max_iter - 1][0])
 
 
-def test_what_has_converged_goes_on_where_more_is_asked_for():
+def test_a_converged_run_continues_with_a_lower_tolerance():
     _, course = course_seen(tol=1e-3)
     assert course.converged
     assert course_seen(tol=1e-3, course=course)[0] == []
@@ -239,29 +241,19 @@ def test_what_has_converged_goes_on_where_more_is_asked_for():
     assert course_seen(tol=1e-13, course=course)[0]
 
 
-def test_another_function_is_not_taken_for_the_one_before():
+def test_a_course_can_continue_with_another_function():
     """It begins at a higher value, which is no sign that nothing improves."""
-    _, _, function = quadratic()
-    A, b, other = quadratic(seed=1)
+    matrix, target, other = quadratic(seed=1)
     course = Course()
-    minimise(Rounded(function), np.zeros(12), never, max_iter=MANY, tol=1e-9, course=course)
+    minimise(Rounded(LEAST_SQUARES), ZERO, tol=1e-9, course=course)
     assert course.converged
-    found = minimise(Rounded(other), np.zeros(12), never, max_iter=MANY, tol=1e-12, course=course)
-    np.testing.assert_allclose(found, np.linalg.lstsq(A, b)[0], **SOLVED)
+    found = minimise(Rounded(other), ZERO, tol=1e-12, course=course)
+    np.testing.assert_allclose(found, np.linalg.lstsq(matrix, target)[0], **SOLVED)
 
 
-def test_nothing_learned_is_told_once_the_finer_function_has_failed_too():
-    _, _, function = quadratic()
-
-    def wrong(w):
-        value, gradient = function(w)
-        return value, -gradient
-
-    asked = {"max_iter": 50, "tol": 0.0}
-    rounded = Rounded(wrong, 1e-8)
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        minimise(rounded, np.zeros(12), never, finer=Rounded(wrong), **asked)
-        found = minimise(rounded, np.zeros(12), never, finer=Rounded(function, 1e-15), **asked)
-    assert ["nothing was learned" in str(one.message) for one in told] == [True]
-    assert found.any()
+def test_nothing_learned_warns_once_the_finer_function_has_failed_too():
+    rounded, options = Rounded(wrong, 1e-8), {"max_iter": 50, "tol": 0.0}
+    with pytest.warns(ConvergenceWarning, match="nothing was learned") as caught:
+        minimise(rounded, ZERO, finer=Rounded(wrong), **options)
+    assert len(caught) == 1
+    assert minimise(rounded, ZERO, finer=Rounded(LEAST_SQUARES, 1e-15), **options).any()

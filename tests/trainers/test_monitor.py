@@ -1,5 +1,7 @@
 """Monitor: the history, early stopping, callbacks, and earlier runs."""
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -67,34 +69,34 @@ def test_all_callbacks_are_called_and_any_may_stop():
     assert seen == [1, 2]
 
 
+EARLIER = {"objective": [3.0, 2.0, 1.0], "eval_metric": [5.0, 4.0, 4.5]}
+
+
 def test_an_earlier_run_on_the_same_eval_set_is_replayed():
-    history = {"objective": [3.0, 2.0, 1.0], "eval_metric": [5.0, 4.0, 4.5]}
-    watch = monitor([4.5, 4.4], history, patience=2)
+    watch = monitor([4.5, 4.4], copy.deepcopy(EARLIER), patience=2)
     assert not watch.take_over(3, can_restore=True)
     assert not watch.is_over
     assert run(watch, 1, first=3) == 4
     assert watch.best_round(4) == 2
-    over = monitor([4.5], history, patience=1)
+    over = monitor([4.5], copy.deepcopy(EARLIER), patience=1)
     over.take_over(3, can_restore=True)
     assert over.is_over
 
 
 def test_an_earlier_run_whose_best_round_is_lost_starts_from_the_model_as_it_is():
-    history = {"objective": [3.0, 2.0, 1.0], "eval_metric": [5.0, 4.0, 4.5]}
-    watch = monitor([4.5], history, patience=1)
+    watch = monitor([4.5], copy.deepcopy(EARLIER), patience=1)
     assert watch.take_over(3, can_restore=False)
     assert watch.best_round(3) == 3
     assert not watch.is_over
-    assert watch.history["eval_metric"] == [5.0, 4.0, 4.5]
+    assert watch.history["eval_metric"] == EARLIER["eval_metric"]
 
 
 def test_the_metric_of_another_eval_set_is_dropped():
-    history = {"objective": [3.0, 2.0], "eval_metric": [5.0, 4.0]}
-    watch = monitor([7.0, 6.0], history, patience=1)
-    assert watch.take_over(2, can_restore=True)
+    watch = monitor([7.0, 6.0], copy.deepcopy(EARLIER), patience=1)
+    assert watch.take_over(3, can_restore=True)
     assert "eval_metric" not in watch.history
-    run(watch, 1, first=2)
-    np.testing.assert_array_equal(watch.history["eval_metric"], [np.nan, np.nan, 6.0])
+    run(watch, 1, first=3)
+    np.testing.assert_array_equal(watch.history["eval_metric"], [np.nan] * 3 + [6.0])
 
 
 def test_a_run_that_was_not_measured_in_the_end_keeps_its_entries():
@@ -104,7 +106,7 @@ def test_a_run_that_was_not_measured_in_the_end_keeps_its_entries():
     np.testing.assert_array_equal(watch.history["eval_metric"], [5.0, np.nan])
 
 
-def test_nothing_is_measured_without_an_earlier_run():
+def test_take_over_without_an_earlier_run_measures_nothing():
     watch = monitor([1.0], patience=1)
     assert not watch.take_over(0, can_restore=True)
     assert run(watch, 1) == 1

@@ -1,4 +1,6 @@
-"""The objective of flat parameters, in single and in double precision."""
+"""The objective of flat parameters: slopes by differences, in single and in double precision, for
+every potential, order and structure.
+"""
 
 import gc
 
@@ -32,21 +34,40 @@ SINGLE = 1e-5
 
 LINEAR, HIDDEN = LinearCRF(max_iter=3, tol=0.0), HiddenUnitCRF(3, "lbfgs", max_iter=3, tol=0.0)
 HIDDEN.set_params(random_state=0, skip=True)
+CSR = [sparse.csr_matrix(np.where(np.abs(own) < 0.7, 0, own)) for own in X]
+
+
+def linear(**arguments):
+    return clone(LINEAR).set_params(**arguments)
+
+
+def hidden(**arguments):
+    return clone(HIDDEN).set_params(**arguments)
+
+
 CASES = {
     "dense": (LINEAR, {}),
-    "CSR": (LINEAR, {"X": [sparse.csr_matrix(own) for own in X]}),
+    "CSR": (LINEAR, {"X": CSR}),
     "names": (LINEAR, {"X": WORDS}),
-    "linear edges": (clone(LINEAR).set_params(edges="linear"), {"edge_types": TYPES}),
-    "second order": (clone(LINEAR).set_params(order=2), {}),
+    "linear edges": (linear(edges="linear"), {"edge_types": TYPES}),
+    "linear edges, CSR, forest": (linear(edges="linear"), {"X": CSR, "parents": PARENTS}),
+    "no edges": (linear(edges=None), {}),
+    "order 2": (linear(order=2), {}),
+    "order 3, linear edges": (linear(order=3, edges="linear"), {}),
     "forest": (LINEAR, {"parents": PARENTS, "edge_types": TYPES}),
-    "constraints": (clone(LINEAR).set_params(constraints=NEVER_FALL), {"y": RISING}),
-    "unknown labels": (LINEAR, {"y": UNKNOWN}),
-    "weights": (LINEAR, {"sample_weight": WEIGHTS}),
-    "class weights": (clone(LINEAR).set_params(class_weight="balanced"), {}),
+    "constraints": (linear(constraints=NEVER_FALL), {"y": RISING}),
+    "unknown labels, weights": (LINEAR, {"y": UNKNOWN, "sample_weight": WEIGHTS}),
+    "class weights": (linear(class_weight="balanced"), {}),
     "hidden": (HIDDEN, {}),
     "hidden, names": (HIDDEN, {"X": WORDS}),
+    "hidden, CSR, forest": (HIDDEN, {"X": CSR, "parents": PARENTS}),
+    "hidden, types": (HIDDEN, {"edge_types": TYPES}),
+    "hidden, no edges": (hidden(edges=None), {}),
+    "hidden, order 2, tanh": (hidden(order=2, activation="tanh"), {}),
+    "hidden, order 3, sigmoid": (hidden(order=3, activation="sigmoid"), {}),
+    "hidden, unknown labels": (HIDDEN, {"y": UNKNOWN, "sample_weight": WEIGHTS}),
     **{
-        name: (clone(LINEAR).set_params(objective=name), {})
+        name: (linear(objective=name), {})
         for name in (
             "pseudo_likelihood",
             "labelwise_likelihood",
@@ -56,15 +77,12 @@ CASES = {
             "kl",
         )
     },
-    "candidates": (
-        clone(LINEAR).set_params(objective=ExpectedLoss("kbest", 4), task_loss="zero_one"),
-        {},
-    ),
+    "candidates": (linear(objective=ExpectedLoss("kbest", 4), task_loss="zero_one"), {}),
 }
 
 
 def objective(crf, X=X, y=Y, parents=None, edge_types=None, sample_weight=None):
-    """Of a model that was trained a little, and where it stands."""
+    """Return the objective of a model that was trained a little, and its parameters."""
     structure = {"parents": parents, "edge_types": edge_types, "sample_weight": sample_weight}
     crf = clone(crf).set_params(n_jobs=1)
     crf.fit(X, y, **structure)
@@ -76,30 +94,45 @@ def objective(crf, X=X, y=Y, parents=None, edge_types=None, sample_weight=None):
     return crf._task(given.truth).objective(crf.model_), get_weights(crf.model_)
 
 
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.filterwarnings("ignore:L-BFGS stopped")
-def test_double_precision_is_all_the_way(case):
-    """From the scores to the gradient: central differences find it to their own precision."""
-    crf, data = CASES[case]
-    single, at = objective(crf, **data)
-    double = single.finer()
-    random = np.random.default_rng(0)
-    is_free = at != 0
-    at = at + 0.1 * random.normal(size=len(at)) * is_free
-    value, gradient = double(at)
+def check_slopes(function, at, gradient, is_free):
+    """Compare a gradient with central differences in three directions."""
+    random = np.random.default_rng(1)
     for _ in range(3):
         direction = random.normal(size=len(at)) * is_free
-        steps = at + HALF_STEP * direction, at - HALF_STEP * direction
-        slope = (double(steps[0])[0] - double(steps[1])[0]) / (2 * HALF_STEP)
+        above, below = (function(at + sign * HALF_STEP * direction)[0] for sign in (1, -1))
+        slope = (above - below) / (2 * HALF_STEP)
         assert slope == pytest.approx(gradient @ direction, rel=SLOPE, abs=SLOPE)
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.filterwarnings("ignore:L-BFGS stopped")
+def test_gradients_in_single_and_double_precision(case):
+    """Central differences find that of double precision to their own precision."""
+    crf, data = CASES[case]
+    single, at = objective(crf, **data)
+    double, is_free = single.finer(), at != 0
+    assert is_free.mean() > 0.5  # the others are of features or pairs that do not occur
+    at = at + 0.1 * np.random.default_rng(0).normal(size=len(at)) * is_free
+    value, gradient = double(at)
+    check_slopes(double, at, gradient, is_free)
     assert single(at)[0] == pytest.approx(value, rel=SINGLE)
     scale = np.abs(gradient).max()
     np.testing.assert_allclose(single(at)[1], gradient, rtol=0, atol=SINGLE * scale)
 
 
+@pytest.mark.filterwarnings("ignore:L-BFGS stopped")
+def test_a_wrong_gradient_is_seen():
+    """The companion: with the parts of one parameter in another's place."""
+    single, at = objective(HIDDEN)
+    double = single.finer()
+    for shift in (1, 6):
+        with pytest.raises(AssertionError):
+            check_slopes(double, at, np.roll(double(at)[1], shift), at != 0)
+
+
 @pytest.mark.parametrize("case", ["dense", "CSR", "hidden"])
 @pytest.mark.filterwarnings("ignore:L-BFGS stopped")
-def test_scores_are_of_single_precision_unless_asked(case):
+def test_scores_are_of_single_precision_by_default(case):
     crf, data = CASES[case]
     single, at = objective(crf, **data)
     assert single.problem(at).scores.dtype == np.float32

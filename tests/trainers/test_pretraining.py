@@ -1,4 +1,4 @@
-"""Contrastive divergence: what a machine has learned it can tell again."""
+"""Contrastive divergence: a trained machine reproduces features and predicts labels."""
 
 import numpy as np
 import pytest
@@ -40,14 +40,14 @@ def agreement(parts, kind):
 
 
 @pytest.mark.parametrize("kind", ROWS)
-def test_features_are_told_again(kind):
+def test_units_reproduce_features(kind):
     before, after = trained(kind, 150)
     assert abs(agreement(before, kind)) < 0.01
     assert agreement(after, kind) > 0.05
 
 
 @pytest.mark.parametrize("kind", ROWS)
-def test_labels_are_told_from_features(kind):
+def test_labels_are_predicted_from_features(kind):
     """By the marginal of the joint machine, which is the score of a hidden-unit CRF."""
     _, parts = trained(kind, 500)
     inputs = ROWS[kind] @ parts["weights"] + parts["bias"]

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from crfx.batch import Batch
-from crfx.objectives.ranking import OBJECTIVES, RankingObjective
+from crfx.objectives.ranking import OBJECTIVES
 from crfx.potentials.base import Addition
 from crfx.trainers.ranking_boosting import MOST_HALVINGS, RankingBoosting
-from crfx.trainers.ranking_task import RankingTask
-from crfx.trainers.subsets import Subsets
+from tests.trainers.ranking_tasks import make_ranking_task
 
 EXACT = {"rtol": 1e-5, "atol": 1e-6}
 """Trees take float32."""
@@ -29,21 +28,13 @@ class Fixed:
         return Addition(change, [change] * self.n_followed, self.steps.append)
 
 
-def boosting(function, objective="kl", size=3, n_subsets=2, weights=None, **options):
-    random = np.random.default_rng(0)
-    batch = Batch.from_lengths([6, 3, 9])
-    relevance = random.integers(2, size=batch.n_rows).astype(float)
-    relevance[batch.offsets[:-1]], relevance[batch.offsets[:-1] + 1] = 0.0, 2.0
-    own = RankingTask(
-        RankingObjective(objective, temperature=0.3),
-        Subsets(batch, relevance, size),
-        relevance,
-        np.ones(3) if weights is None else weights,
-        n_subsets,
-        1,
-    )
-    scores = random.normal(size=batch.n_rows).astype(np.float32)
-    return RankingBoosting(own, function, scores, 1.0, seed=0, n_rounds=0, **options)
+LENGTHS = [6, 3, 9]
+
+
+def boosting(function, objective="kl", size=3, weights=None, **options):
+    task, random = make_ranking_task(LENGTHS, objective, size=size, weights=weights)
+    scores = random.normal(size=sum(LENGTHS)).astype(np.float32)
+    return RankingBoosting(task, function, scores, 1.0, seed=0, n_rounds=0, **options)
 
 
 def run(trainer, n_rounds):
@@ -117,11 +108,11 @@ def test_followed_scores_get_the_same_rounds():
     np.testing.assert_allclose(followed, trainer.scores - start, **EXACT)
 
 
-def test_a_share_of_the_queries():
+def test_subsample_takes_a_share_of_the_queries():
     function = Fixed()
     trainer = boosting(function, subsample=0.4)
     run(trainer, 20)
-    batch = Batch.from_lengths([6, 3, 9])
+    batch = Batch.from_lengths(LENGTHS)
     touched = [set(batch.instance_of_row[curvature > 0]) for _, curvature in function.asked]
     assert all(len(queries) == 1 for queries in touched)
     assert set.union(*touched) == {0, 1, 2}

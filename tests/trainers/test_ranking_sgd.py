@@ -1,15 +1,13 @@
-"""Descent over queries: slopes by differences, sparse and dense alike, subsets by sweep."""
+"""Descent over queries: slopes by differences, sparse and dense alike, subsets by epoch."""
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from crfx.batch import Batch
-from crfx.objectives.ranking import OBJECTIVES, RankingObjective
+from crfx.objectives.ranking import OBJECTIVES
 from crfx.testing import central_differences
 from crfx.trainers.ranking_sgd import QueryBatches
-from crfx.trainers.ranking_task import RankingTask
-from crfx.trainers.subsets import Subsets
+from tests.trainers.ranking_tasks import make_ranking_task
 
 DIFFERENCES = {"rtol": 1e-5, "atol": 1e-7}
 FLOAT32 = {"rtol": 1e-4, "atol": 1e-5}
@@ -17,21 +15,13 @@ FLOAT32 = {"rtol": 1e-4, "atol": 1e-5}
 ALL = np.arange(5)
 
 
-def task(objective="kl", n_subsets=2, size=4, weights=None):
-    random = np.random.default_rng(0)
-    batch = Batch.from_lengths([3, 6, 5, 8, 4])
-    relevance = random.integers(3, size=batch.n_rows).astype(float)
-    relevance[batch.offsets[:-1]], relevance[batch.offsets[:-1] + 1] = 0.0, 2.0
-    own = RankingTask(
-        RankingObjective(objective, temperature=0.3),
-        Subsets(batch, relevance, size),
-        relevance,
-        np.ones(5) if weights is None else weights,
-        n_subsets,
-        1,
+def task(objective="kl", n_subsets=2, weights=None):
+    own, random = make_ranking_task(
+        [3, 6, 5, 8, 4], objective, size=4, n_subsets=n_subsets, weights=weights
     )
-    X = random.normal(size=(batch.n_rows, 3)).astype(np.float32)
-    return own, X, random.normal(size=batch.n_rows)
+    n_rows = len(own.gains)
+    X = random.normal(size=(n_rows, 3)).astype(np.float32)
+    return own, X, random.normal(size=n_rows)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -59,9 +49,9 @@ def test_sparse_features_touch_their_own_weights():
     np.testing.assert_allclose(found.value(weights).value, dense.value(weights).value, **FLOAT32)
 
 
-def test_subsets_are_drawn_once_a_sweep():
+def test_subsets_are_drawn_once_an_epoch():
     own, X, base = task(n_subsets=1)
-    batches = QueryBatches(own, X, base, seed=0, size=2)  # three steps a sweep
+    batches = QueryBatches(own, X, base, seed=0, size=2)  # three steps an epoch
     weights = np.array([0.3, -1.0, 0.5])
 
     def value(number):
@@ -93,7 +83,7 @@ def test_weights_of_queries():
     assert QueryBatches(own, X, base, 0, 1)(ALL, 0)[1](at)[0] == pytest.approx(weights @ parts)
 
 
-def test_scores_that_are_no_numbers_are_infinitely_bad():
+def test_scores_that_are_not_finite_have_infinite_loss():
     own, X, base = task()
     _, loss = QueryBatches(own, X, base, 0, 1)(ALL, 0)
     value, gradient = loss(np.array([np.inf, 0.0, 0.0]))

@@ -9,6 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from crfx.trainers import sgd
 from crfx.trainers.sgd import AveragedParameters, Descent, Steps
 from crfx.trainers.step_search import TRIAL_STEPS, best_step, with_good_step
+from tests.pairwise import pairwise
 
 EXACT = {"rtol": 1e-10, "atol": 1e-12}
 
@@ -25,8 +26,7 @@ def plain(values, steps):
     return values, total / count if count else values
 
 
-@pytest.mark.parametrize("smallest", [1e-3, 0.5])
-@pytest.mark.parametrize("burn_in", [0, 13, 60])
+@pytest.mark.parametrize(("smallest", "burn_in"), [(1e-3, 0), (0.5, 13), (1e-3, 60)])
 def test_lazy_shrinking_and_averaging_are_exact(monkeypatch, burn_in, smallest):
     """Also where the product of shrinkages is begun anew on the way."""
     monkeypatch.setattr(sgd, "SMALLEST_SHRINKAGE", smallest)
@@ -59,20 +59,20 @@ def descent(**changes):
     return Descent(**{**usual, "burn_in": 0, "seed": 0, **changes})
 
 
-def squares(targets):
-    """The loss 1/2 sum_i (w - target_i)^2 of some instances, of a single parameter."""
+def squares(targets, scale=1.0):
+    """Return the loss 1/2 sum_i (scale w - target_i)^2 of mini-batches, of one parameter w."""
 
     def mini_batch(instances, step):
         def loss(w):
-            rest = w - targets[instances]
-            return 0.5 * float(rest @ rest), np.array([rest.sum()])
+            rest = scale * w - targets[instances]
+            return 0.5 * float(rest @ rest), np.array([scale * rest.sum()])
 
         return slice(None), loss
 
     return mini_batch
 
 
-def test_a_sweep_meets_every_instance_once():
+def test_an_epoch_visits_every_instance_once():
     met = []
 
     def mini_batch(instances, step):
@@ -93,8 +93,13 @@ class Taking:
     def take_steps(self, steps, parameters):
         self.asked.append(steps)
 
+    def steps(self):
+        """Return (instances, number, whether it counts) of every step."""
+        single = (part for steps in self.asked for part in steps.parts(1))
+        return [(part.order.tolist(), part.first, part.counts) for part in single]
 
-def test_groups_are_swept_over_one_after_the_other():
+
+def test_groups_are_visited_one_after_the_other():
     ends = np.array([0, 4, 4, 9, 12])
     grouped = descent(n_instances=12, batch_size=3, ends=ends, burn_in=1)
     sweeps = []
@@ -113,7 +118,7 @@ def test_groups_are_swept_over_one_after_the_other():
     assert len({tuple(np.concatenate([s.order for s in asked])) for asked in sweeps}) == 4
 
 
-def test_one_group_is_no_group():
+def test_one_group_equals_no_groups():
     alone, grouped = Taking(), Taking()
     descent(n_instances=9).sweep(2, None, alone)
     descent(n_instances=9, ends=np.array([0, 0, 9])).sweep(2, None, grouped)
@@ -122,13 +127,13 @@ def test_one_group_is_no_group():
     assert ours.first == theirs.first
 
 
-def test_a_sweep_counts_once_where_it_counts_by_sweep():
+def test_an_epoch_counts_once_where_averages_are_by_epoch():
     taking = Taking()
     descent(n_instances=9, ends=np.array([0, 3, 6, 9]), by_sweep=True).sweep(0, None, taking)
     assert [steps.counts for steps in taking.asked] == [False, False, True]
 
 
-def test_steps_become_smaller_where_asked():
+def test_steps_become_smaller_with_a_period():
     steps = Steps(np.arange(4), 2, 0, step=0.5, period=10.0, penalty=0.0, counts=True)
     np.testing.assert_allclose([steps.size(t) for t in (0, 10, 30)], [0.5, 0.25, 0.125])
     assert replace(steps, period=None).size(1000) == 0.5
@@ -146,32 +151,21 @@ def test_descent_finds_the_minimum(l2):
     assert parameters.average()[0] == pytest.approx(expected, rel=0.01)
 
 
-def test_a_good_step_is_found():
-    """Steps of 2 / batch_size and more make the parameter swing ever wider."""
+@pytest.mark.parametrize("scale", [0.01, 1.0, 30.0, 100.0, 1e4])
+@pytest.mark.parametrize("l2", [0.0, 1.0])
+def test_a_good_step_is_found_for_features_of_any_size(scale, l2):
+    """Weights of features of size s are 1 / s of what they were, and steps 1 / s^2.
+
+    Also far below the steps that are tried first, and where all of these diverge: steps of
+    2 / batch_size and more make the parameter swing ever wider.
+    """
     targets = np.random.default_rng(1).normal(3.0, 1.0, 40)
-    found = with_good_step(descent(step=100.0), squares(targets), np.zeros(1))
-    assert 0.01 < found.step < 0.5
-
-
-@pytest.mark.parametrize("scale", [30.0, 1e4])
-def test_a_good_step_is_found_for_large_numbers(scale):
-    """Also far below those that are tried first, and where all of these diverge."""
-    targets = np.random.default_rng(1).normal(3.0, 1.0, 40)
-
-    def mini_batch(instances, step):
-        at, loss = squares(targets)(instances, step)
-
-        def scaled(w):
-            value, gradient = loss(scale * w)
-            return value, scale * gradient
-
-        return at, scaled
-
-    found = with_good_step(descent(l2=1.0), mini_batch, np.zeros(1))
+    run = descent(step=100.0, l2=l2 * scale)
+    found = with_good_step(run, squares(targets, scale), np.zeros(1))
     assert 0.01 < found.step * scale**2 < 0.5
 
 
-def test_steps_that_are_alike_do_not_become_ever_smaller():
+def test_equal_losses_do_not_choose_ever_smaller_steps():
     """A share of wrong labels may be the same for all: the smallest would learn nothing."""
     assert best_step(lambda step: 0.5) >= min(TRIAL_STEPS) / 2
     assert best_step(lambda step: abs(np.log(step / 1e-7))) == pytest.approx(1e-7, rel=1)
@@ -182,54 +176,28 @@ def test_larger_steps_are_tried_while_the_largest_wins():
     assert best_step(lambda step: 0.0 if step >= 4 else 1.0) == 4.0  # alike: no larger ones
 
 
-def test_steps_that_run_away_or_lead_nowhere_are_told_of():
+def test_steps_that_grow_without_end_warn_and_divergence_raises():
     with pytest.warns(ConvergenceWarning, match="step of 1e.12 is too small: scale the features"):
         assert best_step(lambda step: -step) >= 1e12
     with pytest.raises(ValueError, match="no step leads to scores that are finite: scale the feat"):
         best_step(lambda step: np.inf)
 
 
-@pytest.mark.parametrize("scale", [0.01, 100.0])
-def test_a_good_step_is_found_for_features_of_any_size(scale):
-    """Weights of features of size s are 1 / s of what they were, and steps 1 / s^2."""
-    targets = np.random.default_rng(1).normal(3.0, 1.0, 40)
-
-    def mini_batch(instances, step):
-        at, loss = squares(targets)(instances, step)
-
-        def scaled(w):
-            value, gradient = loss(scale * w)
-            return value, scale * gradient
-
-        return at, scaled
-
-    found = with_good_step(descent(), mini_batch, np.zeros(1))
-    assert 0.01 < found.step * scale**2 < 0.5
+@pytest.mark.parametrize(
+    ("n_parts", "by_sweep", "ends"),
+    pairwise([1, 4, 10, 40], [False, True], [None, [0, 4, 4, 11, 23]]),
+)
+def test_an_epoch_in_parts_is_the_epoch(ends, by_sweep, n_parts):
+    ends = None if ends is None else np.array(ends)
+    run = Descent(23, 2, 0.1, 5.0, 1.0, 0, seed=3, by_sweep=by_sweep, ends=ends)
+    whole, parts = Taking(), Taking()
+    run.sweep(2, None, whole)
+    assert sum(1 for _ in run.sweep_in_parts(2, n_parts, None, parts)) == n_parts
+    assert parts.steps() == whole.steps()
+    n_counted = sum(counts for _, _, counts in parts.steps())
+    assert n_counted == (1 if by_sweep else len(parts.steps()))
 
 
-@pytest.mark.parametrize("n_parts", [1, 4, 10, 40])
-@pytest.mark.parametrize("by_sweep", [False, True])
-@pytest.mark.parametrize("ends", [None, np.array([0, 4, 4, 11, 23])], ids=["one", "groups"])
-def test_a_sweep_in_parts_is_the_sweep(ends, by_sweep, n_parts):
-    taken = {"whole": [], "parts": []}
-
-    def note(name):
-        class Batches:
-            def take_steps(self, steps, parameters):
-                for part in steps.parts(1):
-                    taken[name].append((part.order.tolist(), part.first, part.counts))
-
-        return Batches()
-
-    descent = Descent(23, 2, 0.1, 5.0, 1.0, 0, seed=3, by_sweep=by_sweep, ends=ends)
-    descent.sweep(2, None, note("whole"))
-    assert sum(1 for _ in descent.sweep_in_parts(2, n_parts, None, note("parts"))) == n_parts
-    assert taken["parts"] == taken["whole"]
-    assert sum(counts for _, _, counts in taken["parts"]) == (
-        1 if by_sweep else len(taken["whole"])
-    )
-
-
-def test_who_has_no_instances_takes_no_steps():
+def test_a_worker_without_instances_takes_no_steps():
     descent = Descent(0, 2, 0.1, 5.0, 1.0, 0, seed=3)
     assert sum(1 for _ in descent.sweep_in_parts(0, 4, None, None)) == 4

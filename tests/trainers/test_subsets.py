@@ -32,7 +32,7 @@ def test_small_queries_are_drawn_whole():
     assert sorted(drawn.rows[3:5]) == [0, 1]
 
 
-def test_every_level_is_there_and_no_document_twice():
+def test_subsets_hold_every_level_and_no_document_twice():
     random = np.random.default_rng(1)
     lengths = random.integers(1, 12, 50)
     relevance = random.integers(3, size=lengths.sum())
@@ -73,12 +73,12 @@ def test_some_of_the_subsets():
     np.testing.assert_array_equal(part.rows, np.concatenate([drawn.rows[5:8], drawn.rows[:3]]))
 
 
-def test_nothing_drawn():
+def test_no_queries_draw_no_documents():
     drawn = draw(subsets([2], [0, 1]), np.zeros(0, int))
     assert drawn.rows.tolist() == []
     assert drawn.offsets.tolist() == [0]
 
 
-def test_more_levels_than_documents():
+def test_more_levels_than_documents_raise():
     with pytest.raises(ValueError, match="query 1: it has 4 relevance levels, more than subset"):
         subsets([2, 5], [0, 1, 0, 1, 2, 3, 3])
