@@ -31,17 +31,22 @@ def test_values_are_products(matrix):
     expected = np.column_stack([DENSE[:, list(own)].prod(axis=1) for own in SETS])
     np.testing.assert_array_equal(found.toarray(), expected)
     assert found.nnz == np.count_nonzero(expected) > 0
+    wide = Conjunctions.of(SETS).widened(matrix).toarray()
+    np.testing.assert_array_equal(wide, np.column_stack([DENSE, expected]))
     for name in ("data", "indices", "indptr"):
         np.testing.assert_array_equal(getattr(matrix, name), getattr(before, name))
+    for rows in (0, 1):
+        empty = Conjunctions.of([(0, 1), (2, 4)]).of_matrix(sparse.csr_matrix((rows, 5)))
+        assert (empty.shape, empty.nnz) == ((rows, 2), 0)
 
 
-@pytest.mark.parametrize("most", [1, 10, 30])
-def test_parts_do_not_matter(monkeypatch, most):
+def test_values_do_not_depend_on_parts(monkeypatch):
     whole = Conjunctions.of(SETS).of_matrix(X)
-    monkeypatch.setattr(conjunctions, "MOST_AT_ONCE", most)
-    found = Conjunctions.of(SETS).of_matrix(X)
-    np.testing.assert_array_equal(found.toarray(), whole.toarray())
-    assert Conjunctions.of([]).of_matrix(X).shape == (40, 0)
+    for most in (1, 10, 30):
+        monkeypatch.setattr(conjunctions, "MOST_AT_ONCE", most)
+        found = Conjunctions.of(SETS).of_matrix(X)
+        np.testing.assert_array_equal(found.toarray(), whole.toarray())
+        assert Conjunctions.of([]).of_matrix(X).shape == (40, 0)
 
 
 def test_canonical_is_without_doubles_and_zeros():
@@ -66,26 +71,15 @@ def test_ones_of_a_byte_add_up():
     np.testing.assert_array_equal(pairs_in(bytes_, np.array([0])).values, [10_000])
 
 
-def test_they_come_behind_the_columns():
-    wide = Conjunctions.of(SETS).widened(X).toarray()
-    np.testing.assert_array_equal(wide[:, :7], DENSE)
-    np.testing.assert_array_equal(wide[:, 7:], Conjunctions.of(SETS).of_matrix(X).toarray())
-
-
-@pytest.mark.parametrize("rows", [0, 1])
-def test_few_rows_and_columns_that_never_occur(rows):
-    found = Conjunctions.of([(0, 1), (2, 4)]).of_matrix(sparse.csr_matrix((rows, 5)))
-    assert found.shape == (rows, 2)
-    assert found.nnz == 0
-
-
-def test_sets_are_kept_joined_and_taken():
+def test_sets_are_kept_joined_taken_and_named():
     some = Conjunctions.of([(3, 0), (5, 1, 2)])
     assert some.sets() == [(0, 3), (1, 2, 5)]
     both = some.joined(Conjunctions.of([(6, 4)]))
     assert both.sets() == [(0, 3), (1, 2, 5), (4, 6)]
     assert both.take(np.array([2, 0])).sets() == [(4, 6), (0, 3)]
     assert len(Conjunctions.of([]).joined(some)) == 2
+    assert readable([(0, 2)], ["a", "b", "c"]) == [("a", "c")]
+    assert readable([(0, 2)], None) == [(0, 2)]
 
 
 def test_pairs_are_all_that_occur_at_the_rows():
@@ -115,6 +109,11 @@ def test_the_first_rows_count_where_there_are_too_many_pairs():
     assert set(pairs_in(X, rows, most=n_first).rows) == {7}
     assert set(pairs_in(X, rows, most=n_first + 1).rows) == {7, 3}
     assert len(pairs_in(sparse.csr_matrix((3, 4)), np.arange(3)).which) == 0
+    # A row whose pairs alone are more than there may be is left out.
+    wide = sparse.csr_matrix(np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]], np.float32))
+    found = pairs_in(wide, np.array([0, 1]), most=5)
+    assert list(zip(found.left.tolist(), found.right.tolist(), strict=True)) == [(0, 1)]
+    assert found.rows.tolist() == [1]
 
 
 def test_keys_tell_columns_apart():
@@ -122,16 +121,3 @@ def test_keys_tell_columns_apart():
     keys = column_keys(canonical(sparse.csr_matrix(twice.astype(np.float32))))
     assert keys[7] == keys[2]
     assert len(set(keys.tolist())) == 9
-
-
-def test_names_where_there_are_some():
-    assert readable([(0, 2)], ["a", "b", "c"]) == [("a", "c")]
-    assert readable([(0, 2)], None) == [(0, 2)]
-
-
-def test_a_row_with_too_many_pairs_is_left_out():
-    """Its pairs alone would be more than there may be; those of the others are found."""
-    X = sparse.csr_matrix(np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]], np.float32))
-    found = pairs_in(X, np.array([0, 1]), most=5)
-    assert list(zip(found.left.tolist(), found.right.tolist(), strict=True)) == [(0, 1)]
-    assert found.rows.tolist() == [1]

@@ -102,20 +102,14 @@ def test_rows_are_explained_alike_in_parts(monkeypatch):
     np.testing.assert_allclose(values(), whole, **EXACT)
 
 
-@pytest.mark.parametrize("n_leaves", [0, 1])
-def test_trees_that_ask_for_nothing(n_leaves):
-    trees = random_trees(0, 2, 1, 1) if n_leaves else no_trees()
-    shap = TreeShap(trees, 2)
-    base, found = shap.values(3, lambda rows: np.zeros((0, 3), bool))
-    assert found.shape == (3, 2, 0)
-    np.testing.assert_allclose(base, trees.values if n_leaves else [0, 0], **EXACT)
-
-
-def test_nodes_that_no_row_reached_count_half():
+def test_trees_without_splits_and_nodes_without_rows():
+    for trees, expected in ((no_trees(), [0, 0]), (random_trees(0, 2, 1, 1), None)):
+        base, found = TreeShap(trees, 2).values(3, lambda rows: np.zeros((0, 3), bool))
+        assert found.shape == (3, 2, 0)
+        np.testing.assert_allclose(base, trees.values if expected is None else expected, **EXACT)
     trees = random_trees(1, 1, n_features=1, n_leaves=2)
-    trees.weights[:] = 0
-    shap = TreeShap(trees, 1)
-    base, _ = shap.values(1, lambda rows: np.ones((1, 1), bool))
+    trees.weights[:] = 0  # no row reached a node: both sides count half
+    base, _ = TreeShap(trees, 1).values(1, lambda rows: np.ones((1, 1), bool))
     np.testing.assert_allclose(base[0], trees.values[trees.features == LEAF].mean(), **EXACT)
 
 
