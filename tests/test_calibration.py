@@ -43,21 +43,17 @@ def test_calibrated_labels_have_a_small_error_and_sure_ones_a_large_one():
     assert bad.error() > 0.1
 
 
-def test_the_ends_belong_to_the_outer_bins():
+def test_unknown_labels_do_not_count_and_ends_belong_to_the_outer_bins():
+    found = reliability([["A", None], []], [["A", "B"], []], [[0.5, 0.9], []])
+    assert found.n_labels == 1
+    assert expected_calibration_error([["A", None]], [["A", "B"]], [[0.5, 0.9]]) == 0.5
     counted = Reliability(4)
     counted.add([0.0, 1.0, 1.0000002, 0.25], [False, True, True, True])
     assert [each.count for each in counted.bins()] == [2, 0, 0, 2]
 
 
-def test_unknown_labels_do_not_count():
-    found = reliability([["A", None], []], [["A", "B"], []], [[0.5, 0.9], []])
-    assert found.n_labels == 1
-    assert expected_calibration_error([["A", None]], [["A", "B"]], [[0.5, 0.9]]) == 0.5
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_arguments_that_do_not_fit_are_rejected():
+    for arguments, message in (
         (([["A"]], [["A"]], []), "y_pred has 1 instances, probabilities have 0"),
         (([["A"]], [["A"]], [[0.5, 0.5]]), "instance 0: y_pred has 1 labels, prob.* shape"),
         (([["A"]], [["A"]], [[1.5]]), "instance 0: 1.5 is no probability"),
@@ -65,14 +61,9 @@ def test_unknown_labels_do_not_count():
         (([["A", "B"]], [["A"]], [[0.5]]), "instance 0: y_true has 2 labels, y_pred has 1"),
         (([[None]], [["A"]], [[0.5]]), "no label to judge by"),
         (([], [], []), "no label to judge by"),
-    ],
-)
-def test_what_does_not_fit_is_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        expected_calibration_error(*arguments)
-
-
-@pytest.mark.parametrize("n_bins", [0, 2.0, True, None])
-def test_bins_are_counted(n_bins):
-    with pytest.raises(ValueError, match="n_bins is"):
-        Reliability(n_bins)
+    ):
+        with pytest.raises(ValueError, match=message):
+            expected_calibration_error(*arguments)
+    for n_bins in (0, 2.0, True, None):
+        with pytest.raises(ValueError, match="n_bins is"):
+            Reliability(n_bins)
