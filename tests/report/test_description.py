@@ -21,18 +21,18 @@ def stacked(linear):
     return GBCRF(2, max_depth=2, n_jobs=1, random_state=0).fit(X, Y, init_model=linear)
 
 
-def test_transitions_of_a_model_on_another_are_those_of_both(linear, stacked):
+def test_description_of_a_model_on_another(linear, stacked):
     both = stacked.transitions_ + linear.transitions_
     table = transition_table(stacked)
     np.testing.assert_allclose(table.values, both, rtol=0, atol=1e-6)
     assert table.note == ""
     (strongest,) = describe(stacked, 1)["transitions"]
     assert abs(strongest["score"]) == pytest.approx(np.abs(both).max(), abs=1e-6)
-
-
-def test_a_model_without_edges_has_the_transitions_underneath(linear):
-    crf = GBCRF(1, edges=None, n_jobs=1).fit(X, Y, init_model=linear)
-    np.testing.assert_allclose(transition_table(crf).values, linear.transitions_, atol=1e-6)
+    told = as_text(describe(stacked))
+    assert "share of the gain of all splits; the model underneath is not counted" in told
+    assert "underneath" not in as_text(describe(linear))
+    no_edges = GBCRF(1, edges=None, n_jobs=1).fit(X, Y, init_model=linear)
+    np.testing.assert_allclose(transition_table(no_edges).values, linear.transitions_, atol=1e-6)
 
 
 def test_edges_underneath_that_are_no_table_are_told():
@@ -42,12 +42,6 @@ def test_edges_underneath_that_are_no_table_are_told():
     np.testing.assert_allclose(table.values, crf.transitions_, atol=1e-6)
     assert table.note == "of the last model only: the one underneath has edges that depend on X"
     assert f"Strongest transitions (order 1), {table.note}" in as_text(describe(crf))
-
-
-def test_importance_says_that_the_model_underneath_is_not_counted(linear, stacked):
-    told = as_text(describe(stacked))
-    assert "share of the gain of all splits; the model underneath is not counted" in told
-    assert "underneath" not in as_text(describe(linear))
 
 
 def share_right(y_true, y_pred):

@@ -45,26 +45,19 @@ def test_truth_in_iob1_meets_what_is_found(as_bio):
     assert (first.probabilities == first.marginals.max(axis=1)).all()
 
 
-def test_stacked_input_is_parted():
-    X, y = make_task(0, n_instances=5)
-    crf = LinearCRF(max_iter=3, n_jobs=1).fit(X, y)
-    lengths = [len(own) for own in X]
-    given, labels = as_instances(crf, np.concatenate(X), np.concatenate(y), lengths, None, None)
-    assert [own.tolist() for own in given["X"]] == [own.tolist() for own in X]
-    assert labels == [list(own) for own in y]
-    assert given["parents"] is None
-
-
 def test_data_comes_as_score_takes_it():
     X, y = make_task(0, n_instances=5)
-    crf = LinearCRF(max_iter=3, n_jobs=1)
     parents = [np.arange(len(own)) - 1 for own in X]
-    crf.fit(X, y, parents=parents)
+    crf = LinearCRF(max_iter=3, n_jobs=1).fit(X, y, parents=parents)
     lengths = [len(own) for own in X]
     for given in (np.concatenate(X), sparse.coo_matrix(np.concatenate(X))):
         parted, labels = as_instances(crf, given, np.concatenate(y), lengths, parents, None)
+        found = [own.toarray() if sparse.issparse(own) else own for own in parted["X"]]
+        assert [own.tolist() for own in found] == [own.tolist() for own in X]
+        assert labels == [list(own) for own in y]
         assert [own.tolist() for own in parted["parents"]] == [own.tolist() for own in parents]
         assert len(judged_instances(crf, parted, labels, WrittenLabels(crf))) == len(X)
+    assert as_instances(crf, X, y, None, None, None)[0]["parents"] is None
 
 
 def test_a_generator_is_read_once():
