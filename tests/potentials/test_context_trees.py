@@ -9,7 +9,6 @@ import pytest
 from scipy import sparse
 
 from crfx.batch import Batch
-from crfx.features import windows
 from crfx.potentials.context_trees import ContextLearner, ContextShape, ContextTrees, Slopes
 from crfx.potentials.tree_arrays import LEAF, NAMES, TreeArrays, join
 from crfx.structures import Chain, Forest
@@ -31,13 +30,6 @@ class Examples:
     g: np.ndarray
     h: np.ndarray
     row: np.ndarray
-
-
-@dataclass
-class Node:
-    members: np.ndarray
-    gain: float
-    left: np.ndarray | None = None
 
 
 def worth(g, h, l2):
@@ -85,22 +77,22 @@ def grow_slowly(own, is_category, learner):
     least = max(learner.min_child_weight, 1e-10 * own.h.sum())
 
     def searched(members):
+        """(gain, examples of the leaf, those that would go left or None)."""
         gain, left = best_split(take(own, members), is_category, learner, least)
-        return Node(members, gain, left)
+        return gain, members, left
 
     leaves = [searched(np.arange(len(own.g)))]
     while len(leaves) < learner.max_leaves:
-        splitting = [leaf for leaf in leaves if leaf.left is not None]
+        splitting = [n for n, (_, _, left) in enumerate(leaves) if left is not None]
         if not splitting:
             break
-        leaf = max(splitting, key=lambda leaf: leaf.gain)
-        leaves = [other for other in leaves if other is not leaf]
-        leaves += [searched(leaf.members[leaf.left]), searched(leaf.members[~leaf.left])]
+        _, members, left = leaves.pop(max(splitting, key=lambda n: leaves[n][0]))
+        leaves += [searched(members[left]), searched(members[~left])]
     values = np.zeros(len(own.g))
     objective = 0.0
-    for leaf in leaves:
-        g, h = own.g[leaf.members].sum(), own.h[leaf.members].sum() + learner.reg_lambda
-        values[leaf.members] = -g / h if h > 0 else 0.0
+    for _, members, _ in leaves:
+        g, h = own.g[members].sum(), own.h[members].sum() + learner.reg_lambda
+        values[members] = -g / h if h > 0 else 0.0
         objective -= 0.5 * g * g / h if h > 0 else 0.0
     return values, objective
 
@@ -120,9 +112,10 @@ class Case:
     slopes: Slopes
     chosen: np.ndarray
 
-    @property
-    def contexts(self):
-        return list(product(range(self.shape.n_labels), repeat=self.shape.order))
+    def contexts_of(self, row):
+        """The labels before a row; those of a row without any are n_labels."""
+        K, order = self.shape.n_labels, self.shape.order
+        return list(product(range(K), repeat=order)) if self.has_context[row] else [(K,) * order]
 
     @property
     def has_context(self):
@@ -132,20 +125,14 @@ class Case:
 
     def examples(self, label):
         """All pairs of a chosen row and a context."""
-        found, K = [], self.shape.n_labels
+        found, slopes, has_context = [], self.slopes, self.has_context
         for row in self.chosen:
-            weight = 1.0 if self.slopes.weights is None else self.slopes.weights[row]
-            if not self.has_context[row]:
-                curved = self.slopes.node_curvature
-                h = weight if curved is None else curved[row, label]
-                before = (K,) * self.shape.order
-                found.append((self.x[row], before, self.slopes.node[row, label], h, row))
-                continue
-            for context in self.contexts:
-                curved = self.slopes.edge_curvature
-                h = weight if curved is None else curved[(row, *context, label)]
-                g = self.slopes.edge[(row, *context, label)]
-                found.append((self.x[row], context, g, h, row))
+            weight = 1.0 if slopes.weights is None else slopes.weights[row]
+            for before in self.contexts_of(row):
+                at = (row, *before, label) if has_context[row] else (row, label)
+                g = slopes.edge if has_context[row] else slopes.node
+                h = slopes.edge_curvature if has_context[row] else slopes.node_curvature
+                found.append((self.x[row], before, g[at], weight if h is None else h[at], row))
         return Examples(*(np.array(part, dtype=float) for part in zip(*found, strict=True)))
 
     def function(self, learner, n_jobs=1):
@@ -431,8 +418,7 @@ def test_scores_are_those_of_walks(arguments):
     trees, K = function.trees, case.shape.n_labels
     assert (trees.features < LEAF).any() or K == 1
     for row, label in product(range(case.batch.n_rows), range(K)):
-        contexts = case.contexts if case.has_context[row] else [(K,) * case.shape.order]
-        for context in contexts:
+        for context in case.contexts_of(row):
             total = np.float32(0)
             for tree in range(label, trees.n_trees, K):
                 total += walk(trees, tree, case.x[row].astype(np.float32), context)
@@ -440,24 +426,6 @@ def test_scores_are_those_of_walks(arguments):
             assert found == total
     assert not node[case.has_context].any()
     assert not edge[~case.has_context].any()
-
-
-@pytest.mark.parametrize("order", [1, 2])
-def test_a_window_is_a_longer_row(order):
-    """Trees that look at neighbours are those of explicitly widened features."""
-    case = make_case(order=order, window=(2, 1))
-    x = np.split(case.batch.X, np.cumsum(case.batch.lengths)[:-1])
-    wide = np.concatenate(windows(x, 2, 1, outside=-np.inf))
-    plain = replace(case, shape=ContextShape(3, order),
-                    batch=Batch.from_lengths(case.batch.lengths, X=wide))  # fmt: skip
-    one, node, edge = case.grow(ContextLearner(max_leaves=12))
-    other, *scores = plain.grow(ContextLearner(max_leaves=12))
-    # Cuts lie between values that occur; a neighbour's are fewer by those at the ends.
-    for name in set(NAMES) - {"thresholds"}:
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
-    np.testing.assert_array_equal(node, scores[0])
-    np.testing.assert_array_equal(edge, scores[1])
-    assert set(one.features[one.features >= 0] // 3) > {2}
 
 
 def test_rounds_added_one_by_one_give_the_bits_of_all_at_once():
@@ -591,19 +559,6 @@ def test_no_label_before_goes_with_the_greater_part_where_it_does_not_occur(sign
 
 
 # Features of every kind.
-
-
-def test_zeros_of_sparse_windows_are_values():
-    x = np.array([[0.0], [np.nan], [1.0], [0.0], [np.nan]])
-    rows = np.flatnonzero(~np.isnan(x[:, 0]))
-    X = sparse.csr_matrix((x[rows, 0], (rows, 0 * rows)), shape=x.shape)
-    case = make_case("sparse", window=(1, 1), lengths=(5,))
-    case.batch = Batch.from_lengths([5], X=X)
-    inside = plain_windows(np.ones((5, 1)), [5], 1, 1, [0.0])
-    case.x = np.column_stack([plain_windows(x, [5], 1, 1, [np.nan]),
-                              np.where(inside == 0, 1.0, np.nan)])  # fmt: skip
-    case.is_category = np.zeros(6, dtype=bool)
-    check_growth(case, ContextLearner(max_leaves=20))
 
 
 def test_sparse_features_stay_as_they_were_passed():

@@ -98,21 +98,20 @@ def test_a_leaf_takes_the_newton_step():
     np.testing.assert_allclose(found, np.broadcast_to(expected, found.shape), rtol=1e-5, atol=0)
 
 
-def test_an_objective_among_the_parameters_changes_nothing():
+def test_grow_takes_its_objective_and_rejects_bad_parameters():
     """Gradients come from us; only the number of outputs is the objective's."""
     X = dense()
-    plain, odd = (
-        grow(XGBoostLearner(PARAMS | more), X, 2)[1].raw()
-        for more in ({}, {"objective": "count:poisson", "base_score": 0.7, "seed": 99})
-    )
+    odd = {"objective": "count:poisson", "base_score": 0.7, "seed": 99}
+    plain, odd = (grow(XGBoostLearner(PARAMS | more), X, 2)[1].raw() for more in ({}, odd))
     assert plain == odd
-
-
-def test_grow_rejects_models_that_cannot_be_joined():
-    """Leaves of several outputs would keep their size whatever step was taken."""
+    # Leaves of several outputs would keep their size whatever step was taken.
     for name, value in (("booster", "dart"), ("multi_strategy", "multi_output_tree")):
         with pytest.raises(ValueError, match=f"{name} is '{value}'"):
-            grow(XGBoostLearner({name: value}), dense(), 2)
+            grow(XGBoostLearner({name: value}), X, 2)
+    # Found by fuzzing: what XGBoost says of a parameter goes on in a second line.
+    with pytest.raises(ValueError, match=r"^XGBoost: .*max_leaves.*$") as caught:
+        grow(XGBoostLearner({"max_leaves": -1}), X, 2)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("n_outputs", [1, 3])
@@ -162,23 +161,14 @@ def test_importance_is_of_the_features_that_are_used():
     assert all(type(value) is float and value > 0 for value in found.values())
 
 
-def test_complaints_of_xgboost_are_one_line():
-    """Found by fuzzing: what it says of a parameter goes on in a second line."""
-    learner = XGBoostLearner({"max_leaves": -1})
-    matrix = learner.training_matrix(dense())
-    with pytest.raises(ValueError, match=r"^XGBoost: .*max_leaves.*$") as caught:
-        learner.grow(matrix, *derivatives(2), 0)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("max_bin", [2, 7, 256])
-def test_bins_begin_where_the_quantiles_are(max_bin):
+def test_bins_begin_where_the_quantiles_are():
     X = dense()
     X[:, 3] = np.round(X[:, 3])
-    starts, cuts = XGBoostLearner(max_bin=max_bin).training_matrix(X).get_quantile_cut()
-    points = quantile_points(X, max_bin).tocsc()
-    for column in range(N_FEATURES):
-        own = cuts[int(starts[column]) : int(starts[column + 1])]  # below the first, ..., above all
-        expected = points.data[points.indptr[column] : points.indptr[column + 1]]
-        assert len(own) - 1 == len(expected) <= max_bin
-        np.testing.assert_array_equal(own[1:-1], expected[1:])
+    for max_bin in (2, 7, 256):
+        starts, cuts = XGBoostLearner(max_bin=max_bin).training_matrix(X).get_quantile_cut()
+        points = quantile_points(X, max_bin).tocsc()
+        for column in range(N_FEATURES):
+            own = cuts[int(starts[column]) : int(starts[column + 1])]  # and below, above all
+            expected = points.data[points.indptr[column] : points.indptr[column + 1]]
+            assert len(own) - 1 == len(expected) <= max_bin
+            np.testing.assert_array_equal(own[1:-1], expected[1:])
