@@ -55,52 +55,45 @@ def test_scorers_see_through_pipelines_and_searches(name):
     assert search.score(X, TAGS) == scorer(search.best_estimator_, X, TAGS)
 
 
-def test_several_at_once():
+def test_cross_validation_takes_several_scorers_and_routes_parents():
     wanted = {name: getattr(scorers, name) for name in OF_LABELS}
     found = cross_validate(LinearCRF(max_iter=5), X, TAGS, cv=3, scoring=wanted)
     assert {f"test_{name}" for name in wanted} <= set(found)
     assert (found["test_token_accuracy"] >= found["test_sequence_accuracy"]).all()
-
-
-def test_parents_reach_them_unasked():
     parents = [np.array([-1, *((np.arange(1, len(x)) - 1) // 2)]) for x in X]
+    given = {"cv": 3, "params": {"parents": parents}}
+    scoring = {"labels": scorers.token_accuracy, "likely": scorers.log_likelihood}
     with config_context(enable_metadata_routing=True):
-        found = cross_validate(
-            LinearCRF(max_iter=5),
-            X,
-            Y,
-            cv=3,
-            params={"parents": parents},
-            scoring={"labels": scorers.token_accuracy, "likely": scorers.log_likelihood},
-        )
-        by_score = cross_val_score(LinearCRF(max_iter=5), X, Y, cv=3, params={"parents": parents})
+        found = cross_validate(LinearCRF(max_iter=5), X, Y, scoring=scoring, **given)
+        by_score = cross_val_score(LinearCRF(max_iter=5), X, Y, **given)
     np.testing.assert_array_equal(found["test_labels"], by_score)
     assert np.isfinite(found["test_likely"]).all()
 
 
-def test_labels_are_read_in_the_scheme_of_the_constraints():
+def test_scorers_read_labels_in_the_scheme_of_the_constraints():
     iob1 = [["I-PER", "I-PER", "O"], ["O", "I-PER"]]
     words = [[{"w": "Ada"}, {"w": "Bo"}, {"w": "is"}], [{"w": "is"}, {"w": "Bo"}]]
     crf = LinearCRF(l2=1e-3, constraints="bio").fit(words, iob1)
     for scorer in (scorers.token_accuracy, scorers.sequence_accuracy, scorers.f1_macro):
         assert scorer(crf, words, iob1) == 1
-
-
-def test_one_of_your_own():
     persons = scorers.make_scorer(metrics.label_f1, labels=["B-PER", "I-PER"])
     assert persons(CRF, X, TAGS) == metrics.label_f1(TAGS, FOUND, labels=["B-PER", "I-PER"])
     assert persons(CRF, X, TAGS) != scorers.f1_macro(CRF, X, TAGS)
 
 
-def test_rankers_are_judged_on_lists_of_queries():
+def test_scorers_judge_rankers_on_lists_of_queries():
     crf = RankingCRF(sweeps=2, random_state=0)
-    found = cross_validate(
-        crf, QUERIES, RELEVANCE, cv=3, scoring={"all": scorers.ndcg, "first": scorers.ndcg_at(1)}
-    )
+    scoring = {"all": scorers.ndcg, "first": scorers.ndcg_at(1)}
+    found = cross_validate(crf, QUERIES, RELEVANCE, cv=3, scoring=scoring)
     np.testing.assert_array_equal(found["test_all"], cross_val_score(crf, QUERIES, RELEVANCE, cv=3))
     assert (found["test_first"] != found["test_all"]).any()
     crf.fit(QUERIES, RELEVANCE)
     assert scorers.ndcg_at(1)(crf, QUERIES, RELEVANCE) == crf.score(QUERIES, RELEVANCE, cut=1)
+    weights = np.arange(len(QUERIES), dtype=float)
+    found = scorers.ndcg(crf, QUERIES, RELEVANCE, sample_weight=weights)
+    assert found == crf.score(QUERIES, RELEVANCE, sample_weight=weights)
+    with pytest.raises(ValueError, match="weights of all queries are 0"):
+        crf.score(QUERIES, RELEVANCE, sample_weight=0 * weights)
 
 
 def test_scorers_reject_other_estimators():
@@ -135,15 +128,6 @@ def test_scorers_weigh_instances():
             scorer(CRF, X, TAGS, sample_weight=WEIGHTS[1:])
         with pytest.raises(ValueError, match=r"weights of all .* are 0"):
             scorer(CRF, X, TAGS, sample_weight=0 * WEIGHTS)
-
-
-def test_scorers_weigh_queries():
-    crf = RankingCRF(sweeps=2, random_state=0).fit(QUERIES, RELEVANCE)
-    weights = np.arange(len(QUERIES), dtype=float)
-    found = scorers.ndcg(crf, QUERIES, RELEVANCE, sample_weight=weights)
-    assert found == crf.score(QUERIES, RELEVANCE, sample_weight=weights)
-    with pytest.raises(ValueError, match="weights of all queries are 0"):
-        crf.score(QUERIES, RELEVANCE, sample_weight=0 * weights)
 
 
 def test_routed_weights_count_where_they_are_asked_for():

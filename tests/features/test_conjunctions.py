@@ -1,5 +1,7 @@
 """Conjunctions of columns: their values, the pairs that occur, columns that are the same."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -85,17 +87,12 @@ def test_sets_are_kept_joined_taken_and_named():
 def test_pairs_are_all_that_occur_at_the_rows():
     rows = np.array([7, 3, 20, 11])
     pairs = pairs_in(X, rows)
-    found = {
-        (row, left, right): value
-        for row, left, right, value in zip(
-            pairs.rows, pairs.left[pairs.which], pairs.right[pairs.which], pairs.values, strict=True
-        )
-    }
+    places = pairs.rows, pairs.left[pairs.which], pairs.right[pairs.which]
+    found = dict(zip(zip(*places, strict=True), pairs.values, strict=True))
     expected = {
         (row, left, right): DENSE[row, left] * DENSE[row, right]
         for row in rows
-        for left in range(7)
-        for right in range(left + 1, 7)
+        for left, right in combinations(range(7), 2)
         if DENSE[row, left] and DENSE[row, right]
     }
     assert found == expected

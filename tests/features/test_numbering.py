@@ -47,6 +47,11 @@ def test_hashed_names_are_numbers_below_the_size():
     again, _ = pickle.loads(pickle.dumps(vocabulary)).encode(X)
     assert np.array_equal(again.indices, found.indices)
     assert vocabulary.count_unknown([[{"never": "seen"}]]) == 0
+    # Counts are bytes where names are read, and do not overflow.
+    found, _ = Vocabulary().encode([[["a"] * 200]], learn=True)
+    assert found.toarray().tolist() == [[200.0]]
+    found, _ = Template("word[0]", ["word"]).encode([["a"] * 200], Vocabulary(), learn=True)
+    assert (found.T @ found).toarray().tolist() == [[200.0]]
 
 
 def fnv(name):
@@ -104,14 +109,6 @@ def test_arguments_must_fit_the_model_that_training_starts_from():
     base = LinearCRF(edges=None, max_iter=2).fit(RARE, Y_RARE)
     with pytest.raises(ValueError, match="min_count is 2, but the model underneath"):
         LinearCRF(min_count=2, edges="linear").fit(RARE, Y_RARE, init_model=base)
-
-
-def test_counts_of_names_do_not_overflow():
-    """They are bytes where they are read."""
-    found, _ = Vocabulary().encode([[["a"] * 200]], learn=True)
-    assert found.toarray().tolist() == [[200.0]]
-    found, _ = Template("word[0]", ["word"]).encode([["a"] * 200], Vocabulary(), learn=True)
-    assert (found.T @ found).toarray().tolist() == [[200.0]]
 
 
 @pytest.mark.parametrize("kind", [GBCRF, TreeCRF])

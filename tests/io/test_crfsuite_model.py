@@ -166,5 +166,5 @@ def test_damaged_files_load_or_raise(tmp_path, whole):
             read(path)
             outcomes.add("read")
         except ValueError:
-            outcomes.add("refused")
-    assert outcomes == {"read", "refused"}
+            outcomes.add("rejected")
+    assert outcomes == {"read", "rejected"}

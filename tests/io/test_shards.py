@@ -4,6 +4,7 @@ import pickle
 import sys
 
 import numpy as np
+import pandas
 import pytest
 from scipy import sparse
 
@@ -45,38 +46,36 @@ def test_labels_come_back_as_they_were(tmp_path, format, kind):
 
 
 @pytest.mark.parametrize(
-    ("matrix", "positions"),
-    [(X, 1), (X.astype(np.float64), 4), (np.asfortranarray(X), 100), ("parquet", 4)],
+    ("matrix", "positions", "format"),
+    [
+        (X, 1, "npz"),
+        (X.astype(np.float64), 4, "npz"),
+        (np.asfortranarray(X), 100, "npz"),
+        (X, 4, "parquet"),
+    ],
 )
-def test_everything_comes_back(tmp_path, matrix, positions):
-    is_table = isinstance(matrix, str)
-    matrix, lengths = (X, FILLED) if is_table else (matrix, LENGTHS)
-    types, weights = np.arange(len(X)) % 2, np.arange(len(lengths)) / 2
-    shards = crfx.write_shards(
-        tmp_path / "new" / "folder",
-        matrix,
-        labels("text"),
-        lengths=lengths,
-        parents=PARENTS,
-        edge_types=types,
-        sample_weight=weights,
-        positions=positions,
-        format="parquet" if is_table else "npz",
-    )
+def test_everything_comes_back(tmp_path, matrix, positions, format):
+    lengths = LENGTHS if format == "npz" else FILLED
+    given = {
+        "lengths": lengths,
+        "parents": PARENTS,
+        "edge_types": np.arange(len(X)) % 2,
+        "sample_weight": np.arange(len(lengths)) / 2,
+    }
+    folder, more = tmp_path / "new" / "folder", {"positions": positions, "format": format}
+    shards = crfx.write_shards(folder, matrix, labels("text"), **given, **more)
     found = shards.load()
-    if is_table:
-        assert list(found["X"].columns) == ["f0", "f1", "f2"]
-    else:
+    if format == "npz":
         assert found["X"].dtype == matrix.dtype
+    else:
+        assert list(found["X"].columns) == ["f0", "f1", "f2"]
     assert (np.asarray(found["X"]) == matrix).all()
-    assert found["lengths"].tolist() == lengths
-    assert found["parents"].tolist() == PARENTS.tolist()
-    assert found["edge_types"].tolist() == types.tolist()
-    assert found["sample_weight"].tolist() == weights.tolist()
-    assert list(found) == ["X", "y", "lengths", "parents", "edge_types", "sample_weight"]
+    for name, values in given.items():
+        assert found[name].tolist() == np.asarray(values).tolist()
+    assert list(found) == ["X", "y", *given]
     assert (shards.n_rows, shards.n_instances) == (len(X), len(lengths))
     assert all(rows.shape[0] <= max(positions, 5) for _, rows in shards.matrix().chunks())
-    plain = crfx.write_shards(tmp_path, X, lengths=FILLED, format=("npz", "parquet")[is_table])
+    plain = crfx.write_shards(tmp_path, X, lengths=FILLED, format=format)
     assert "y" not in plain.load()
 
 
@@ -107,17 +106,7 @@ def test_labels_of_empty_or_unlabelled_shards_are_of_any_kind(tmp_path):
     assert crfx.Shards(tmp_path / "*.npz").labels() == ["A", None, None, None]
 
 
-def test_sparse_matrices_come_back(tmp_path):
-    matrix = sparse.csr_matrix(X * (X > 0))
-    shards = crfx.write_shards(tmp_path, matrix, lengths=LENGTHS, positions=4)
-    found = shards.load()["X"]
-    assert sparse.issparse(found)
-    assert (found != matrix).nnz == 0
-    assert found.nnz == matrix.nnz
-
-
 def test_categories_of_all_shards_are_numbered_alike(tmp_path):
-    pandas = pytest.importorskip("pandas")
     frames = [
         pandas.DataFrame({"instance": number, "label": "A", "colour": list(own), "size": 1.5})
         for number, own in enumerate(("ab", "cb", "d"))
@@ -133,7 +122,6 @@ def test_categories_of_all_shards_are_numbered_alike(tmp_path):
 
 def sentences(number, **columns):
     """Three rows of two instances, for one of several Parquet files."""
-    pandas = pytest.importorskip("pandas")
     return pandas.DataFrame({"instance": [number, number, number + 0.5], "label": "A", **columns})
 
 
@@ -163,28 +151,23 @@ def test_the_index_of_rows_is_no_feature(tmp_path):
 
 
 def test_shards_agree_on_what_a_column_holds(tmp_path):
-    """That they disagree is in tests/bad_inputs/listed/shards.py, for numbers in the first."""
-    pandas = pytest.importorskip("pandas")
-    held = {
-        "truth values": [True, False, True],
-        "categories": pandas.Categorical(["a", "b", "a"]),
-        "numbers": [1.0, 2.0, 1.0],
-    }
-    for (first, one), (second, other) in zip(
-        held.items(), [*list(held.items())[1:], ("numbers", held["numbers"])], strict=True
+    """With numbers in the first shard: tests/bad_inputs/listed/shards.py."""
+    flags, letters = [True, False, True], pandas.Categorical(["a", "b", "a"])
+    for one, other, told in (
+        (flags, letters, "holds categories, and truth values in"),
+        (letters, [1.0, 2.0, 1.0], "holds numbers, and categories in"),
+        (letters, letters, None),
     ):
         sentences(0, c=one).to_parquet(tmp_path / "0.parquet")
         sentences(1, c=other).to_parquet(tmp_path / "1.parquet")
-        if first == second:
+        if told is None:
             crfx.Shards(tmp_path)
             continue
-        told = rf"1\.parquet: column 'c' holds {second}, and {first} in .*0\.parquet"
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=rf"1\.parquet: column 'c' {told} .*0\.parquet"):
             crfx.Shards(tmp_path)
 
 
 def test_what_is_missing_in_one_shard_changes_no_kind(tmp_path):
-    pandas = pytest.importorskip("pandas")
     whole = [sentences(number, flag=True, count=3) for number in range(2)]
     whole[1] = whole[1].astype({"flag": "boolean", "count": "Int64"})
     whole[1].loc[1, ["flag", "count"]] = pandas.NA
@@ -199,7 +182,6 @@ def test_what_is_missing_in_one_shard_changes_no_kind(tmp_path):
 
 
 def test_columns_may_have_other_names(tmp_path):
-    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"sentence": ["a", "a", "b"], "tag": ["X", None, "Y"], "label": 1.0})
     frame.to_parquet(tmp_path / "0.parquet")
     named = {"instance": "sentence", "label": "tag"}
@@ -281,15 +263,20 @@ def test_write_shards_removes_what_it_wrote_before_an_error(tmp_path, monkeypatc
     assert crfx.write_shards(tmp_path, X, **given, positions=4).n_rows == len(X)
 
 
-def test_damage_is_found_when_it_is_read(tmp_path):
+def test_load_finds_damage_and_gives_sparse_matrices_back(tmp_path):
     wide = np.tile(X, 500)  # more than is looked at with the header
-    shards = crfx.write_shards(tmp_path, wide, lengths=LENGTHS, positions=4)
+    shards = crfx.write_shards(tmp_path / "dense", wide, lengths=LENGTHS, positions=4)
     raw = bytearray(shards.paths[1].read_bytes())
     raw[len(raw) // 2] ^= 255
     shards.paths[1].write_bytes(raw)
     again = crfx.Shards(shards.paths)
     with pytest.raises(ValueError, match=r"00001\.npz: .*CRC"):
         again.load()
+    matrix = sparse.csr_matrix(X * (X > 0))
+    found = crfx.write_shards(tmp_path, matrix, lengths=LENGTHS, positions=4).load()["X"]
+    assert sparse.issparse(found)
+    assert (found != matrix).nnz == 0
+    assert found.nnz == matrix.nnz
 
 
 @pytest.mark.parametrize("order", "<>")

@@ -102,14 +102,13 @@ DARK = "--blink-settings=preferredColorScheme=0"
 @pytest.mark.parametrize(
     ("width", "options", "darkest", "lightest"), [(360, [], 255, 255), (1280, [DARK], 0, 40)]
 )
-def test_it_fits_the_window_and_is_dark_in_the_dark(
+def test_page_fits_the_window_and_is_dark_in_the_dark(
     page, browse, tmp_path, width, options, darkest, lightest
 ):
     script = f"({OPEN}, {SIZE} + ' ' + {COLOUR})"
     found = measured(browse, page, script, tmp_path, *options, width=width)
     whole, window, *colour = map(int, re.findall(r"\d+", found))
-    assert window == width
-    assert whole <= window
+    assert whole <= window == width
     assert all(darkest <= part <= lightest for part in colour)
 
 

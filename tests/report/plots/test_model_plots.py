@@ -37,6 +37,10 @@ def test_history_has_a_panel_for_each_curve(boosted, linear):
     styles = {(line.get_linestyle(), line.get_marker()) for line in both.lines[:2]}
     assert len(styles) == 2  # told apart without colours
     assert both.get_xlabel() == "rounds or iterations"
+    (axes,) = report.plot_gamma(boosted).axes
+    assert axes.lines[0].get_ydata().tolist() == boosted.history_["gamma"]
+    with pytest.raises(ValueError, match="LinearCRF has no γ"):
+        report.plot_gamma(linear)
 
 
 def test_history_marks_the_round_that_was_kept():
@@ -51,13 +55,6 @@ def test_history_marks_the_round_that_was_kept():
     assert f"({crf.history_['eval_metric'][kept - 1]:.4g})" in told
 
 
-def test_gamma_is_of_boosted_trees(boosted, linear):
-    (axes,) = report.plot_gamma(boosted).axes
-    assert axes.lines[0].get_ydata().tolist() == boosted.history_["gamma"]
-    with pytest.raises(ValueError, match="LinearCRF has no γ"):
-        report.plot_gamma(linear)
-
-
 def test_transitions_are_written_in_their_cells(linear):
     axes, _ = report.plot_transitions(linear).axes
     table = linear.transitions_
@@ -65,13 +62,10 @@ def test_transitions_are_written_in_their_cells(linear):
     written = [float(text.replace("−", "-")) for text in texts(axes)]
     np.testing.assert_allclose(written, table.ravel(), rtol=0, atol=0.0501)
     assert [label.get_text() for label in axes.get_yticklabels()] == linear.classes_.tolist()
-
-
-def test_forbidden_transitions_are_hatched():
     crf = LinearCRF(constraints="bio", max_iter=3, n_jobs=1)
     crf.fit([[["a"], ["b"], ["c"]]], [["B-X", "I-X", "O"]])
     axes, _ = report.plot_transitions(crf).axes
-    (patch,) = axes.patches  # O, I-X
+    (patch,) = axes.patches  # O, I-X is forbidden
     at = crf.classes_.tolist().index
     assert patch.get_hatch()
     assert patch.get_xy() == (at("I-X") - 0.5, at("O") - 0.5)
