@@ -11,8 +11,6 @@ ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
 
 
-
-
 def output_of(example, folder):
     """What it prints; where its data are not there, what the loader says is the reason to skip."""
     result = subprocess.run(

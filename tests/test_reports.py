@@ -131,16 +131,6 @@ def test_both_tools_are_given_the_same_features(load_benchmark):
     assert dicts[0]["word[0]"] is sentence[0][0]
 
 
-def by_set(module, **part):
-    """A part of a result that was measured in two instruction sets."""
-    return {
-        "command": f"python benchmarks/{module.__name__}.py",
-        "machine": {**module.machine(["avx512", "avx2"]), "date": "today"},
-        "took": 60.0,
-        **part,
-    }
-
-
 def test_training_counts_the_iterations_of_each_tool(load_benchmark):
     linear = load_benchmark("linear")
     to_near = {"letters": {"crfsuite": 100, "ours": 200}}
@@ -158,17 +148,14 @@ def test_the_page_about_hidden_units_shows_unequal_parameters(load_benchmark):
         digests = {"hidden_sgd": n_jobs, "linear_lbfgs": "same", "products": None}
         seconds = 2 / int(n_jobs)
         runs[n_jobs] = {name: {"seconds": seconds, "digest": own} for name, own in digests.items()}
-    part = by_set(
-        hidden_units,
-        instances=1,
-        units=3,
-        sweeps=1,
-        batch_size=2,
-        iterations=1,
-        peers={},
-        sets={"avx2": runs},
-        figures={"threads_hidden_sgd": {"avx2": 2.0}, "threads_linear_lbfgs": {"avx2": 2.0}},
-    )
+    part = dict.fromkeys(("instances", "units", "sweeps", "batch_size", "iterations"), 1) | {
+        "command": "python benchmarks/hidden_units.py",
+        "machine": {**hidden_units.machine(["avx512", "avx2"]), "date": "today"},
+        "took": 60.0,
+        "peers": {},
+        "sets": {"avx2": runs},
+        "figures": {"threads_hidden_sgd": {"avx2": 2.0}, "threads_linear_lbfgs": {"avx2": 2.0}},
+    }
     text = hidden_units.page({"threads": part})
     assert "| HiddenUnitCRF, SGD | AVX2 | 2.00 s | 1.00 s | 2.00 | **no** |" in text
     assert "| LinearCRF | AVX2 | 2.00 s | 1.00 s | 2.00 | yes |" in text
@@ -181,24 +168,11 @@ def test_mcnemar_counts_what_only_one_has_right(load_benchmark):
     assert (found["only_one"], found["only_other"], found["positions"]) == (8, 1, 11)
     assert found["p"] == pytest.approx(2 * 10 / 2**9)  # nine throws of a coin, eight or more
     assert treecrf.mcnemar([1.0], [1.0])["p"] == 1.0
+    conjunctions = treecrf.all_conjunctions("AC", 3)[0]
+    assert conjunctions == ["0.", "1A", "2C", "0.1A", "0.2C", "1A2C", "0.1A2C"]
 
 
-def test_a_conjunction_is_a_set_of_places(load_benchmark):
-    treecrf = load_benchmark("treecrf")
-    assert treecrf.all_conjunctions("AC", 3)[0] == [
-        "0.", "1A", "2C", "0.1A", "0.2C", "1A2C", "0.1A2C",
-    ]  # fmt: skip
-
-
-def test_models_that_differ_are_not_compared(load_benchmark):
-    hidden_units = load_benchmark("hidden_units")
-    hidden_units.check_same({"ours": 1.00005, "torch": 1.0}, 1e-4)
-    for ours in (1.001, 0.999, float("nan")):
-        with pytest.raises(SystemExit, match="losses differ"):
-            hidden_units.check_same({"ours": ours, "torch": 1.0}, 1e-4)
-
-
-def test_the_corpus_is_as_large_as_the_page_says(load_benchmark, monkeypatch):
+def test_hidden_units_are_compared_on_the_corpus_of_the_page(load_benchmark, monkeypatch):
     hidden_units = load_benchmark("hidden_units")
     monkeypatch.setattr(hidden_units, "SENTENCES", 50)
     X, labels, lengths = hidden_units.treebank_like()
@@ -208,3 +182,7 @@ def test_the_corpus_is_as_large_as_the_page_says(load_benchmark, monkeypatch):
     assert (X.data == 1).all()
     assert 25 < X.nnz / len(labels) <= 30
     assert 20 < lengths.mean() < 24
+    hidden_units.check_same({"ours": 1.00005, "torch": 1.0}, 1e-4)
+    for ours in (1.001, 0.999, float("nan")):
+        with pytest.raises(SystemExit, match="losses differ"):
+            hidden_units.check_same({"ours": ours, "torch": 1.0}, 1e-4)

@@ -146,7 +146,7 @@ def test_routed_weights_count_where_they_are_asked_for():
         assert "sample_weight" not in plain.get_metadata_routing().score.requests
 
 
-def test_what_a_scorer_does_not_take_is_named():
+def test_scorers_name_arguments_that_they_do_not_take():
     for given in ({"sample_weight": WEIGHTS}, {"weights": WEIGHTS}):
         message = f"the scorer span_f1 takes no {next(iter(given))!r}, but lengths, parents"
         with pytest.raises(TypeError, match=message):

@@ -55,7 +55,7 @@ def test_take_rows_reads_only_chunks_that_have_some():
             take_rows(in_chunks(), np.array(rows))
 
 
-def test_it_tells_its_kind_without_being_read():
+def test_kind_is_known_without_reading():
     read = []
     assert not is_sparse(in_chunks(read=read))
     assert is_sparse(in_chunks(sparse.csr_matrix(WHOLE), read))
@@ -63,7 +63,7 @@ def test_it_tells_its_kind_without_being_read():
     assert read == []
 
 
-def test_a_row_is_of_a_chunk_that_has_a_name():
+def test_name_of_gives_the_chunk_of_a_row():
     matrix = in_chunks(names="abcd")
     assert [matrix.name_of(row) for row in range(8)] == list("aaaccccd")
     assert matrix.mapped(np.negative).name_of(3) == "c"

@@ -78,7 +78,7 @@ def test_with_room_for_all_hashing_changes_nothing():
     assert np.isfinite(crf.history_["objective"]).all()
 
 
-def test_hashed_models_are_saved_and_go_on(tmp_path):
+def test_hashed_models_are_saved_and_trained_further(tmp_path):
     crf = LinearCRF(trainer="sgd", n_hashed=512, sweeps=3, random_state=0).fit(X, Y)
     crf.save(tmp_path / "model.crfx")
     loaded = crfx.load(tmp_path / "model.crfx")
@@ -90,7 +90,7 @@ def test_hashed_models_are_saved_and_go_on(tmp_path):
         loaded.feature_names_in_  # noqa: B018
 
 
-def test_templates_too():
+def test_templates_are_hashed_and_lose_rare_names():
     template = Template("word[-1..1]", ["word"])
     crf = LinearCRF(n_hashed=2**16).fit(template(SENTENCES), Y)
     assert [p.tolist() for p in crf.predict(template(SENTENCES))] == Y
@@ -112,7 +112,7 @@ def test_arguments_must_fit_the_model_that_training_starts_from():
 
 
 @pytest.mark.parametrize("kind", [GBCRF, TreeCRF])
-def test_trees_leave_out_rare_names_too(kind, tmp_path):
+def test_trees_leave_out_rare_names(kind, tmp_path):
     X = [[["a", "b"], ["a", "c"]], [["a", "b"], ["d"]]]
     y = [["P", "Q"], ["P", "Q"]]
     crf = kind(2, min_count=2).fit(X, y)

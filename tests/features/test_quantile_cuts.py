@@ -120,7 +120,7 @@ def look_at(what, monkeypatch):
         monkeypatch.setattr(quantile_cuts, "FEWEST_ROWS", 40)
 
 
-def test_of_wide_matrices_fewer_rows_are_looked_at(monkeypatch):
+def test_fewer_rows_of_wide_matrices_are_sampled(monkeypatch):
     """Every second row, and both ends of all."""
     monkeypatch.setattr(quantile_cuts, "MOST_VALUES", 30)
     monkeypatch.setattr(quantile_cuts, "FEWEST_ROWS", 10)
@@ -133,7 +133,7 @@ def test_of_wide_matrices_fewer_rows_are_looked_at(monkeypatch):
     ("fewest", "strides"),
     [(1, [1, 1, 3, 5]), (30, [1, 1, 2, 4]), (200, [1, 1, 1, 1])],
 )
-def test_of_very_many_entries_fewer_are_looked_at(fewest, strides, monkeypatch):
+def test_fewer_of_very_many_entries_are_sampled(fewest, strides, monkeypatch):
     """Of 70 in all the columns with 3 and 20 leave 47, which the others share."""
     monkeypatch.setattr(quantile_cuts, "MOST_ENTRIES", 70)
     monkeypatch.setattr(quantile_cuts, "FEWEST_ROWS", fewest)

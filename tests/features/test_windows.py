@@ -8,7 +8,7 @@ from crfx.features import windows
 X = [np.arange(6.0).reshape(3, 2), np.zeros((0, 2)), np.array([[9.0, 10.0]])]
 
 
-def test_neighbours_stand_side_by_side():
+def test_windows_put_neighbours_side_by_side():
     for left, right in ((0, 0), (1, 1), (2, 0), (0, 3), (5, 5)):
         found = windows(X, left, right, outside=-1)
         for x, wide in zip(X, found, strict=True):
@@ -21,6 +21,6 @@ def test_neighbours_stand_side_by_side():
         windows(X, -1, 2)
 
 
-def test_beyond_the_ends_is_missing():
+def test_windows_are_missing_beyond_the_ends():
     assert np.isnan(windows(X, 1, 0)[2][0, :2]).all()
     assert windows([], 1, 1) == []

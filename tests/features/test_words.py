@@ -23,17 +23,24 @@ def as_dicts(matrix, names):
     return rows
 
 
-def test_dicts_become_rows():
+def test_encode_makes_rows_of_dicts():
     vocabulary = Vocabulary()
     X, lengths = vocabulary.encode(FIRST, learn=True)
     assert lengths == [2, 0, 1]
     assert vocabulary.names() == ["w:the", "n", "t", "w:cat"]
     assert X.dtype == np.float32
-    assert as_dicts(X, vocabulary.names()) == [
-        {"w:the": 1, "n": 3, "t": 1},
-        {"w:cat": 1, "t": 0},
-        {"w:the": 1},
-    ]
+    rows = [{"w:the": 1, "n": 3, "t": 1}, {"w:cat": 1, "t": 0}, {"w:the": 1}]
+    assert as_dicts(X, vocabulary.names()) == rows
+    names = [f"w:{k}" for k in range(5000)]
+    vocabulary = Vocabulary()
+    X, _ = vocabulary.encode([[[name] for name in names]], learn=True)
+    np.testing.assert_array_equal(X.indices, np.arange(5000))
+    assert vocabulary.names() == names
+    again, _ = Vocabulary(names).encode([[{"w": str(k)} for k in range(5000)]])
+    np.testing.assert_array_equal(again.indices, X.indices)
+    copied = pickle.loads(pickle.dumps(Vocabulary(["a", "b:c"])))
+    assert copied.names() == ["a", "b:c"]
+    assert copied.encode([[{"b": "c"}]])[0].indices.tolist() == [1]
 
 
 def test_encode_takes_positions_of_many_kinds():
@@ -79,23 +86,13 @@ def test_a_vector_is_a_dict_of_its_places():
         assert len(set(map(tuple, same))) == 1
 
 
-def test_what_is_not_learned_is_left_out_and_counted():
+def test_unknown_names_are_left_out_and_counted():
     vocabulary = Vocabulary(["w:the", "n"])
     X, _ = vocabulary.encode([[{"w": "the", "n": 2, "x": "y"}, ["z"]]])
     assert X.shape == (2, 2)
     assert as_dicts(X, vocabulary.names()) == [{"w:the": 1, "n": 2}, {}]
     assert vocabulary.count_unknown([[{"w": "the", "n": 2, "x": "y"}, ["z"]]]) == 2
     assert len(vocabulary) == 2
-
-
-def test_many_names_are_told_apart():
-    names = [f"w:{k}" for k in range(5000)]
-    vocabulary = Vocabulary()
-    X, _ = vocabulary.encode([[[name] for name in names]], learn=True)
-    np.testing.assert_array_equal(X.indices, np.arange(5000))
-    assert vocabulary.names() == names
-    again, _ = Vocabulary(names).encode([[{"w": str(k)} for k in range(5000)]])
-    np.testing.assert_array_equal(again.indices, X.indices)
 
 
 def test_encode_names_the_place_of_a_mistake():
@@ -122,22 +119,6 @@ def test_encode_names_the_place_of_a_mistake():
             Vocabulary().encode([[["a"]], [["a"], ["b"], position]], learn=True)
 
 
-def test_an_error_of_a_generator_comes_through():
-    def instances():
-        yield [["a"]]
-        raise RuntimeError("the file is gone")
-
-    with pytest.raises(RuntimeError, match="the file is gone"):
-        Vocabulary().encode(instances(), learn=True)
-
-
-def test_a_vocabulary_is_pickled_by_its_names():
-    vocabulary = Vocabulary(["a", "b:c"])
-    again = pickle.loads(pickle.dumps(vocabulary))
-    assert again.names() == ["a", "b:c"]
-    assert again.encode([[{"b": "c"}]])[0].indices.tolist() == [1]
-
-
 def test_peek_tells_whether_positions_hold_words():
     for instances, expected in (
         ([[{"a": 1}]], True),
@@ -156,7 +137,7 @@ def test_peek_tells_whether_positions_hold_words():
     assert list(instances) == [[], [{"a": 1}], [{"b": 1}]]  # a generator loses nothing
 
 
-def test_a_number_that_changes_its_dict_does_no_harm():
+def test_encode_survives_input_that_changes_or_fails():
     class Rude:
         def __float__(self):
             features.clear()
@@ -165,6 +146,13 @@ def test_a_number_that_changes_its_dict_does_no_harm():
     features = {"a": Rude(), "b": Rude(), "c": 1.0}
     X, _ = Vocabulary().encode([[features]], learn=True)
     assert X.shape[0] == 1
+
+    def instances():
+        yield [["a"]]
+        raise RuntimeError("the file is gone")
+
+    with pytest.raises(RuntimeError, match="the file is gone"):
+        Vocabulary().encode(instances(), learn=True)
 
 
 def test_encode_template_checks_columns():

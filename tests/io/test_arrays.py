@@ -20,7 +20,7 @@ def whole(X):
 
 
 @pytest.mark.parametrize("X", [DENSE, np.asfortranarray(DENSE), sparse.csr_matrix(DENSE)])
-def test_what_is_written_is_read_back(tmp_path, X):
+def test_read_gives_back_what_was_written(tmp_path, X):
     given = whole(X)
     arrays.write(tmp_path / "a.npz", given)
     found = arrays.read(tmp_path / "a.npz", labelled=True)
@@ -116,7 +116,7 @@ def test_read_rejects_archives_that_are_cut_off(tmp_path):
         arrays.read(tmp_path / "b.npz")
 
 
-def test_no_byte_changed_crashes(tmp_path):
+def test_read_survives_any_changed_byte(tmp_path):
     path = tmp_path / "a.npz"
     arrays.write(path, whole(sparse.csr_matrix(DENSE)))
     good = bytearray(path.read_bytes())

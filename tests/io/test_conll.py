@@ -39,7 +39,7 @@ def test_read_and_written():
         assert read(nothing) == []
 
 
-def test_a_sentence_is_given_as_soon_as_its_end_is_there():
+def test_read_yields_a_sentence_at_its_end():
     given = []
 
     def watched():

@@ -36,7 +36,7 @@ def refusal(tmp_path, raw):
     return str(caught.value)
 
 
-def test_a_saved_file():
+def test_read_of_a_saved_file():
     found = read(SAVED)
     assert found.labels == ["I-ü", "Z", "O", "B-ü"]
     assert "sign:+" in found.attributes
@@ -45,11 +45,29 @@ def test_a_saved_file():
         assert len(sources) == len(labels) == len(weights) > 0
 
 
-def test_weights_are_those_that_crfsuite_shows(tmp_path, make_tagged):
+def tagged(n_sentences=60):
+    """Sentences of feature dicts, texts among them, and labels that hang together."""
+    random = np.random.default_rng(0)
+    X, y = [], []
+    for length in random.integers(1, 12, n_sentences):
+        codes = np.cumsum(random.integers(2, size=length)) % 4
+        sentence = []
+        for code in codes:
+            word = f"w{(random.integers(40) + 7 * code) % 40}"
+            if random.random() < 0.5:
+                sentence.append({"word": word, "wert": float(random.normal()), "süß": code > 2})
+            else:
+                sentence.append({"word": word, "more": ["a", f"b{code}"], "deep": {"x": 0.5}})
+        X.append(sentence)
+        y.append([["O", "B-ü", "I-ü", "Z"][code] for code in codes])
+    return X, y
+
+
+def test_weights_are_those_that_crfsuite_shows(tmp_path):
     library = pytest.importorskip("pycrfsuite", reason="CRFsuite as witness: crfx[bench]")
     path = str(tmp_path / "model")
     trainer = library.Trainer("lbfgs", {"c1": 0.1, "c2": 0.01}, verbose=False)
-    for xs, ys in zip(*make_tagged(), strict=True):
+    for xs, ys in zip(*tagged(), strict=True):
         trainer.append(library.ItemSequence(xs), ys)
     trainer.train(path)
     tagger = library.Tagger()
@@ -141,7 +159,7 @@ def test_read_rejects_parts_that_lie(tmp_path, whole):
         assert message in refusal(tmp_path, changed), (place, message)
 
 
-def test_lists_that_are_all_one(tmp_path, whole):
+def test_read_rejects_lists_that_are_all_one(tmp_path, whole):
     """Attributes that share one long list would grow beyond the file."""
     at = number(whole, PLACES["attribute_refs"])
     count = number(whole, at + 8)

@@ -37,7 +37,7 @@ def test_open_lines_reads_files(tmp_path, name):
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_standard_input(monkeypatch, packed):
+def test_open_lines_reads_standard_input(monkeypatch, packed):
     data = TEXT.encode()
     stream = io.TextIOWrapper(io.BytesIO(gzip.compress(data) if packed else data))
     monkeypatch.setattr("sys.stdin", stream)
@@ -46,7 +46,7 @@ def test_standard_input(monkeypatch, packed):
         assert [(line.number, line.text) for line in lines] == EXPECTED
 
 
-def test_a_line_of_a_pipe_is_given_on_before_the_next_is_there():
+def test_open_lines_yields_lines_of_a_pipe_as_they_come():
     reading, writing = os.pipe()
     received = []
     first, second = threading.Event(), threading.Event()

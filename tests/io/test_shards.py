@@ -167,7 +167,7 @@ def test_shards_agree_on_what_a_column_holds(tmp_path):
             crfx.Shards(tmp_path)
 
 
-def test_what_is_missing_in_one_shard_changes_no_kind(tmp_path):
+def test_missing_values_in_one_shard_keep_the_kind_of_a_column(tmp_path):
     whole = [sentences(number, flag=True, count=3) for number in range(2)]
     whole[1] = whole[1].astype({"flag": "boolean", "count": "Int64"})
     whole[1].loc[1, ["flag", "count"]] = pandas.NA
@@ -288,7 +288,7 @@ def test_labels_reject_text_beyond_unicode(tmp_path, order):
 
 
 @pytest.mark.parametrize("missing", ["pandas", "pyarrow"])
-def test_a_library_that_is_missing_is_told_of(tmp_path, monkeypatch, missing):
+def test_shards_name_a_missing_library(tmp_path, monkeypatch, missing):
     monkeypatch.setitem(sys.modules, missing, None)
     (tmp_path / "a.parquet").write_bytes(b"")
     with pytest.raises(ImportError, match=r"a\.parquet: .*crfx\[parquet\]"):

@@ -467,7 +467,7 @@ def test_threads_give_the_same_bits(kind):
     )
 
 
-def test_rounds_are_kept_and_dropped():
+def test_keep_drops_later_rounds():
     case = make_case("frame")
     long, short = (rounds_of(case, ContextLearner(), n) for n in (4, 2))
     copied = long.copy(ContextLearner())
@@ -587,7 +587,7 @@ def test_windows_reject_features_of_another_kind(kind):
     assert function.parts(none, case.structure)["edge"].shape == (0, 3, 3)
 
 
-def test_the_core_refuses_rows_with_too_few_features():
+def test_parts_reject_rows_with_too_few_features():
     function = rounds_of(make_case("dense", window=(1, 1)), ContextLearner(), 1)
     assert function.trees.features.max() >= 3
     narrow = ContextTrees(ContextShape(3, 1), _rounds=[function.trees])

@@ -49,7 +49,7 @@ def test_hidden_units_are_explained_by_the_mean_gradient(activation, skip):
     )
 
 
-def test_units_that_features_do_not_move_have_their_slope():
+def test_hidden_units_without_movement_have_their_slope():
     shape = HiddenShape(2, 1, 1)
     function = HiddenUnitFunction(shape, np.zeros(shape.size, np.float32))
     parts = shape.split(function.weights)
@@ -87,12 +87,12 @@ def test_sampled_values_add_up_whatever_the_function():
         next(sampled_terms(lambda X: np.zeros((len(X), 1)), frame, named))
 
 
-def test_wide_rows_are_asked_about_in_parts(monkeypatch):
+def test_sampled_values_of_wide_rows_are_scored_in_parts(monkeypatch):
     """All orders of 3000 features at once would be 4 GB."""
     asked = []
 
     def scores(X):
-        asked.append(X.shape)
+        asked.append(len(X))
         return X.sum(axis=1, keepdims=True) * X[:, :1]
 
     X = np.arange(1.0, 8.0)[None]
@@ -100,6 +100,6 @@ def test_wide_rows_are_asked_about_in_parts(monkeypatch):
     monkeypatch.setattr("crfx.potentials.regressors.MOST_CELLS", 3 * 7, raising=False)
     asked.clear()
     (parted,) = sampled_terms(scores, X, named)
-    assert max(n_rows for n_rows, _ in asked) == 3
+    assert max(asked) == 3
     np.testing.assert_array_equal(parted.contributions, whole.contributions)
     np.testing.assert_array_equal(parted.base, whole.base)

@@ -55,7 +55,7 @@ def bins_of(X, n_chunks, max_bin=256):
         (thin(10_000, 0.001), 2, 256),
     ],
 )
-def test_as_little_room_as_the_bins_take_is_too_little(X, n_chunks, max_bin, cache, monkeypatch):
+def test_bins_need_more_room_than_they_take(X, n_chunks, max_bin, cache, monkeypatch):
     """More is asked for, so that XGBoost never meets a full disk; six times as much is enough."""
     matrix = bins_of(X, n_chunks, max_bin)
     a_chunk = sum(path.stat().st_size for path in cache.glob("*/*")) / n_chunks
@@ -107,7 +107,7 @@ def test_the_folder_of_a_process_stays_until_it_is_killed(cache):
     assert names(cache) == sorted([first, second])
 
 
-def test_what_others_have_stays(cache, ended):
+def test_new_bins_folder_keeps_files_of_others(cache, ended):
     """Of another machine, of another program; and what is no folder."""
     here = external_matrix._place()
     others = [f"crfx-bins-{ended}-{here}x-abc", f"crfx-bins-{ended}-abc", f"x{ended}-{here}-abc"]
@@ -120,7 +120,7 @@ def test_what_others_have_stays(cache, ended):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="asks whether a process lives")
-def test_names_of_machines_may_have_dashes(cache, ended, monkeypatch):
+def test_new_bins_folder_takes_names_of_machines_with_dashes(cache, ended, monkeypatch):
     monkeypatch.setattr(external_matrix.socket, "gethostname", lambda: "rack-7-node-3")
     (cache / f"crfx-bins-{ended}-{external_matrix._place()}-ab_c").mkdir()
     folder = new_bins_folder()

@@ -56,7 +56,7 @@ def test_gradient_of_every_part_is_that_of_differences(activation):
         np.testing.assert_allclose(prepared.gradient(slope), expected, **DIFFERENCES)
 
 
-def test_the_gradient_is_that_of_the_scores_asked_for_last():
+def test_gradient_belongs_to_the_last_scores():
     own, X = function(), features()
     slope = np.ones((N_ROWS, N_LABELS), np.float32)
     other = own.weights * 2
@@ -70,7 +70,7 @@ def test_the_gradient_is_that_of_the_scores_asked_for_last():
 
 
 @pytest.mark.parametrize("skip", [False, True])
-def test_a_part_has_the_weights_that_its_rows_touch(skip):
+def test_prepare_part_has_the_weights_that_its_rows_touch(skip):
     own, X = function(skip=skip), features()
     X = sparse.csr_matrix(X.multiply(np.arange(N_FEATURES) != 2))
     X.eliminate_zeros()

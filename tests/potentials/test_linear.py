@@ -58,9 +58,7 @@ def test_observed_weights_are_for_the_pairs_that_occur(n_outputs):
     rows, columns = X.nonzero()
     expected[columns, codes[rows]] = True
     np.testing.assert_array_equal(free_table(pattern), expected)
-
-
-def test_rows_without_a_label_give_no_weights():
+    # Rows without a label give no weights.
     X = sparse.csr_matrix(np.eye(3, dtype=np.float32))
     pattern = WeightPattern.observed(X, np.array([1, -1, 0]), 9)
     np.testing.assert_array_equal(np.diff(pattern.starts), [1, 0, 1])
@@ -85,6 +83,9 @@ def test_scores_and_gradient_are_matrix_products(n_outputs, is_observed):
         slope = np.random.default_rng(3).normal(size=(N_ROWS, n_outputs)).astype(np.float32)
         expected = np.where(free_table(pattern), X.toarray().T @ slope, 0)
         np.testing.assert_allclose(table(pattern, prepared.gradient(slope)), expected, **SINGLE)
+        if not is_observed:
+            from_dense = function.prepare(X.toarray()).gradient(slope)
+            np.testing.assert_allclose(table(pattern, from_dense), expected, **SINGLE)
 
 
 def test_gradients_sum_over_every_block_of_rows(monkeypatch):
@@ -99,15 +100,6 @@ def test_gradients_sum_over_every_block_of_rows(monkeypatch):
     np.testing.assert_allclose(by_blocks, whole, **SINGLE)
     expected = np.where(free_table(pattern), X.T @ slope, 0)
     np.testing.assert_allclose(table(pattern, by_blocks), expected, **SINGLE)
-
-
-@pytest.mark.parametrize("n_outputs", [1, 5])
-def test_gradients_of_dense_and_sparse_features_agree(n_outputs):
-    X = features()
-    function = LinearFunction(WeightPattern.all(N_FEATURES, n_outputs))
-    slope = np.random.default_rng(3).normal(size=(N_ROWS, n_outputs)).astype(np.float32)
-    both = (function.prepare(each).gradient(slope) for each in (X, X.toarray()))
-    np.testing.assert_allclose(*both, **SINGLE)
 
 
 def test_missing_values_count_as_zero():

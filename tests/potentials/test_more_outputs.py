@@ -37,7 +37,7 @@ def test_trees_keep_their_scores_for_old_outputs(params):
     assert none.with_outputs(PLACES, 5).scores(ROWS, len(ROWS)).shape == (len(ROWS), 5)
 
 
-def test_trees_with_categories():
+def test_trees_with_categories_keep_their_scores():
     frames = [
         pd.DataFrame({"a": x[:, 0], "c": pd.Categorical(list("uvw" * 9)[: len(x)], list("uvw"))})
         for x in X
@@ -69,7 +69,7 @@ def test_tables_are_changed_in_every_round(by_round, monkeypatch):
 
 
 @pytest.mark.parametrize(("activation", "skip"), [("softplus", False), ("tanh", True)])
-def test_hidden_units(activation, skip):
+def test_hidden_units_keep_their_scores(activation, skip):
     shape = HiddenShape(4, 3, 3, activation, skip)
     node = HiddenUnitFunction.random(shape, 1.0, np.random.default_rng(0))
     wider = node.with_outputs(PLACES, 5)

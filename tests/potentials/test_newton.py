@@ -91,7 +91,7 @@ def test_the_default_steps_come_close():
 
 
 @pytest.mark.parametrize("l2", [0.0, 1.0])
-def test_nothing_to_fit(monkeypatch, l2):
+def test_newton_step_without_slopes_or_rows(monkeypatch, l2):
     """A feature that is always 0, an output without gradient or curvature, and no rows at all."""
     monkeypatch.setattr(newton, "CG_STEPS", 50)
     monkeypatch.setattr(newton, "CG_TOLERANCE", 1e-7)

@@ -50,7 +50,7 @@ def bound(regressor, *followed, seed=0):
     return function
 
 
-def test_fitted_to_the_newton_step_with_curvature_as_weight(recorder):
+def test_propose_fits_the_newton_step_with_curvature_as_weight(recorder):
     gradient, curvature = derivatives()
     bound(recorder).propose(gradient, curvature, 0)
     assert len(recorder.given) == N_OUTPUTS

@@ -114,7 +114,7 @@ def test_keep_drops_later_rounds():
         assert_equal(tables.at_round(n_rounds), seen[n_rounds])
 
 
-def test_a_mark_does_not_outlive_the_rounds_it_was_set_on():
+def test_keep_forgets_marks_of_dropped_rounds():
     """Else training that goes on from an earlier round could end up with the tables of old."""
     tables, seen = trained()
     tables.mark(len(STEPS))

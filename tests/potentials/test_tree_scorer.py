@@ -60,7 +60,7 @@ def walked(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_bits_are_those_of_xgboost_for_any_number_of_threads(kind):
+def test_scores_have_the_bits_of_xgboost_for_any_number_of_threads(kind):
     (X, learner, _), raw = grown(kind), joined(kind)
     expected = TreeEnsemble.of(raw, n_outputs(kind)).scores(learner.matrix(X))
     scorer = TreeScorer(raw, n_outputs(kind))
@@ -73,7 +73,7 @@ def test_the_bits_are_those_of_xgboost_for_any_number_of_threads(kind):
 
 
 @pytest.mark.parametrize("kind", ["on thresholds", "categories", "deep sets of categories"])
-def test_the_bits_are_those_of_a_plain_walk(kind):
+def test_scores_have_the_bits_of_a_plain_walk(kind):
     X, raw = grown(kind)[0], joined(kind)
     assert TreeScorer(raw, n_outputs(kind)).scores(X, 1).tobytes() == walked(kind).tobytes()
 
@@ -181,7 +181,7 @@ def test_the_core_rejects_trees_that_lead_outside():
             _core.BoostedTrees(**arrays, n_features=N_FEATURES, n_outputs=3)
 
 
-def test_a_potential_that_has_scored_can_be_copied():
+def test_copies_of_used_trees_give_the_same_scores():
     (X, learner, _), raw = grown("many outputs"), joined("many outputs")
     trees = BoostedTrees(learner, 9, raw)
     expected = trees.scores(X, N_ROWS)

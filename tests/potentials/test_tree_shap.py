@@ -89,7 +89,7 @@ def test_values_are_shapley_values(seed):
             np.testing.assert_allclose(found[row, label], expected, rtol=1e-6, atol=1e-7)
 
 
-def test_rows_are_explained_alike_in_parts(monkeypatch):
+def test_values_do_not_depend_on_parts(monkeypatch):
     trees = random_trees(0, 2, n_features=3, n_leaves=6)
     sides = np.random.default_rng(0).random((len(trees.features), 9)) < 0.5
 

@@ -35,7 +35,7 @@ def test_description_of_a_model_on_another(linear, stacked):
     np.testing.assert_allclose(transition_table(no_edges).values, linear.transitions_, atol=1e-6)
 
 
-def test_edges_underneath_that_are_no_table_are_told():
+def test_description_notes_edges_underneath_that_are_no_table():
     under = LinearCRF(edges="linear", max_iter=3, n_jobs=1).fit(X, Y)
     crf = GBCRF(1, n_jobs=1).fit(X, Y, init_model=under)
     table = transition_table(crf)

@@ -112,7 +112,7 @@ def test_page_fits_the_window_and_is_dark_in_the_dark(
     assert all(darkest <= part <= lightest for part in colour)
 
 
-def test_what_would_be_wrong_is_seen(browse, tmp_path):
+def test_browser_sees_refused_scripts_and_wide_pages(browse, tmp_path):
     """The browser tells of scripts that are refused, and of pages that are too wide."""
     policy = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
     path = tmp_path / "bad.html"

@@ -31,7 +31,7 @@ def test_values_are_escaped_and_can_be_written():
     assert list(map(templating.signed, numbers)) == ["+1.23", "−0.50", "0.00", "−∞"]
 
 
-def test_without_the_library_one_is_told_how_to_get_it(monkeypatch):
+def test_render_names_a_missing_library(monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     templating._environment.cache_clear()
     with pytest.raises(ImportError, match=r"pip install 'crfx\[report\]'"):
