@@ -91,14 +91,11 @@ def test_labels_that_mark_no_spans_have_no_figures_of_them():
     assert not one_is_enough.has_spans()
 
 
-def test_unknown_labels_are_named():
+def test_unknown_labels_are_named_and_missing_ones_left_out():
     report = report_of(("X Y Y", "X X X"), known=["X"])
     assert report.unknown_labels() == {"Y": 2}
     assert "the model does not know the label Y (2 tokens)" in report.to_text()
     assert report_of(("X Y Y", "X X X")).unknown_labels() == {}
-
-
-def test_positions_without_a_label_do_not_count():
     report = TagReport()
     report.add(["B-A", None, "O"], ["B-A", "I-A", "B-A"])
     report.add(["B-A"], ["B-A"])
@@ -107,6 +104,8 @@ def test_positions_without_a_label_do_not_count():
     assert report.span().wanted == 1
     assert report.to_plain()["unlabelled"] == 1
     assert "1 tokens without a label are left out" in report.to_text()
+    with pytest.raises(ValueError, match="sentence 2: 2 labels are true, 1 were found"):
+        report.add(["O", "O"], ["O"])
 
 
 def test_text():
@@ -121,12 +120,6 @@ def test_text():
         "O          100.00    50.00    66.67        1        2\n\n"
         "most frequent mistakes\n       1  O found as B-A"
     )
-
-
-def test_lengths_must_fit():
-    report = report_of(("O", "O"))
-    with pytest.raises(ValueError, match="sentence 1: 2 labels are true, 1 were found"):
-        report.add(["O", "O"], ["O"])
 
 
 def slow_spans(labels):

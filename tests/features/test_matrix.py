@@ -151,6 +151,10 @@ def test_first_infinite_of_an_array(dtype, bad, place):
     X[2, 0] = X[0, 1] = np.nan
     assert matrices.first_infinite(X) == place
     assert matrices.first_infinite(sparse.csr_array(X.astype(np.float64))) == place
+    # The column is that of the matrix, not the place among what is stored; zeros may be stored.
+    csr = sparse.csr_array(np.array([[0, 1, 0, 2], [0, 0, 0, np.inf], [np.inf, 0, 0, 0]]))
+    csr.data[0] = 0
+    assert matrices.first_infinite(csr) == (1, 3)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
@@ -171,13 +175,6 @@ def test_first_infinite_beyond_the_first_block():
         X = np.zeros((2 * n + 5, 2), dtype=np.float32)
         X[row, 1] = X[-1, 0] = np.inf
         assert matrices.first_infinite(X) == (row, 1)
-
-
-def test_first_infinite_of_csr():
-    """The column is that of the matrix, not the place among what is stored; zeros may be stored."""
-    X = sparse.csr_array(np.array([[0, 1, 0, 2], [0, 0, 0, np.inf], [np.inf, 0, 0, 0]]))
-    X.data[0] = 0
-    assert matrices.first_infinite(X) == (1, 3)
 
 
 def test_first_infinite_of_a_frame():

@@ -55,17 +55,14 @@ def test_take_rows_reads_only_chunks_that_have_some():
             take_rows(in_chunks(), np.array(rows))
 
 
-def test_kind_is_known_without_reading():
+def test_kind_and_names_are_known_without_reading():
     read = []
     assert not is_sparse(in_chunks(read=read))
     assert is_sparse(in_chunks(sparse.csr_matrix(WHOLE), read))
     assert is_sparse(in_chunks(read=read).mapped(sparse.csr_matrix))
-    assert read == []
-
-
-def test_name_of_gives_the_chunk_of_a_row():
-    matrix = in_chunks(names="abcd")
+    matrix = in_chunks(read=read, names="abcd")
     assert [matrix.name_of(row) for row in range(8)] == list("aaaccccd")
     assert matrix.mapped(np.negative).name_of(3) == "c"
     assert [matrix.take(np.array([1, 6, 7])).name_of(row) for row in range(3)] == list("acd")
-    assert in_chunks().name_of(3) is None
+    assert in_chunks(read=read).name_of(3) is None
+    assert read == []

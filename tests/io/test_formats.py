@@ -92,16 +92,12 @@ def test_from_plain_checks_values():
             formats.from_plain(plain)
 
 
-def test_arrays_are_known_by_their_first_bytes(tmp_path):
+def test_formats_of_files(tmp_path):
     np.savez(tmp_path / "a.txt", X=[[1.0]])
     assert formats.is_arrays(tmp_path / "a.txt.npz")
     (tmp_path / "b.npz").write_text("EU B-ORG\n")
-    assert not formats.is_arrays(tmp_path / "b.npz")
-    assert not formats.is_arrays(tmp_path)
-    assert not formats.is_arrays("-")
-
-
-def test_from_file_to_sentences(tmp_path):
+    for other in (tmp_path / "b.npz", tmp_path, "-"):
+        assert not formats.is_arrays(other)
     path = tmp_path / "a.gz"
     path.write_bytes(gzip.compress(b"EU NNP B-ORG\n\nPeter NNP B-PER\n"))
     with open_lines(path) as opened:

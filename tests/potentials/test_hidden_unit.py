@@ -56,7 +56,7 @@ def test_gradient_of_every_part_is_that_of_differences(activation):
         np.testing.assert_allclose(prepared.gradient(slope), expected, **DIFFERENCES)
 
 
-def test_gradient_belongs_to_the_last_scores():
+def test_gradient_belongs_to_the_last_scores(monkeypatch):
     own, X = function(), features()
     slope = np.ones((N_ROWS, N_LABELS), np.float32)
     other = own.weights * 2
@@ -67,6 +67,9 @@ def test_gradient_belongs_to_the_last_scores():
     used.scores(other)
     np.testing.assert_array_equal(used.gradient(slope), fresh.gradient(slope))
     assert not np.allclose(first, fresh.gradient(slope))
+    whole = own.scores(X, N_ROWS)
+    monkeypatch.setattr(hidden_unit, "ROWS_AT_ONCE", 8)
+    np.testing.assert_array_equal(own.scores(X, N_ROWS), whole)
 
 
 @pytest.mark.parametrize("skip", [False, True])
@@ -112,13 +115,6 @@ def test_threads_give_the_same_bits(activation):
         np.testing.assert_array_equal(one, other)
 
 
-def test_rows_scored_a_few_at_a_time_have_the_same_scores(monkeypatch):
-    own, X = function(), features()
-    whole = own.scores(X, N_ROWS)
-    monkeypatch.setattr(hidden_unit, "ROWS_AT_ONCE", 8)
-    np.testing.assert_array_equal(own.scores(X, N_ROWS), whole)
-
-
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_extreme_numbers_stay_finite(activation):
     for scale_of_weights, scale_of_inputs in ((1.0, 1e4), (1e4, 1.0), (1e4, 1e4)):
@@ -146,7 +142,7 @@ def test_a_weight_too_large_for_a_table_of_exponentials_is_noticed(n_hidden, far
         np.testing.assert_allclose(own.scores(X, 3), expected, rtol=1e-5)
 
 
-def test_maximised_has_the_same_weights():
+def test_maximised_and_random_functions():
     own, X = function(), features()
     best = own.maximised
     assert best.weights is own.weights
@@ -154,16 +150,12 @@ def test_maximised_has_the_same_weights():
     assert (own.scores(X, N_ROWS) > best.scores(X, N_ROWS)).all()
     with pytest.raises(ValueError, match="there is nothing to maximise over"):
         _ = function("tanh").maximised
-
-
-def test_first_weights_are_small_and_biases_0():
     shape = HiddenShape(50, 40, 3, skip=True)
-    own = HiddenUnitFunction.random(shape, 0.01, np.random.default_rng(0))
-    parts = shape.split(own.weights)
-    for name in ("weights", "to_label"):
-        assert parts[name].std() == pytest.approx(0.01, rel=0.2)
-    for name in ("bias", "constant", "skip"):
-        assert not parts[name].any()
+    parts = shape.split(HiddenUnitFunction.random(shape, 0.01, np.random.default_rng(0)).weights)
+    for name, part in parts.items():
+        is_drawn = name in ("weights", "to_label")
+        assert part.std() == (pytest.approx(0.01, rel=0.2) if is_drawn else 0)
+        assert is_drawn or not part.any()
 
 
 def test_another_number_of_features_is_rejected():

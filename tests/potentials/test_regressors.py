@@ -94,17 +94,14 @@ def test_rows_without_curvature_count_for_nothing():
     rest.bind(features()[~out], [features()])
     expected = rest.propose(gradient[~out], curvature[~out], 0).followed[0]
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-
-
-def test_rows_without_any_curvature_or_no_rows_score_0():
-    nothing = np.zeros((N_ROWS, N_OUTPUTS), dtype=np.float32)
-    for regressor in (DecisionTreeRegressor(max_depth=3), LinearRegression()):
-        function = bound(regressor, features()[:0])
+    nothing, no_rows = np.zeros((N_ROWS, N_OUTPUTS), dtype=np.float32), features()[:0]
+    for regressor in (tree, LinearRegression()):  # the second has no random_state
+        function = bound(regressor, no_rows)
         np.testing.assert_array_equal(function.propose(nothing, nothing, 0).delta, 0)
-        addition = function.propose(*derivatives(), 0)  # without random_state for the second
+        addition = function.propose(*derivatives(), 0)
         assert addition.followed[0].shape == (0, N_OUTPUTS)
         addition.accept(1.0)
-        assert function.scores(features()[:0], 0).shape == (0, N_OUTPUTS)
+        assert function.scores(no_rows, 0).shape == (0, N_OUTPUTS)
 
 
 def test_seeds_differ_by_output_and_round_and_repeat(recorder):

@@ -80,22 +80,16 @@ def test_absent_entries_are_missing_and_zeros_are_values():
     learner = XGBoostLearner(PARAMS)
     _, trees = grow(learner, X, 2)
     seen = ~np.isnan(X)
-    rows, columns = np.nonzero(seen)
-    absent = sparse.csr_matrix((X[seen], (rows, columns)), shape=X.shape)
+    absent = sparse.csr_matrix((X[seen], np.nonzero(seen)), shape=X.shape)
     expected = trees.scores(learner.matrix(X))
     assert trees.scores(learner.matrix(absent)).tobytes() == expected.tobytes()
     zeros = trees.scores(learner.matrix(np.nan_to_num(X)))
     assert not np.array_equal(zeros, expected)
-
-
-def test_a_leaf_takes_the_newton_step():
-    """One leaf, no penalty: -sum g / sum h, unshrunk whatever XGBoost's own step would be."""
-    learner = XGBoostLearner({"gamma": 1e9, "reg_lambda": 0.0, "eta": 0.1})
-    gradient, curvature = derivatives(3)
-    matrix = learner.training_matrix(dense())
-    found = learner.grow(matrix, gradient, curvature, 0).training_scores(matrix)
-    expected = -gradient.sum(0, dtype=np.float64) / curvature.sum(0, dtype=np.float64)
-    np.testing.assert_allclose(found, np.broadcast_to(expected, found.shape), rtol=1e-5, atol=0)
+    X[:, 2] = 0
+    _, trees = grow(learner, X, 3)
+    importance = TreeEnsemble.of(trees.raw(), 3).importance("total_gain")
+    assert set(importance) == {0, 1, 3, 4, 5}
+    assert all(type(value) is float and value > 0 for value in importance.values())
 
 
 def test_grow_takes_its_objective_and_rejects_bad_parameters():
@@ -141,8 +135,17 @@ def test_no_rounds_score_nothing():
     assert ensemble.scores(matrix, 1).tobytes() == ensemble.scores(matrix).tobytes()
 
 
-def test_growing_on_no_rows_gives_a_round_of_zeros():
-    """An edge type may occur nowhere; its rounds are counted like those of the others."""
+def test_grow_with_one_leaf_or_on_no_rows():
+    """One leaf takes the step -sum g / sum h, whatever XGBoost's own step would be.
+
+    An edge type may occur nowhere; its rounds are counted like those of the others.
+    """
+    learner = XGBoostLearner({"gamma": 1e9, "reg_lambda": 0.0, "eta": 0.1})
+    gradient, curvature = derivatives(3)
+    matrix = learner.training_matrix(dense())
+    found = learner.grow(matrix, gradient, curvature, 0).training_scores(matrix)
+    expected = -gradient.sum(0, dtype=np.float64) / curvature.sum(0, dtype=np.float64)
+    np.testing.assert_allclose(found, np.broadcast_to(expected, found.shape), rtol=1e-5, atol=0)
     learner, empty = XGBoostLearner(PARAMS), np.zeros((0, 3), dtype=np.float32)
     matrix = learner.training_matrix(dense()[:0])
     trees = learner.grow(matrix, empty, empty, 0)
@@ -150,15 +153,6 @@ def test_growing_on_no_rows_gives_a_round_of_zeros():
     tree_format.check(trees.raw(), n_features=N_FEATURES, n_outputs=3)
     assert tree_format.n_rounds(trees.raw()) == 1
     np.testing.assert_array_equal(trees.scores(learner.matrix(dense())), 0)
-
-
-def test_importance_is_of_the_features_that_are_used():
-    X = dense()
-    X[:, 2] = 0
-    _, trees = grow(XGBoostLearner(PARAMS), X, 3)
-    found = TreeEnsemble.of(trees.raw(), 3).importance("total_gain")
-    assert set(found) == {0, 1, 3, 4, 5}
-    assert all(type(value) is float and value > 0 for value in found.values())
 
 
 def test_bins_begin_where_the_quantiles_are():

@@ -48,7 +48,7 @@ def share_right(y_true, y_pred):
     return float(np.mean(np.concatenate(y_true) == np.concatenate(y_pred)))
 
 
-def test_arguments_may_be_arrays_and_functions():
+def test_arguments_may_be_arrays_functions_and_learners():
     labels = sorted({str(label) for own in Y for label in own})
     pairs = np.array([(a, b) for a in labels for b in labels])
     crf = GBCRF(1, constraints=pairs, eval_metric=share_right, n_jobs=1)
@@ -59,9 +59,6 @@ def test_arguments_may_be_arrays_and_functions():
     told = called([object(), share_right])
     assert told.startswith("[<object object>, <function share_right")
     assert "0x" not in told
-
-
-def test_a_model_with_a_base_learner_is_described():
     crf = GBCRF(2, base_learner=DecisionTreeRegressor(max_depth=2), n_jobs=1).fit(X, Y)
     found = describe(crf)
     assert found["important"]["features"] == []

@@ -77,13 +77,10 @@ def test_marginals_of_one_instance(crf):
     assert frames == [(k, at(label)) for k, label in enumerate(crf.predict(X[:1])[0])]
     assert len(axes.lines) == len(Y[0])  # dots
     assert axes.get_xticklabels()[0].get_text() == rf"\${Y[0][0]}\$"
-    figure = report.plot_marginals(crf, np.concatenate(X)[:35])  # goes on in another row
-    assert [axes.images[0].get_array().shape[1] for axes in figure.axes[:2]] == [30, 5]
-
-
-def test_sure_labels_have_a_number_too():
-    words = [[["a"], ["b"]] * 3]
+    words = [[["a"], ["b"]] * 3]  # labels that are sure have a number too
     sure = LinearCRF(l2=1e-4, n_jobs=1).fit(words, [["A", "B"] * 3])
     axes, _ = report.plot_marginals(sure, words[0]).axes
     assert sure.predict_marginals(words)[0].max(axis=1).min() > 0.995
     assert texts(axes) == ["1.0"] * 6
+    figure = report.plot_marginals(crf, np.concatenate(X)[:35])  # goes on in another row
+    assert [axes.images[0].get_array().shape[1] for axes in figure.axes[:2]] == [30, 5]
