@@ -45,6 +45,7 @@ BAD = [
     ("dense", np.float64(3), r"X has shape \(\)"),
     ("dense", np.zeros((1, 3)), "X has 3 features, instance 0 has 2"),
     ("dense", np.array([[None, 1]], dtype=object), "X has dtype object"),
+    ("dense", np.zeros((1, 2), complex), "X has dtype complex128"),
     ("dense", [[1, 2], [3]], "X has rows of unequal lengths"),
     ("dense", MASKED, "X is a masked array"),
     ("dense", make_frame("ab", [1, 2]), "instance 0: X is no data frame"),

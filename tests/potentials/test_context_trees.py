@@ -485,10 +485,11 @@ def test_keep_drops_later_rounds():
     )
 
 
-# Influence trimming.
-
-
 def test_trimming_searches_the_rest_and_fits_leaves_to_all():
+    case = make_case("frame", window=(1, 1))  # no row is as small as this share
+    plain, trimmed = (case.grow(ContextLearner(trimming=t))[0] for t in (0.0, 1e-9))
+    for name in NAMES:
+        np.testing.assert_array_equal(getattr(plain, name), getattr(trimmed, name))
     share = 0.2
     case = make_case("missing", seed=3, lengths=(9, 8, 7))
     tiny = np.random.default_rng(0).random(24) < 0.4
@@ -520,62 +521,28 @@ def test_trimming_searches_the_rest_and_fits_leaves_to_all():
         assert len(np.unique(found)) == 6
 
 
-def test_trimming_of_too_small_a_share_gives_the_same_trees():
-    """Bit by bit: no row is so small."""
-    case = make_case("frame", window=(1, 1))
-    plain, trimmed = (case.grow(ContextLearner(trimming=t))[0] for t in (0.0, 1e-9))
-    for name in NAMES:
-        np.testing.assert_array_equal(getattr(plain, name), getattr(trimmed, name))
-
-
-# What does not occur in a node.
-
-
 @pytest.mark.parametrize("sign", [1, -1])
-def test_categories_that_do_not_occur_go_with_the_greater_part(sign):
+def test_what_does_not_occur_in_a_node_goes_with_the_greater_part(sign):
+    """Categories, missing values, and no label before."""
     frame = pd.DataFrame({"a": pd.Categorical(list("xxxxxyyz"), categories=list("wxyzv"))})
     node = sign * np.where(np.array(list("xxxxxyyz"))[:, None] == "x", -1.0, [[1.0]])
     names = ["w", "x", "y", "z", "v", None]
     asked = pd.DataFrame({"a": pd.Categorical(names, categories=list("wxyzv"))})
     scores = scores_of_single_rows(fitted(frame, [1] * 8, node), asked)
     np.testing.assert_array_equal(scores[:, 0], sign * np.array([1, 1, -1, -1, 1, 1]))
-
-
-@pytest.mark.parametrize("sign", [1, -1])
-def test_missing_values_that_do_not_occur_go_with_the_greater_part(sign):
     x = np.array([[1.0]] * 5 + [[2.0]] * 3, np.float32)
     asked = np.array([[np.nan], [1 * sign], [2 * sign]], np.float32)
     scores = scores_of_single_rows(fitted(sign * x, [1] * 8, x - 1.5), asked)
     np.testing.assert_array_equal(scores[:, 0], [0.5, 0.5, -0.5])
-
-
-@pytest.mark.parametrize("sign", [1, -1])
-def test_no_label_before_goes_with_the_greater_part_where_it_does_not_occur(sign):
-    X = np.ones((12, 1), np.float32)
-    edge = np.zeros((12, 3, 3), np.float32)
+    X, edge = np.ones((12, 1), np.float32), np.zeros((12, 3, 3), np.float32)
     edge[:, :2], edge[:, 2] = -0.5 * sign, 1.0 * sign
     second_positions = np.arange(1, 12, 2, dtype=np.int32)
     function = fitted(X, [2] * 6, np.zeros((12, 3)), edge, second_positions)
     np.testing.assert_array_equal(scores_of_single_rows(function, X[:1]), [[0.5 * sign] * 3])
 
 
-# Features of every kind.
-
-
-def test_sparse_features_stay_as_they_were_passed():
-    """Out of order and twice the same cell: sorted and summed in a copy."""
-    numbers = np.array([1, 2, 3, 4], np.float32), np.array([3, 1, 2, 2], np.int32)
-    X = sparse.csr_matrix((*numbers, np.array([0, 2, 4], np.int32)), shape=(2, 4))
-    batch = Batch.from_lengths([2], X=X)
-    function = ContextTrees(ContextShape(2, 1, is_sparse=True))
-    function.bind(batch, Chain(1), [])
-    np.testing.assert_array_equal(X.indices, [3, 1, 2, 2])
-    np.testing.assert_array_equal(X.data, [1, 2, 3, 4])
-    np.testing.assert_array_equal(X.indptr, [0, 2, 4])
-
-
 @pytest.mark.parametrize("kind", ["sparse", "dense"])
-def test_windows_reject_features_of_another_kind(kind):
+def test_features_of_another_kind_or_width_are_rejected(kind):
     """They have other columns: trees would read beyond their rows."""
     case = make_case(kind, window=(1, 1))
     function = rounds_of(case, ContextLearner(), 1)
@@ -586,14 +553,21 @@ def test_windows_reject_features_of_another_kind(kind):
         function.bind(case.batch, case.structure, [other.batch])
     none = Batch.from_lengths([], X=np.zeros((0, 3), np.float32))
     assert function.parts(none, case.structure)["edge"].shape == (0, 3, 3)
+    if kind == "dense":
+        assert function.trees.features.max() >= 3
+        narrow = ContextTrees(ContextShape(3, 1), _rounds=[function.trees])
+        with pytest.raises(ValueError, match="features that the rows have not"):
+            narrow.parts(make_case("dense").batch, Chain(1))
 
 
-def test_parts_reject_rows_with_too_few_features():
-    function = rounds_of(make_case("dense", window=(1, 1)), ContextLearner(), 1)
-    assert function.trees.features.max() >= 3
-    narrow = ContextTrees(ContextShape(3, 1), _rounds=[function.trees])
-    with pytest.raises(ValueError, match="features that the rows have not"):
-        narrow.parts(make_case("dense").batch, Chain(1))
+def test_bind_leaves_sparse_features_as_they_were_passed():
+    """Out of order and twice the same cell: sorted and summed in a copy."""
+    arrays = [np.array([1, 2, 3, 4], np.float32), np.array([3, 1, 2, 2]), np.array([0, 2, 4])]
+    X = sparse.csr_matrix(tuple(array.copy() for array in arrays), shape=(2, 4))
+    function = ContextTrees(ContextShape(2, 1, is_sparse=True))
+    function.bind(Batch.from_lengths([2], X=X), Chain(1), [])
+    for found, passed in zip((X.data, X.indices, X.indptr), arrays, strict=True):
+        np.testing.assert_array_equal(found, passed)
 
 
 def test_a_tree_may_be_as_deep_as_it_has_leaves():
