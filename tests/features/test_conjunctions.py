@@ -27,7 +27,7 @@ def untidy(matrix):
 
 
 @pytest.mark.parametrize("matrix", [X, untidy(DENSE)], ids=["canonical", "untidy"])
-def test_values_are_products(matrix):
+def test_values_are_products(matrix, monkeypatch):
     before = matrix.copy()
     found = Conjunctions.of(SETS).of_matrix(matrix)
     expected = np.column_stack([DENSE[:, list(own)].prod(axis=1) for own in SETS])
@@ -40,15 +40,11 @@ def test_values_are_products(matrix):
     for rows in (0, 1):
         empty = Conjunctions.of([(0, 1), (2, 4)]).of_matrix(sparse.csr_matrix((rows, 5)))
         assert (empty.shape, empty.nnz) == ((rows, 2), 0)
-
-
-def test_values_do_not_depend_on_parts(monkeypatch):
-    whole = Conjunctions.of(SETS).of_matrix(X)
-    for most in (1, 10, 30):
+    for most in (1, 10, 30):  # in parts
         monkeypatch.setattr(conjunctions, "MOST_AT_ONCE", most)
-        found = Conjunctions.of(SETS).of_matrix(X)
-        np.testing.assert_array_equal(found.toarray(), whole.toarray())
-        assert Conjunctions.of([]).of_matrix(X).shape == (40, 0)
+        found = Conjunctions.of(SETS).of_matrix(matrix)
+        np.testing.assert_array_equal(found.toarray(), expected)
+        assert Conjunctions.of([]).of_matrix(matrix).shape == (40, 0)
 
 
 def test_canonical_is_without_doubles_and_zeros():
@@ -60,6 +56,10 @@ def test_canonical_is_without_doubles_and_zeros():
     assert tidy.has_canonical_format
     assert canonical(tidy) is tidy
     assert matrix.nnz == 2 * DENSE.size
+    twice = np.column_stack([DENSE, DENSE[:, 2], 2 * DENSE[:, 2], DENSE[:, 2] != 0])
+    keys = column_keys(canonical(sparse.csr_matrix(twice.astype(np.float32))))
+    assert keys[7] == keys[2]  # others are told apart
+    assert len(set(keys.tolist())) == 9
 
 
 def test_ones_of_a_byte_add_up():
@@ -111,10 +111,3 @@ def test_the_first_rows_count_where_there_are_too_many_pairs():
     found = pairs_in(wide, np.array([0, 1]), most=5)
     assert list(zip(found.left.tolist(), found.right.tolist(), strict=True)) == [(0, 1)]
     assert found.rows.tolist() == [1]
-
-
-def test_keys_tell_columns_apart():
-    twice = np.column_stack([DENSE, DENSE[:, 2], 2 * DENSE[:, 2], DENSE[:, 2] != 0])
-    keys = column_keys(canonical(sparse.csr_matrix(twice.astype(np.float32))))
-    assert keys[7] == keys[2]
-    assert len(set(keys.tolist())) == 9
