@@ -78,9 +78,7 @@ def test_letor_counts_what_the_usual_definition_leaves_out_or_forgives():
     assert ndcg(relevance, scores, group, cut=2, definition="letor") == pytest.approx(1 / 3)
     # Without a cut no list is too short.
     assert ndcg(relevance, scores, group, definition="letor") == pytest.approx(2 / 3)
-
-
-def test_equal_scores_keep_their_order_and_infinite_ones_have_a_rank():
+    # Equal scores keep their order, infinite ones have a rank.
     assert ndcg([1, 0, 0], [3, 3, 3], [3], cut=1) == 1.0
     assert ndcg([0, 0, 1], [3, 3, 3], [3], cut=1) == 0.0
     assert ndcg([1, 0, 0], [np.inf, -np.inf, 1e300], [3], cut=1) == 1.0

@@ -62,6 +62,10 @@ def test_sharing_follows_from_the_shape():
     ):
         edge = None if shape is None else np.zeros(shape)
         assert Scores(NODE, edge=edge).sharing(order, typed=typed) == expected
+    rows, types = np.array([1, 3]), np.array([5, 6, 7, 8])
+    assert table_index("shared", rows, None) == ()
+    assert table_index("typed", rows, types)[0].tolist() == [6, 8]
+    assert table_index("each", rows, None)[0].tolist() == [1, 3]
     for shape, order, typed, message in (
         ((3, 3), 2, False, r"with order 2 and 3 labels it must be \(3, 3, 3\)"),
         ((5, 5, 3, 3), 1, False, "with order 1"),
@@ -71,13 +75,6 @@ def test_sharing_follows_from_the_shape():
     ):
         with pytest.raises(ValueError, match=message):
             Scores(NODE, edge=np.zeros(shape)).sharing(order, typed=typed)
-
-
-def test_table_index_leads_to_the_table_of_each_row():
-    rows, types = np.array([1, 3]), np.array([5, 6, 7, 8])
-    assert table_index("shared", rows, None) == ()
-    assert table_index("typed", rows, types)[0].tolist() == [6, 8]
-    assert table_index("each", rows, None)[0].tolist() == [1, 3]
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

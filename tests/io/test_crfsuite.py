@@ -24,6 +24,10 @@ def test_read_and_written():
     assert second.labels == ["O"]
     parts = [Crfsuite().written(s, s.labels) for s in (first, second)]
     assert "\n\n".join("\n".join(part) for part in parts) == TEXT
+    vocabulary = Vocabulary()  # reads tokens of both kinds
+    X, _ = vocabulary.encode([first.tokens], learn=True)
+    assert vocabulary.names() == ["w[0]=An", "__BOS__", "scale", "w:\\"]
+    assert X.toarray().tolist() == [[1, 1, 0, 0], [0, 0, 0.5, 1]]
 
 
 def test_read_takes_apart_names_and_values():
@@ -45,14 +49,6 @@ def test_read_takes_apart_names_and_values():
     for field, expected in cases:
         (found,) = read(f"O\t{field}")
         assert found.tokens == [expected]
-
-
-def test_estimators_read_tokens_of_both_kinds():
-    (first, _) = read(TEXT)
-    vocabulary = Vocabulary()
-    X, _ = vocabulary.encode([first.tokens], learn=True)
-    assert vocabulary.names() == ["w[0]=An", "__BOS__", "scale", "w:\\"]
-    assert X.toarray().tolist() == [[1, 1, 0, 0], [0, 0, 0.5, 1]]
 
 
 def test_a_line_that_begins_with_a_tab_has_no_label():
