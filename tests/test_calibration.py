@@ -21,43 +21,32 @@ def test_the_error_is_the_mean_gap_weighted_by_counts():
     assert filled[0.6].right == 0.5
 
 
-def test_parts_add_up_to_the_whole():
-    random = np.random.default_rng(0)
-    p, right = random.random(500), random.random(500) < 0.6
-    whole, parts = Reliability(15), Reliability(15)
-    whole.add(p, right)
-    for begin in range(0, 500, 77):
-        parts.add(p[begin : begin + 77], right[begin : begin + 77])
-    assert parts.n_labels == whole.n_labels == 500
-    assert parts.error() == pytest.approx(whole.error(), abs=EXACT)
-
-
 def test_calibrated_labels_have_a_small_error_and_sure_ones_a_large_one():
     random = np.random.default_rng(1)
     p = random.uniform(0.3, 1, 200_000)
-    good, bad = Reliability(), Reliability()
+    good, bad, parts = Reliability(), Reliability(), Reliability()
     right = random.random(len(p)) < p
     good.add(p, right)
     bad.add(np.minimum(p + 0.2, 1), right)
     assert good.error() < 0.01
     assert bad.error() > 0.1
+    for begin in range(0, len(p), 77_777):
+        parts.add(p[begin : begin + 77_777], right[begin : begin + 77_777])
+    assert parts.n_labels == good.n_labels == len(p)
+    assert parts.error() == pytest.approx(good.error(), abs=EXACT)
 
 
-def test_the_ends_belong_to_the_outer_bins():
+def test_unknown_labels_do_not_count_and_ends_belong_to_the_outer_bins():
+    found = reliability([["A", None], []], [["A", "B"], []], [[0.5, 0.9], []])
+    assert found.n_labels == 1
+    assert expected_calibration_error([["A", None]], [["A", "B"]], [[0.5, 0.9]]) == 0.5
     counted = Reliability(4)
     counted.add([0.0, 1.0, 1.0000002, 0.25], [False, True, True, True])
     assert [each.count for each in counted.bins()] == [2, 0, 0, 2]
 
 
-def test_unknown_labels_do_not_count():
-    found = reliability([["A", None], []], [["A", "B"], []], [[0.5, 0.9], []])
-    assert found.n_labels == 1
-    assert expected_calibration_error([["A", None]], [["A", "B"]], [[0.5, 0.9]]) == 0.5
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_arguments_that_do_not_fit_are_rejected():
+    for arguments, message in (
         (([["A"]], [["A"]], []), "y_pred has 1 instances, probabilities have 0"),
         (([["A"]], [["A"]], [[0.5, 0.5]]), "instance 0: y_pred has 1 labels, prob.* shape"),
         (([["A"]], [["A"]], [[1.5]]), "instance 0: 1.5 is no probability"),
@@ -65,14 +54,9 @@ def test_unknown_labels_do_not_count():
         (([["A", "B"]], [["A"]], [[0.5]]), "instance 0: y_true has 2 labels, y_pred has 1"),
         (([[None]], [["A"]], [[0.5]]), "no label to judge by"),
         (([], [], []), "no label to judge by"),
-    ],
-)
-def test_what_does_not_fit_is_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        expected_calibration_error(*arguments)
-
-
-@pytest.mark.parametrize("n_bins", [0, 2.0, True, None])
-def test_bins_are_counted(n_bins):
-    with pytest.raises(ValueError, match="n_bins is"):
-        Reliability(n_bins)
+    ):
+        with pytest.raises(ValueError, match=message):
+            expected_calibration_error(*arguments)
+    for n_bins in (0, 2.0, True, None):
+        with pytest.raises(ValueError, match="n_bins is"):
+            Reliability(n_bins)

@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
 CORE = Path(__file__).parents[1] / "cpp"
 
 PUBLIC_HEADERS = {
@@ -45,19 +43,16 @@ def private_includes(folder, public):
     ]
 
 
-def test_public_headers_are_those_listed():
+def test_public_headers_are_those_listed_and_include_no_private_one():
     found = {path.relative_to(CORE / "include").as_posix() for path in CORE.rglob("include/**/*.*")}
     assert found == {f"crfx/{name}.hpp" for name in PUBLIC_HEADERS}
+    for folder in ("include", "bindings"):
+        assert private_includes(CORE / folder, PUBLIC_HEADERS) == []
 
 
-@pytest.mark.parametrize("folder", ["include", "bindings"])
-def test_public_headers_and_bindings_include_no_private_header(folder):
-    assert private_includes(CORE / folder, PUBLIC_HEADERS) == []
-
-
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
+def test_private_includes_finds_a_planted_include(tmp_path):
+    (tmp_path / "arrays.hpp").write_text("")
+    for line, expected in (
         ('#include "crfx/bins.hpp"', []),
         ('#include "arrays.hpp"', []),
         ("#include <vector>", []),
@@ -65,9 +60,6 @@ def test_public_headers_and_bindings_include_no_private_header(folder):
         ('  # include "crfx/cuts.hpp"', ["x.hpp: crfx/cuts.hpp"]),
         ('#include "missing.hpp"', ["x.hpp: missing.hpp"]),
         ('#include "../src/simd/pack.hpp"', ["x.hpp: ../src/simd/pack.hpp"]),
-    ],
-)
-def test_private_includes_finds_a_planted_include(tmp_path, line, expected):
-    (tmp_path / "arrays.hpp").write_text("")
-    (tmp_path / "x.hpp").write_text(f"#pragma once\n{line}\n")
-    assert private_includes(tmp_path, {"bins"}) == expected
+    ):
+        (tmp_path / "x.hpp").write_text(f"#pragma once\n{line}\n")
+        assert private_includes(tmp_path, {"bins"}) == expected

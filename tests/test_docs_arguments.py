@@ -61,12 +61,8 @@ def test_every_estimator_has_a_page():
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_tables_hold_the_arguments_in_order_with_their_defaults(name):
+def test_tables_hold_arguments_defaults_choices_and_attributes(name):
     assert listed_arguments(page(name)) == arguments(getattr(crfx, name))
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_tables_name_all_choices(name):
     kinds = TABLES[name].kinds
     for argument, default, *text in table(page(name), "Arguments"):
         kind = kinds[argument.strip("`")]
@@ -75,10 +71,6 @@ def test_tables_name_all_choices(name):
         told = f"{default} {' '.join(text)}"
         missing = [choice for choice in names if choice is not None and choice not in told]
         assert missing == [] or "see above" in told, argument
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_attributes_are_there_after_a_fit(name):
     crf = fitted(getattr(crfx, name))
     listed = [cell.strip("`") for cell, *_ in table(page(name), "Fitted attributes")]
     assert listed

@@ -9,32 +9,24 @@ from crfx.batch import Batch
 from crfx.errors import BadInstance, about, located
 
 
-@pytest.mark.parametrize(
-    ("error", "text"),
-    [
+def test_text_of_a_bad_instance():
+    in_eval_set = BadInstance(3, "it is bad", file="2.npz", argument="eval_set")
+    for error, text in (
         (BadInstance(3, "it is bad"), "instance 3: it is bad"),
         (BadInstance(3, "it is bad", 4), "instance 3, position 4: it is bad"),
         (BadInstance(3, "it is bad", 0, unit="query"), "query 3, document 0: it is bad"),
         (BadInstance(3, "it is bad", 4, "a/2.npz"), "a/2.npz: instance 3, position 4: it is bad"),
-        (
-            BadInstance(3, "it is bad", file="2.npz", argument="eval_set"),
-            "eval_set: 2.npz: instance 3: it is bad",
-        ),
+        (in_eval_set, "eval_set: 2.npz: instance 3: it is bad"),
         (BadInstance(3, "unlike {other}, {x}"), "instance 3: unlike instance 0, {x}"),
-    ],
-)
-def test_text_of_a_bad_instance(error, text):
-    assert isinstance(error, ValueError)
-    assert str(error) == text
-    assert str(pickle.loads(pickle.dumps(error))) == text
+    ):
+        assert isinstance(error, ValueError)
+        assert str(error) == text
+        assert str(pickle.loads(pickle.dumps(error))) == text
 
 
 def test_after_counts_the_instances_before():
     error = BadInstance(3, "unlike {other}", 4, "2.npz").after(10)
     assert str(error) == "2.npz: instance 13, position 4: unlike instance 10"
-
-
-def test_numbers_in_a_reason_are_not_counted():
     error = BadInstance(1, "y holds 'instance 5'").after(10)
     assert str(error) == "instance 11: y holds 'instance 5'"
 

@@ -24,7 +24,7 @@ WORDS = LinearCRF(max_iter=50, n_jobs=1).fit([[{"w": "a"}, {"w": "b"}]], [["u", 
     ],
     ids=["max_iter", "score", "log_likelihood", "scorer", "words"],
 )
-def test_warnings_stand_at_a_line_of_the_users(ask):
+def test_warnings_name_a_line_of_the_user(ask):
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         ask()

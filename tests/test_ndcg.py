@@ -58,20 +58,18 @@ RELEVANCE, SCORES = [0, 2, 1], [0.5, 0.1, 0.9]
 LOG3 = math.log2(3)
 
 
-@pytest.mark.parametrize(
-    ("definition", "gain", "expected"),
-    [
+def test_by_hand():
+    for definition, gain, expected in (
         ("usual", "exponential", [1 / 3, 1 / (3 + 1 / LOG3), (1 + 3 / 2) / (3 + 1 / LOG3)]),
         ("usual", "linear", [1 / 2, 1 / (2 + 1 / LOG3), (1 + 2 / 2) / (2 + 1 / LOG3)]),
         ("letor", "exponential", [1 / 3, 1 / 4, (1 + 3 / LOG3) / 4]),
         ("letor", "linear", [1 / 2, 1 / 3, (1 + 2 / LOG3) / 3]),
-    ],
-)
-def test_by_hand(definition, gain, expected):
-    (found,) = ndcg_by_query(
-        RELEVANCE, SCORES, [3], cuts=(1, 2, 3), definition=definition, gain=gain
-    )
-    np.testing.assert_allclose(found, expected, rtol=0, atol=ROUNDING)
+    ):
+        kind = {"definition": definition, "gain": gain}
+        (found,) = ndcg_by_query(RELEVANCE, SCORES, [3], cuts=(1, 2, 3), **kind)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=ROUNDING)
+    # Levels need not be whole.
+    assert gain_of(np.array([0.5]), "exponential")[0] == pytest.approx(math.sqrt(2) - 1)
 
 
 def test_letor_counts_what_the_usual_definition_leaves_out_or_forgives():
@@ -80,24 +78,14 @@ def test_letor_counts_what_the_usual_definition_leaves_out_or_forgives():
     assert ndcg(relevance, scores, group, cut=2, definition="letor") == pytest.approx(1 / 3)
     # Without a cut no list is too short.
     assert ndcg(relevance, scores, group, definition="letor") == pytest.approx(2 / 3)
-
-
-def test_equal_scores_keep_the_order_they_are_given_in():
+    # Equal scores keep their order, infinite ones have a rank.
     assert ndcg([1, 0, 0], [3, 3, 3], [3], cut=1) == 1.0
     assert ndcg([0, 0, 1], [3, 3, 3], [3], cut=1) == 0.0
-
-
-def test_infinite_scores_have_a_rank():
     assert ndcg([1, 0, 0], [np.inf, -np.inf, 1e300], [3], cut=1) == 1.0
 
 
-def test_levels_need_not_be_whole():
-    assert gain_of(np.array([0.5]), "exponential")[0] == pytest.approx(math.sqrt(2) - 1)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_ndcg_rejects_what_cannot_be():
+    for change, message in (
         ({"relevance": [1, -1, 0]}, r"relevance\[1\] is -1.0: it must be finite and 0 or more"),
         ({"relevance": [1, np.nan, 0]}, r"relevance\[1\] is nan"),
         ({"relevance": [1, 2]}, r"relevance has shape \(2,\), scores \(3,\)"),
@@ -110,16 +98,11 @@ def test_levels_need_not_be_whole():
         ({"definition": "trec"}, "definition is 'trec'"),
         ({"gain": "cubic"}, "gain is 'cubic'"),
         ({"relevance": [0, 0, 0]}, "no query has a relevant document"),
-    ],
-)
-def test_what_cannot_be_is_named(change, message):
-    given = {"relevance": [1, 0, 2], "scores": [1, 2, 3], "group": [3]} | change
-    with pytest.raises(ValueError, match=message):
-        ndcg(**given)
-
-
-def test_nothing_to_rank_has_no_mean():
-    found = ndcg_by_query([], [], [], cuts=(1, 2))
-    assert found.shape == (0, 2)
+    ):
+        given = {"relevance": [1, 0, 2], "scores": [1, 2, 3], "group": [3]} | change
+        with pytest.raises(ValueError, match=message):
+            ndcg(**given)
+    nothing = ndcg_by_query([], [], [], cuts=(1, 2))
+    assert nothing.shape == (0, 2)
     with pytest.raises(ValueError, match="no query has a relevant document"):
-        mean_ndcg(found)
+        mean_ndcg(nothing)

@@ -30,16 +30,6 @@ def load_benchmark(monkeypatch):
         sys.modules.pop(name, None)
 
 
-@pytest.fixture
-def benchmark(load_benchmark):
-    return load_benchmark("inference")
-
-
-@pytest.fixture
-def result():
-    return json.loads((RESULTS / "inference.json").read_text(encoding="utf-8"))
-
-
 BY_SET = [
     "inference",
     "boosting",
@@ -105,15 +95,17 @@ def test_the_page_of_pages_is_rendered_from_their_results(load_benchmark):
     assert module.PAGE.read_text(encoding="utf-8") == module.page()
 
 
-def test_a_changed_figure_changes_the_page(benchmark, result):
+def test_a_changed_figure_changes_the_page(load_benchmark):
     skip_if_recorded_earlier("inference")
+    result, page = recorded_by("inference"), load_benchmark("inference").page
     result["figures"]["statistics_26"]["avx2"] = 9.04
-    assert "| 9.0 (≤ 9: reached) |" in benchmark.page(result)
+    assert "| 9.0 (≤ 9: reached) |" in page(result)
     result["figures"]["statistics_26"]["avx2"] = 9.06
-    assert "| 9.1 (≤ 9: **missed**) |" in benchmark.page(result)
+    assert "| 9.1 (≤ 9: **missed**) |" in page(result)
 
 
-def test_the_benchmark_measures_what_it_claims(benchmark):
+def test_the_benchmark_measures_what_it_claims(load_benchmark):
+    benchmark = load_benchmark("inference")
     node, edge, offsets = benchmark.workload(9)
     assert node.shape == (52_152, 9)
     assert edge.shape == (9, 9)
@@ -139,116 +131,35 @@ def test_both_tools_are_given_the_same_features(load_benchmark):
     assert dicts[0]["word[0]"] is sentence[0][0]
 
 
-def by_set(module, **part):
-    """A part of a result that was measured in two instruction sets."""
-    return {
-        "command": f"python benchmarks/{module.__name__}.py",
-        "machine": {**module.machine(["avx512", "avx2"]), "date": "today"},
-        "took": 60.0,
-        **part,
-    }
-
-
-@pytest.mark.parametrize(("ours", "word"), [(0.019, "reached"), (0.021, "**missed**")])
-def test_the_page_about_linear_crfs_judges_each_target(load_benchmark, ours, word):
-    linear = load_benchmark("linear")
-    sets = {
-        "avx512": {"seconds": {"prepared": 0.01, "dicts": 0.1}},
-        "avx2": {"seconds": {"prepared": ours, "dicts": 0.1}},
-    }
-    part = by_set(
-        linear,
-        instances=1,
-        positions=10,
-        iterations=1,
-        repeats=1,
-        peers={"prepared": 0.2, "dicts": 0.39},
-        sets=sets,
-    )
-    instruction_sets = sys.modules["instruction_sets"]
-    part["figures"] = instruction_sets.figures_of(
-        part, linear.TAGGING_TARGETS, linear.tagging_figure
-    )
-    text = linear.page({"tagging": part})
-    assert "| 3.90 (≥ 4: **missed**) | 3.90 (≥ 3.5: reached) |" in text
-    assert f"| 20.00 (≥ 10: reached) | {0.2 / ours:.2f} (≥ 10: {word}) |" in text
-    assert "## Memory" not in text
-
-
 def test_training_counts_the_iterations_of_each_tool(load_benchmark):
     linear = load_benchmark("linear")
     to_near = {"letters": {"crfsuite": 100, "ours": 200}}
     own, peers = {"seconds": {"letters_1": 1.0}}, {"letters": 8.0}
     assert linear.training_figure(to_near, "training_letters", own, peers) == 4.0
-
-
-def test_a_run_is_near_from_the_first_iteration_that_is_low_enough(load_benchmark):
-    trace = load_benchmark("linear").Trace(objectives=[3.0, 1.0, 2.0, 0.5])
+    trace = linear.Trace(objectives=[3.0, 1.0, 2.0, 0.5])
     assert trace.first_below(1.5) == 1
     assert trace.first_below(0.1) is None
 
 
-@pytest.mark.parametrize(("theirs", "word"), [(5.1, "reached"), (4.9, "**missed**")])
-def test_the_page_about_hidden_units_judges_each_size(load_benchmark, theirs, word):
-    hidden_units = load_benchmark("hidden_units")
-    sizes = {"seconds": 1.0, "first": 1.0, "last": 1.0}
-    peers = {size: {**sizes, "seconds": theirs} for size in ("1", "8", "32", "100")}
-    ours = {"sizes": dict.fromkeys(peers, sizes)}
-    part = by_set(
-        hidden_units,
-        instances=1,
-        positions=10,
-        units=3,
-        repeats=1,
-        peers=peers,
-        sets={"avx512": ours},
-    )
-    part["figures"] = {f"sweep_{size}": {"avx512": theirs} for size in peers}
-    text = hidden_units.page({"sweep": part})
-    assert text.count(f"(≥ 5: {word})") == 4
-    assert "## Many features" not in text
-
-
 def test_the_page_about_hidden_units_shows_unequal_parameters(load_benchmark):
     hidden_units = load_benchmark("hidden_units")
-    runs = {
-        n_jobs: {
-            name: {"seconds": 2 / int(n_jobs), "digest": digest}
-            for name, digest in (
-                ("hidden_sgd", n_jobs),
-                ("linear_lbfgs", "same"),
-                ("products", None),
-            )
-        }
-        for n_jobs in ("1", "2")
+    runs = {}
+    for n_jobs in ("1", "2"):
+        digests = {"hidden_sgd": n_jobs, "linear_lbfgs": "same", "products": None}
+        seconds = 2 / int(n_jobs)
+        runs[n_jobs] = {name: {"seconds": seconds, "digest": own} for name, own in digests.items()}
+    part = dict.fromkeys(("instances", "units", "sweeps", "batch_size", "iterations"), 1) | {
+        "command": "python benchmarks/hidden_units.py",
+        "machine": {**hidden_units.machine(["avx512", "avx2"]), "date": "today"},
+        "took": 60.0,
+        "peers": {},
+        "sets": {"avx2": runs},
+        "figures": {"threads_hidden_sgd": {"avx2": 2.0}, "threads_linear_lbfgs": {"avx2": 2.0}},
     }
-    part = by_set(
-        hidden_units,
-        instances=1,
-        units=3,
-        sweeps=1,
-        batch_size=2,
-        iterations=1,
-        peers={},
-        sets={"avx2": runs},
-        figures={"threads_hidden_sgd": {"avx2": 2.0}, "threads_linear_lbfgs": {"avx2": 2.0}},
-    )
     text = hidden_units.page({"threads": part})
     assert "| HiddenUnitCRF, SGD | AVX2 | 2.00 s | 1.00 s | 2.00 | **no** |" in text
     assert "| LinearCRF | AVX2 | 2.00 s | 1.00 s | 2.00 | yes |" in text
-
-
-@pytest.mark.parametrize(("seconds", "word"), [(1.7, "reached"), (1.8, "**missed**")])
-def test_the_page_about_treecrf_judges_growth(load_benchmark, seconds, word):
-    treecrf = load_benchmark("treecrf")
-    own = {"seconds": {"1": 1.0, "7": seconds, "11": 2.0}}
-    part = by_set(treecrf, rounds=3, passes=1, leaves=2, peers={}, sets={"avx2": own})
-    part["figures"] = {
-        key: {"avx2": treecrf.growth(key, own, {})} for key in ("window_7", "window_11")
-    }
-    text = treecrf.page({"windows": part})
-    assert f"(≤ 1.75: {word})" in text
-    assert "## Memory" not in text
+    assert "## Many features" not in text
 
 
 def test_mcnemar_counts_what_only_one_has_right(load_benchmark):
@@ -257,24 +168,11 @@ def test_mcnemar_counts_what_only_one_has_right(load_benchmark):
     assert (found["only_one"], found["only_other"], found["positions"]) == (8, 1, 11)
     assert found["p"] == pytest.approx(2 * 10 / 2**9)  # nine throws of a coin, eight or more
     assert treecrf.mcnemar([1.0], [1.0])["p"] == 1.0
+    conjunctions = treecrf.all_conjunctions("AC", 3)[0]
+    assert conjunctions == ["0.", "1A", "2C", "0.1A", "0.2C", "1A2C", "0.1A2C"]
 
 
-def test_a_conjunction_is_a_set_of_places(load_benchmark):
-    treecrf = load_benchmark("treecrf")
-    assert treecrf.all_conjunctions("AC", 3)[0] == [
-        "0.", "1A", "2C", "0.1A", "0.2C", "1A2C", "0.1A2C",
-    ]  # fmt: skip
-
-
-def test_models_that_differ_are_not_compared(load_benchmark):
-    hidden_units = load_benchmark("hidden_units")
-    hidden_units.check_same({"ours": 1.00005, "torch": 1.0}, 1e-4)
-    for ours in (1.001, 0.999, float("nan")):
-        with pytest.raises(SystemExit, match="losses differ"):
-            hidden_units.check_same({"ours": ours, "torch": 1.0}, 1e-4)
-
-
-def test_the_corpus_is_as_large_as_the_page_says(load_benchmark, monkeypatch):
+def test_hidden_units_are_compared_on_the_corpus_of_the_page(load_benchmark, monkeypatch):
     hidden_units = load_benchmark("hidden_units")
     monkeypatch.setattr(hidden_units, "SENTENCES", 50)
     X, labels, lengths = hidden_units.treebank_like()
@@ -284,3 +182,7 @@ def test_the_corpus_is_as_large_as_the_page_says(load_benchmark, monkeypatch):
     assert (X.data == 1).all()
     assert 25 < X.nnz / len(labels) <= 30
     assert 20 < lengths.mean() < 24
+    hidden_units.check_same({"ours": 1.00005, "torch": 1.0}, 1e-4)
+    for ours in (1.001, 0.999, float("nan")):
+        with pytest.raises(SystemExit, match="losses differ"):
+            hidden_units.check_same({"ours": ours, "torch": 1.0}, 1e-4)

@@ -34,18 +34,18 @@ OF_LABELS = {
 }
 
 
-@pytest.mark.parametrize("name", OF_LABELS)
-def test_the_figure_is_that_of_the_metric(name):
-    assert getattr(scorers, name)(CRF, X, TAGS) == pytest.approx(OF_LABELS[name], abs=TIGHT)
-    assert OF_LABELS[name] not in (0, 1)
-
-
-def test_all_scorers_are_tried():
+def test_figures_are_those_of_the_metrics():
     assert set(scorers.__all__) == {*OF_LABELS, "make_scorer", "ndcg", "ndcg_at"}
+    for name, figure in OF_LABELS.items():
+        assert getattr(scorers, name)(CRF, X, TAGS) == pytest.approx(figure, abs=TIGHT)
+        assert figure not in (0, 1)
+    for name in (*OF_LABELS, "ndcg"):
+        again = pickle.loads(pickle.dumps(getattr(scorers, name)))
+        assert repr(again) == f"crfx.scorers.{name}"
 
 
-@pytest.mark.parametrize("name", OF_LABELS)
-def test_pipelines_and_searches_are_seen_through(name):
+@pytest.mark.parametrize("name", ["token_accuracy", "span_f1", "log_likelihood"])
+def test_scorers_see_through_pipelines_and_searches(name):
     scorer = getattr(scorers, name)
     pipeline = make_pipeline(PerPosition(StandardScaler()), LinearCRF(max_iter=5)).fit(X, TAGS)
     direct = scorer(pipeline[-1], pipeline[0].transform(X), TAGS)
@@ -55,102 +55,55 @@ def test_pipelines_and_searches_are_seen_through(name):
     assert search.score(X, TAGS) == scorer(search.best_estimator_, X, TAGS)
 
 
-def test_several_at_once():
+def test_cross_validation_takes_several_scorers_and_routes_parents():
     wanted = {name: getattr(scorers, name) for name in OF_LABELS}
     found = cross_validate(LinearCRF(max_iter=5), X, TAGS, cv=3, scoring=wanted)
     assert {f"test_{name}" for name in wanted} <= set(found)
     assert (found["test_token_accuracy"] >= found["test_sequence_accuracy"]).all()
-
-
-def test_parents_reach_them_unasked():
     parents = [np.array([-1, *((np.arange(1, len(x)) - 1) // 2)]) for x in X]
+    given = {"cv": 3, "params": {"parents": parents}}
+    scoring = {"labels": scorers.token_accuracy, "likely": scorers.log_likelihood}
     with config_context(enable_metadata_routing=True):
-        found = cross_validate(
-            LinearCRF(max_iter=5),
-            X,
-            Y,
-            cv=3,
-            params={"parents": parents},
-            scoring={"labels": scorers.token_accuracy, "likely": scorers.log_likelihood},
-        )
-        by_score = cross_val_score(LinearCRF(max_iter=5), X, Y, cv=3, params={"parents": parents})
+        found = cross_validate(LinearCRF(max_iter=5), X, Y, scoring=scoring, **given)
+        by_score = cross_val_score(LinearCRF(max_iter=5), X, Y, **given)
     np.testing.assert_array_equal(found["test_labels"], by_score)
     assert np.isfinite(found["test_likely"]).all()
 
 
-def test_labels_are_read_in_the_scheme_of_the_constraints():
+def test_scorers_read_labels_in_the_scheme_of_the_constraints():
     iob1 = [["I-PER", "I-PER", "O"], ["O", "I-PER"]]
     words = [[{"w": "Ada"}, {"w": "Bo"}, {"w": "is"}], [{"w": "is"}, {"w": "Bo"}]]
     crf = LinearCRF(l2=1e-3, constraints="bio").fit(words, iob1)
     for scorer in (scorers.token_accuracy, scorers.sequence_accuracy, scorers.f1_macro):
         assert scorer(crf, words, iob1) == 1
-
-
-def test_one_of_your_own():
     persons = scorers.make_scorer(metrics.label_f1, labels=["B-PER", "I-PER"])
     assert persons(CRF, X, TAGS) == metrics.label_f1(TAGS, FOUND, labels=["B-PER", "I-PER"])
     assert persons(CRF, X, TAGS) != scorers.f1_macro(CRF, X, TAGS)
 
 
-def test_rankers_are_judged_on_lists_of_queries():
+def test_scorers_judge_rankers_on_lists_of_queries():
     crf = RankingCRF(sweeps=2, random_state=0)
-    found = cross_validate(
-        crf, QUERIES, RELEVANCE, cv=3, scoring={"all": scorers.ndcg, "first": scorers.ndcg_at(1)}
-    )
+    scoring = {"all": scorers.ndcg, "first": scorers.ndcg_at(1)}
+    found = cross_validate(crf, QUERIES, RELEVANCE, cv=3, scoring=scoring)
     np.testing.assert_array_equal(found["test_all"], cross_val_score(crf, QUERIES, RELEVANCE, cv=3))
     assert (found["test_first"] != found["test_all"]).any()
     crf.fit(QUERIES, RELEVANCE)
     assert scorers.ndcg_at(1)(crf, QUERIES, RELEVANCE) == crf.score(QUERIES, RELEVANCE, cut=1)
+    weights = np.arange(len(QUERIES), dtype=float)
+    found = scorers.ndcg(crf, QUERIES, RELEVANCE, sample_weight=weights)
+    assert found == crf.score(QUERIES, RELEVANCE, sample_weight=weights)
+    with pytest.raises(ValueError, match="weights of all queries are 0"):
+        crf.score(QUERIES, RELEVANCE, sample_weight=0 * weights)
 
 
-@pytest.mark.parametrize("name", [*OF_LABELS, "ndcg"])
-def test_they_are_pickled(name):
-    again = pickle.loads(pickle.dumps(getattr(scorers, name)))
-    assert repr(again) == f"crfx.scorers.{name}"
-
-
-def test_others_are_refused():
-    other = LogisticRegression()
+def test_scorers_reject_other_estimators():
     with pytest.raises(ValueError, match=r"scorer span_f1 is for a crfx estimator .*not for Logis"):
-        scorers.span_f1(other, X, Y)
-    with pytest.raises(
-        ValueError, match=r"scorer ndcg is for a crfx estimator .*not for LinearCRF"
-    ):
+        scorers.span_f1(LogisticRegression(), X, Y)
+    with pytest.raises(ValueError, match=r"scorer ndcg is for a crfx .*not for LinearCRF"):
         scorers.ndcg(CRF, X, Y)
 
 
-def test_the_mean_over_labels_is_that_of_scikit_learn():
-    true, found = [["a", "b", None], ["c"]], [["a", "a", "b"], ["c"]]
-    for average in ("macro", "weighted", "micro"):
-        wanted = f1_score(list("abc"), list("aac"), average=average, zero_division=0.0)
-        assert metrics.label_f1(true, found, average=average) == pytest.approx(wanted, abs=TIGHT)
-
-
-@pytest.mark.parametrize("metric", [metrics.label_f1, metrics.sequence_accuracy])
-def test_nothing_is_no_figure(metric):
-    with pytest.raises(ValueError, match=r"there is no (position|instance) to score"):
-        metric([[None]], [["a"]])
-
-
-@pytest.mark.parametrize("average", ["macro", "weighted", "micro"])
-def test_labels_that_are_on_no_side_count_as_in_scikit_learn(average):
-    labels = ["a", "z", "c"]
-    wanted = f1_score(list("abc"), list("aac"), average=average, labels=labels, zero_division=0.0)
-    found = metrics.label_f1([list("abc")], [list("aac")], average=average, labels=labels)
-    assert found == pytest.approx(wanted, abs=TIGHT)
-
-
-def test_averages_are_named():
-    with pytest.raises(ValueError, match="average is 'mean': choose one of 'macro', 'weighted'"):
-        metrics.label_f1([["a"]], [["a"]], average="mean")
-
-
-def test_labels_that_are_not_there():
-    with pytest.raises(ValueError, match=r"none of the labels \['z'\] is there"):
-        metrics.label_f1([["a"]], [["a"]], labels=["z"])
-
-
-def test_weights_of_instances():
+def test_metrics_weigh_instances():
     true, found = [["a", "b"], ["a"]], [["a", "b"], ["b"]]
     assert metrics.token_accuracy(true, found, [1.0, 0.0]) == 1
     with pytest.raises(ValueError, match="sample_weight has 1 entries, y_true has 2 instances"):
@@ -158,35 +111,23 @@ def test_weights_of_instances():
     for metric in (metrics.token_accuracy, metrics.sequence_accuracy):
         with pytest.raises(ValueError, match="the weights of all that has known labels are 0"):
             metric(true, found, [0.0, 0.0])
-    weights = np.arange(len(X), dtype=float)
-    twice = [i for i, count in enumerate(weights) for _ in range(int(count))]
-    assert CRF.score(X, TAGS, sample_weight=weights) == pytest.approx(
-        CRF.score([X[i] for i in twice], [TAGS[i] for i in twice]), abs=TIGHT
-    )
 
 
 WEIGHTS = np.arange(len(X), dtype=float)
 TWICE = [i for i, count in enumerate(WEIGHTS) for _ in range(int(count))]
 
 
-@pytest.mark.parametrize("name", ["token_accuracy", "sequence_accuracy", "log_likelihood"])
-def test_scorers_weigh_instances(name):
-    scorer = getattr(scorers, name)
-    repeated = scorer(CRF, [X[i] for i in TWICE], [TAGS[i] for i in TWICE])
-    assert scorer(CRF, X, TAGS, sample_weight=WEIGHTS) == pytest.approx(repeated)
-    with pytest.raises(ValueError, match="sample_weight has shape"):
-        scorer(CRF, X, TAGS, sample_weight=WEIGHTS[1:])
-    with pytest.raises(ValueError, match=r"weights of all .* are 0"):
-        scorer(CRF, X, TAGS, sample_weight=0 * WEIGHTS)
-
-
-def test_scorers_weigh_queries():
-    crf = RankingCRF(sweeps=2, random_state=0).fit(QUERIES, RELEVANCE)
-    weights = np.arange(len(QUERIES), dtype=float)
-    found = scorers.ndcg(crf, QUERIES, RELEVANCE, sample_weight=weights)
-    assert found == crf.score(QUERIES, RELEVANCE, sample_weight=weights)
-    with pytest.raises(ValueError, match="weights of all queries are 0"):
-        crf.score(QUERIES, RELEVANCE, sample_weight=0 * weights)
+def test_scorers_weigh_instances():
+    repeated_X, repeated_y = [X[i] for i in TWICE], [TAGS[i] for i in TWICE]
+    weighted = CRF.score(X, TAGS, sample_weight=WEIGHTS)
+    assert weighted == pytest.approx(CRF.score(repeated_X, repeated_y), abs=TIGHT)
+    for scorer in (scorers.token_accuracy, scorers.sequence_accuracy, scorers.log_likelihood):
+        repeated = scorer(CRF, repeated_X, repeated_y)
+        assert scorer(CRF, X, TAGS, sample_weight=WEIGHTS) == pytest.approx(repeated)
+        with pytest.raises(ValueError, match="sample_weight has shape"):
+            scorer(CRF, X, TAGS, sample_weight=WEIGHTS[1:])
+        with pytest.raises(ValueError, match=r"weights of all .* are 0"):
+            scorer(CRF, X, TAGS, sample_weight=0 * WEIGHTS)
 
 
 def test_routed_weights_count_where_they_are_asked_for():
@@ -205,7 +146,7 @@ def test_routed_weights_count_where_they_are_asked_for():
         assert "sample_weight" not in plain.get_metadata_routing().score.requests
 
 
-def test_what_a_scorer_does_not_take_is_named():
+def test_scorers_name_arguments_that_they_do_not_take():
     for given in ({"sample_weight": WEIGHTS}, {"weights": WEIGHTS}):
         message = f"the scorer span_f1 takes no {next(iter(given))!r}, but lengths, parents"
         with pytest.raises(TypeError, match=message):

@@ -17,24 +17,22 @@ def test_tables_take_the_dtype_of_node():
     assert (scores.dtype, scores.n_rows, scores.n_labels) == (np.float32, 4, 3)
 
 
-def test_tables_are_made_contiguous():
+def test_tables_are_made_contiguous_and_cast():
     scores = Scores(np.zeros((3, 4)).T, edge=np.arange(9.0).reshape(3, 3).T)
     assert scores.node.flags.c_contiguous
     assert scores.edge.flags.c_contiguous
     assert scores.edge[0, 1] == 3.0
-
-
-def test_minus_infinity_survives_the_cast():
     scores = Scores(NODE.astype(np.float32), edge=np.full((3, 3), -np.inf))
     assert np.isneginf(scores.edge).all()
+    # A finite score does not become a constraint.
+    with pytest.raises(ValueError, match="edge holds scores that do not fit into float32"):
+        Scores(NODE.astype(np.float32), edge=np.full((3, 3), -1e300))
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
+def test_bad_tables_are_rejected():
+    for arguments, message in (
         ({"node": NODE.astype(int)}, "node scores have dtype int64"),
         ({"node": NODE.astype(np.float16)}, "node scores have dtype float16"),
-        ({"node": NODE.astype(complex)}, "node scores have dtype complex128"),
         ({"node": NODE.astype(">f8")}, "node scores have dtype >f8"),
         ({"node": NODE[0]}, r"shape \(3,\)"),
         ({"node": NODE[:, :0]}, r"shape \(4, 0\)"),
@@ -46,21 +44,13 @@ def test_minus_infinity_survives_the_cast():
         ({"node": NODE, "start": np.zeros(2)}, r"start has shape \(2,\)"),
         ({"node": NODE, "end": np.zeros((1, 3))}, r"end has shape \(1, 3\)"),
         ({"node": NODE, "start": [True] * 3}, "start scores have dtype bool"),
-    ],
-)
-def test_bad_tables_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        Scores(**arguments)
+    ):
+        with pytest.raises(ValueError, match=message):
+            Scores(**arguments)
 
 
-def test_a_finite_score_does_not_become_a_constraint():
-    with pytest.raises(ValueError, match="edge holds scores that do not fit into float32"):
-        Scores(NODE.astype(np.float32), edge=np.full((3, 3), -1e300))
-
-
-@pytest.mark.parametrize(
-    ("shape", "order", "typed", "expected"),
-    [
+def test_sharing_follows_from_the_shape():
+    for shape, order, typed, expected in (
         (None, 1, False, "none"),
         (None, 2, True, "none"),
         ((3, 3), 1, False, "shared"),
@@ -69,39 +59,29 @@ def test_a_finite_score_does_not_become_a_constraint():
         ((3, 3, 3), 1, True, "typed"),
         ((4, 3, 3), 1, False, "each"),
         ((4, 3, 3, 3), 2, False, "each"),
-    ],
-)
-def test_sharing_follows_from_the_shape(shape, order, typed, expected):
-    edge = None if shape is None else np.zeros(shape)
-    assert Scores(NODE, edge=edge).sharing(order, typed=typed) == expected
-
-
-@pytest.mark.parametrize(
-    ("shape", "order", "typed", "message"),
-    [
+    ):
+        edge = None if shape is None else np.zeros(shape)
+        assert Scores(NODE, edge=edge).sharing(order, typed=typed) == expected
+    rows, types = np.array([1, 3]), np.array([5, 6, 7, 8])
+    assert table_index("shared", rows, None) == ()
+    assert table_index("typed", rows, types)[0].tolist() == [6, 8]
+    assert table_index("each", rows, None)[0].tolist() == [1, 3]
+    for shape, order, typed, message in (
         ((3, 3), 2, False, r"with order 2 and 3 labels it must be \(3, 3, 3\)"),
         ((5, 5, 3, 3), 1, False, "with order 1"),
         ((2, 3, 3), 2, False, "with order 2"),
         ((3, 3), 1, True, "one table for all edges"),
         ((2, 3, 3), 1, False, "2 tables for 4 rows"),
-    ],
-)
-def test_shapes_that_fit_no_sharing_are_refused(shape, order, typed, message):
-    with pytest.raises(ValueError, match=message):
-        Scores(NODE, edge=np.zeros(shape)).sharing(order, typed=typed)
-
-
-def test_table_index_leads_to_the_table_of_each_row():
-    rows, types = np.array([1, 3]), np.array([5, 6, 7, 8])
-    assert table_index("shared", rows, None) == ()
-    assert table_index("typed", rows, types)[0].tolist() == [6, 8]
-    assert table_index("each", rows, None)[0].tolist() == [1, 3]
+    ):
+        with pytest.raises(ValueError, match=message):
+            Scores(NODE, edge=np.zeros(shape)).sharing(order, typed=typed)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_scores_that_are_no_numbers_are_named(value):
+def test_check_finite_names_scores_that_are_no_numbers(value):
     batch = Batch.from_lengths([1, 3])
     node, edge, ends = NODE.copy(), np.zeros((4, 3, 3)), np.zeros(3)
+    edge[0] = np.nan  # of a row without an edge
     Scores(node, edge, ends, ends).check_finite(batch, np.array([2, 3]))
     node[3, 1] = edge[2, 0, 2] = ends[1] = value
     with pytest.raises(ValueError, match=f"instance 1, position 2: the node .* label 1 is {value}"):
@@ -112,9 +92,3 @@ def test_scores_that_are_no_numbers_are_named(value):
         Scores(NODE, edge[2]).check_finite(batch)
     with pytest.raises(ValueError, match=rf"end\[1\] is {value}"):
         Scores(NODE, end=ends).check_finite(batch)
-
-
-def test_rows_without_an_edge_are_not_looked_at():
-    edge = np.zeros((4, 3, 3))
-    edge[0] = np.nan
-    Scores(NODE, edge).check_finite(Batch.from_lengths([4]), np.array([1, 2, 3]))

@@ -1,26 +1,50 @@
-"""Importing crfx keeps waiting threads from spinning long, unless the user says how they wait."""
+"""Threads that wait spin briefly, unless the user says how they wait; BLAS gets one thread."""
 
 import os
 import subprocess
 import sys
 
 import pytest
+from threadpoolctl import ThreadpoolController
 
+from crfx.threads import OneBlasThread
+
+BLAS = ThreadpoolController().select(user_api="blas")
 SHOW = "import os, crfx; print(os.environ.get('GOMP_SPINCOUNT'))"
 
 
 @pytest.mark.parametrize(
     ("said", "found"),
-    [
-        ({}, "3000"),
-        ({"GOMP_SPINCOUNT": "7"}, "7"),
-        ({"OMP_WAIT_POLICY": "active"}, "None"),
-    ],
+    [({}, "3000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, "None")],
 )
-def test_what_the_user_says_holds(said, found):
+def test_import_sets_how_long_threads_spin_unless_told(said, found):
     names = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
     clean = {name: value for name, value in os.environ.items() if name not in names}
     shown = subprocess.run(
         [sys.executable, "-c", SHOW], env=clean | said, capture_output=True, text=True, check=True
     )
     assert shown.stdout.strip() == found
+
+
+def n_blas_threads():
+    return [pool["num_threads"] for pool in BLAS.info()]
+
+
+def test_blas_has_its_threads_again_when_the_last_has_left():
+    """The second one finds one thread, and must not take that for what the process had."""
+    before = n_blas_threads()
+    if not before:
+        pytest.skip("NumPy has no BLAS whose threads can be counted")
+    with BLAS.limit(limits=2):
+        first = second = OneBlasThread()
+        first.__enter__()
+        assert set(n_blas_threads()) == {1}
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert set(n_blas_threads()) == {1}
+        second.__exit__(None, None, None)
+        assert set(n_blas_threads()) == {2}
+        with first, first:
+            assert set(n_blas_threads()) == {1}
+        assert set(n_blas_threads()) == {2}
+    assert n_blas_threads() == before

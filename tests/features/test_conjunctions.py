@@ -1,5 +1,7 @@
 """Conjunctions of columns: their values, the pairs that occur, columns that are the same."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -25,23 +27,24 @@ def untidy(matrix):
 
 
 @pytest.mark.parametrize("matrix", [X, untidy(DENSE)], ids=["canonical", "untidy"])
-def test_values_are_products(matrix):
+def test_values_are_products(matrix, monkeypatch):
     before = matrix.copy()
     found = Conjunctions.of(SETS).of_matrix(matrix)
     expected = np.column_stack([DENSE[:, list(own)].prod(axis=1) for own in SETS])
     np.testing.assert_array_equal(found.toarray(), expected)
     assert found.nnz == np.count_nonzero(expected) > 0
+    wide = Conjunctions.of(SETS).widened(matrix).toarray()
+    np.testing.assert_array_equal(wide, np.column_stack([DENSE, expected]))
     for name in ("data", "indices", "indptr"):
         np.testing.assert_array_equal(getattr(matrix, name), getattr(before, name))
-
-
-@pytest.mark.parametrize("most", [1, 10, 30])
-def test_parts_do_not_matter(monkeypatch, most):
-    whole = Conjunctions.of(SETS).of_matrix(X)
-    monkeypatch.setattr(conjunctions, "MOST_AT_ONCE", most)
-    found = Conjunctions.of(SETS).of_matrix(X)
-    np.testing.assert_array_equal(found.toarray(), whole.toarray())
-    assert Conjunctions.of([]).of_matrix(X).shape == (40, 0)
+    for rows in (0, 1):
+        empty = Conjunctions.of([(0, 1), (2, 4)]).of_matrix(sparse.csr_matrix((rows, 5)))
+        assert (empty.shape, empty.nnz) == ((rows, 2), 0)
+    for most in (1, 10, 30):  # in parts
+        monkeypatch.setattr(conjunctions, "MOST_AT_ONCE", most)
+        found = Conjunctions.of(SETS).of_matrix(matrix)
+        np.testing.assert_array_equal(found.toarray(), expected)
+        assert Conjunctions.of([]).of_matrix(matrix).shape == (40, 0)
 
 
 def test_canonical_is_without_doubles_and_zeros():
@@ -53,6 +56,10 @@ def test_canonical_is_without_doubles_and_zeros():
     assert tidy.has_canonical_format
     assert canonical(tidy) is tidy
     assert matrix.nnz == 2 * DENSE.size
+    twice = np.column_stack([DENSE, DENSE[:, 2], 2 * DENSE[:, 2], DENSE[:, 2] != 0])
+    keys = column_keys(canonical(sparse.csr_matrix(twice.astype(np.float32))))
+    assert keys[7] == keys[2]  # others are told apart
+    assert len(set(keys.tolist())) == 9
 
 
 def test_ones_of_a_byte_add_up():
@@ -66,42 +73,26 @@ def test_ones_of_a_byte_add_up():
     np.testing.assert_array_equal(pairs_in(bytes_, np.array([0])).values, [10_000])
 
 
-def test_they_come_behind_the_columns():
-    wide = Conjunctions.of(SETS).widened(X).toarray()
-    np.testing.assert_array_equal(wide[:, :7], DENSE)
-    np.testing.assert_array_equal(wide[:, 7:], Conjunctions.of(SETS).of_matrix(X).toarray())
-
-
-@pytest.mark.parametrize("rows", [0, 1])
-def test_few_rows_and_columns_that_never_occur(rows):
-    found = Conjunctions.of([(0, 1), (2, 4)]).of_matrix(sparse.csr_matrix((rows, 5)))
-    assert found.shape == (rows, 2)
-    assert found.nnz == 0
-
-
-def test_sets_are_kept_joined_and_taken():
+def test_sets_are_kept_joined_taken_and_named():
     some = Conjunctions.of([(3, 0), (5, 1, 2)])
     assert some.sets() == [(0, 3), (1, 2, 5)]
     both = some.joined(Conjunctions.of([(6, 4)]))
     assert both.sets() == [(0, 3), (1, 2, 5), (4, 6)]
     assert both.take(np.array([2, 0])).sets() == [(4, 6), (0, 3)]
     assert len(Conjunctions.of([]).joined(some)) == 2
+    assert readable([(0, 2)], ["a", "b", "c"]) == [("a", "c")]
+    assert readable([(0, 2)], None) == [(0, 2)]
 
 
 def test_pairs_are_all_that_occur_at_the_rows():
     rows = np.array([7, 3, 20, 11])
     pairs = pairs_in(X, rows)
-    found = {
-        (row, left, right): value
-        for row, left, right, value in zip(
-            pairs.rows, pairs.left[pairs.which], pairs.right[pairs.which], pairs.values, strict=True
-        )
-    }
+    places = pairs.rows, pairs.left[pairs.which], pairs.right[pairs.which]
+    found = dict(zip(zip(*places, strict=True), pairs.values, strict=True))
     expected = {
         (row, left, right): DENSE[row, left] * DENSE[row, right]
         for row in rows
-        for left in range(7)
-        for right in range(left + 1, 7)
+        for left, right in combinations(range(7), 2)
         if DENSE[row, left] and DENSE[row, right]
     }
     assert found == expected
@@ -115,23 +106,8 @@ def test_the_first_rows_count_where_there_are_too_many_pairs():
     assert set(pairs_in(X, rows, most=n_first).rows) == {7}
     assert set(pairs_in(X, rows, most=n_first + 1).rows) == {7, 3}
     assert len(pairs_in(sparse.csr_matrix((3, 4)), np.arange(3)).which) == 0
-
-
-def test_keys_tell_columns_apart():
-    twice = np.column_stack([DENSE, DENSE[:, 2], 2 * DENSE[:, 2], DENSE[:, 2] != 0])
-    keys = column_keys(canonical(sparse.csr_matrix(twice.astype(np.float32))))
-    assert keys[7] == keys[2]
-    assert len(set(keys.tolist())) == 9
-
-
-def test_names_where_there_are_some():
-    assert readable([(0, 2)], ["a", "b", "c"]) == [("a", "c")]
-    assert readable([(0, 2)], None) == [(0, 2)]
-
-
-def test_a_row_with_too_many_pairs_is_left_out():
-    """Its pairs alone would be more than there may be; those of the others are found."""
-    X = sparse.csr_matrix(np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]], np.float32))
-    found = pairs_in(X, np.array([0, 1]), most=5)
+    # A row whose pairs alone are more than there may be is left out.
+    wide = sparse.csr_matrix(np.array([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0]], np.float32))
+    found = pairs_in(wide, np.array([0, 1]), most=5)
     assert list(zip(found.left.tolist(), found.right.tolist(), strict=True)) == [(0, 1)]
     assert found.rows.tolist() == [1]

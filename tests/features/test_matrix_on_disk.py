@@ -29,12 +29,8 @@ def test_chunks_lie_one_after_the_other():
     matrix = in_chunks()
     assert matrix.shape == (8, 3)
     assert len(matrix) == 8
-    assert [(rows.start, rows.stop) for rows, _ in matrix.chunks()] == [
-        (0, 3),
-        (3, 3),
-        (3, 7),
-        (7, 8),
-    ]
+    borders = [(rows.start, rows.stop) for rows, _ in matrix.chunks()]
+    assert borders == [(0, 3), (3, 3), (3, 7), (7, 8)]
     assert np.array_equal(joined(matrix), WHOLE)
 
 
@@ -47,32 +43,26 @@ def test_changes_come_when_a_chunk_is_read():
     assert read == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("rows", [[], [0], [7], [2, 3, 6], range(8), [3, 4, 5, 6]])
-def test_some_rows_are_those_of_the_whole(rows):
-    read, rows = [], np.array(rows, dtype=np.int64)
-    some = take_rows(in_chunks(read=read), rows)
-    assert some.shape == (len(rows), 3)
-    assert np.array_equal(joined(some), WHOLE[rows])
-    assert len(read) == sum(length > 0 for length in some.lengths)  # the others are not looked at
+def test_take_rows_reads_only_chunks_that_have_some():
+    for rows in ([], [0], [7], [2, 3, 6], range(8), [3, 4, 5, 6]):
+        read, rows = [], np.array(rows, dtype=np.int64)
+        some = take_rows(in_chunks(read=read), rows)
+        assert some.shape == (len(rows), 3)
+        assert np.array_equal(joined(some), WHOLE[rows])
+        assert len(read) == sum(length > 0 for length in some.lengths)
+    for rows in ([1, 0], [2, 2]):
+        with pytest.raises(ValueError, match="taken in their order"):
+            take_rows(in_chunks(), np.array(rows))
 
 
-@pytest.mark.parametrize("rows", [[1, 0], [2, 2]])
-def test_rows_in_another_order_are_refused(rows):
-    with pytest.raises(ValueError, match="taken in their order"):
-        take_rows(in_chunks(), np.array(rows))
-
-
-def test_it_tells_its_kind_without_being_read():
+def test_kind_and_names_are_known_without_reading():
     read = []
     assert not is_sparse(in_chunks(read=read))
     assert is_sparse(in_chunks(sparse.csr_matrix(WHOLE), read))
     assert is_sparse(in_chunks(read=read).mapped(sparse.csr_matrix))
-    assert read == []
-
-
-def test_a_row_is_of_a_chunk_that_has_a_name():
-    matrix = in_chunks(names="abcd")
+    matrix = in_chunks(read=read, names="abcd")
     assert [matrix.name_of(row) for row in range(8)] == list("aaaccccd")
     assert matrix.mapped(np.negative).name_of(3) == "c"
     assert [matrix.take(np.array([1, 6, 7])).name_of(row) for row in range(3)] == list("acd")
-    assert in_chunks().name_of(3) is None
+    assert in_chunks(read=read).name_of(3) is None
+    assert read == []

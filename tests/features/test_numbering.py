@@ -17,7 +17,7 @@ RARE = [*X, [{"w": "once"}, {"w": "twice"}, {"w": "twice"}]]
 Y_RARE = [*Y, ["N", "N", "V"]]
 
 
-def test_rare_names_are_left_out():
+def test_rare_names_are_left_out_unless_the_model_knows_them():
     crf = LinearCRF(min_count=2).fit(RARE, Y_RARE)
     names = set(crf.feature_names_in_)
     assert "w:once" not in names
@@ -27,18 +27,10 @@ def test_rare_names_are_left_out():
     same = LinearCRF().fit(kept, Y_RARE)
     assert same.history_["objective"] == crf.history_["objective"]
     assert [p.tolist() for p in same.predict(RARE)] == [p.tolist() for p in crf.predict(RARE)]
-
-
-def test_what_a_model_knows_stays_however_rare():
-    first = LinearCRF().fit(RARE, Y_RARE)
-    more = LinearCRF(min_count=2, max_iter=2)
-    more.fit([[{"w": "new"}, {"w": "newer"}, {"w": "newer"}]], [["N", "V", "V"]], init_model=first)
+    new = [[{"w": "new"}, {"w": "newer"}, {"w": "newer"}]]
+    first, more = LinearCRF().fit(RARE, Y_RARE), LinearCRF(min_count=2, max_iter=2)
+    more.fit(new, [["N", "V", "V"]], init_model=first)
     assert more.feature_names_in_.tolist() == [*first.feature_names_in_, "w:newer"]
-
-
-def test_a_cut_off_that_leaves_nothing_is_an_error():
-    with pytest.raises(ValueError, match="min_count is 1000"):
-        LinearCRF(min_count=1000).fit(X, Y)
 
 
 def test_hashed_names_are_numbers_below_the_size():
@@ -52,6 +44,11 @@ def test_hashed_names_are_numbers_below_the_size():
     again, _ = pickle.loads(pickle.dumps(vocabulary)).encode(X)
     assert np.array_equal(again.indices, found.indices)
     assert vocabulary.count_unknown([[{"never": "seen"}]]) == 0
+    # Counts are bytes where names are read, and do not overflow.
+    found, _ = Vocabulary().encode([[["a"] * 200]], learn=True)
+    assert found.toarray().tolist() == [[200.0]]
+    found, _ = Template("word[0]", ["word"]).encode([["a"] * 200], Vocabulary(), learn=True)
+    assert (found.T @ found).toarray().tolist() == [[200.0]]
 
 
 def fnv(name):
@@ -62,26 +59,23 @@ def fnv(name):
     return state ^ (state >> 29)
 
 
-@pytest.mark.parametrize("position", [{"w": "thé"}, ["w:thé"]])
-def test_the_hash_does_not_change(position):
-    # Model files rely on it.
-    found, _ = HashedVocabulary(1000).encode([[position]])
-    assert found.indices.tolist() == [fnv("w:thé") % 1000]
+def test_the_hash_does_not_change():
+    """Model files rely on it."""
+    for position in ({"w": "thé"}, ["w:thé"]):
+        found, _ = HashedVocabulary(1000).encode([[position]])
+        assert found.indices.tolist() == [fnv("w:thé") % 1000]
 
 
 def test_with_room_for_all_hashing_changes_nothing():
     plain, hashed = LinearCRF().fit(X, Y), LinearCRF(n_hashed=2**20).fit(X, Y)
     np.testing.assert_allclose(hashed.history_["objective"], plain.history_["objective"], rtol=1e-6)
     assert [p.tolist() for p in hashed.predict(X)] == Y
-
-
-def test_names_that_collide_share_a_column():
-    crf = LinearCRF(n_hashed=1).fit(X, Y)
+    crf = LinearCRF(n_hashed=1).fit(X, Y)  # all names share a column
     assert crf.n_features_in_ == 1
     assert np.isfinite(crf.history_["objective"]).all()
 
 
-def test_hashed_models_are_saved_and_go_on(tmp_path):
+def test_hashed_models_are_saved_and_trained_further(tmp_path):
     crf = LinearCRF(trainer="sgd", n_hashed=512, sweeps=3, random_state=0).fit(X, Y)
     crf.save(tmp_path / "model.crfx")
     loaded = crfx.load(tmp_path / "model.crfx")
@@ -93,7 +87,7 @@ def test_hashed_models_are_saved_and_go_on(tmp_path):
         loaded.feature_names_in_  # noqa: B018
 
 
-def test_templates_too():
+def test_templates_are_hashed_and_lose_rare_names():
     template = Template("word[-1..1]", ["word"])
     crf = LinearCRF(n_hashed=2**16).fit(template(SENTENCES), Y)
     assert [p.tolist() for p in crf.predict(template(SENTENCES))] == Y
@@ -102,53 +96,20 @@ def test_templates_too():
     assert "word[0]=the" in rare.feature_names_in_
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"min_count": 0}, "min_count is 0"),
-        ({"n_hashed": 0}, "n_hashed is 0"),
-        ({"n_hashed": 2**31}, "below"),
-        ({"n_hashed": 10, "min_count": 2}, "min_count=1"),
-    ],
-)
-def test_arguments_that_make_no_sense(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        LinearCRF(**arguments).fit(X, Y)
-
-
-@pytest.mark.parametrize("arguments", [{"min_count": 2}, {"n_hashed": 16}])
-def test_numbers_have_no_names(arguments):
-    with pytest.raises(ValueError, match="X holds numbers"):
-        LinearCRF(**arguments).fit([np.eye(3)], [["a", "b", "c"]])
-
-
-def test_a_model_with_names_does_not_go_on_without_them():
+def test_arguments_must_fit_the_model_that_training_starts_from():
     named = LinearCRF().fit(X, Y)
     with pytest.raises(ValueError, match=r"n_hashed is 16, but .* has None"):
         LinearCRF(n_hashed=16).fit(X, Y, init_model=named)
-
-
-def test_another_number_of_columns_is_refused():
-    crf = LinearCRF("perceptron", n_hashed=8, random_state=0).partial_fit(X, Y)
+    hashed = LinearCRF("perceptron", n_hashed=8, random_state=0).partial_fit(X, Y)
     with pytest.raises(ValueError, match=r"n_hashed is 16, but .* has 8"):
-        crf.set_params(n_hashed=16).partial_fit(X, Y)
-
-
-def test_a_cut_off_below_a_base_is_refused():
+        hashed.set_params(n_hashed=16).partial_fit(X, Y)
     base = LinearCRF(edges=None, max_iter=2).fit(RARE, Y_RARE)
     with pytest.raises(ValueError, match="min_count is 2, but the model underneath"):
         LinearCRF(min_count=2, edges="linear").fit(RARE, Y_RARE, init_model=base)
 
 
-def test_what_encode_gives_can_be_calculated_with():
-    found, _ = Vocabulary().encode([[["a"] * 200]], learn=True)
-    assert found.toarray().tolist() == [[200.0]]
-    found, _ = Template("word[0]", ["word"]).encode([["a"] * 200], Vocabulary(), learn=True)
-    assert (found.T @ found).toarray().tolist() == [[200.0]]
-
-
 @pytest.mark.parametrize("kind", [GBCRF, TreeCRF])
-def test_trees_leave_out_rare_names_too(kind, tmp_path):
+def test_trees_leave_out_rare_names(kind, tmp_path):
     X = [[["a", "b"], ["a", "c"]], [["a", "b"], ["d"]]]
     y = [["P", "Q"], ["P", "Q"]]
     crf = kind(2, min_count=2).fit(X, y)

@@ -1,6 +1,9 @@
 """Bins: exact where values are few, even where they are many, the same however rows are shared."""
 
+from itertools import product
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -10,6 +13,10 @@ from crfx.features.matrix import Matrix
 from crfx.features.quantile_cuts import quantile_points
 
 MAX_BIN = 16
+
+
+def taken(X, begin, end):
+    return X.iloc[begin:end] if hasattr(X, "iloc") else X[begin:end]
 
 
 def columns_of(points):
@@ -44,11 +51,10 @@ def texts(n_rows=400, seed=0):
 
 
 def frame(n_rows=400):
-    pandas = pytest.importorskip("pandas")
-    X = pandas.DataFrame(dense(n_rows)).rename(columns=str)
+    X = pd.DataFrame(dense(n_rows)).rename(columns=str)
     letters = np.random.default_rng(3).choice(list("acd"), n_rows)
-    X["letter"] = pandas.Categorical(letters, categories=list("abcde"))
-    X["nothing"] = pandas.Categorical([None] * n_rows, categories=[])
+    X["letter"] = pd.Categorical(letters, categories=list("abcde"))
+    X["nothing"] = pd.Categorical([None] * n_rows, categories=[])
     return X
 
 
@@ -58,40 +64,28 @@ KINDS = {"dense": dense, "sparse": texts, "frame": frame}
 def test_few_values_are_all_kept():
     X = np.array([[3, -0.0, 7, np.nan], [1, 0.0, 7, np.nan], [3, 2, 7, np.nan]], np.float64)
     assert columns_of(quantile_points(X, 3)) == [[1, 3], [0, 2], [7], []]
-
-
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
-def test_minus_zero_is_zero(form):
-    X = form(np.array([[1.0], [2.0]]))
-    (X.data if sparse.issparse(X) else X).reshape(-1)[:] = [-0.0, 0.0]
-    found = quantile_points(X, 3)
-    assert columns_of(found) == [[0]]
-    assert not np.signbit(found.data).any()
+    for form in (np.asarray, sparse.csr_matrix):  # -0 is 0
+        X = form(np.array([[1.0], [2.0]]))
+        (X.data if sparse.issparse(X) else X).reshape(-1)[:] = [-0.0, 0.0]
+        found = quantile_points(X, 3)
+        assert columns_of(found) == [[0]]
+        assert not np.signbit(found.data).any()
+    twice = sparse.csr_matrix((np.ones(3), [0, 0, 1], [0, 2, 3]), shape=(2, 2))
+    assert columns_of(quantile_points(twice, MAX_BIN)) == [[2], [1]]
+    X = sparse.csr_matrix(np.array([[1.0], [-2.0], [-1e-30], [3e38], [-3e38], [-1.0]]))
+    (found,) = columns_of(quantile_points(X, MAX_BIN))
+    assert found == sorted(np.float32([1, -2, -1e-30, 3e38, -3e38, -1]).tolist())
+    # Categories have a bin each, seen or not.
+    assert columns_of(quantile_points(frame(), 2))[-2:] == [[0, 1, 2, 3, 4], []]
 
 
 def test_many_values_are_cut_at_equal_ranks_up_to_both_ends():
     X = np.random.default_rng(0).permutation(np.arange(1001.0))[:, None]
     (found,) = columns_of(quantile_points(X, 11))
     assert found == [100.0 * k for k in range(11)]
-
-
-def test_a_frequent_value_leaves_the_other_bins_to_others():
     X = np.concatenate([np.zeros(900), np.arange(1.0, 101.0)])[:, None]
     (found,) = columns_of(quantile_points(X, 11))
-    assert found == [0, *range(1, 101, 11)]
-
-
-@pytest.mark.parametrize("n_rows", [0, 1])
-@pytest.mark.parametrize("kind", KINDS)
-def test_none_and_one_row(kind, n_rows):
-    X = KINDS[kind](400)
-    X = X.iloc[:n_rows] if kind == "frame" else X[:n_rows]
-    found = quantile_points(X, MAX_BIN)
-    assert found.shape[1] == X.shape[1]
-    numbers = columns_of(found)[:3]
-    assert all(len(column) <= n_rows for column in numbers)
-    if kind != "sparse":
-        assert all(len(column) == n_rows for column in numbers)
+    assert found == [0, *range(1, 101, 11)]  # a frequent value leaves the bins to others
 
 
 def test_absent_entries_and_nan_are_the_same():
@@ -103,37 +97,26 @@ def test_absent_entries_and_nan_are_the_same():
     expected = columns_of(quantile_points(X, MAX_BIN))
     assert columns_of(quantile_points(same, MAX_BIN)) == expected
     assert columns_of(quantile_points(with_nan, MAX_BIN)) == expected
+    for kind, n_rows in product(KINDS, (0, 1)):
+        few = taken(KINDS[kind](), 0, n_rows)
+        found = quantile_points(few, MAX_BIN)
+        assert found.shape[1] == few.shape[1]
+        sizes = [len(column) for column in columns_of(found)[:3]]
+        assert all(size == n_rows or (size < n_rows and kind == "sparse") for size in sizes)
 
 
-def test_entries_that_are_there_twice_are_added_up():
-    X = sparse.csr_matrix((np.ones(3), [0, 0, 1], [0, 2, 3]), shape=(2, 2))
-    assert columns_of(quantile_points(X, MAX_BIN)) == [[2], [1]]
-
-
-def test_negative_values_come_first():
-    X = sparse.csr_matrix(np.array([[1.0], [-2.0], [-1e-30], [3e38], [-3e38], [-1.0]]))
-    (found,) = columns_of(quantile_points(X, MAX_BIN))
-    assert found == sorted(np.float32([1, -2, -1e-30, 3e38, -3e38, -1]).tolist())
-
-
-def test_categories_have_a_bin_each_seen_or_not():
-    found = columns_of(quantile_points(frame(), 2))
-    assert found[-2:] == [[0, 1, 2, 3, 4], []]
-
-
-@pytest.fixture(params=["all", "some rows", "some entries"])
-def looked_at(request, monkeypatch):
-    """What is looked at, in blocks that do not hold all columns."""
-    most = 50 if request.param == "some rows" else 2**17
+def look_at(what, monkeypatch):
+    """Limit what is looked at, in blocks that do not hold all columns."""
+    most = 50 if what == "some rows" else 2**17
     monkeypatch.setattr(quantile_cuts, "MOST_ROWS", most)
     monkeypatch.setattr(quantile_cuts, "_VALUES_AT_ONCE", 2 * most)
     monkeypatch.setattr(quantile_cuts, "_ROWS_AT_ONCE", 64)
-    if request.param == "some entries":
+    if what == "some entries":
         monkeypatch.setattr(quantile_cuts, "MOST_ENTRIES", 500)
         monkeypatch.setattr(quantile_cuts, "FEWEST_ROWS", 40)
 
 
-def test_of_wide_matrices_fewer_rows_are_looked_at(monkeypatch):
+def test_fewer_rows_of_wide_matrices_are_sampled(monkeypatch):
     """Every second row, and both ends of all."""
     monkeypatch.setattr(quantile_cuts, "MOST_VALUES", 30)
     monkeypatch.setattr(quantile_cuts, "FEWEST_ROWS", 10)
@@ -146,7 +129,7 @@ def test_of_wide_matrices_fewer_rows_are_looked_at(monkeypatch):
     ("fewest", "strides"),
     [(1, [1, 1, 3, 5]), (30, [1, 1, 2, 4]), (200, [1, 1, 1, 1])],
 )
-def test_of_very_many_entries_fewer_are_looked_at(fewest, strides, monkeypatch):
+def test_fewer_of_very_many_entries_are_sampled(fewest, strides, monkeypatch):
     """Of 70 in all the columns with 3 and 20 leave 47, which the others share."""
     monkeypatch.setattr(quantile_cuts, "MOST_ENTRIES", 70)
     monkeypatch.setattr(quantile_cuts, "FEWEST_ROWS", fewest)
@@ -177,40 +160,29 @@ def test_many_small_shards_are_not_merged_one_by_one(monkeypatch):
     assert sum(sizes) < 5 * X.nnz
 
 
-def taken(X, begin, end):
-    return X.iloc[begin:end] if hasattr(X, "iloc") else X[begin:end]
-
-
+@pytest.mark.parametrize("what", ["all", "some rows", "some entries"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_rows_on_disk_have_the_same_bins(kind, looked_at):
+def test_rows_on_disk_or_of_workers_have_the_same_bins(kind, what, monkeypatch):
+    look_at(what, monkeypatch)
     X = KINDS[kind]()
     ends = np.array([0, 0, 7, 130, 130, 399, 400])
     shards = Matrix(
         np.diff(ends).tolist(), taken(X, 0, 0), lambda k: taken(X, ends[k], ends[k + 1])
     )
-    expected = quantile_points(X, MAX_BIN)
-    found = quantile_points(shards, MAX_BIN)
-    assert columns_of(found) == columns_of(expected)
-    assert max(np.diff(expected.tocsc().indptr)[:6]) == MAX_BIN
+    points = quantile_points(X, MAX_BIN)
+    expected = columns_of(points)
+    assert columns_of(quantile_points(shards, MAX_BIN)) == expected
+    assert max(np.diff(points.tocsc().indptr)[:6]) == MAX_BIN
     other = quantile_points(taken(X, 0, 300), MAX_BIN)
-    assert columns_of(other) != columns_of(expected)
+    assert columns_of(other) != expected
+    is_sparse = kind == "sparse"  # rare values are not lost
+    assert expected[5 if is_sparse else 2] == ([-2.5] if is_sparse else [0.0, 1.0])
+    for shares in ((400,), (150, 250), (0, 399, 1)):
+        borders = np.concatenate([[0], np.cumsum(shares)])
 
+        def work(them, borders=borders):
+            own = taken(X, borders[them.rank], borders[them.rank + 1])
+            return quantile_points(own, MAX_BIN, them)
 
-@pytest.mark.parametrize("shares", [(400,), (150, 250), (0, 399, 1)])
-@pytest.mark.parametrize("kind", KINDS)
-def test_workers_share_their_bins(kind, shares, looked_at):
-    X = KINDS[kind]()
-    ends = np.concatenate([[0], np.cumsum(shares)])
-
-    def work(them):
-        own = taken(X, ends[them.rank], ends[them.rank + 1])
-        return quantile_points(own, MAX_BIN, them)
-
-    expected = columns_of(quantile_points(X, MAX_BIN))
-    assert [columns_of(found) for found in together(len(shares), work)] == [expected] * len(shares)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_rare_values_are_not_lost(kind, looked_at):
-    found = columns_of(quantile_points(KINDS[kind](), MAX_BIN))
-    assert found[5 if kind == "sparse" else 2] == ([-2.5] if kind == "sparse" else [0.0, 1.0])
+        found = [columns_of(own) for own in together(len(shares), work)]
+        assert found == [expected] * len(shares)

@@ -5,18 +5,14 @@ import pytest
 
 from crfx import LinearCRF
 from crfx.features import Template, Vocabulary
+from crfx.features.templates import text_template
 
 COLUMNS = ("word", "pos")
 SENTENCE = [("The", "DT"), ("old", "JJ"), ("Cat-5", "NN")]
 
 
-def features(text, position, instance=SENTENCE):
-    return Template(text, COLUMNS).features(instance)[position]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+def test_features_of_a_line():
+    for text, expected in (
         ("word[0]", ["word[0]=old"]),
         ("pos[-1]", ["pos[-1]=DT"]),
         ("word[+1]", ["word[1]=Cat-5"]),
@@ -36,64 +32,23 @@ def features(text, position, instance=SENTENCE):
         ("true", ["true"]),
         ("# nothing\n\nword[0] # the word\n", ["word[0]=old"]),
         ("word[0]\npos[0]", ["word[0]=old", "pos[0]=JJ"]),
-    ],
-)
-def test_lines(text, expected):
-    assert features(text, 1) == expected
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("word[0]\nlemma[0]", "template, line 2: there is no column 'lemma': there are word, pos"),
-        ("word", "template, line 1: 'word' is not like word"),
-        ("word[x]", "'x' is not a number"),
-        ("word[2..1]", "the range '2..1' is empty"),
-        ("upper(word[0])", "there is no function 'upper': use lower"),
-        ("suffix(word[0])", "suffix needs number of letters"),
-        ("lower(word[0], 2)", "lower takes no number of letters"),
-        ("prefix(word[0], 0..2)", "prefix takes 1 letter or more"),
-        ("word[-1..1] & pos[0..1]", "but here they have 3 and 2"),
-        ("word[0]\nword[-1..1]", r"the feature 'word\[0\]' is there twice"),
-        ("word[0] &", "'' is not like"),
-        ("# only this", "no line that gives features"),
-    ],
-)
-def test_mistakes_name_the_line(text, message):
-    with pytest.raises(ValueError, match=message):
-        Template(text, COLUMNS)
-
-
-@pytest.mark.parametrize(
-    ("instance", "message"),
-    [
-        ([("a", "b"), ("a",)], r"instance 1, position 1: it has 1 columns, the template 2"),
-        (["a"], r"instance 1, position 0: it has 1 columns, the template 2 \(word, pos\)"),
-        ([("a", 3)], r"instance 1, position 0: \('a', 3\) is not all text"),
-    ],
-)
-def test_rows_that_do_not_fit_are_told(instance, message):
-    with pytest.raises(ValueError, match=message):
-        Template("word[0]", COLUMNS).encode([SENTENCE, instance], Vocabulary(), learn=True)
-
-
-def test_one_column_may_be_plain_texts():
+    ):
+        assert Template(text, COLUMNS).features(SENTENCE)[1] == expected, text
     assert Template("word[-1]", ["word"]).features(["a", "b"])[1] == ["word[-1]=a"]
 
 
-def test_instances_are_streamed_and_empty_ones_kept():
+def test_encode_streams_instances_and_keeps_empty_ones():
     vocabulary = Vocabulary()
     template = Template("true\nword[0]", COLUMNS)
     X, lengths = template.encode((s for s in (SENTENCE, [], SENTENCE[:1])), vocabulary, learn=True)
     assert lengths == [3, 0, 1]
     assert X.shape == (4, 4)
     np.testing.assert_array_equal(X.sum(axis=1).ravel(), [[2, 2, 2, 2]])
-
-
-def test_what_is_not_learned_is_left_out():
-    vocabulary = Vocabulary(["word[0]=old"])
-    X, _ = Template("word[0]", COLUMNS).encode([SENTENCE], vocabulary)
-    np.testing.assert_array_equal(X.toarray(), [[0], [1], [0]])
+    X, _ = Template("word[0]", COLUMNS).encode([SENTENCE], Vocabulary(["word[0]=old"]))
+    np.testing.assert_array_equal(X.toarray(), [[0], [1], [0]])  # others are left out
+    bad = [("a", "b"), ("a",)]
+    with pytest.raises(ValueError, match=r"instance 1, position 1: it has 1 columns, the templ"):
+        template.encode([SENTENCE, bad], vocabulary, learn=True)
 
 
 def test_estimators_read_through_a_template():
@@ -110,9 +65,12 @@ def test_estimators_read_through_a_template():
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_templates_that_never_end_are_rejected():
+    """Found by fuzzing: they took all memory, or ended in an error of the core.
+
+    Other mistakes are in tests/bad_inputs/listed/loaders.py.
+    """
+    for text, message in (
         ("word[-1..88888888888888]", "line 1: 88888888888888 is too far: numbers go to 100000"),
         ("word[0]\nword[1" + "0" * 24 + "]", "line 2: 1000.* is too far"),
         ("word[-100001]", "-100001 is too far"),
@@ -121,16 +79,43 @@ def test_estimators_read_through_a_template():
         ("word[0..9000, 9001..18000]", "stands for more than 10000 numbers"),
         ("suffix(word[0..200], 1..200)", "line 1: there are more than 10000 features"),
         ("word[0..6000]\npos[0..6000]", "line 2: there are more than 10000 features"),
-    ],
-    ids=lambda text: text[:24],
-)
-def test_templates_that_never_end(text, message):
-    """Found by fuzzing: they took all memory, or ended in an error of the core."""
-    with pytest.raises(ValueError, match=message):
-        Template(text, COLUMNS)
-
-
-def test_large_templates_are_read():
-    """The companion: what is just below the limits."""
+        ("prefix(word[0], 0..2)", "prefix takes 1 letter or more"),
+        ("word[-1..1] & pos[0..1]", "but here they have 3 and 2"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Template(text, COLUMNS)
     (found,) = Template("word[0..9998]\nword[-100000]", ["word"]).features(["x"])
-    assert len(found) == 10_000
+    assert len(found) == 10_000  # just below the limits
+
+
+# The template for text files.
+
+TAGGED = [
+    [("Mr.", "NNP"), ("Smith", "NNP"), ("flew", "VBD"), ("to", "TO"), ("Paris", "NNP")],
+    [("She", "PRP"), ("met", "VBD"), ("Mr.", "NNP"), ("Jones", "NNP"), ("in", "IN")],
+]
+TAGS = [["O", "B-PER", "O", "O", "B-LOC"], ["O", "O", "O", "B-PER", "O"]]
+
+
+def test_text_template_looks_at_every_column():
+    for columns in (["word"], ["form"], ["word", "c1"], ["word", "pos", "chunk"]):
+        template = Template(text_template(columns), columns)
+        instance = [tuple(f"{name}{place}" for name in columns) for place in "abc"]
+        found = set(template.features(instance)[1])
+        for name in columns:
+            assert {f"{name}[-1]={name}a", f"{name}[0]={name}b", f"{name}[1]={name}c"} <= found
+    for columns, message in (
+        ([], "there is no column to make features of"),
+        (["word", "part-of-speech"], "the column 'part-of-speech' cannot stand in a template"),
+        (["0"], "the column '0' cannot stand in a template"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            text_template(columns)
+
+
+def test_text_template_knows_unseen_words_by_their_look():
+    columns = ["word", "pos"]
+    template = Template(text_template(columns), columns)
+    crf = LinearCRF(l2=0.1).fit(template(TAGGED), TAGS)
+    new = [[("Mr.", "NNP"), ("Brown", "NNP"), ("left", "VBD")]]
+    assert crf.predict(template(new))[0].tolist() == ["O", "B-PER", "O"]

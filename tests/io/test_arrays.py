@@ -1,6 +1,5 @@
 """Archives of arrays: what is written is read back, dense and sparse, with all that goes along."""
 
-import io
 import zipfile
 
 import numpy as np
@@ -21,7 +20,7 @@ def whole(X):
 
 
 @pytest.mark.parametrize("X", [DENSE, np.asfortranarray(DENSE), sparse.csr_matrix(DENSE)])
-def test_what_is_written_is_read_back(tmp_path, X):
+def test_read_gives_back_what_was_written(tmp_path, X):
     given = whole(X)
     arrays.write(tmp_path / "a.npz", given)
     found = arrays.read(tmp_path / "a.npz", labelled=True)
@@ -33,91 +32,52 @@ def test_what_is_written_is_read_back(tmp_path, X):
         np.testing.assert_array_equal(getattr(found, name), getattr(given, name))
 
 
-def test_files_of_numpy_and_scipy_are_read(tmp_path):
+def test_read_takes_files_of_numpy_and_scipy(tmp_path):
     np.savez(tmp_path / "a.npz", X=DENSE, lengths=LENGTHS)
     found = arrays.read(tmp_path / "a.npz")
     np.testing.assert_array_equal(found.X, DENSE)
     assert (found.y, found.parents, found.edge_types) == (None, None, None)
     sparse.save_npz(tmp_path / "b.npz", sparse.csr_matrix(DENSE))
-    packed = io.BytesIO()
-    np.save(packed, LENGTHS)
-    with zipfile.ZipFile(tmp_path / "b.npz", "a") as archive:
-        archive.writestr("lengths.npy", packed.getvalue())
+    with zipfile.ZipFile(tmp_path / "b.npz", "a") as archive, archive.open("lengths.npy", "w") as f:
+        np.save(f, LENGTHS)
     np.testing.assert_array_equal(arrays.read(tmp_path / "b.npz").X.toarray(), DENSE)
 
 
 CSR = {"data": [1.0, 2.0], "indices": [0, 2], "indptr": [0, 1, 1, 1, 2], "shape": [4, 3]}
 GOOD = {"X": DENSE, "lengths": [3, 0, 1]}
-OBJECT = np.array([{}, 1, 2, 3], dtype=object)
+SPARSE = {**CSR, "lengths": [4]}
 
 
 @pytest.mark.parametrize(
     ("members", "message"),
     [
-        ({"X": DENSE}, "a.npz: there are no lengths"),
         ({"lengths": [4]}, "a.npz: there must be X, or data, indices, indptr, shape of a CSR"),
         ({**GOOD, **CSR}, "one of the two"),
-        ({**GOOD, "Z": [1]}, "it holds 'Z.npy': there may be X,"),
-        ({**GOOD, "y": OBJECT}, "y: an array holds '[|]O', not numbers or text"),
         ({**GOOD, "y": np.zeros(4, "c16")}, "y: an array holds complex128"),
-        ({**GOOD, "y": np.zeros(4, "M8[D]")}, "y: an array holds '<M8"),
-        ({**GOOD, "y": [1, 2, 3]}, r"y has shape \(3,\): beside X it must be \(4,\)"),
         ({**GOOD, "y": np.zeros((4, 1))}, r"y has shape \(4, 1\)"),
-        ({**GOOD, "lengths": [3, 2]}, "lengths add up to 5, and X has 4 rows"),
-        ({**GOOD, "lengths": [5, -1]}, "lengths: instance 1 has -1 rows"),
-        ({**GOOD, "lengths": [3.0, 1.0]}, "lengths has shape .* it must be a row of whole"),
         ({**GOOD, "lengths": [[3, 1]]}, r"lengths has shape \(1, 2\)"),
-        (
-            {**GOOD, "lengths": np.array([2**63], "u8")},
-            "lengths has the number 9223372036854775808",
-        ),
-        ({**GOOD, "X": [1.0, 2.0]}, r"X has shape \(2,\) of float64: it must be rows of numbers"),
-        ({**GOOD, "X": [["a"]] * 4}, "X has shape .* it must be rows of numbers"),
-        (
-            {**GOOD, "parents": [-1, 0, 3, -1]},
-            "parents: row 2 has 3, and its instance, 0, has 3 rows",
-        ),
-        (
-            {**GOOD, "parents": [-1, 0, 0, 1]},
-            "parents: row 3 has 1, and its instance, 2, has 1 rows",
-        ),
+        ({**GOOD, "lengths": np.array([2**63], "u8")}, "lengths has the number 922337203685477580"),
+        ({**GOOD, "parents": [-1, 0, 3, -1]}, "parents: row 2 has 3, and its instance, 0, has 3"),
         ({**GOOD, "parents": [-2, 0, 0, -1]}, "parents: row 0 has -2"),
         ({**GOOD, "edge_types": [0.5] * 4}, "edge_types holds float64: it must hold whole numbers"),
-        ({**CSR, "lengths": [4], "indptr": [0, 1, 2]}, "indptr has 3 entries: 4 rows need 5"),
-        ({**CSR, "lengths": [4], "indptr": [0, 2, 1, 1, 2]}, "indptr must rise from 0 to 2"),
-        ({**CSR, "lengths": [4], "indptr": [0, 1, 1, 1, 9]}, "indptr must rise from 0 to 2"),
-        ({**CSR, "lengths": [4], "indices": [0, 3]}, "indices must lie from 0 to 2"),
-        ({**CSR, "lengths": [4], "indices": [0, -1]}, "indices must lie from 0 to 2"),
-        ({**CSR, "lengths": [4], "data": [1.0]}, "there are 1 data and 2 indices"),
-        ({**CSR, "lengths": [4], "data": [["a"]]}, "data has shape"),
-        ({**CSR, "lengths": [4], "shape": [4]}, r"shape is \[4\]: it must be rows and columns"),
-        ({**CSR, "lengths": [4], "shape": [4, 2**40]}, "it must be rows and columns"),
-        ({**CSR, "lengths": [4], "format": np.array(b"csc")}, "no CSR matrix"),
+        ({**SPARSE, "indptr": [0, 1, 2]}, "indptr has 3 entries: 4 rows need 5"),
+        ({**SPARSE, "indptr": [0, 2, 1, 1, 2]}, "indptr must rise from 0 to 2"),
+        ({**SPARSE, "indptr": [0, 1, 1, 1, 9]}, "indptr must rise from 0 to 2"),
+        ({**SPARSE, "indices": [0, 3]}, "indices must lie from 0 to 2"),
+        ({**SPARSE, "indices": [0, -1]}, "indices must lie from 0 to 2"),
+        ({**SPARSE, "data": [1.0]}, "there are 1 data and 2 indices"),
+        ({**SPARSE, "data": [["a"]]}, "data has shape"),
+        ({**SPARSE, "shape": [4]}, r"shape is \[4\]: it must be rows and columns"),
+        ({**SPARSE, "shape": [4, 2**40]}, "it must be rows and columns"),
+        ({**SPARSE, "format": np.array(b"csc")}, "no CSR matrix"),
         ({"data": [1.0], "lengths": [1]}, "there is no indices: a CSR matrix has"),
     ],
 )
-def test_bad_archives_are_refused(tmp_path, members, message):
+def test_read_rejects_bad_archives(tmp_path, members, message):
+    """Simpler mistakes are in tests/bad_inputs/listed/text_files.py."""
     np.savez(tmp_path / "a.npz", **members)
     with pytest.raises(ValueError, match=message):
         arrays.read(tmp_path / "a.npz")
-
-
-def test_labels_may_be_asked_for(tmp_path):
-    np.savez(tmp_path / "a.npz", **GOOD)
-    with pytest.raises(ValueError, match=r"a\.npz: there is no y: a label for every row"):
-        arrays.read(tmp_path / "a.npz", labelled=True)
-
-
-def test_what_would_be_refused_is_not_written(tmp_path):
-    with pytest.raises(ValueError, match="lengths add up to 3"):
-        arrays.write(tmp_path / "a.npz", Arrays(DENSE, np.array([3])))
-    assert list(tmp_path.iterdir()) == []
-
-
-def archive_of(path, name, data):
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(name, data)
-    return path
 
 
 def header(shape, kind="<f8"):
@@ -130,19 +90,19 @@ def header(shape, kind="<f8"):
     [
         (header("(1000000000000, 8)"), "X: an array's header does not agree with its size"),
         (header("(2, 2)") + bytes(31), "header does not agree with its size"),
-        (header("(-1, -4)") + bytes(32), "the impossible shape"),
         (header("(4, 1)", "|O") + bytes(32), "an array holds '[|]O'"),
         (b"\x93NUMPY\x03\x00" + bytes(20), "an array has an unknown format"),
-        (b"nothing", "X: an array has an unknown format"),
         (b"", "X: an array has an unknown format"),
     ],
 )
-def test_sizes_are_checked_before_memory_is_taken(tmp_path, data, message):
+def test_read_checks_sizes_before_memory_is_taken(tmp_path, data, message):
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("X.npy", data)
     with pytest.raises(ValueError, match=message):
-        arrays.read(archive_of(tmp_path / "a.npz", "X.npy", data))
+        arrays.read(tmp_path / "a.npz")
 
 
-def test_damaged_archives_are_told(tmp_path):
+def test_read_rejects_archives_that_are_cut_off(tmp_path):
     path = tmp_path / "a.npz"
     np.savez_compressed(path, **GOOD)
     good = path.read_bytes()
@@ -150,9 +110,13 @@ def test_damaged_archives_are_told(tmp_path):
         path.write_bytes(good[:cut])
         with pytest.raises(ValueError, match=r"a\.npz: no archive of arrays"):
             arrays.read(path)
+    with pytest.raises(ValueError, match="lengths add up to 3"):
+        arrays.write(tmp_path / "b.npz", Arrays(DENSE, np.array([3])))
+    with pytest.raises(FileNotFoundError, match=r"b\.npz"):  # nothing was written
+        arrays.read(tmp_path / "b.npz")
 
 
-def test_no_byte_changed_crashes(tmp_path):
+def test_read_survives_any_changed_byte(tmp_path):
     path = tmp_path / "a.npz"
     arrays.write(path, whole(sparse.csr_matrix(DENSE)))
     good = bytearray(path.read_bytes())
@@ -166,8 +130,3 @@ def test_no_byte_changed_crashes(tmp_path):
         except ValueError:
             refused += 1
     assert refused > len(good) // 2
-
-
-def test_a_missing_file_is_told(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"a\.npz"):
-        arrays.read(tmp_path / "a.npz")

@@ -1,7 +1,5 @@
 """Columns of text: separators, labels, documents, comments, and lines written back."""
 
-import pytest
-
 from crfx.io.conll import Conll
 from crfx.io.sentences import Line
 
@@ -23,7 +21,7 @@ def read(text, format=None, **options):
     return list((format or Conll(("word", "pos"))).read(lines(text), **options))
 
 
-def test_sentences():
+def test_read_and_written():
     first, second = read(TEXT)
     assert first.tokens == [("EU", "NNP"), ("rejects", "VBZ")]
     assert first.labels == ["B-ORG", "O"]
@@ -33,16 +31,15 @@ def test_sentences():
     assert second.tokens == [("Peter", "NNP")]
     assert second.number == 6
     assert second.rows == [1]
+    for labelled in (True, False):
+        sentences = read(TEXT, labelled=labelled)
+        parts = [Conll(("word", "pos")).written(s, s.labels) for s in sentences]
+        assert "\n\n".join("\n".join(part) for part in parts) == TEXT
+    for nothing in ("", "\n", " \n\t\n"):
+        assert read(nothing) == []
 
 
-@pytest.mark.parametrize("labelled", [True, False])
-def test_a_file_with_its_labels_written_back_is_the_same(labelled):
-    format = Conll(("word", "pos"))
-    parts = [format.written(s, s.labels) for s in read(TEXT, labelled=labelled)]
-    assert "\n\n".join("\n".join(part) for part in parts) == TEXT
-
-
-def test_a_sentence_is_given_as_soon_as_its_end_is_there():
+def test_read_yields_a_sentence_at_its_end():
     given = []
 
     def watched():
@@ -55,13 +52,12 @@ def test_a_sentence_is_given_as_soon_as_its_end_is_there():
     assert given == [1, 2]
 
 
-@pytest.mark.parametrize(
-    ("text", "label", "tokens", "labels", "written"),
-    [
+def test_read_finds_columns_and_labels():
+    """With the label N written instead."""
+    cases = [
         ("a b X", -1, ("a", "b"), "X", "a b N"),
         ("a\tb\tX", -1, ("a", "b"), "X", "a\tb\tN"),
         ("a b\tc d\tX", -1, ("a b", "c d"), "X", "a b\tc d\tN"),  # blanks within columns
-        (" a   b \t X  ", -1, None, None, None),
         ("  a   b  X  ", -1, ("a", "b"), "X", "  a   b  N  "),
         ("X a b", 0, ("a", "b"), "X", "N a b"),
         ("a X b", 1, ("a", "b"), "X", "a N b"),
@@ -73,32 +69,27 @@ def test_a_sentence_is_given_as_soon_as_its_end_is_there():
         ("a b", 1, ("a", "b"), None, "a N b"),
         ("a\u00a0b c X", -1, ("a\u00a0b", "c"), "X", "a\u00a0b c N"),
         ("a\u3000b c X", -1, ("a\u3000b", "c"), "X", "a\u3000b c N"),
-    ],
-)
-def test_columns_and_labels(text, label, tokens, labels, written):
-    format = Conll(("word", "pos"), label)
-    if tokens is None:  # a tab in the first line: three columns by blanks are two by tabs
-        assert len(read(text, format, labelled=False)[0].tokens[0]) == 2
-        return
-    (found,) = read(text, format, labelled=False)
-    assert found.tokens == [tokens]
-    assert found.labels == (None if labels is None else [labels])
-    assert format.written(found, ["N"]) == [written]
+    ]
+    for text, label, tokens, true, written in cases:
+        format = Conll(("word", "pos"), label)
+        (found,) = read(text, format, labelled=False)
+        assert found.tokens == [tokens]
+        assert found.labels == (None if true is None else [true])
+        assert format.written(found, ["N"]) == [written]
+    # A tab in the first line: three columns by blanks are two by tabs.
+    assert len(read(" a   b \t X  ", labelled=False)[0].tokens[0]) == 2
 
 
-def test_a_tab_in_a_file_with_blanks_parts_columns_too():
+def test_separators_of_columns_and_of_a_new_label():
     format = Conll(("word", "pos"))
     (found,) = read("a b X\nc d\tY", format)
     assert found.tokens == [("a", "b"), ("c", "d")]
     assert format.written(found, ["M", "N"]) == ["a b M", "c d\tN"]
-
-
-@pytest.mark.parametrize(("separator", "expected"), [("\t", "a\tN"), (" ", "a N")])
-def test_one_column_gets_the_label_as_the_format_has_it(separator, expected):
-    format = Conll(("word",), separator=separator)
-    (found,) = read("a", format, labelled=False)
-    assert found.labels is None
-    assert format.written(found, ["N"]) == [expected]
+    for separator, expected in (("\t", "a\tN"), (" ", "a N")):
+        format = Conll(("word",), separator=separator)
+        (found,) = read("a", format, labelled=False)
+        assert found.labels is None
+        assert format.written(found, ["N"]) == [expected]
 
 
 def test_documents_part_sentences():
@@ -118,8 +109,3 @@ def test_comments_are_lines_only_where_asked_for():
     assert format.written(found, ["M", "N"]) == ["# one", "a b M", "# b X", "c d N"]
     (found,) = read("# b X\nc d Y\n")
     assert found.tokens == [("#", "b"), ("c", "d")]
-
-
-@pytest.mark.parametrize("text", ["", "\n", " \n\t\n"])
-def test_nothing_is_no_sentence(text):
-    assert read(text) == []

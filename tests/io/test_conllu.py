@@ -1,7 +1,5 @@
 """CoNLL-U: what is a token, labels of every field, heads, and all else written back."""
 
-import pytest
-
 from crfx.io.conllu import Conllu
 from crfx.io.sentences import Line
 
@@ -21,7 +19,7 @@ def read(text, format=None, **options):
     return list((format or Conllu()).read(lines, **options))
 
 
-def test_sentences():
+def test_read_and_written():
     first, second = read(TEXT)
     assert first.tokens == [("They",), ("did",), ("n't",)]
     assert first.labels == ["PRON", "AUX", "PART"]
@@ -29,55 +27,35 @@ def test_sentences():
     assert first.parents is None
     assert second.tokens == [("New York",)]
     assert second.number == 8
+    parts = [Conllu().written(s, s.labels) for s in (first, second)]
+    assert "\n\n".join("\n".join(part) for part in parts) == TEXT
 
 
-@pytest.mark.parametrize(
-    ("label", "expected"),
-    [
+def test_labels_columns_and_parents_may_be_chosen():
+    for label, expected in (
         ("xpos", ["PRP", "VBD", None]),
         ("feats", ["Case=Nom", "_", "_"]),
         ("deprel", ["nsubj", "root", "advmod"]),
-    ],
-)
-def test_labels(label, expected):
-    format = Conllu(label)
-    assert read(TEXT, format, labelled=False)[0].labels == expected
-    assert Conllu(label).columns == ("form",)
+    ):
+        assert read(TEXT, Conllu(label), labelled=False)[0].labels == expected
+    first, _ = read(TEXT, Conllu(columns=("lemma", "feats")))
+    assert first.tokens == [("they", "Case=Nom"), ("do", "_"), ("not", "_")]
+    first, second = read(TEXT, Conllu(trees=True))
+    assert (first.parents, second.parents) == ([1, -1, 1], [-1])
 
 
-def test_no_label_at_all():
+def test_read_without_labels_or_tokens():
     text = "1\ta" + 8 * "\t_"
     (found,) = read(text, labelled=False)
     assert found.labels is None
     assert Conllu().written(found, ["X"]) == ["1\ta\t_\tX" + 6 * "\t_"]
+    (found,) = read("# newdoc\n\n")
+    assert (found.tokens, found.labels) == ([], [])
+    assert Conllu().written(found, []) == ["# newdoc"]
 
 
-def test_more_columns():
-    first, _ = read(TEXT, Conllu(columns=("lemma", "feats")))
-    assert first.tokens == [("they", "Case=Nom"), ("do", "_"), ("not", "_")]
-
-
-def test_parents():
-    first, second = read(TEXT, Conllu(trees=True))
-    assert first.parents == [1, -1, 1]
-    assert second.parents == [-1]
-
-
-def test_a_file_with_its_labels_written_back_is_the_same():
-    parts = [Conllu().written(s, s.labels) for s in read(TEXT)]
-    assert "\n\n".join("\n".join(part) for part in parts) == TEXT
-
-
-def test_other_labels_change_their_field_only():
+def test_written_changes_only_the_field_of_the_label():
     first, _ = read(TEXT, Conllu("deprel"))
     found = Conllu("deprel").written(first, ["x", "y", "z"])
     assert found[1] == "1\tThey\tthey\tPRON\tPRP\tCase=Nom\t2\tx\t_\t_"
-    assert found[2] == TEXT.split("\n")[2]
-    assert found[5] == TEXT.split("\n")[5]
-
-
-def test_comments_alone_are_a_sentence_without_tokens():
-    (found,) = read("# newdoc\n\n")
-    assert found.tokens == []
-    assert found.labels == []
-    assert Conllu().written(found, []) == ["# newdoc"]
+    assert [found[2], found[5]] == [TEXT.split("\n")[2], TEXT.split("\n")[5]]

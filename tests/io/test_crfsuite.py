@@ -16,22 +16,22 @@ def read(text, **options):
     return list(Crfsuite().read(lines, **options))
 
 
-def test_sentences():
+def test_read_and_written():
     first, second = read(TEXT)
     assert first.tokens == [["w[0]=An", "__BOS__"], {"scale": 0.5, "w:\\": 1.0}]
     assert first.labels == ["B-NP", "I-NP"]
     assert second.tokens == [[]]
     assert second.labels == ["O"]
-
-
-def test_a_file_written_back_is_the_same():
-    parts = [Crfsuite().written(s, s.labels) for s in read(TEXT)]
+    parts = [Crfsuite().written(s, s.labels) for s in (first, second)]
     assert "\n\n".join("\n".join(part) for part in parts) == TEXT
+    vocabulary = Vocabulary()  # reads tokens of both kinds
+    X, _ = vocabulary.encode([first.tokens], learn=True)
+    assert vocabulary.names() == ["w[0]=An", "__BOS__", "scale", "w:\\"]
+    assert X.toarray().tolist() == [[1, 1, 0, 0], [0, 0, 0.5, 1]]
 
 
-@pytest.mark.parametrize(
-    ("field", "expected"),
-    [
+def test_read_takes_apart_names_and_values():
+    cases = [
         ("a", ["a"]),
         ("a:1", {"a": 1.0}),
         ("a:", ["a"]),  # as in CRFsuite
@@ -45,19 +45,10 @@ def test_a_file_written_back_is_the_same():
         ("\t\ta\t\tb\t", ["a", "b"]),
         ("#b", ["#b"]),
         ("a b", ["a b"]),
-    ],
-)
-def test_attributes(field, expected):
-    (found,) = read(f"O\t{field}")
-    assert found.tokens == [expected]
-
-
-def test_estimators_read_tokens_of_both_kinds():
-    (first, _) = read(TEXT)
-    vocabulary = Vocabulary()
-    X, _ = vocabulary.encode([first.tokens], learn=True)
-    assert vocabulary.names() == ["w[0]=An", "__BOS__", "scale", "w:\\"]
-    assert X.toarray().tolist() == [[1, 1, 0, 0], [0, 0, 0.5, 1]]
+    ]
+    for field, expected in cases:
+        (found,) = read(f"O\t{field}")
+        assert found.tokens == [expected]
 
 
 def test_a_line_that_begins_with_a_tab_has_no_label():
@@ -81,12 +72,9 @@ def test_what_is_written_is_read_back(label, features):
     assert (token if isinstance(token, dict) else dict.fromkeys(token, 1.0)) == features
 
 
-@pytest.mark.parametrize("name", ["", "a\tb", "a\nb"])
-def test_names_that_cannot_be_written_are_refused(name):
-    with pytest.raises(ValueError, match="cannot be written"):
-        escaped(name)
-
-
-def test_a_label_that_would_be_a_declaration_is_refused():
+def test_written_names_are_checked():
+    for name in ("", "a\tb", "a\nb"):
+        with pytest.raises(ValueError, match="cannot be written"):
+            escaped(name)
     with pytest.raises(ValueError, match="'@a' cannot be written: to CRFsuite @ is a declaration"):
         line_of("@a", [])

@@ -19,9 +19,8 @@ def lines(text):
     return [Line(number, part) for number, part in enumerate(text.split("\n"), 1)]
 
 
-@pytest.mark.parametrize(
-    ("text", "name", "expected"),
-    [
+def test_guess():
+    cases = [
         ("EU NNP B-NP B-ORG\nsays VBZ B-VP O", "", Conll(("word", "c1", "c2"), separator=" ")),
         ("EU\tB-ORG", "", Conll(("word",))),
         ("-DOCSTART- O\n\nEU B-ORG\n", "", Conll(("word",), separator=" ")),
@@ -39,80 +38,66 @@ def lines(text):
         ("X\ta\tb\tc", "a.crfsuite", Crfsuite()),
         ("X\ta\tb\tc", "a.crfsuite.gz", Crfsuite()),
         ("a\tX", "en-ud-dev.conllu.gz", Conllu()),
-    ],
-)
-def test_guess(text, name, expected):
-    assert formats.format_of(lines(text), name) == expected
+    ]
+    for text, name, expected in cases:
+        assert formats.format_of(lines(text), name) == expected, text
 
 
-def test_a_guess_hears_what_the_user_says():
+def test_guess_and_by_name_take_what_the_user_says():
     text = lines("% all\nB-ORG EU NNP\nO rejects VBZ")
     found = formats.format_of(text, columns=("form", "pos"), label="0", comments="%")
     assert found == Conll(("form", "pos"), 0, "%", " ")
     assert next(found.read(text)).tokens == [("EU", "NNP"), ("rejects", "VBZ")]
     found = formats.format_of(lines(CONLLU), label="xpos", columns=["form", "lemma"])
     assert found == Conllu("xpos", ("form", "lemma"))
-
-
-def test_a_name_overrules_the_guess():
-    text = "B-NP\tw=An\tpos=DT"
-    assert formats.format_of(lines(text), name="conll") == Conll(("word", "c1"))
+    assert formats.format_of(lines("B-NP\tw=An\tpos=DT"), name="conll") == Conll(("word", "c1"))
     assert formats.format_of(lines("a b"), name="crfsuite") == Crfsuite()
     assert formats.format_of([], name="conllu") == Conllu()
+    with pytest.raises(ValueError, match="there is no format 'csv': there are conll, crfsuite, co"):
+        formats.format_of([], name="csv")
 
 
-@pytest.mark.parametrize(
-    "format",
-    [
+def test_plain_values_give_the_same_format():
+    for format in (
         Conll(("word",)),
         Conll(("form", "pos"), 0, "#", " "),
         Conllu(),
         Conllu("deprel", ("form", "upos"), trees=True),
         Crfsuite(),
-    ],
-)
-def test_plain_values_give_the_same_format(format):
-    assert formats.from_plain(formats.to_plain(format)) == format
-    assert formats.to_plain(format)["name"] == format.name
+    ):
+        assert formats.from_plain(formats.to_plain(format)) == format
+        assert formats.to_plain(format)["name"] == format.name
 
 
-@pytest.mark.parametrize(
-    ("plain", "message"),
-    [
+def test_from_plain_checks_values():
+    word = formats.to_plain(Conll(("word",)))
+    cases = [
         (None, "there is no format of text in None"),
         ({}, "its name is unknown"),
-        ({"name": "npz"}, "its name is unknown"),
         ({"name": ["conll"]}, "its name is unknown"),
         ({"name": "crfsuite", "x": 1}, r"a format crfsuite has \[\], not \['x'\]"),
         ({"name": "conll"}, "a format conll has"),
-        ({"columns": "word"}, "the columns of the format conll cannot be 'word'"),
-        ({"columns": [1]}, "columns of the format conll must be texts"),
-        ({"columns": []}, "there is no column beside the label"),
-        ({"label": "0"}, "the label of the format conll cannot be '0'"),
-        ({"label": True}, "the label of the format conll cannot be True"),
-        ({"label": 7}, "the label is column 7: there are 2"),
-        ({"comments": 1}, "the comments of the format conll cannot be 1"),
-        ({"comments": " "}, "comments must begin with some sign"),
-        ({"separator": ";"}, "separator is ';'"),
-    ],
-)
-def test_plain_values_are_checked(plain, message):
-    if isinstance(plain, dict) and plain and "name" not in plain:
-        plain = formats.to_plain(Conll(("word",))) | plain
-    with pytest.raises(ValueError, match=message):
-        formats.from_plain(plain)
+        (word | {"columns": "word"}, "the columns of the format conll cannot be 'word'"),
+        (word | {"columns": [1]}, "columns of the format conll must be texts"),
+        (word | {"columns": []}, "there is no column beside the label"),
+        (word | {"label": "0"}, "the label of the format conll cannot be '0'"),
+        (word | {"label": True}, "the label of the format conll cannot be True"),
+        (word | {"label": 7}, "the label is column 7: there are 2"),
+        (word | {"comments": 1}, "the comments of the format conll cannot be 1"),
+        (word | {"comments": " "}, "comments must begin with some sign"),
+        (word | {"separator": ";"}, "separator is ';'"),
+    ]
+    for plain, message in cases:
+        with pytest.raises(ValueError, match=message):
+            formats.from_plain(plain)
 
 
-def test_arrays_are_known_by_their_first_bytes(tmp_path):
+def test_formats_of_files(tmp_path):
     np.savez(tmp_path / "a.txt", X=[[1.0]])
     assert formats.is_arrays(tmp_path / "a.txt.npz")
     (tmp_path / "b.npz").write_text("EU B-ORG\n")
-    assert not formats.is_arrays(tmp_path / "b.npz")
-    assert not formats.is_arrays(tmp_path)
-    assert not formats.is_arrays("-")
-
-
-def test_from_file_to_sentences(tmp_path):
+    for other in (tmp_path / "b.npz", tmp_path, "-"):
+        assert not formats.is_arrays(other)
     path = tmp_path / "a.gz"
     path.write_bytes(gzip.compress(b"EU NNP B-ORG\n\nPeter NNP B-PER\n"))
     with open_lines(path) as opened:

@@ -4,6 +4,7 @@ import gzip
 import io
 import os
 import threading
+from itertools import product
 
 import pytest
 
@@ -18,33 +19,25 @@ def pairs(path):
         return [(line.number, line.text) for line in lines]
 
 
-@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
-@pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("name", ["a.txt", "a.gz"])  # what is in it counts, not the name
-@pytest.mark.parametrize("end", [b"", b"\n"])
-def test_a_file(tmp_path, name, packed, mark, end):
-    data = mark + TEXT.encode() + end
+def test_open_lines_reads_files(tmp_path, name):
     path = tmp_path / name
-    path.write_bytes(gzip.compress(data) if packed else data)
-    assert pairs(path) == EXPECTED
-    assert pairs(str(path)) == EXPECTED
-
-
-@pytest.mark.parametrize("data", [b"", gzip.compress(b"", mtime=0), b"\xef\xbb\xbf"])
-def test_nothing(tmp_path, data):
-    path = tmp_path / "empty"
-    path.write_bytes(data)
-    assert [text for _, text in pairs(path)] in ([], [""])
-
-
-def test_files_of_several_members_are_read_whole(tmp_path):
-    path = tmp_path / "two.gz"
+    for mark, end, pack in product((b"", b"\xef\xbb\xbf"), (b"", b"\n"), (bytes, gzip.compress)):
+        path.write_bytes(pack(mark + TEXT.encode() + end))
+        assert pairs(path) == EXPECTED
+        assert pairs(str(path)) == EXPECTED
+        path.write_bytes(pack(mark))
+        assert [text for _, text in pairs(path)] in ([], [""])
     path.write_bytes(gzip.compress(b"a\nb") + gzip.compress(b"c\n"))
     assert pairs(path) == [(1, "a"), (2, "bc")]
+    with open_lines(path) as lines:
+        next(lines)
+    with pytest.raises(ValueError, match="closed"):
+        next(lines)
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_standard_input(monkeypatch, packed):
+def test_open_lines_reads_standard_input(monkeypatch, packed):
     data = TEXT.encode()
     stream = io.TextIOWrapper(io.BytesIO(gzip.compress(data) if packed else data))
     monkeypatch.setattr("sys.stdin", stream)
@@ -53,7 +46,7 @@ def test_standard_input(monkeypatch, packed):
         assert [(line.number, line.text) for line in lines] == EXPECTED
 
 
-def test_a_line_of_a_pipe_is_given_on_before_the_next_is_there():
+def test_open_lines_yields_lines_of_a_pipe_as_they_come():
     reading, writing = os.pipe()
     received = []
     first, second = threading.Event(), threading.Event()
@@ -77,34 +70,22 @@ def test_a_line_of_a_pipe_is_given_on_before_the_next_is_there():
     assert received == ["one", "two"]
 
 
-@pytest.mark.parametrize(
-    ("text", "peeked"),
-    [
+def test_peek_block_takes_nothing_away(tmp_path):
+    path = tmp_path / "a"
+    for text, n_peeked in (
         ("a\nb\n\nc\n", 3),
         ("\n\na\n\nc", 4),
         ("-DOCSTART- O\n\na O\n\nb O\n", 4),
         ("# x\na\n# y\n\nb\n", 4),
         ("a", 1),
         ("", 0),
-    ],
-)
-def test_a_peek_takes_nothing_away(tmp_path, text, peeked):
-    path = tmp_path / "a"
-    path.write_text(text)
-    with open_lines(path) as lines:
-        first = lines.peek_block()
-        assert len(first) == peeked
-        assert lines.peek_block() == first
-        rest = list(lines)
-    assert rest[:peeked] == first
-    assert [line.text for line in rest] == text.splitlines()
-    assert [line.number for line in rest] == list(range(1, len(rest) + 1))
-
-
-def test_the_file_is_closed(tmp_path):
-    path = tmp_path / "a"
-    path.write_text("a\nb\n")
-    with open_lines(path) as lines:
-        next(lines)
-    with pytest.raises(ValueError, match="closed"):
-        next(lines)
+    ):
+        path.write_text(text)
+        with open_lines(path) as lines:
+            first = lines.peek_block()
+            assert len(first) == n_peeked
+            assert lines.peek_block() == first
+            rest = list(lines)
+        assert rest[:n_peeked] == first
+        assert [line.text for line in rest] == text.splitlines()
+        assert [line.number for line in rest] == list(range(1, len(rest) + 1))

@@ -17,11 +17,11 @@ READINGS = {
 }
 
 
-@pytest.mark.parametrize("name", READINGS)
-def test_plain_values_and_back(name):
-    plain = READINGS[name].to_plain()
-    assert Reading.from_plain(plain).to_plain() == plain
-    assert str(Reading.from_plain(plain)) == name
+def test_plain_values_and_back():
+    for name, reading in READINGS.items():
+        plain = reading.to_plain()
+        assert Reading.from_plain(plain).to_plain() == plain
+        assert str(Reading.from_plain(plain)) == name
 
 
 def test_labels_in_bioes_are_written_as_bio():
@@ -38,7 +38,6 @@ PLAIN = READINGS["conll (columns word, c1)"].to_plain()
     ("plain", "message"),
     [
         (None, "it does not say how files are read"),
-        ([], "it does not say how files are read"),
         ({}, "it does not say how files are read"),
         ({**PLAIN, "format": {"name": "none"}}, "its name is unknown"),
         ({**PLAIN, "template": None}, "its template does not suit its format"),
@@ -50,12 +49,12 @@ PLAIN = READINGS["conll (columns word, c1)"].to_plain()
     ],
     ids=str,
 )
-def test_what_says_nothing_of_the_kind_is_refused(plain, message):
+def test_from_plain_rejects_values_of_other_kinds(plain, message):
     with pytest.raises(ValueError, match=message):
         Reading.from_plain(plain)
 
 
-def test_labels_that_mark_no_spans_cannot_be_written_as_bio(tmp_path):
+def test_load_rejects_bio_for_labels_that_mark_no_spans(tmp_path):
     crf = LinearCRF(max_iter=2).fit([[["a"], ["b"]]], [[1, 2]])
     crf.reading_ = Reading(Crfsuite(), as_bio=True)
     crf.save(tmp_path / "m.crfx")

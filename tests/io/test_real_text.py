@@ -14,30 +14,25 @@ from crfx.io.lines import open_lines
 from reproduce.datasets import load_conll2000, load_ud_ewt
 
 
-def entities():
-    part = load_conll2003().testa
-    return [[tuple(token) for token in s] for s in part.X], part.y
-
-
-def chunks():
-    part = load_conll2000().test
-    return [[tuple(token) for token in s] for s in part.X], part.y
-
-
-def tags():
-    part = load_ud_ewt().dev
-    return [[(word,) for word in s] for s in part.tokens], part.upos
-
-
 @pytest.mark.parametrize(
-    ("name", "load", "expected"),
+    ("name", "load", "labels", "expected"),
     [
-        ("conll2003/eng.testa.gz", entities, Conll(("word", "c1", "c2"), separator=" ")),
-        ("conll2000/test.txt.gz", chunks, Conll(("word", "c1"), separator=" ")),
-        ("ud-ewt/en_ewt-ud-dev.conllu.gz", tags, Conllu()),
+        (
+            "conll2003/eng.testa.gz",
+            lambda: load_conll2003().testa,
+            "y",
+            Conll(("word", "c1", "c2"), separator=" "),
+        ),
+        (
+            "conll2000/test.txt.gz",
+            lambda: load_conll2000().test,
+            "y",
+            Conll(("word", "c1"), separator=" "),
+        ),
+        ("ud-ewt/en_ewt-ud-dev.conllu.gz", lambda: load_ud_ewt().dev, "upos", Conllu()),
     ],
 )
-def test_files_of_public_data(name, load, expected):
+def test_files_of_public_data_are_read_and_written_back(name, load, labels, expected):
     path = Path(os.environ.get("CRFX_DATA", "")) / name
     if "CRFX_DATA" not in os.environ or not path.exists():
         pytest.skip(f"{name} is not in $CRFX_DATA")
@@ -45,9 +40,13 @@ def test_files_of_public_data(name, load, expected):
         format = format_of(lines.peek_block(), path)
         sentences = list(format.read(lines))
     assert format == expected
-    X, y = load()
+    part = load()
+    if labels == "y":
+        X = [[tuple(token) for token in sentence] for sentence in part.X]
+    else:
+        X = [[(word,) for word in sentence] for sentence in part.tokens]
     found = [s for s in sentences if s.tokens]
     assert [s.tokens for s in found] == X
-    assert [s.labels for s in found] == [labels.tolist() for labels in y]
+    assert [s.labels for s in found] == [own.tolist() for own in getattr(part, labels)]
     written = "\n\n".join("\n".join(format.written(s, s.labels)) for s in sentences)
     assert written.rstrip("\n") == gzip.decompress(path.read_bytes()).decode().rstrip("\n")

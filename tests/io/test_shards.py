@@ -4,6 +4,7 @@ import pickle
 import sys
 
 import numpy as np
+import pandas
 import pytest
 from scipy import sparse
 
@@ -13,6 +14,7 @@ from crfx.io.arrays import NpzShard
 
 RANDOM = np.random.default_rng(0)
 LENGTHS = [3, 0, 4, 2, 1, 5]
+FILLED = [length for length in LENGTHS if length]
 X = RANDOM.normal(size=(sum(LENGTHS), 3)).astype(np.float32)
 PARENTS = np.concatenate([np.arange(length) - 1 for length in LENGTHS])
 LABELS = {
@@ -33,63 +35,48 @@ def labels(kind, unknown=()):
 
 @pytest.mark.parametrize("format", ["npz", "parquet"])
 @pytest.mark.parametrize("kind", LABELS)
-@pytest.mark.parametrize("unknown", [(), (0, 7), range(7)], ids=["known", "some", "a shard"])
-def test_labels_come_back_as_they_were(tmp_path, format, kind, unknown):
-    y, lengths = labels(kind, unknown), [length for length in LENGTHS if length]
-    shards = crfx.write_shards(tmp_path, X, y, lengths=lengths, positions=7, format=format)
-    found = shards.load()["y"]
-    assert len(shards) > 2
-    assert found == y
-    assert [type(own) for own in found] == [type(own) for own in y]
+def test_labels_come_back_as_they_were(tmp_path, format, kind):
+    for number, unknown in enumerate([(), (0, 7), range(7)]):  # none, some, a shard
+        y, folder = labels(kind, unknown), tmp_path / str(number)
+        shards = crfx.write_shards(folder, X, y, lengths=FILLED, positions=7, format=format)
+        found = shards.load()["y"]
+        assert len(shards) > 2
+        assert found == y
+        assert [type(own) for own in found] == [type(own) for own in y]
 
 
-@pytest.mark.parametrize("matrix", [X, X.astype(np.float64), np.asfortranarray(X)])
-@pytest.mark.parametrize("positions", [1, 4, 100])
-def test_everything_comes_back(tmp_path, matrix, positions):
-    types, weights = np.arange(len(X)) % 2, np.arange(6) / 2
-    shards = crfx.write_shards(
-        tmp_path / "new" / "folder",
-        matrix,
-        labels("text"),
-        lengths=LENGTHS,
-        parents=PARENTS,
-        edge_types=types,
-        sample_weight=weights,
-        positions=positions,
-    )
+@pytest.mark.parametrize(
+    ("matrix", "positions", "format"),
+    [
+        (X, 1, "npz"),
+        (X.astype(np.float64), 4, "npz"),
+        (np.asfortranarray(X), 100, "npz"),
+        (X, 4, "parquet"),
+    ],
+)
+def test_everything_comes_back(tmp_path, matrix, positions, format):
+    lengths = LENGTHS if format == "npz" else FILLED
+    given = {
+        "lengths": lengths,
+        "parents": PARENTS,
+        "edge_types": np.arange(len(X)) % 2,
+        "sample_weight": np.arange(len(lengths)) / 2,
+    }
+    folder, more = tmp_path / "new" / "folder", {"positions": positions, "format": format}
+    shards = crfx.write_shards(folder, matrix, labels("text"), **given, **more)
     found = shards.load()
-    assert found["X"].dtype == matrix.dtype
-    assert (found["X"] == matrix).all()
-    assert found["lengths"].tolist() == LENGTHS
-    assert found["parents"].tolist() == PARENTS.tolist()
-    assert found["edge_types"].tolist() == types.tolist()
-    assert found["sample_weight"].tolist() == weights.tolist()
-    assert list(found) == ["X", "y", "lengths", "parents", "edge_types", "sample_weight"]
-    assert (shards.n_rows, shards.n_instances) == (len(X), 6)
+    if format == "npz":
+        assert found["X"].dtype == matrix.dtype
+    else:
+        assert list(found["X"].columns) == ["f0", "f1", "f2"]
+    assert (np.asarray(found["X"]) == matrix).all()
+    for name, values in given.items():
+        assert found[name].tolist() == np.asarray(values).tolist()
+    assert list(found) == ["X", "y", *given]
+    assert (shards.n_rows, shards.n_instances) == (len(X), len(lengths))
     assert all(rows.shape[0] <= max(positions, 5) for _, rows in shards.matrix().chunks())
-
-
-def test_parquet_has_parents_types_and_weights(tmp_path):
-    lengths, weights = [length for length in LENGTHS if length], np.arange(5) / 2
-    types = np.arange(len(X)) % 2
-    shards = crfx.write_shards(
-        tmp_path,
-        X,
-        lengths=lengths,
-        parents=PARENTS,
-        edge_types=types,
-        sample_weight=weights,
-        positions=4,
-        format="parquet",
-    )
-    found = shards.load()
-    assert (found["X"].to_numpy() == X).all()
-    assert list(found["X"].columns) == ["f0", "f1", "f2"]
-    assert found["lengths"].tolist() == lengths
-    assert found["parents"].tolist() == PARENTS.tolist()
-    assert found["edge_types"].tolist() == types.tolist()
-    assert found["sample_weight"].tolist() == weights.tolist()
-    assert "y" not in found
+    plain = crfx.write_shards(tmp_path, X, lengths=FILLED, format=format)
+    assert "y" not in plain.load()
 
 
 @pytest.mark.parametrize("kind", LABELS)
@@ -108,32 +95,18 @@ def test_an_empty_shard_is_of_any_kind(tmp_path, kind):
     assert found["parents"].dtype == found["edge_types"].dtype == np.int64
 
 
-def test_an_empty_table_has_labels_of_any_kind(tmp_path):
+def test_labels_of_empty_or_unlabelled_shards_are_of_any_kind(tmp_path):
     sentences(0, size=1.0).to_parquet(tmp_path / "0.parquet")
     empty = sentences(1, size=1.0)[:0].astype({"label": float})
     empty.to_parquet(tmp_path / "1.parquet")
-    assert crfx.Shards(tmp_path).load()["y"] == ["A"] * 3
-
-
-def test_unknown_labels_are_of_any_kind(tmp_path):
+    assert crfx.Shards(tmp_path / "*.parquet").load()["y"] == ["A"] * 3
     for number, (y, unknown) in enumerate([("AB", [False, True]), ([0, 0], [True, True])]):
-        np.savez(
-            tmp_path / f"{number}.npz", X=X[:2], y=list(y), unknown=np.array(unknown), lengths=[2]
-        )
-    assert crfx.Shards(tmp_path).labels() == ["A", None, None, None]
-
-
-def test_sparse_matrices_come_back(tmp_path):
-    matrix = sparse.csr_matrix(X * (X > 0))
-    shards = crfx.write_shards(tmp_path, matrix, lengths=LENGTHS, positions=4)
-    found = shards.load()["X"]
-    assert sparse.issparse(found)
-    assert (found != matrix).nnz == 0
-    assert found.nnz == matrix.nnz
+        members = {"X": X[:2], "y": list(y), "unknown": np.array(unknown), "lengths": [2]}
+        np.savez(tmp_path / f"{number}.npz", **members)
+    assert crfx.Shards(tmp_path / "*.npz").labels() == ["A", None, None, None]
 
 
 def test_categories_of_all_shards_are_numbered_alike(tmp_path):
-    pandas = pytest.importorskip("pandas")
     frames = [
         pandas.DataFrame({"instance": number, "label": "A", "colour": list(own), "size": 1.5})
         for number, own in enumerate(("ab", "cb", "d"))
@@ -149,11 +122,11 @@ def test_categories_of_all_shards_are_numbered_alike(tmp_path):
 
 def sentences(number, **columns):
     """Three rows of two instances, for one of several Parquet files."""
-    pandas = pytest.importorskip("pandas")
     return pandas.DataFrame({"instance": [number, number, number + 0.5], "label": "A", **columns})
 
 
 def test_the_index_of_rows_is_no_feature(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
     plain = sentences(0, size=[0.5, 1.5, 2.5])
     indices = {
         "left over": plain.set_axis([3, 5, 7]),
@@ -170,69 +143,53 @@ def test_the_index_of_rows_is_no_feature(tmp_path):
         found = crfx.Shards(tmp_path / f"{name}.parquet").load()
         assert list(found["X"].columns) == ["size"], name
         assert (found["lengths"].tolist(), found["y"]) == ([2, 1], ["A"] * 3), name
-
-
-def test_notes_that_are_not_of_pandas_say_nothing(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    table = pyarrow.Table.from_pandas(sentences(0, size=[0.5, 1.5, 2.5]), preserve_index=False)
+    # Notes that are not those of pandas say nothing.
+    table, path = pyarrow.Table.from_pandas(plain, preserve_index=False), tmp_path / "n.parquet"
     for notes in ("{}", "[]", '{"columns": 3, "index_columns": {"size": 1}}', '{"columns": ["a"]}'):
-        noted = table.replace_schema_metadata({"pandas": notes})
-        pyarrow.parquet.write_table(noted, tmp_path / "0.parquet")
-        assert list(crfx.Shards(tmp_path).load()["X"].columns) == ["size"]
+        pyarrow.parquet.write_table(table.replace_schema_metadata({"pandas": notes}), path)
+        assert list(crfx.Shards(path).load()["X"].columns) == ["size"]
 
 
 def test_shards_agree_on_what_a_column_holds(tmp_path):
-    pandas = pytest.importorskip("pandas")
-    held = {
-        "numbers": [1.0, 2.0, 1.0],
-        "truth values": [True, False, True],
-        "categories": pandas.Categorical(["a", "b", "a"]),
-    }
-    for first, one in held.items():
-        for second, other in held.items():
-            sentences(0, c=one).to_parquet(tmp_path / "0.parquet")
-            sentences(1, c=other).to_parquet(tmp_path / "1.parquet")
-            if first == second:
-                crfx.Shards(tmp_path)
-                continue
-            told = rf"1\.parquet: column 'c' holds {second}, and {first} in .*0\.parquet"
-            with pytest.raises(ValueError, match=told):
-                crfx.Shards(tmp_path)
-
-
-def test_what_is_missing_in_one_shard_changes_no_kind(tmp_path):
-    pandas = pytest.importorskip("pandas")
-    whole = [sentences(number, flag=True, count=3) for number in range(2)]
+    """With numbers in the first shard: tests/bad_inputs/listed/shards.py."""
+    flags, letters = [True, False, True], pandas.Categorical(["a", "b", "a"])
+    for one, other, told in (
+        (flags, letters, "holds categories, and truth values in"),
+        (letters, [1.0, 2.0, 1.0], "holds numbers, and categories in"),
+    ):
+        sentences(0, c=one).to_parquet(tmp_path / "0.parquet")
+        sentences(1, c=other).to_parquet(tmp_path / "1.parquet")
+        with pytest.raises(ValueError, match=rf"1\.parquet: column 'c' {told} .*0\.parquet"):
+            crfx.Shards(tmp_path)
+    # Missing values in one shard change no kind.
+    whole = [sentences(number, flag=True, count=3, letter=letters) for number in range(2)]
     whole[1] = whole[1].astype({"flag": "boolean", "count": "Int64"})
     whole[1].loc[1, ["flag", "count"]] = pandas.NA
     for number, frame in enumerate(whole):
         frame.to_parquet(tmp_path / f"{number}.parquet")
     shards = crfx.Shards(tmp_path)
     found = shards.load()["X"]
-    assert (
-        found["flag"].isna().tolist()
-        == found["count"].isna().tolist()
-        == [False] * 4
-        + [
-            True,
-            False,
-        ]
-    )
+    is_missing = [*[False] * 4, True, False]
+    assert found["flag"].isna().tolist() == found["count"].isna().tolist() == is_missing
     assert found["flag"].dtype == shards.matrix().no_rows["flag"].dtype
-    assert found.dropna().eq([True, 3]).all(axis=None)
+    assert found.dropna()[["flag", "count"]].eq([True, 3]).all(axis=None)
 
 
 def test_columns_may_have_other_names(tmp_path):
-    pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"sentence": ["a", "a", "b"], "tag": ["X", None, "Y"], "label": 1.0})
     frame.to_parquet(tmp_path / "0.parquet")
-    shards = crfx.Shards(tmp_path / "0.parquet", instance="sentence", label="tag", parent="head")
-    found = crfx.Shards(
-        tmp_path / "0.parquet", instance="sentence", label="tag", weight="label"
-    ).load()
+    named = {"instance": "sentence", "label": "tag"}
+    shards = crfx.Shards(tmp_path / "0.parquet", **named, parent="head")
+    found = crfx.Shards(tmp_path / "0.parquet", **named, weight="label").load()
     assert shards.lengths.tolist() == [2, 1]
     assert shards.load()["y"] == ["X", None, "Y"]
     assert found["sample_weight"].tolist() == [1.0, 1.0]
+    plain = frame.drop(columns="tag")
+    plain.to_parquet(tmp_path / "0.parquet")
+    with pytest.raises(ValueError, match="no column 'tags', but 'label', which would be a feature"):
+        crfx.Shards(tmp_path, instance="sentence", label="tags")
+    plain.rename(columns={"label": "size"}).to_parquet(tmp_path / "0.parquet")
+    assert crfx.Shards(tmp_path, instance="sentence", label="tags").n_rows == 3  # to be tagged
 
 
 @pytest.fixture
@@ -240,7 +197,7 @@ def shards(tmp_path):
     return crfx.write_shards(tmp_path, X, labels("text"), lengths=LENGTHS, positions=4)
 
 
-def test_files_are_found_by_pattern_folder_and_list(shards, tmp_path):
+def test_files_are_found_sliced_and_pickled(shards, tmp_path, monkeypatch):
     names = [path.name for path in shards.paths]
     assert names == ["00000.npz", "00001.npz", "00002.npz", "00003.npz"]
     (tmp_path / "notes.txt").write_text("not a shard")
@@ -248,42 +205,34 @@ def test_files_are_found_by_pattern_folder_and_list(shards, tmp_path):
         assert crfx.Shards(given).paths == shards.paths
     backwards = crfx.Shards(shards.paths[::-1])
     assert backwards.lengths.tolist() == [5, 2, 1, 4, 3, 0]
-
-
-def test_some_shards_are_shards(shards):
+    with pytest.raises(ValueError, match=r"has shards already, 00000\.npz for one"):
+        crfx.write_shards(tmp_path, X, lengths=LENGTHS)
+    assert len(list(tmp_path.iterdir())) == 5
     some = shards[1:3]
     assert some.paths == shards.paths[1:3]
     assert some.load()["y"] == shards.load()["y"][3:10]
     with pytest.raises(TypeError, match="by a slice"):
         shards[0]
-
-
-def test_they_travel(shards):
     again = pickle.loads(pickle.dumps(shards))
     assert again.load()["y"] == shards.load()["y"]
     assert repr(again.X) == "<Shards: 4 files, 6 instances, 15 rows, 3 features>.X"
+    read = []  # at first only headers and lengths
 
+    def read_array(stream, size):
+        read.append(stream.name)
+        return np.zeros(0)
 
-def test_only_headers_and_lengths_are_read_at_first(shards, monkeypatch):
-    read = []
-    monkeypatch.setattr(
-        npz, "read_array", lambda stream, size: read.append(stream.name) or np.zeros(0)
-    )
+    monkeypatch.setattr(npz, "read_array", read_array)
     with pytest.raises(ValueError, match="lengths add up to 0"):
         NpzShard(shards.paths[0])
     assert read == ["lengths.npy"]
 
 
-def test_a_folder_that_has_shards_is_not_written_to(shards, tmp_path):
-    with pytest.raises(ValueError, match=r"has shards already, 00000\.npz for one"):
-        crfx.write_shards(tmp_path, X, lengths=LENGTHS)
-    assert len(list(tmp_path.iterdir())) == 4
-
-
-@pytest.mark.parametrize("format", ["npz", "parquet"])
-@pytest.mark.parametrize("error", [OSError(28, "no space"), KeyboardInterrupt()], ids=repr)
-def test_a_part_of_a_corpus_does_not_stay(tmp_path, monkeypatch, format, error):
-    """It would read as a smaller one."""
+@pytest.mark.parametrize(
+    ("format", "error"), [("npz", OSError(28, "no space")), ("parquet", KeyboardInterrupt())]
+)
+def test_write_shards_removes_what_it_wrote_before_an_error(tmp_path, monkeypatch, format, error):
+    """A part of a corpus would read as a smaller one."""
     module = {"npz": arrays, "parquet": parquet}[format]
     write = module.write_shard
 
@@ -294,7 +243,7 @@ def test_a_part_of_a_corpus_does_not_stay(tmp_path, monkeypatch, format, error):
 
     monkeypatch.setattr(module, "write_shard", fails)
     (tmp_path / "notes.txt").write_text("not a shard")
-    given = {"lengths": [length for length in LENGTHS if length], "format": format}
+    given = {"lengths": FILLED, "format": format}
     with pytest.raises(type(error)):
         crfx.write_shards(tmp_path, X, **given, positions=4)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
@@ -302,29 +251,32 @@ def test_a_part_of_a_corpus_does_not_stay(tmp_path, monkeypatch, format, error):
     assert crfx.write_shards(tmp_path, X, **given, positions=4).n_rows == len(X)
 
 
-def test_damage_is_found_when_it_is_read(tmp_path):
+def test_load_finds_damage_and_gives_sparse_matrices_back(tmp_path):
     wide = np.tile(X, 500)  # more than is looked at with the header
-    shards = crfx.write_shards(tmp_path, wide, lengths=LENGTHS, positions=4)
+    shards = crfx.write_shards(tmp_path / "dense", wide, lengths=LENGTHS, positions=4)
     raw = bytearray(shards.paths[1].read_bytes())
     raw[len(raw) // 2] ^= 255
     shards.paths[1].write_bytes(raw)
     again = crfx.Shards(shards.paths)
     with pytest.raises(ValueError, match=r"00001\.npz: .*CRC"):
         again.load()
+    matrix = sparse.csr_matrix(X * (X > 0))
+    found = crfx.write_shards(tmp_path, matrix, lengths=LENGTHS, positions=4).load()["X"]
+    assert sparse.issparse(found)
+    assert (found != matrix).nnz == 0
+    assert found.nnz == matrix.nnz
 
 
 @pytest.mark.parametrize("order", "<>")
-def test_signs_that_are_none_are_refused(tmp_path, order):
-    signs = np.array([65, 0x110000], dtype=f"{order}u4")
-    y = signs.view(f"{order}U1")
+def test_labels_reject_text_beyond_unicode(tmp_path, order):
+    y = np.array([65, 0x110000], dtype=f"{order}u4").view(f"{order}U1")
     np.savez(tmp_path / "a.npz", X=np.zeros((2, 1)), y=y, lengths=[2])
-    shards = crfx.Shards(tmp_path)
     with pytest.raises(ValueError, match=r"a\.npz: y: an array holds text of signs"):
-        shards.labels()
+        crfx.Shards(tmp_path).labels()
 
 
 @pytest.mark.parametrize("missing", ["pandas", "pyarrow"])
-def test_a_library_that_is_missing_is_told_of(tmp_path, monkeypatch, missing):
+def test_shards_name_a_missing_library(tmp_path, monkeypatch, missing):
     monkeypatch.setitem(sys.modules, missing, None)
     (tmp_path / "a.parquet").write_bytes(b"")
     with pytest.raises(ImportError, match=r"a\.parquet: .*crfx\[parquet\]"):
@@ -332,14 +284,3 @@ def test_a_library_that_is_missing_is_told_of(tmp_path, monkeypatch, missing):
     with pytest.raises(ImportError, match=r"00000\.parquet: .*crfx\[parquet\]"):
         crfx.write_shards(tmp_path / "new", X, lengths=[len(X)], format="parquet")
     assert list((tmp_path / "new").iterdir()) == []
-
-
-def test_a_column_of_the_usual_name_is_no_feature(tmp_path):
-    pandas = pytest.importorskip("pandas")
-    pytest.importorskip("pyarrow")
-    frame = pandas.DataFrame({"instance": [0, 0], "label": [1, 2], "size": [0.5, 1.5]})
-    frame.to_parquet(tmp_path / "0.parquet")
-    with pytest.raises(ValueError, match="no column 'tags', but 'label', which would be a feature"):
-        crfx.Shards(tmp_path, label="tags")
-    frame.drop(columns="label").to_parquet(tmp_path / "0.parquet")
-    assert crfx.Shards(tmp_path, label="tags").n_rows == 2  # to be tagged

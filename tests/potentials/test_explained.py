@@ -1,11 +1,13 @@
 """Functions as sums over features: each method against what defines it."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
 from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
 from crfx.potentials.regressors import sampled_terms
+from tests.potentials.hidden_formula import plain_scores
 
 QUADRATURE = {"rtol": 1e-3, "atol": 1e-4}
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
@@ -24,36 +26,22 @@ def spread_out(terms, n_features):
     return found
 
 
-def hidden_scores(parts, activation, X):
-    """(rows, labels) from the formula, in float64."""
-    wide = {name: part.astype(np.float64) for name, part in parts.items()}
-    inputs = X @ wide["weights"] + wide["bias"]
-    if activation in ("softplus", "relu"):
-        inside = inputs[:, :, None] + wide["to_label"]
-        units = np.logaddexp(0, inside) if activation == "softplus" else np.maximum(inside, 0)
-        found = units.sum(axis=1)
-    else:
-        function = np.tanh if activation == "tanh" else lambda x: 1 / (1 + np.exp(-x))
-        found = function(inputs) @ wide["to_label"]
-    found = found + wide["constant"]
-    return found + X @ wide["skip"] if "skip" in wide else found
-
-
-@pytest.mark.parametrize("activation", ["softplus", "relu", "tanh", "sigmoid"])
-@pytest.mark.parametrize("skip", [False, True])
-def test_hidden_units_are_told_by_the_mean_gradient(activation, skip):
+@pytest.mark.parametrize(
+    ("activation", "skip"),
+    [("softplus", False), ("relu", True), ("tanh", False), ("sigmoid", True)],
+)
+def test_hidden_units_are_explained_by_the_mean_gradient(activation, skip):
     shape = HiddenShape(3, 5, 2, activation, skip)
-    random = np.random.default_rng(0)
-    weights = random.normal(size=shape.size).astype(np.float32)
+    weights = np.random.default_rng(0).normal(size=shape.size).astype(np.float32)
     function = HiddenUnitFunction(shape, weights)
     x = np.array([0.7, -1.3, 2.0], np.float32)
     (terms,) = function.explained(x[None], named)
-    parts, step = shape.split(weights), 1e-6
+    step = 1e-6
     points = ((np.arange(N_POINTS) + 0.5) / N_POINTS)[:, None] * x.astype(np.float64)
     expected = np.empty((3, 2))
     for column in range(3):
         move = step * np.eye(3)[column]
-        ahead, behind = (hidden_scores(parts, activation, points + sign * move) for sign in (1, -1))
+        ahead, behind = (plain_scores(shape, weights, points + sign * move) for sign in (1, -1))
         expected[column] = (ahead - behind).mean(axis=0) / (2 * step) * x[column]
     np.testing.assert_allclose(spread_out(terms, 3), expected, **QUADRATURE)
     np.testing.assert_allclose(
@@ -61,7 +49,7 @@ def test_hidden_units_are_told_by_the_mean_gradient(activation, skip):
     )
 
 
-def test_units_that_features_do_not_move_have_their_slope():
+def test_hidden_units_without_movement_have_their_slope():
     shape = HiddenShape(2, 1, 1)
     function = HiddenUnitFunction(shape, np.zeros(shape.size, np.float32))
     parts = shape.split(function.weights)
@@ -94,21 +82,17 @@ def test_sampled_values_add_up_whatever_the_function():
         np.testing.assert_allclose(total, scores(X[[row]])[0], **EXACT)
     (missing,) = sampled_terms(scores, np.array([[np.nan, 0.0]]), named)
     assert missing.inputs.tolist() == [None]
-
-
-def test_categories_have_no_zero():
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"kind": pandas.Categorical(["u"])})
+    frame = pd.DataFrame({"kind": pd.Categorical(["u"])})  # categories have no zero
     with pytest.raises(ValueError, match="encode them, one column per category"):
         next(sampled_terms(lambda X: np.zeros((len(X), 1)), frame, named))
 
 
-def test_wide_rows_are_asked_about_in_parts(monkeypatch):
+def test_sampled_values_of_wide_rows_are_scored_in_parts(monkeypatch):
     """All orders of 3000 features at once would be 4 GB."""
     asked = []
 
     def scores(X):
-        asked.append(X.shape)
+        asked.append(len(X))
         return X.sum(axis=1, keepdims=True) * X[:, :1]
 
     X = np.arange(1.0, 8.0)[None]
@@ -116,6 +100,6 @@ def test_wide_rows_are_asked_about_in_parts(monkeypatch):
     monkeypatch.setattr("crfx.potentials.regressors.MOST_CELLS", 3 * 7, raising=False)
     asked.clear()
     (parted,) = sampled_terms(scores, X, named)
-    assert max(n_rows for n_rows, _ in asked) == 3
+    assert max(asked) == 3
     np.testing.assert_array_equal(parted.contributions, whole.contributions)
     np.testing.assert_array_equal(parted.base, whole.base)

@@ -1,6 +1,9 @@
-"""Bins in a file: the room they need is known before they are written."""
+"""Bins in files: the room they need is known before; folders of killed processes go."""
 
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
 from types import SimpleNamespace
 
@@ -9,6 +12,8 @@ import pytest
 from scipy import sparse
 
 from crfx.features.matrix import Matrix
+from crfx.potentials import external_matrix
+from crfx.potentials.external_matrix import new_bins_folder
 from crfx.potentials.xgboost_learner import XGBoostLearner
 
 
@@ -41,9 +46,7 @@ def bins_of(X, n_chunks, max_bin=256):
 @pytest.mark.parametrize(
     ("X", "n_chunks", "max_bin"),
     [
-        (dense(1), 2, 256),
         (dense(1), 2, 16),
-        (dense(2), 2, 16),
         (dense(20, 0.2), 2, 1000),
         (dense(20), 80, 256),
         (thin(20, 0.005), 2, 256),
@@ -52,7 +55,7 @@ def bins_of(X, n_chunks, max_bin=256):
         (thin(10_000, 0.001), 2, 256),
     ],
 )
-def test_as_little_room_as_the_bins_take_is_too_little(X, n_chunks, max_bin, cache, monkeypatch):
+def test_bins_need_more_room_than_they_take(X, n_chunks, max_bin, cache, monkeypatch):
     """More is asked for, so that XGBoost never meets a full disk; six times as much is enough."""
     matrix = bins_of(X, n_chunks, max_bin)
     a_chunk = sum(path.stat().st_size for path in cache.glob("*/*")) / n_chunks
@@ -63,3 +66,57 @@ def test_as_little_room_as_the_bins_take_is_too_little(X, n_chunks, max_bin, cac
         bins_of(X, n_chunks, max_bin)
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=int(6 * a_chunk)))
     assert bins_of(X, n_chunks, max_bin).num_row() == 4000
+
+
+ANOTHER = """
+import sys
+from crfx.potentials.external_matrix import new_bins_folder
+print(new_bins_folder(), flush=True)
+sys.stdin.read()
+"""
+
+
+def names(cache):
+    return sorted(path.name for path in cache.iterdir())
+
+
+@pytest.fixture
+def ended():
+    """The number of a process that has ended."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+@pytest.mark.skipif(os.name != "posix", reason="asks whether a process lives")
+def test_the_folder_of_a_process_stays_until_it_is_killed(cache):
+    process = subprocess.Popen(
+        [sys.executable, "-c", ANOTHER],
+        env=os.environ | {"TMPDIR": str(cache)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        theirs = os.path.basename(process.stdout.readline().strip())
+        (cache / theirs / "bins").write_text("some")
+        first = os.path.basename(new_bins_folder())
+        assert names(cache) == sorted([theirs, first])
+        process.kill()
+    second = os.path.basename(new_bins_folder())
+    assert names(cache) == sorted([first, second])
+
+
+@pytest.mark.skipif(os.name != "posix", reason="asks whether a process lives")
+def test_new_bins_folder_keeps_files_of_others(cache, ended, monkeypatch):
+    """Of another machine, of another program; and what is no folder."""
+    monkeypatch.setattr(external_matrix.socket, "gethostname", lambda: "rack-7-node-3")
+    here = external_matrix._place()
+    others = [f"crfx-bins-{ended}-{here}x-abc", f"crfx-bins-{ended}-abc", f"x{ended}-{here}-abc"]
+    for name in [*others, f"crfx-bins-{ended}-{here}-ab_c"]:  # the last one goes
+        (cache / name).mkdir()
+    others.append(f"crfx-bins-{ended}-{here}-file")
+    (cache / others[-1]).touch()
+    folder = new_bins_folder()
+    assert "rack-7-node-3" in folder
+    assert names(cache) == sorted([*others, os.path.basename(folder)])

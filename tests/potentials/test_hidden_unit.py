@@ -7,6 +7,8 @@ from scipy import sparse
 from crfx.potentials import hidden_unit
 from crfx.potentials.hidden_unit import HiddenShape, HiddenUnitFunction
 from crfx.testing import central_differences
+from tests.pairwise import pairwise
+from tests.potentials.hidden_formula import plain_scores
 
 SINGLE = {"rtol": 2e-5, "atol": 2e-5}
 """Sums of some tens of float32 numbers of order 1."""
@@ -28,26 +30,9 @@ def function(activation="softplus", skip=True, n_hidden=N_HIDDEN, scale=1.0, see
     return HiddenUnitFunction(shape, weights.astype(np.float32))
 
 
-def plain_scores(shape, values, X):
-    """The formulas of the module, in float64."""
-    parts = shape.split(np.asarray(values, np.float64))
-    X = np.asarray(X, np.float64)
-    inputs = X @ parts["weights"] + parts["bias"]
-    both = inputs[:, :, None] + parts["to_label"]
-    if shape.activation == "softplus":
-        found = np.logaddexp(0, both).sum(axis=1)
-    elif shape.activation == "relu":
-        found = np.maximum(0, both).sum(axis=1)
-    else:
-        units = np.tanh(inputs) if shape.activation == "tanh" else 1 / (1 + np.exp(-inputs))
-        found = units @ parts["to_label"]
-    found = found + parts["constant"]
-    return found + X @ parts["skip"] if shape.skip else found
-
-
-@pytest.mark.parametrize("n_hidden", [0, 1, 5, 40])
-@pytest.mark.parametrize("skip", [False, True])
-@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize(
+    ("activation", "skip", "n_hidden"), pairwise(ACTIVATIONS, [False, True], [0, 1, 5, 40])
+)
 def test_scores_are_those_of_the_formula(activation, skip, n_hidden):
     own, X = function(activation, skip, n_hidden), features()
     expected = plain_scores(own.shape, own.weights, X.toarray())
@@ -56,25 +41,22 @@ def test_scores_are_those_of_the_formula(activation, skip, n_hidden):
     np.testing.assert_allclose(own.prepare(X).scores(own.weights), expected, **SINGLE)
 
 
-@pytest.mark.parametrize("part", ["weights", "bias", "to_label", "constant", "skip"])
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_the_gradient_of_every_part_is_that_of_differences(activation, part):
+def test_gradient_of_every_part_is_that_of_differences(activation):
     """Of the formula in float64: differences of the core's scores would measure their rounding."""
     own, X = function(activation), features()
     slope = np.random.default_rng(2).normal(size=(N_ROWS, N_LABELS)).astype(np.float32)
     expected = central_differences(
         lambda at: float((slope * plain_scores(own.shape, at, X.toarray())).sum()), own.weights
     )
-    expected = own.shape.split(expected)[part]
-    assert np.abs(expected).max() > 0.1
+    assert all(np.abs(part).max() > 0.1 for part in own.shape.split(expected).values())
     for given in (X, X.toarray()):
         prepared = own.prepare(given)
         prepared.scores(own.weights)
-        found = own.shape.split(prepared.gradient(slope))[part]
-        np.testing.assert_allclose(found, expected, **DIFFERENCES)
+        np.testing.assert_allclose(prepared.gradient(slope), expected, **DIFFERENCES)
 
 
-def test_the_gradient_is_that_of_the_scores_asked_for_last():
+def test_gradient_belongs_to_the_last_scores(monkeypatch):
     own, X = function(), features()
     slope = np.ones((N_ROWS, N_LABELS), np.float32)
     other = own.weights * 2
@@ -85,10 +67,13 @@ def test_the_gradient_is_that_of_the_scores_asked_for_last():
     used.scores(other)
     np.testing.assert_array_equal(used.gradient(slope), fresh.gradient(slope))
     assert not np.allclose(first, fresh.gradient(slope))
+    whole = own.scores(X, N_ROWS)
+    monkeypatch.setattr(hidden_unit, "ROWS_AT_ONCE", 8)
+    np.testing.assert_array_equal(own.scores(X, N_ROWS), whole)
 
 
 @pytest.mark.parametrize("skip", [False, True])
-def test_a_part_has_the_weights_that_its_rows_touch(skip):
+def test_prepare_part_has_the_weights_that_its_rows_touch(skip):
     own, X = function(skip=skip), features()
     X = sparse.csr_matrix(X.multiply(np.arange(N_FEATURES) != 2))
     X.eliminate_zeros()
@@ -107,13 +92,12 @@ def test_a_part_has_the_weights_that_its_rows_touch(skip):
     found = np.zeros(own.shape.size)
     found[at] = part.gradient(slope[rows])
     np.testing.assert_allclose(found, expected, **SINGLE)
-
-
-def test_a_part_of_dense_rows_has_all_weights():
-    own, X = function(), features().toarray()
+    X = X.toarray()  # a part of dense rows has all weights
     part, at = own.prepare_part(X[:9])
     np.testing.assert_array_equal(at, np.arange(own.shape.size))
     np.testing.assert_array_equal(part.scores(own.weights), own.scores(X[:9], 9))
+    X[3, 4] = np.nan  # a missing value counts as 0
+    np.testing.assert_array_equal(own.scores(X, N_ROWS), own.scores(np.nan_to_num(X), N_ROWS))
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -131,33 +115,34 @@ def test_threads_give_the_same_bits(activation):
         np.testing.assert_array_equal(one, other)
 
 
-def test_rows_are_scored_a_few_at_a_time(monkeypatch):
-    own, X = function(), features()
-    whole = own.scores(X, N_ROWS)
-    monkeypatch.setattr(hidden_unit, "ROWS_AT_ONCE", 8)
-    np.testing.assert_array_equal(own.scores(X, N_ROWS), whole)
-
-
-@pytest.mark.parametrize("large", ["inputs", "weights", "both"])
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_extreme_numbers_stay_finite(activation, large):
-    own = function(activation, scale=1.0 if large == "inputs" else 1e4)
-    X = features().toarray() * np.float32(1.0 if large == "weights" else 1e4)
-    expected = plain_scores_quietly(own, X)
-    found = own.scores(X, N_ROWS)
-    assert np.isfinite(found).all()
-    np.testing.assert_allclose(found, expected, rtol=FAR, atol=FAR * np.abs(expected).max())
-    prepared = own.prepare(X)
-    prepared.scores(own.weights)
-    assert np.isfinite(prepared.gradient(np.ones((N_ROWS, N_LABELS), np.float32))).all()
+def test_extreme_numbers_stay_finite(activation):
+    for scale_of_weights, scale_of_inputs in ((1.0, 1e4), (1e4, 1.0), (1e4, 1e4)):
+        own = function(activation, scale=scale_of_weights)
+        X = features().toarray() * np.float32(scale_of_inputs)
+        with np.errstate(over="ignore"):
+            expected = plain_scores(own.shape, own.weights, X)
+        found = own.scores(X, N_ROWS)
+        assert np.isfinite(found).all()
+        np.testing.assert_allclose(found, expected, rtol=FAR, atol=FAR * np.abs(expected).max())
+        prepared = own.prepare(X)
+        prepared.scores(own.weights)
+        assert np.isfinite(prepared.gradient(np.ones((N_ROWS, N_LABELS), np.float32))).all()
 
 
-def plain_scores_quietly(own, X):
-    with np.errstate(over="ignore"):
-        return plain_scores(own.shape, own.weights, X)
+# Fewer weights than a pack, a pack and a rest, whole packs; exp(95) overflows in float32.
+@pytest.mark.parametrize(("n_hidden", "far"), [(3, 95.0), (7, -95.0), (7, 95.0), (16, 95.0)])
+def test_a_weight_too_large_for_a_table_of_exponentials_is_noticed(n_hidden, far):
+    shape = HiddenShape(n_features=2, n_hidden=n_hidden, n_labels=5)
+    X = np.array([[0.5, -1.0], [1.0, 2.0], [90.0, 0.0]], np.float32)
+    for place in np.ndindex(n_hidden, 5):
+        own = HiddenUnitFunction.random(shape, 1.0, np.random.default_rng(0))
+        shape.split(own.weights)["to_label"][place] = far
+        expected = plain_scores(shape, own.weights, X)
+        np.testing.assert_allclose(own.scores(X, 3), expected, rtol=1e-5)
 
 
-def test_maximised_has_the_same_weights():
+def test_maximised_and_random_functions():
     own, X = function(), features()
     best = own.maximised
     assert best.weights is own.weights
@@ -165,29 +150,19 @@ def test_maximised_has_the_same_weights():
     assert (own.scores(X, N_ROWS) > best.scores(X, N_ROWS)).all()
     with pytest.raises(ValueError, match="there is nothing to maximise over"):
         _ = function("tanh").maximised
-
-
-def test_first_weights_are_small_and_biases_0():
     shape = HiddenShape(50, 40, 3, skip=True)
-    own = HiddenUnitFunction.random(shape, 0.01, np.random.default_rng(0))
-    parts = shape.split(own.weights)
-    for name in ("weights", "to_label"):
-        assert parts[name].std() == pytest.approx(0.01, rel=0.2)
-    for name in ("bias", "constant", "skip"):
-        assert not parts[name].any()
+    parts = shape.split(HiddenUnitFunction.random(shape, 0.01, np.random.default_rng(0)).weights)
+    for name, part in parts.items():
+        is_drawn = name in ("weights", "to_label")
+        assert part.std() == (pytest.approx(0.01, rel=0.2) if is_drawn else 0)
+        assert is_drawn or not part.any()
 
 
-def test_missing_values_count_as_zero():
-    own, X = function(), features().toarray()
-    X[3, 4] = np.nan
-    np.testing.assert_array_equal(own.scores(X, N_ROWS), own.scores(np.nan_to_num(X), N_ROWS))
-
-
-@pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
-@pytest.mark.parametrize("n_features", [N_FEATURES - 1, N_FEATURES + 1])
-def test_another_number_of_features_is_refused(make, n_features):
-    X = make(np.ones((3, n_features), np.float32))
+def test_another_number_of_features_is_rejected():
     own = function()
-    for call in (lambda: own.scores(X, 3), lambda: own.prepare(X), lambda: own.prepare_part(X)):
-        with pytest.raises(ValueError, match=f"X has {n_features} features, .* for {N_FEATURES}"):
-            call()
+    for n_features, make in ((N_FEATURES - 1, np.asarray), (N_FEATURES + 1, sparse.csr_matrix)):
+        X = make(np.ones((3, n_features), np.float32))
+        message = f"X has {n_features} features, .* for {N_FEATURES}"
+        for call in (lambda X: own.scores(X, 3), own.prepare, own.prepare_part):
+            with pytest.raises(ValueError, match=message):
+                call(X)

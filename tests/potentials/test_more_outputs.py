@@ -29,16 +29,15 @@ def check_trees(node, rows, n_features, **settings):
     assert wider.n_rounds == node.n_rounds == 3
 
 
-def test_trees():
-    check_trees(GBCRF(3, random_state=0, n_jobs=1).fit(X, Y).model_.node, ROWS, 4)
-
-
-def test_several_trees_an_output():
-    crf = GBCRF(3, tree_params={"num_parallel_tree": 3}, random_state=0, n_jobs=1).fit(X, Y)
+@pytest.mark.parametrize("params", [{}, {"num_parallel_tree": 3}])
+def test_trees_keep_their_scores_for_old_outputs(params):
+    crf = GBCRF(3, tree_params=params, random_state=0, n_jobs=1).fit(X, Y)
     check_trees(crf.model_.node, ROWS, 4)
+    none = BoostedTrees(crf.model_.node.learner, 3)
+    assert none.with_outputs(PLACES, 5).scores(ROWS, len(ROWS)).shape == (len(ROWS), 5)
 
 
-def test_trees_with_categories():
+def test_trees_with_categories_keep_their_scores():
     frames = [
         pd.DataFrame({"a": x[:, 0], "c": pd.Categorical(list("uvw" * 9)[: len(x)], list("uvw"))})
         for x in X
@@ -46,11 +45,6 @@ def test_trees_with_categories():
     crf = GBCRF(3, random_state=0, n_jobs=1).fit(frames, Y)
     stacked = crf.columns_.matched(pd.concat(frames, ignore_index=True))
     check_trees(crf.model_.node, stacked, 2)
-
-
-def test_no_trees_yet():
-    node = BoostedTrees(GBCRF(1).fit(X, Y).model_.node.learner, 3)
-    assert node.with_outputs(PLACES, 5).scores(ROWS, len(ROWS)).shape == (len(ROWS), 5)
 
 
 @pytest.mark.parametrize("by_round", [True, False])
@@ -62,21 +56,20 @@ def test_tables_are_changed_in_every_round(by_round, monkeypatch):
     for _ in range(3):
         delta = {"edge": random.normal(size=(2, 2)), "start": random.normal(size=2)}
         tables.accept({k: v.astype(np.float32) for k, v in delta.items()}, 0.5)
-    found = tables.changed(lambda name, table: np.concatenate([table, table], axis=-1))
+
+    def twice(name, table):
+        return np.concatenate([table, table], axis=-1)
+
+    found = tables.changed(twice)
     assert (found.by_round, found.l2) == (by_round, 0.5)
-    for name, table in tables.tables.items():
-        twice = np.concatenate([table, table], axis=-1)
-        np.testing.assert_allclose(found.tables[name], twice, rtol=1e-6)
-        if by_round:
-            first = tables.at_round(1)[name]
-            np.testing.assert_allclose(
-                found.at_round(1)[name], np.concatenate([first, first], axis=-1), rtol=1e-6
-            )
+    for number in (None, 1) if by_round else (None,):
+        for name, table in tables.at_round(number).items():
+            changed = found.at_round(number)[name]
+            np.testing.assert_allclose(changed, twice(name, table), rtol=1e-6)
 
 
-@pytest.mark.parametrize("skip", [False, True])
-@pytest.mark.parametrize("activation", ["softplus", "tanh"])
-def test_hidden_units(activation, skip):
+@pytest.mark.parametrize(("activation", "skip"), [("softplus", False), ("tanh", True)])
+def test_hidden_units_keep_their_scores(activation, skip):
     shape = HiddenShape(4, 3, 3, activation, skip)
     node = HiddenUnitFunction.random(shape, 1.0, np.random.default_rng(0))
     wider = node.with_outputs(PLACES, 5)

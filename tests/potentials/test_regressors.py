@@ -50,13 +50,18 @@ def bound(regressor, *followed, seed=0):
     return function
 
 
-def test_fitted_to_the_newton_step_with_curvature_as_weight(recorder):
+def test_propose_fits_the_newton_step_with_curvature_as_weight(recorder):
     gradient, curvature = derivatives()
     bound(recorder).propose(gradient, curvature, 0)
     assert len(recorder.given) == N_OUTPUTS
     for k, (target, weight, _) in enumerate(recorder.given):
         np.testing.assert_allclose(target, -gradient[:, k] / curvature[:, k], **SAME32)
         np.testing.assert_array_equal(weight, curvature[:, k])
+    recorder.given.clear()
+    curvature[0] = 1e-40  # -g/h beyond float32 is no infinity
+    bound(recorder).propose(gradient, curvature, 0)
+    assert all(np.isfinite(target).all() for target, _, _ in recorder.given)
+    assert np.abs(recorder.given[0][0][0]) > 1e38
 
 
 def test_leaves_of_a_tree_take_the_newton_step():
@@ -73,13 +78,7 @@ def test_leaves_of_a_tree_take_the_newton_step():
             leaf = found[:, k] == value
             step = -gradient[leaf, k].sum() / curvature[leaf, k].sum()
             np.testing.assert_allclose(value, step, rtol=1e-4)
-
-
-def test_weights_matter():
-    """The companion: curvature that is the same everywhere gives other leaves."""
-    gradient, curvature = derivatives()
-    tree = DecisionTreeRegressor(max_leaf_nodes=4, random_state=0)
-    found = bound(tree).propose(gradient, curvature, 0).delta
+    # The companion: curvature that is the same everywhere gives other leaves.
     plain = bound(tree).propose(gradient / curvature, np.ones_like(curvature), 0).delta
     assert not np.allclose(found, plain, rtol=1e-4)
 
@@ -95,21 +94,14 @@ def test_rows_without_curvature_count_for_nothing():
     rest.bind(features()[~out], [features()])
     expected = rest.propose(gradient[~out], curvature[~out], 0).followed[0]
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("regressor", [DecisionTreeRegressor(max_depth=3), LinearRegression()])
-def test_no_row_counts(regressor):
-    nothing = np.zeros((N_ROWS, N_OUTPUTS), dtype=np.float32)
-    np.testing.assert_array_equal(bound(regressor).propose(nothing, nothing, 0).delta, 0)
-
-
-def test_tiny_curvature(recorder):
-    """-g/h beyond float32 is no infinity."""
-    gradient, curvature = derivatives()
-    curvature[0] = 1e-40
-    bound(recorder).propose(gradient, curvature, 0)
-    assert all(np.isfinite(target).all() for target, _, _ in recorder.given)
-    assert np.abs(recorder.given[0][0][0]) > 1e38
+    nothing, no_rows = np.zeros((N_ROWS, N_OUTPUTS), dtype=np.float32), features()[:0]
+    for regressor in (tree, LinearRegression()):  # the second has no random_state
+        function = bound(regressor, no_rows)
+        np.testing.assert_array_equal(function.propose(nothing, nothing, 0).delta, 0)
+        addition = function.propose(*derivatives(), 0)
+        assert addition.followed[0].shape == (0, N_OUTPUTS)
+        addition.accept(1.0)
+        assert function.scores(no_rows, 0).shape == (0, N_OUTPUTS)
 
 
 def test_seeds_differ_by_output_and_round_and_repeat(recorder):
@@ -126,30 +118,13 @@ def test_seeds_differ_by_output_and_round_and_repeat(recorder):
     assert recorder.random_state is None
 
 
-def test_a_regressor_without_random_state():
-    gradient, curvature = derivatives()
-    found = bound(LinearRegression()).propose(gradient, curvature, 0).delta
-    for k in range(N_OUTPUTS):
-        target = -gradient[:, k].astype(np.float64) / curvature[:, k]
-        expected = LinearRegression().fit(features(), target, sample_weight=curvature[:, k])
-        np.testing.assert_allclose(found[:, k], expected.predict(features()), rtol=1e-4, atol=1e-5)
-
-
-def test_nothing_is_kept_before_it_is_accepted():
-    function = bound(DecisionTreeRegressor(max_depth=2))
-    addition = function.propose(*derivatives(), 0)
-    np.testing.assert_array_equal(function.scores(features(), N_ROWS), 0)
-    addition.accept(0.25)
-    found = function.scores(features(), N_ROWS)
-    np.testing.assert_array_equal(found, np.float32(0.25) * addition.delta)
-
-
-def test_rounds_add_up_and_can_be_dropped():
+def test_rounds_add_up_when_accepted_and_can_be_dropped():
     other = features(seed=5)
     function = bound(DecisionTreeRegressor(max_depth=2), other)
     total, seen = np.zeros((N_ROWS, N_OUTPUTS), dtype=np.float32), []
     for number, step in enumerate((1.0, 0.3, 0.0, 0.7)):
         addition = function.propose(*derivatives(seed=number), number)
+        np.testing.assert_array_equal(function.scores(other, N_ROWS), total)
         addition.accept(step)
         total += np.float32(step) * addition.followed[0]
         seen.append(total.copy())
@@ -160,11 +135,3 @@ def test_rounds_add_up_and_can_be_dropped():
     assert not np.array_equal(seen[0], seen[1])
     function.keep(2)
     np.testing.assert_array_equal(function.scores(other, N_ROWS), seen[1])
-
-
-def test_following_no_rows():
-    function = bound(DecisionTreeRegressor(max_depth=2), features()[:0])
-    addition = function.propose(*derivatives(), 0)
-    assert addition.followed[0].shape == (0, N_OUTPUTS)
-    addition.accept(1.0)
-    assert function.scores(features()[:0], 0).shape == (0, N_OUTPUTS)

@@ -1,7 +1,6 @@
 """Trees walked by our own core: the bits of XGBoost, and of a walk in plain Python."""
 
 import copy
-import functools
 import pickle
 
 import numpy as np
@@ -11,126 +10,40 @@ from scipy import sparse
 from crfx import _core
 from crfx.potentials import tree_format, ubjson
 from crfx.potentials.trees import BoostedTrees, TreeScorer, _arrays
-from crfx.potentials.xgboost_learner import TreeEnsemble, XGBoostLearner
+from crfx.potentials.xgboost_learner import TreeEnsemble
+from tests.potentials.grown_trees import (
+    KINDS,
+    N_FEATURES,
+    N_ROWS,
+    STEPS,
+    grown,
+    joined,
+    n_outputs,
+    trees_of,
+)
 
-N_ROWS, N_FEATURES, N_ROUNDS = 300, 6, 7
-STEPS = (1.0, 0.3, 0.0, 0.05, 0.7, 1e-3, 0.15)
 COUNTS = (1, 7, 8, 9, 20, 127, 128, 129, N_ROWS)
 """Of rows: around the lanes of a group, and around the rows that are taken at a time."""
-
-
-def dense():
-    random = np.random.default_rng(0)
-    X = random.normal(size=(N_ROWS, N_FEATURES)).astype(np.float32)
-    X[random.random(X.shape) < 0.2] = np.nan
-    return X
-
-
-def rounded():
-    """Few values, so that many lie on a threshold; float64, so that they are converted."""
-    return np.round(dense().astype(np.float64) * 3) / 10
-
-
-def csr():
-    """Absent entries; zeros and NaN that are there; many columns of which few are asked for."""
-    random = np.random.default_rng(0)
-    wide = sparse.random(N_ROWS, 500, density=0.05, random_state=1, format="csr", dtype=np.float32)
-    wide.data[random.random(wide.nnz) < 0.1] = 0
-    wide.data[random.random(wide.nnz) < 0.1] = np.nan
-    return wide
-
-
-def doubled():
-    """Entries that are there twice, in bytes: their sum is not one."""
-    random = np.random.default_rng(0)
-    rows, columns = random.integers(N_ROWS, size=3000), random.integers(N_FEATURES, size=3000)
-    data = random.integers(60, 127, size=3000).astype(np.int8)
-    starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=N_ROWS))])
-    return sparse.csr_matrix((data, columns[np.argsort(rows)], starts), shape=(N_ROWS, N_FEATURES))
-
-
-def frame():
-    """Categories, few (one against the rest) and many (sets), some missing; whole numbers."""
-    pandas = pytest.importorskip("pandas")
-    random = np.random.default_rng(0)
-    letters = random.choice(list("uvw"), N_ROWS).astype(object)
-    letters[random.random(N_ROWS) < 0.2] = None
-    return pandas.DataFrame(
-        {
-            "number": dense()[:, 0],
-            "letter": pandas.Categorical(letters),
-            "digit": pandas.Categorical(random.integers(0, 150, N_ROWS)),
-            "whole": random.integers(0, 5, N_ROWS),
-            "nothing": pandas.Categorical([None] * N_ROWS),
-            "flag": pandas.array(random.choice([True, False, None], N_ROWS), dtype="boolean"),
-        }
-    )
-
-
-DEEP = {"max_leaves": 60, "grow_policy": "lossguide", "max_depth": 0, "min_child_weight": 0}
-KINDS = {
-    "numbers": (dense, 9, {"max_depth": 5}),
-    "one output": (dense, 1, {"max_depth": 5}),
-    "on thresholds": (rounded, 3, {"max_depth": 6, "min_child_weight": 0}),
-    "deep": (dense, 2, DEEP),
-    "leaves only": (dense, 2, {"gamma": 1e9}),
-    "columns sampled": (dense, 2, {"colsample_bynode": 0.3}),
-    "rows sampled": (dense, 3, {"subsample": 0.5}),
-    "sparse": (csr, 3, {"max_depth": 6, "min_child_weight": 0}),
-    "entries twice": (doubled, 3, {"max_depth": 4}),
-    "categories": (frame, 3, {"max_depth": 6, "min_child_weight": 0}),
-    "deep categories": (frame, 2, DEEP),
-}
-
-
-@functools.cache
-def grown(kind):
-    """(X, raw, learner): rounds with a step each, on gradients of any size."""
-    make, n_outputs, params = KINDS[kind]
-    X, random = make(), np.random.default_rng(1)
-    learner = XGBoostLearner(params, seed=3)
-    matrix = learner.training_matrix(X)
-    rounds = []
-    for number in range(N_ROUNDS):
-        gradient = random.normal(size=(N_ROWS, n_outputs)).astype(np.float32)
-        curvature = random.uniform(0.1, 1, size=gradient.shape).astype(np.float32)
-        rounds.append(learner.grow(matrix, gradient, curvature, number).raw())
-    return X, tree_format.join(rounds, STEPS), learner
-
-
-def n_outputs(kind):
-    return KINDS[kind][1]
 
 
 def some(X, rows):
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
-def walked(kind, n_rounds=N_ROUNDS):
+def walked(kind):
     """(rows, outputs) by a loop over rows, trees and nodes; sums in float32, tree by tree."""
-    X, raw, _ = grown(kind)
-    part = ubjson.decode(raw)["learner"]["gradient_booster"]["model"]
-    numbers = np.column_stack(
-        [X[name].cat.codes if hasattr(X[name], "cat") else X[name].astype(float) for name in X]
-        if hasattr(X, "iloc")
-        else [X]
-    ).astype(np.float32)
+    X, part = grown(kind)[0], trees_of(joined(kind))
+    numbers = X
     if hasattr(X, "iloc"):
-        for place, name in enumerate(X):
-            numbers[X[name].isna(), place] = np.nan
+        columns = [X[name].cat.codes if hasattr(X[name], "cat") else X[name] for name in X]
+        numbers = np.column_stack([column.astype(float) for column in columns])
+        numbers[X.isna()] = np.nan
+    numbers = numbers.astype(np.float32)
     scores = np.zeros((len(numbers), n_outputs(kind)), np.float32)
     for tree, output in zip(part["trees"], part["tree_info"], strict=True):
-        if tree["id"] >= n_rounds * n_outputs(kind):
-            break
-        sets = {
-            node: set(tree["categories"][begin : begin + size].tolist())
-            for node, begin, size in zip(
-                tree["categories_nodes"],
-                tree["categories_segments"],
-                tree["categories_sizes"],
-                strict=True,
-            )
-        }
+        ends = np.cumsum(tree["categories_sizes"])
+        groups = np.split(tree["categories"], ends)[:-1]
+        sets = dict(zip(tree["categories_nodes"], map(set, groups), strict=True))
         for row, x in enumerate(numbers):
             node = 0
             while tree["left_children"][node] >= 0:
@@ -147,29 +60,29 @@ def walked(kind, n_rounds=N_ROUNDS):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("n_jobs", [1, 2, 3])
-def test_the_bits_are_those_of_xgboost(kind, n_jobs):
-    X, raw, learner = grown(kind)
+def test_scores_have_the_bits_of_xgboost_for_any_number_of_threads(kind):
+    (X, learner, _), raw = grown(kind), joined(kind)
     expected = TreeEnsemble.of(raw, n_outputs(kind)).scores(learner.matrix(X))
     scorer = TreeScorer(raw, n_outputs(kind))
-    assert scorer.scores(X, n_jobs).tobytes() == expected.tobytes()
-    for count in COUNTS:
-        rows = np.random.default_rng(count).permutation(N_ROWS)[:count]
-        found = scorer.scores(some(X, rows), n_jobs)
-        assert found.tobytes() == expected[rows].tobytes(), count
+    for n_jobs in (1, 2, 3):
+        assert scorer.scores(X, n_jobs).tobytes() == expected.tobytes()
+        for count in COUNTS:
+            rows = np.random.default_rng(count).permutation(N_ROWS)[:count]
+            found = scorer.scores(some(X, rows), n_jobs)
+            assert found.tobytes() == expected[rows].tobytes(), (n_jobs, count)
 
 
-@pytest.mark.parametrize("kind", ["numbers", "on thresholds", "categories", "deep categories"])
-def test_the_bits_are_those_of_a_plain_walk(kind):
-    X, raw, _ = grown(kind)
+@pytest.mark.parametrize("kind", ["on thresholds", "categories", "deep sets of categories"])
+def test_scores_have_the_bits_of_a_plain_walk(kind):
+    X, raw = grown(kind)[0], joined(kind)
     assert TreeScorer(raw, n_outputs(kind)).scores(X, 1).tobytes() == walked(kind).tobytes()
 
 
 @pytest.mark.parametrize("kind", ["numbers", "one output", "categories"])
-def test_the_first_rounds_alone(kind):
-    X, raw, learner = grown(kind)
+def test_scores_of_the_first_rounds(kind):
+    (X, learner, _), raw = grown(kind), joined(kind)
     scorer, ensemble = (make(raw, n_outputs(kind)) for make in (TreeScorer, TreeEnsemble.of))
-    for n_rounds in range(1, N_ROUNDS + 1):
+    for n_rounds in range(1, len(STEPS) + 1):
         expected = ensemble.scores(learner.matrix(X), n_rounds)
         assert scorer.scores(X, 1, n_rounds).tobytes() == expected.tobytes()
     assert not scorer.scores(X, 1, 0).any()
@@ -177,11 +90,11 @@ def test_the_first_rounds_alone(kind):
 
 def test_dense_and_sparse_rows_in_turn():
     """What one call leaves behind, in the lanes that it used, is no feature of the next."""
-    X, raw, _ = grown("numbers")
+    X, raw = grown("many outputs")[0], joined("many outputs")
     seen = ~np.isnan(X)
     absent = sparse.csr_matrix((X[seen], np.nonzero(seen)), shape=X.shape)
-    scorer = TreeScorer(raw, n_outputs("numbers"))
-    expected = TreeScorer(raw, n_outputs("numbers")).scores(X, 1)
+    scorer = TreeScorer(raw, 9)
+    expected = TreeScorer(raw, 9).scores(X, 1)
     for count in (300, 9, 150, 1, 40):
         for rows in (X, absent, X[::-1], absent[::-1]):
             scorer.scores(rows[:count], 1)
@@ -197,7 +110,7 @@ def changed(raw, change):
 
 def test_numbers_next_to_0_are_not_taken_for_0():
     """Other parts of the core do so, for speed; XGBoost does not."""
-    X, raw, learner = grown("numbers")
+    (X, learner, _), raw = grown("many outputs"), joined("many outputs")
     tiny = np.float32(1e-40)
 
     def lower(trees):
@@ -215,7 +128,7 @@ def test_numbers_next_to_0_are_not_taken_for_0():
 @pytest.mark.parametrize("leaf", [1.0, -0.0, np.nan, np.inf])
 def test_odd_numbers_in_trees_and_rows(leaf):
     """Two zeros that are equal, thresholds that nothing is below, leaves that are no score."""
-    _, raw, learner = grown("numbers")
+    learner, raw = grown("many outputs")[1], joined("many outputs")
     random = np.random.default_rng(0)
     odd = np.array([0.0, -0.0, 1e38, -1e38, np.nan], np.float32)
 
@@ -232,14 +145,10 @@ def test_odd_numbers_in_trees_and_rows(leaf):
     np.testing.assert_array_equal(TreeScorer(raw, 9).scores(X, 1), expected)
 
 
-def test_no_rows_and_no_rounds():
-    X, raw, _ = grown("numbers")
+def test_no_rows_no_rounds_and_other_features():
+    X, raw = grown("many outputs")[0], joined("many outputs")
     assert TreeScorer(raw, 9).scores(X[:0], 2).shape == (0, 9)
     assert not TreeScorer(tree_format.first_rounds(raw, 0), 9).scores(X, 2).any()
-
-
-def test_other_features_are_refused():
-    X, raw, _ = grown("numbers")
     for wrong in (X[:, :-1], sparse.csr_matrix((3, N_FEATURES + 1))):
         with pytest.raises(ValueError, match=r"the rows have \d features, the trees were grown on"):
             TreeScorer(raw, 9).scores(wrong, 1)
@@ -256,26 +165,24 @@ BREAK = {
 }
 
 
-@pytest.mark.parametrize("message", BREAK)
-def test_the_core_refuses_trees_that_lead_outside(message):
-    arrays = _arrays(ubjson.decode(grown("numbers")[1])["learner"]["gradient_booster"]["model"])
+def test_the_core_rejects_trees_that_lead_outside():
+    arrays = _arrays(trees_of(joined("many outputs")))
     _core.BoostedTrees(**arrays, n_features=N_FEATURES, n_outputs=9)
-    BREAK[message](arrays)
-    with pytest.raises(_core.InputError, match=message):
-        _core.BoostedTrees(**arrays, n_features=N_FEATURES, n_outputs=9)
-
-
-def test_a_category_that_cannot_exist_is_refused():
-    arrays = _arrays(ubjson.decode(grown("categories")[1])["learner"]["gradient_booster"]["model"])
+    for message, change in BREAK.items():
+        broken = {name: np.copy(array) for name, array in arrays.items()}
+        change(broken)
+        with pytest.raises(_core.InputError, match=message):
+            _core.BoostedTrees(**broken, n_features=N_FEATURES, n_outputs=9)
+    arrays = _arrays(trees_of(joined("categories")))
     for category in (-1, 2**24):
         arrays["categories"][0] = category
         with pytest.raises(_core.InputError, match="a category that cannot exist"):
             _core.BoostedTrees(**arrays, n_features=N_FEATURES, n_outputs=3)
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda own: pickle.loads(pickle.dumps(own))])
-def test_a_potential_that_has_scored_can_be_copied(copied):
-    X, raw, learner = grown("numbers")
+def test_copies_of_used_trees_give_the_same_scores():
+    (X, learner, _), raw = grown("many outputs"), joined("many outputs")
     trees = BoostedTrees(learner, 9, raw)
     expected = trees.scores(X, N_ROWS)
-    assert copied(trees).scores(X, N_ROWS).tobytes() == expected.tobytes()
+    for copied in (copy.deepcopy(trees), pickle.loads(pickle.dumps(trees))):
+        assert copied.scores(X, N_ROWS).tobytes() == expected.tobytes()

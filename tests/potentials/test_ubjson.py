@@ -1,6 +1,5 @@
 """Binary JSON: what is written is read back, and no input does worse than raise ValueError."""
 
-import functools
 import math
 import struct
 
@@ -11,10 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from crfx.potentials import ubjson
-from crfx.potentials.xgboost_learner import XGBoostLearner
+from tests.potentials.grown_trees import grown, trees_of
 
 DTYPES = ("u1", "i1", "i2", "i4", "i8", "f4", "f8")
-MUTATIONS = 1500
 LONGEST_NUMBER = b"L" + struct.pack(">q", 2**62)
 """A length that, were it believed, would exhaust the memory."""
 
@@ -52,9 +50,9 @@ def same(a, b):
     return a == b
 
 
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [
+def test_same_sees_differences():
+    """The companion of the round trips."""
+    for a, b in (
         (1, True),
         (1, 1.0),
         (None, False),
@@ -63,12 +61,9 @@ def same(a, b):
         (np.zeros(2, "f4"), np.zeros(2, "f8")),
         (np.zeros(2), np.array([0.0, -0.0])),
         ([np.zeros(2)], [[0.0, 0.0]]),
-    ],
-)
-def test_the_comparison_can_fail(a, b):
-    """The companion of the round trips."""
-    assert same(a, a)
-    assert not same(a, b)
+    ):
+        assert same(a, a)
+        assert not same(a, b)
 
 
 @settings(max_examples=300, deadline=None)
@@ -78,24 +73,18 @@ def test_round_trip(value):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("order", "<>")
-def test_typed_arrays_come_back_in_the_byte_order_of_the_machine(dtype, order):
+def test_typed_arrays_come_back_in_the_byte_order_of_the_machine(dtype):
     limits = np.finfo(dtype) if dtype[0] == "f" else np.iinfo(dtype)
     values = np.array([limits.min, 0, 1, limits.max], dtype=dtype)
-    found = ubjson.decode(ubjson.encode({"array": values.astype(order + dtype)}))["array"]
-    assert same(found, values)
-    assert found.flags.writeable
+    for order in "<>":
+        found = ubjson.decode(ubjson.encode({"array": values.astype(order + dtype)}))["array"]
+        assert same(found, values)
+        assert found.flags.writeable
 
 
-def test_floats_that_are_no_numbers():
-    found = ubjson.decode(ubjson.encode([math.inf, -math.inf, math.nan]))
-    assert found[:2] == [math.inf, -math.inf]
-    assert math.isnan(found[2])
-
-
-@pytest.mark.parametrize(
-    ("raw", "value"),
-    [
+def test_decode_reads_what_others_write():
+    """Short lengths and lists without a length, which `encode` never writes."""
+    for raw, value in (
         (b"U\xff", 255),
         (b"i\xff", -1),
         (b"I\xff\xfe", -2),
@@ -106,55 +95,42 @@ def test_floats_that_are_no_numbers():
         (b"{U\x01ai\x05}", {"a": 5}),
         (b"[]", []),
         (b"{}", {}),
-    ],
-)
-def test_reads_what_others_write(raw, value):
-    """Short lengths and lists without a length, which `encode` never writes."""
-    assert same(ubjson.decode(raw), value)
+    ):
+        assert same(ubjson.decode(raw), value)
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        2**63,
-        -(2**63) - 1,
-        (1, 2),
-        {1, 2},
-        b"bytes",
-        1j,
-        np.float32(1),
-        np.zeros((2, 2)),
-        np.zeros(2, bool),
-        np.zeros(2, "u2"),
-        np.array(["a"]),
-    ],
-)
-def test_what_the_format_cannot_hold_is_not_written(value):
+def test_encode_writes_all_floats_and_rejects_what_the_format_cannot_hold():
     """It would come back as something else, or not at all."""
-    with pytest.raises(ValueError, match=r"cannot be written|does not fit"):
-        ubjson.encode({"key": [value]})
+    found = ubjson.decode(ubjson.encode([math.inf, -math.inf, math.nan]))
+    assert found[:2] == [math.inf, -math.inf]
+    assert math.isnan(found[2])
+    arrays = np.zeros((2, 2)), np.zeros(2, bool), np.zeros(2, "u2"), np.array(["a"])
+    for value in (2**63, -(2**63) - 1, (1, 2), {1, 2}, b"bytes", 1j, np.float32(1), *arrays):
+        with pytest.raises(ValueError, match=r"cannot be written|does not fit"):
+            ubjson.encode({"key": [value]})
 
 
-@functools.cache
-def real_model():
-    random = np.random.default_rng(0)
-    learner = XGBoostLearner({"max_depth": 2})
-    matrix = learner.training_matrix(random.normal(size=(40, 3)))
-    gradient = random.normal(size=(40, 2)).astype(np.float32)
-    return learner.grow(matrix, gradient, np.ones_like(gradient), 0).raw()
-
-
-def test_a_real_model_is_written_as_xgboost_reads_it():
-    model = ubjson.decode(real_model())
-    assert len(model["learner"]["gradient_booster"]["model"]["trees"]) == 2
+def test_decode_of_a_real_model_whole_cut_off_and_mutated():
+    raw = grown("stumps")[2][0].raw()
+    model = ubjson.decode(raw)
+    assert len(trees_of(raw)["trees"]) == 2
     assert same(ubjson.decode(ubjson.encode(model)), model)
-
-
-def test_cut_off_anywhere():
-    raw = real_model()
+    with pytest.raises(ValueError, match="2 bytes follow"):
+        ubjson.decode(raw + b"Z}")
     for length in range(len(raw)):
         with pytest.raises(ValueError, match="cut off at byte"):
             ubjson.decode(raw[:length])
+    random, outcomes = np.random.default_rng(1), set()
+    for _ in range(1500):
+        changed = bytearray(raw)
+        for place in random.integers(len(raw), size=random.integers(1, 5)):
+            changed[place] = random.integers(256)
+        try:
+            ubjson.decode(bytes(changed))
+            outcomes.add("decoded")
+        except ValueError:
+            outcomes.add("rejected")
+    assert outcomes == {"decoded", "rejected"}, "the mutations are too weak, or too strong"
 
 
 @settings(max_examples=150, deadline=None)
@@ -164,25 +140,6 @@ def test_any_document_cut_off(value, data):
     length = data.draw(st.integers(0, len(raw) - 1))
     with pytest.raises(ValueError, match="cut off at byte"):
         ubjson.decode(raw[:length])
-
-
-def test_bytes_after_the_end():
-    with pytest.raises(ValueError, match="2 bytes follow"):
-        ubjson.decode(real_model() + b"Z}")
-
-
-def test_random_mutations_decode_or_raise():
-    raw, random, outcomes = real_model(), np.random.default_rng(1), set()
-    for _ in range(MUTATIONS):
-        changed = bytearray(raw)
-        for place in random.integers(len(raw), size=random.integers(1, 5)):
-            changed[place] = random.integers(256)
-        try:
-            ubjson.decode(bytes(changed))
-            outcomes.add("decoded")
-        except ValueError:
-            outcomes.add("refused")
-    assert outcomes == {"decoded", "refused"}, "the mutations are too weak, or too strong"
 
 
 @settings(max_examples=300, deadline=None)
@@ -196,44 +153,27 @@ def test_arbitrary_bytes_decode_or_raise(raw):
 
 
 @pytest.mark.parametrize(
-    "raw",
-    [
-        b"S" + LONGEST_NUMBER,
-        b"[$D#" + LONGEST_NUMBER,
-        b"[#" + LONGEST_NUMBER + b"T" * 20,
-        b"{" + LONGEST_NUMBER,
-        b"Si\xff",
-        b"[#i\xff",
-        b"[$U#i\xff",
-    ],
-    ids=repr,
-)
-def test_lengths_beyond_the_input(raw):
-    """Refused before anything of that length is made: 2**62 items would not fit into memory."""
-    with pytest.raises(ValueError, match="cut off at byte"):
-        ubjson.decode(raw)
-
-
-@pytest.mark.parametrize("opening", [b"[", b"{U\x01a", b"[#U\x01"])
-def test_nesting_has_an_end(opening):
-    """A Python reader that recurses would otherwise run out of stack."""
-    with pytest.raises(ValueError, match="nested too deeply"):
-        ubjson.decode(opening * 100_000)
-
-
-@pytest.mark.parametrize(
     ("raw", "message"),
     [
+        # 2**62 items would not fit into memory.
+        (b"S" + LONGEST_NUMBER, "cut off at byte"),
+        (b"[$D#" + LONGEST_NUMBER, "cut off at byte"),
+        (b"[#" + LONGEST_NUMBER + b"T" * 20, "cut off at byte"),
+        (b"{" + LONGEST_NUMBER, "cut off at byte"),
+        *((begin + b"i\xff", "cut off at byte") for begin in (b"S", b"[#", b"[$U#")),
+        # A reader that recurses would run out of stack.
+        *((begin * 100_000, "nested too deeply") for begin in (b"[", b"{U\x01a", b"[#U\x01")),
         (b"", "cut off at byte 0"),
         (b"x", "unknown marker b'x' at byte 0"),
         (b"Sd\x00\x00\x00\x00", "a length is expected at byte 1"),
         (b"[$S#U\x01U\x01a", "unknown type"),
         (b"[$U]", "unknown type"),
         (b"SU\x01\xff", "utf-8"),
+        # XGBoost may believe the other one than we checked.
         (b"{U\x01aTU\x01aF}", "the key 'a' is there twice"),
     ],
+    ids=lambda raw: repr(raw[:20]),
 )
-def test_messages(raw, message):
-    """A doubled key is refused because XGBoost may believe the other one than we checked."""
+def test_decode_rejects_documents_made_to_harm(raw, message):
     with pytest.raises(ValueError, match=message):
         ubjson.decode(raw)

@@ -21,21 +21,21 @@ def stacked(linear):
     return GBCRF(2, max_depth=2, n_jobs=1, random_state=0).fit(X, Y, init_model=linear)
 
 
-def test_transitions_of_a_model_on_another_are_those_of_both(linear, stacked):
+def test_description_of_a_model_on_another(linear, stacked):
     both = stacked.transitions_ + linear.transitions_
     table = transition_table(stacked)
     np.testing.assert_allclose(table.values, both, rtol=0, atol=1e-6)
     assert table.note == ""
     (strongest,) = describe(stacked, 1)["transitions"]
     assert abs(strongest["score"]) == pytest.approx(np.abs(both).max(), abs=1e-6)
+    told = as_text(describe(stacked))
+    assert "share of the gain of all splits; the model underneath is not counted" in told
+    assert "underneath" not in as_text(describe(linear))
+    no_edges = GBCRF(1, edges=None, n_jobs=1).fit(X, Y, init_model=linear)
+    np.testing.assert_allclose(transition_table(no_edges).values, linear.transitions_, atol=1e-6)
 
 
-def test_a_model_without_edges_has_the_transitions_underneath(linear):
-    crf = GBCRF(1, edges=None, n_jobs=1).fit(X, Y, init_model=linear)
-    np.testing.assert_allclose(transition_table(crf).values, linear.transitions_, atol=1e-6)
-
-
-def test_edges_underneath_that_are_no_table_are_told():
+def test_description_notes_edges_underneath_that_are_no_table():
     under = LinearCRF(edges="linear", max_iter=3, n_jobs=1).fit(X, Y)
     crf = GBCRF(1, n_jobs=1).fit(X, Y, init_model=under)
     table = transition_table(crf)
@@ -44,17 +44,11 @@ def test_edges_underneath_that_are_no_table_are_told():
     assert f"Strongest transitions (order 1), {table.note}" in as_text(describe(crf))
 
 
-def test_importance_says_that_the_model_underneath_is_not_counted(linear, stacked):
-    told = as_text(describe(stacked))
-    assert "share of the gain of all splits; the model underneath is not counted" in told
-    assert "underneath" not in as_text(describe(linear))
-
-
 def share_right(y_true, y_pred):
     return float(np.mean(np.concatenate(y_true) == np.concatenate(y_pred)))
 
 
-def test_arguments_may_be_arrays_and_functions():
+def test_arguments_may_be_arrays_functions_and_learners():
     labels = sorted({str(label) for own in Y for label in own})
     pairs = np.array([(a, b) for a in labels for b in labels])
     crf = GBCRF(1, constraints=pairs, eval_metric=share_right, n_jobs=1)
@@ -65,9 +59,6 @@ def test_arguments_may_be_arrays_and_functions():
     told = called([object(), share_right])
     assert told.startswith("[<object object>, <function share_right")
     assert "0x" not in told
-
-
-def test_a_model_with_a_base_learner_is_described():
     crf = GBCRF(2, base_learner=DecisionTreeRegressor(max_depth=2), n_jobs=1).fit(X, Y)
     found = describe(crf)
     assert found["important"]["features"] == []

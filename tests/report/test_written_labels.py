@@ -36,39 +36,27 @@ def test_labels_that_are_written_alike_add_up():
 
 
 @pytest.mark.parametrize("as_bio", [True, False])
-def test_truth_in_iob1_meets_what_is_found(as_bio):
+def test_truth_in_iob1_is_compared_in_the_scheme_that_is_written(as_bio):
     crf = fitted(as_bio)
-    first, second, _ = judged_instances(crf, {"X": X}, IOB1, WrittenLabels(crf))
+    given, labels = as_instances(crf, iter(X), IOB1, None, None, None)  # a generator, read once
+    first, second, third = judged_instances(crf, given, labels, WrittenLabels(crf))
     last, only = ("I-PER", "B-LOC") if as_bio else ("E-PER", "S-LOC")
     assert first.true == first.predicted == ["B-PER", last, "O"]
     assert second.true == second.predicted == [only, "O"]
+    assert len(third.predicted) == 2
     assert (first.probabilities == first.marginals.max(axis=1)).all()
-
-
-def test_stacked_input_is_parted():
-    X, y = make_task(0, n_instances=5)
-    crf = LinearCRF(max_iter=3, n_jobs=1).fit(X, y)
-    lengths = [len(own) for own in X]
-    given, labels = as_instances(crf, np.concatenate(X), np.concatenate(y), lengths, None, None)
-    assert [own.tolist() for own in given["X"]] == [own.tolist() for own in X]
-    assert labels == [list(own) for own in y]
-    assert given["parents"] is None
 
 
 def test_data_comes_as_score_takes_it():
     X, y = make_task(0, n_instances=5)
-    crf = LinearCRF(max_iter=3, n_jobs=1)
     parents = [np.arange(len(own)) - 1 for own in X]
-    crf.fit(X, y, parents=parents)
+    crf = LinearCRF(max_iter=3, n_jobs=1).fit(X, y, parents=parents)
     lengths = [len(own) for own in X]
     for given in (np.concatenate(X), sparse.coo_matrix(np.concatenate(X))):
         parted, labels = as_instances(crf, given, np.concatenate(y), lengths, parents, None)
+        found = [own.toarray() if sparse.issparse(own) else own for own in parted["X"]]
+        assert [own.tolist() for own in found] == [own.tolist() for own in X]
+        assert labels == [list(own) for own in y]
         assert [own.tolist() for own in parted["parents"]] == [own.tolist() for own in parents]
         assert len(judged_instances(crf, parted, labels, WrittenLabels(crf))) == len(X)
-
-
-def test_a_generator_is_read_once():
-    crf = fitted(as_bio=False)
-    given, labels = as_instances(crf, iter(X), IOB1, None, None, None)
-    found = judged_instances(crf, given, labels, WrittenLabels(crf))
-    assert [len(own.predicted) for own in found] == [3, 2, 2]
+    assert as_instances(crf, X, y, None, None, None)[0]["parents"] is None

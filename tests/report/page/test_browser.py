@@ -102,18 +102,17 @@ DARK = "--blink-settings=preferredColorScheme=0"
 @pytest.mark.parametrize(
     ("width", "options", "darkest", "lightest"), [(360, [], 255, 255), (1280, [DARK], 0, 40)]
 )
-def test_it_fits_the_window_and_is_dark_in_the_dark(
+def test_page_fits_the_window_and_is_dark_in_the_dark(
     page, browse, tmp_path, width, options, darkest, lightest
 ):
     script = f"({OPEN}, {SIZE} + ' ' + {COLOUR})"
     found = measured(browse, page, script, tmp_path, *options, width=width)
     whole, window, *colour = map(int, re.findall(r"\d+", found))
-    assert window == width
-    assert whole <= window
+    assert whole <= window == width
     assert all(darkest <= part <= lightest for part in colour)
 
 
-def test_what_would_be_wrong_is_seen(browse, tmp_path):
+def test_browser_sees_refused_scripts_and_wide_pages(browse, tmp_path):
     """The browser tells of scripts that are refused, and of pages that are too wide."""
     policy = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
     path = tmp_path / "bad.html"

@@ -22,7 +22,7 @@ NAMES = {"title": "T", "model_file": "m", "data_file": "d", "version": "1", "dat
 
 
 @pytest.mark.parametrize("name", LABELLING)
-def test_models_that_label(name):
+def test_page_of_models_that_label(name):
     crf = load(SAVED / f"{name}-1.crfx")
     X, y, more = KINDS[name].data(1)
     judgement = Judgement(crf, 2)
@@ -53,7 +53,7 @@ WITH_TABLE = {
 
 
 @pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.ranks])
-def test_models_that_rank(name):
+def test_page_of_models_that_rank(name):
     crf = load(SAVED / f"{name}-1.crfx")
     X, relevance, more = KINDS[name].data(1)
     part = Rankings(X, relevance, more["group"], np.arange(len(more["group"])) + 100)

@@ -56,7 +56,7 @@ def _check_edge(edge, own, rival):
         assert edge.total == pytest.approx(sum(reason.number for reason in edge.reasons), abs=CLOSE)
 
 
-def test_the_rest_of_many_features_is_one_line():
+def test_reasons_of_many_features_and_of_forbidden_labels():
     words = [[f"f{k}" for k in range(20)]]
     crf = LinearCRF(n_jobs=1).fit([words, [["g"]]], [["A"], ["B"]])
     (own,) = crf.explain(words).positions
@@ -64,14 +64,10 @@ def test_the_rest_of_many_features_is_one_line():
     assert sum(reason.is_feature for reason in why.reasons) == TOP
     assert f"{20 - TOP} other features" in [reason.name for reason in why.reasons]
     assert why.total == pytest.approx(log_odds(own, 1 - own.place), abs=CLOSE)
-
-
-def test_what_is_ruled_out_is_infinite():
     crf = LinearCRF(constraints="bio", n_jobs=1)
     crf.fit([[["a"], ["b"]], [["c"]]], [["B-X", "I-X"], ["O"]])
     own = crf.explain([["c"]]).positions[0]  # I cannot be first
-    why = why_label(own, crf.classes_.tolist().index("I-X"), 1)
-    assert why.total == np.inf
+    assert why_label(own, crf.classes_.tolist().index("I-X"), 1).total == np.inf
 
 
 @pytest.mark.parametrize("scorer", ["linear", "trees"])

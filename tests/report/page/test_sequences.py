@@ -69,6 +69,8 @@ def test_the_uncertain_ones_are_others_than_the_worst(crf):
     judgement, _ = added(crf, 2, *sequences)
     assert numbers(judgement.worst()) == [1]
     assert numbers(judgement.uncertain()) == [5, 2]
+    judgement, _ = added(crf, 2, judged("AA", "AB"), *[judged("AA", "BB") for _ in range(3)])
+    assert numbers(judgement.worst()) == [2, 3]  # the first of equals
 
 
 def test_only_what_is_kept_is_made(crf):
@@ -79,40 +81,29 @@ def test_only_what_is_kept_is_made(crf):
     assert added(crf, 0, *sequences)[1] == []
 
 
-def test_the_first_of_equals_are_kept(crf):
-    judgement, _ = added(crf, 2, judged("AA", "AB"), *[judged("AA", "BB") for _ in range(3)])
-    assert numbers(judgement.worst()) == [2, 3]
+def worst_shown(crf, *given):
+    judgement, _ = added(crf, 1, judged(*given))
+    return shown_sequence(crf, judgement.worst()[0], judgement.written)
 
 
 def test_what_is_right_and_sure_is_left_out(crf):
     length = 20
-    true, found = "A" * length, "A" * 9 + "B" + "A" * (length - 10)
-    judgement, _ = added(crf, 1, judged(true, found))
-    (kept,) = judgement.worst()
-    shown = shown_sequence(crf, kept, judgement.written)
-    before, *middle, after = shown.rows
+    before, *middle, after = worst_shown(crf, "A" * length, "A" * 9 + "B" + "A" * 10).rows
     assert (before["first"], before["last"]) == (0, 8 - CONTEXT)
     assert [row["number"] for row in middle] == list(range(9 - CONTEXT, 10 + CONTEXT))
     assert (after["first"], after["last"]) == (10 + CONTEXT, length - 1)
     assert before["tokens"] == " ".join(map(str, range(9 - CONTEXT)))
     assert [row["state"] for row in middle] == ["right", "wrong", "right"]
-
-
-def test_short_gaps_are_not_worth_it(crf):
     apart = 2 * CONTEXT + LEAST_GAP
-    for between, is_filled in ((apart - 1, True), (apart, False)):
-        found = "B" + "A" * between + "B"
-        judgement, _ = added(crf, 1, judged("A" * len(found), found))
-        rows = shown_sequence(crf, judgement.worst()[0], judgement.written).rows
+    for between, is_filled in ((apart - 1, True), (apart, False)):  # short gaps are not worth it
+        rows = worst_shown(crf, "A" * (between + 2), "B" + "A" * between + "B").rows
         assert all("number" in row for row in rows) == is_filled
         assert any("first" in row for row in rows) != is_filled
 
 
 def test_the_true_label_is_the_rival_where_it_was_missed(crf):
-    own = crf.predict([[["a"], ["b"], ["c"]]])[0].tolist()
-    assert own == CLASSES
-    judgement, _ = added(crf, 1, judged("CB.", "ABC", [0.5, 0.5, 0.5]))
-    shown = shown_sequence(crf, judgement.worst()[0], judgement.written)
+    assert crf.predict([[["a"], ["b"], ["c"]]])[0].tolist() == CLASSES
+    shown = worst_shown(crf, "CB.", "ABC", [0.5, 0.5, 0.5])
     _, first = shown.whys[0]
     assert (first.chosen, first.rival) == ("A", "C")
     assert [token for token, _ in shown.whys] == ["0", "1", "2"]
@@ -122,9 +113,7 @@ def test_the_true_label_is_the_rival_where_it_was_missed(crf):
 def test_long_sequences_show_the_foremost_positions(crf):
     length = 3 * MOST_TELLING
     sure = np.linspace(0.1, 0.5, length)[::-1]  # the last ones are the least sure
-    judgement, _ = added(crf, 1, judged("A" * length, "B" * length, sure))
-    shown = shown_sequence(crf, judgement.worst()[0], judgement.written)
-    gap, *rows = shown.rows
+    gap, *rows = worst_shown(crf, "A" * length, "B" * length, sure).rows
     assert gap["n_telling"] == gap["last"] + 1 == length - MOST_TELLING - CONTEXT
     assert len(gap["tokens"].split()) < length / 2
     assert [row["number"] for row in rows] == list(range(gap["last"] + 1, length))

@@ -29,7 +29,7 @@ def test_lists_and_stacked_arrays_give_the_same_page(fitted, tmp_path):
     assert "<u>0" not in text
 
 
-def test_bad_input_is_told_and_nothing_is_written(fitted, tmp_path):
+def test_write_page_rejects_bad_input_and_writes_nothing(fitted, tmp_path):
     crf, X, y = fitted
     path = tmp_path / "page.html"
     tokens = [list(labels) for labels in y]

@@ -30,7 +30,7 @@ def test_confusion_counts_all_positions(crf):
     assert f"{100 * crf.score(X, Y):.2f} %" in axes.get_title()
 
 
-def test_confusion_of_stacked_rows_and_of_labels_the_model_does_not_know(crf):
+def test_confusion_of_stacked_rows_and_of_labels_the_model_does_not_know(crf, monkeypatch):
     y = [list(own) for own in Y]
     y[0][0], y[1][0] = "new", None
     lengths = [len(own) for own in X]
@@ -38,8 +38,23 @@ def test_confusion_of_stacked_rows_and_of_labels_the_model_does_not_know(crf):
     axes, _ = report.plot_confusion(crf, np.concatenate(X), flat, lengths=lengths).axes
     assert axes.get_yticklabels()[-1].get_text() == "new"
     assert sum(map(int, texts(axes))) == len(flat) - 1
+    monkeypatch.setattr("crfx.report.plots.drawing.MOST_NUMBERS", 1)
+    axes, _ = report.plot_confusion(crf, X, Y).axes
+    assert texts(axes) == []  # too many to read
+
+
+def test_data_that_cannot_be_drawn_is_rejected(crf):
     with pytest.raises(ValueError, match="no labelled token"):
         report.plot_confusion(crf, X, [[None] * len(own) for own in X])
+    many = np.resize(X[0], (301, X[0].shape[1]))
+    for given, tokens, message in (
+        (X[0], ["a"], "tokens has 1 entries, the instance has"),
+        (X[0][:0], None, "no positions"),
+        (X, None, r"plot_marginals takes one instance, for example X\[0\]"),
+        (many, None, "has 301 positions, 300 can be drawn"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            report.plot_marginals(crf, given, tokens=tokens)
 
 
 def test_reliability_tells_the_error(crf, tmp_path):
@@ -62,36 +77,10 @@ def test_marginals_of_one_instance(crf):
     assert frames == [(k, at(label)) for k, label in enumerate(crf.predict(X[:1])[0])]
     assert len(axes.lines) == len(Y[0])  # dots
     assert axes.get_xticklabels()[0].get_text() == rf"\${Y[0][0]}\$"
-
-
-def test_long_instances_go_on_in_another_row(crf):
-    figure = report.plot_marginals(crf, np.concatenate(X)[:35])
-    assert [axes.images[0].get_array().shape[1] for axes in figure.axes[:2]] == [30, 5]
-
-
-def test_what_does_not_fit_is_refused(crf):
-    with pytest.raises(ValueError, match="tokens has 1 entries, the instance has"):
-        report.plot_marginals(crf, X[0], tokens=["a"])
-    with pytest.raises(ValueError, match="no positions"):
-        report.plot_marginals(crf, X[0][:0])
-
-
-def test_sure_labels_have_a_number_too():
-    words = [[["a"], ["b"]] * 3]
+    words = [[["a"], ["b"]] * 3]  # labels that are sure have a number too
     sure = LinearCRF(l2=1e-4, n_jobs=1).fit(words, [["A", "B"] * 3])
     axes, _ = report.plot_marginals(sure, words[0]).axes
     assert sure.predict_marginals(words)[0].max(axis=1).min() > 0.995
     assert texts(axes) == ["1.0"] * 6
-
-
-def test_marginals_are_of_one_instance(crf):
-    with pytest.raises(ValueError, match=r"plot_marginals takes one instance, for example X\[0\]"):
-        report.plot_marginals(crf, X, Y)
-
-
-def test_too_much_to_read_is_not_drawn(crf, monkeypatch):
-    with pytest.raises(ValueError, match="has 301 positions, 300 can be drawn"):
-        report.plot_marginals(crf, np.resize(X[0], (301, X[0].shape[1])))
-    monkeypatch.setattr("crfx.report.plots.drawing.MOST_NUMBERS", 1)
-    axes, _ = report.plot_confusion(crf, X, Y).axes
-    assert texts(axes) == []
+    figure = report.plot_marginals(crf, np.concatenate(X)[:35])  # goes on in another row
+    assert [axes.images[0].get_array().shape[1] for axes in figure.axes[:2]] == [30, 5]

@@ -10,7 +10,6 @@ from crfx.testing import make_task
 pytest.importorskip("matplotlib", reason="pictures need crfx[plot]")
 
 X, Y = make_task(0, n_instances=12)
-MAGIC = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +37,10 @@ def test_history_has_a_panel_for_each_curve(boosted, linear):
     styles = {(line.get_linestyle(), line.get_marker()) for line in both.lines[:2]}
     assert len(styles) == 2  # told apart without colours
     assert both.get_xlabel() == "rounds or iterations"
+    (axes,) = report.plot_gamma(boosted).axes
+    assert axes.lines[0].get_ydata().tolist() == boosted.history_["gamma"]
+    with pytest.raises(ValueError, match="LinearCRF has no γ"):
+        report.plot_gamma(linear)
 
 
 def test_history_marks_the_round_that_was_kept():
@@ -52,13 +55,6 @@ def test_history_marks_the_round_that_was_kept():
     assert f"({crf.history_['eval_metric'][kept - 1]:.4g})" in told
 
 
-def test_gamma_is_of_boosted_trees(boosted, linear):
-    (axes,) = report.plot_gamma(boosted).axes
-    assert axes.lines[0].get_ydata().tolist() == boosted.history_["gamma"]
-    with pytest.raises(ValueError, match="LinearCRF has no γ"):
-        report.plot_gamma(linear)
-
-
 def test_transitions_are_written_in_their_cells(linear):
     axes, _ = report.plot_transitions(linear).axes
     table = linear.transitions_
@@ -66,13 +62,10 @@ def test_transitions_are_written_in_their_cells(linear):
     written = [float(text.replace("−", "-")) for text in texts(axes)]
     np.testing.assert_allclose(written, table.ravel(), rtol=0, atol=0.0501)
     assert [label.get_text() for label in axes.get_yticklabels()] == linear.classes_.tolist()
-
-
-def test_forbidden_transitions_are_hatched():
     crf = LinearCRF(constraints="bio", max_iter=3, n_jobs=1)
     crf.fit([[["a"], ["b"], ["c"]]], [["B-X", "I-X", "O"]])
     axes, _ = report.plot_transitions(crf).axes
-    (patch,) = axes.patches  # O, I-X
+    (patch,) = axes.patches  # O, I-X is forbidden
     at = crf.classes_.tolist().index
     assert patch.get_hatch()
     assert patch.get_xy() == (at("I-X") - 0.5, at("O") - 0.5)
@@ -94,35 +87,26 @@ def test_transitions_of_higher_order_and_types():
         transition_table(crf, 0)
 
 
-@pytest.mark.parametrize(
-    ("crf", "message"),
-    [
-        (LinearCRF(edges=None, max_iter=2), "LinearCRF has no edges"),
-        (LinearCRF(edges="linear", max_iter=2), "edges that depend on X"),
-        (TreeCRF(1, max_leaves=2), "TreeCRF has edges that depend on X"),
-        (LinearCRF(order=5, max_iter=1), "243 rows, 100 can be read"),
-    ],
-)
-def test_transitions_without_a_table_are_refused(crf, message):
-    with pytest.raises(ValueError, match=message):
-        report.plot_transitions(crf.fit(X, Y))
+def test_files_are_of_the_kind_they_are_called(linear, tmp_path):
+    for ending, magic in ((".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")):
+        path = tmp_path / f"history{ending}"
+        report.plot_history(linear, path=path)
+        assert path.read_bytes().startswith(magic)
+    with pytest.raises(ValueError, match=r"end in \.png, \.svg or \.pdf"):
+        report.plot_history(linear, path=tmp_path / "history.gif")
+    assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_unknown_curves_are_refused(linear):
+def test_models_without_such_a_curve_or_table_are_rejected(linear):
     with pytest.raises(ValueError, match="no history has 'gamma': there are objective"):
         report.plot_history(linear, names=["gamma"])
     with pytest.raises(ValueError, match="no model"):
         report.plot_history({})
-
-
-@pytest.mark.parametrize("ending", MAGIC)
-def test_files_are_of_the_kind_they_are_called(linear, tmp_path, ending):
-    path = tmp_path / f"history{ending}"
-    report.plot_history(linear, path=path)
-    assert path.read_bytes().startswith(MAGIC[ending])
-
-
-def test_a_file_of_another_kind_is_refused(linear, tmp_path):
-    with pytest.raises(ValueError, match=r"end in \.png, \.svg or \.pdf"):
-        report.plot_history(linear, path=tmp_path / "history.gif")
-    assert not list(tmp_path.iterdir())
+    for crf, message in (
+        (LinearCRF(edges=None, max_iter=2), "LinearCRF has no edges"),
+        (LinearCRF(edges="linear", max_iter=2), "edges that depend on X"),
+        (TreeCRF(1, max_leaves=2), "TreeCRF has edges that depend on X"),
+        (LinearCRF(order=5, max_iter=1), "243 rows, 100 can be read"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            report.plot_transitions(crf.fit(X, Y))
