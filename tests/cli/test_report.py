@@ -119,13 +119,6 @@ def test_models_that_rank(tmp_path, monkeypatch, capsys):
     assert "standard input" in capsys.readouterr().err
 
 
-def test_nothing_is_written_where_there_is_nothing_to_say(model, capsys):
-    (model / "empty.txt").write_text("")
-    assert main(["report", "m.crfx", "empty.txt", "-o", "other.html"]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
-    assert not (model / "other.html").exists()
-
-
 def test_memory_is_bounded(model, monkeypatch):
     """Sequences are made only where they are kept, however many there are."""
     from crfx.cli import report
