@@ -51,13 +51,10 @@ def test_the_first_sentence(conll2003):
     assert tags.tolist() == ["I-ORG", "O", "I-MISC", "O", "O", "O", "I-MISC", "O", "O"]
 
 
-def test_document_marks_are_left_out(conll2003):
+def test_document_marks_are_left_out_and_tags_are_iob1(conll2003):
     words = {token.word for x in conll2003.train.X for token in x}
     assert "-DOCSTART-" not in words
     assert "BRUSSELS" in words
-
-
-def test_tags(conll2003):
     types = ("LOC", "MISC", "ORG", "PER")
     tags = set(np.concatenate(conll2003.train.y))
     assert {"O", *(f"I-{kind}" for kind in types)} <= tags

@@ -29,11 +29,6 @@ def test_counts(proteins, name):
     assert (min(lengths), max(lengths)) == (shortest, longest)
     assert Counter(np.concatenate(split.y).tolist()) == classes
     assert "non-commercial" in proteins.description
-
-
-@pytest.mark.parametrize("name", SPLITS)
-def test_indicators_tell_the_residues(proteins, name):
-    split = getattr(proteins, name)
     assert set("".join(split.residues)) == set(AMINO_ACIDS)
     for x, y, residues in zip(split.X, split.y, split.residues, strict=True):
         assert x.shape == (len(y), 20)
@@ -42,10 +37,7 @@ def test_indicators_tell_the_residues(proteins, name):
         assert "".join(AMINO_ACIDS[code] for code in x.argmax(axis=1)) == residues
 
 
-def test_the_first_residues(proteins):
+def test_the_first_residues_and_no_chain_in_both_halves(proteins):
     assert proteins.train.residues[0].startswith("GVGTVPMTDYGNDVEYYGQVTI")
     assert "".join(proteins.test.y[0][:10]) == "______eee_"
-
-
-def test_no_chain_is_in_both_halves(proteins):
     assert not set(proteins.train.residues) & set(proteins.test.residues)

@@ -34,12 +34,7 @@ def test_counts(sst, name):
     assert np.bincount([y[0] for y in split.y]).tolist() == roots
     assert set(np.concatenate(split.y)) == set(range(5))
     assert "318,582" in sst.description
-
-
-@pytest.mark.parametrize("name", SPLITS)
-def test_inner_nodes_have_a_left_and_a_right_child(sst, name):
-    split = getattr(sst, name)
-    lengths = [len(parents) for parents in split.parents]
+    # Inner nodes have a left and a right child.
     parents = np.concatenate(split.parents)
     Forest().check(Batch.from_lengths(lengths, parents=parents))
     starts = np.repeat(np.cumsum([0, *lengths[:-1]]), lengths)
@@ -56,24 +51,18 @@ def test_inner_nodes_have_a_left_and_a_right_child(sst, name):
     )
 
 
-def test_the_first_sentence(sst):
+def test_the_first_sentence_and_words_with_a_no_break_space(sst):
     words = [word for word in sst.dev.words[0] if word is not None]
     text = "It 's a lovely film with lovely performances by Buy and Accorsi ."
     assert words == text.split()
-
-
-def test_words_with_a_no_break_space_are_whole(sst):
     splits = (sst.train, sst.dev, sst.test)
     words = [word for split in splits for tree in split.words for word in tree if word]
     assert sum("\u00a0" in word for word in words) == 3
     assert not any(set(" ()") & set(word) for word in words)
 
 
-def test_a_tree_of_one_word():
+def test_trees_are_read_left_before_right():
     assert parse_tree("(4 Brilliant)") == (["Brilliant"], [4], [-1], [0])
-
-
-def test_a_tree_that_grows_to_the_left():
     words, labels, parents, sides = parse_tree("(1 (0 (2 a) (3 b)) (4 c))")
     assert words == [None, None, "a", "b", "c"]
     assert labels == [1, 0, 2, 3, 4]

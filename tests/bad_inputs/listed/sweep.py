@@ -1,17 +1,16 @@
 """Every argument of every estimator with values that make no sense: refused by name, or legal.
 
-``LEGAL`` says which are legal; a test fits those.  All others are cases.
+``LEGAL`` says which are legal; a test fits those.  The others of an argument are a case.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from listed.case import Case
+from listed.case import Case, Each
 from listed.subjects import DOCUMENTS, GROUP, LABELLERS, RANKERS, RELEVANCE, X, Y, only_unfitted
 
 VALUES: dict[str, Any] = {
@@ -99,12 +98,6 @@ LEGAL |= {
 MAKERS = LABELLERS | RANKERS
 
 
-def fitted_with(estimator: str, argument: str, value: Any) -> Any:
-    """Fit an estimator that has one argument of that value."""
-    crf = MAKERS[estimator](**{argument: value})
-    return fit(crf)
-
-
 def fit(crf: Any) -> Any:
     """On good data."""
     if hasattr(crf, "rank"):
@@ -112,31 +105,20 @@ def fit(crf: Any) -> Any:
     return crf.fit(X, Y)
 
 
-def _pairs() -> list[tuple[str, str, str, bool]]:
-    """(estimator, argument, value, whether it is legal)."""
-    found = []
-    for estimator, make in MAKERS.items():
-        for argument in make().get_params(deep=False):
-            legal = LEGAL.get(f"{estimator} {argument}", LEGAL.get(argument, "")).split(", ")
-            found += [(estimator, argument, value, value in legal) for value in VALUES]
-    return found
+def legal(estimator: str, argument: str) -> list[str]:
+    """Return the values that are legal all the same."""
+    return LEGAL.get(f"{estimator} {argument}", LEGAL.get(argument, "")).split(", ")
 
 
-PAIRS = _pairs()
+def _case(estimator: str, argument: str) -> Case:
+    def attempt(crf: Any, folder: Path, value: str) -> Any:
+        return fit(crf.set_params(**{argument: VALUES[value]}))
+
+    values = Each(value for value in VALUES if value not in legal(estimator, argument))
+    area, message = f"arguments of {estimator}", rf"\b{argument}\b"
+    subjects = only_unfitted([estimator])
+    return Case(area, argument, attempt, message, subjects=subjects, values=values)
 
 
-def _attempt(argument: str, value: str) -> Callable[[Any, Path], Any]:
-    return lambda crf, folder: fit(crf.set_params(**{argument: VALUES[value]}))
-
-
-CASES = [
-    Case(
-        f"arguments of {estimator}",
-        f"{argument} is {value}",
-        _attempt(argument, value),
-        rf"\b{argument}\b",
-        subjects=only_unfitted([estimator]),
-    )
-    for estimator, argument, value, legal in PAIRS
-    if not legal
-]
+ARGUMENTS = {name: list(make().get_params(deep=False)) for name, make in MAKERS.items()}
+CASES = [_case(name, argument) for name, own in ARGUMENTS.items() for argument in own]
