@@ -75,9 +75,9 @@ def page(found: dict[str, Any]) -> str:
         f"{found['took']} s.*",
         "",
         f"{len(cases)} refusals (≥ {WANTED}), tried with {n_inputs} inputs; {passed} of them are "
-        "as they should be: an error of the right kind, on one line, within seconds, which names the "
-        "place; an estimator is left as it was, and a command ends with code 2, prints nothing and "
-        "leaves no file behind. What goes for several estimators or functions is tried on one "
+        "as they should be: an error of the right kind, on one line, within seconds, which names "
+        "the place; an estimator is left as it was, and a command ends with code 2, prints nothing "
+        "and leaves no file behind. What goes for several estimators or functions is tried on one "
         "after the other. Beyond that, every argument of every estimator was given values that "
         f"make no sense: {n_swept} combinations, the last table.",
         "",

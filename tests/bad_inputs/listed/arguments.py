@@ -29,10 +29,8 @@ def _case(estimator: str, tried: str, message: str, data: Any = X, **arguments: 
 
 TREES: dict[str, tuple[Any, str]] = {
     "a list": ([("gamma", 1)], "tree_params is a list"),
-    "an argument of GBCRF": (
-        each({"max_depth": 3}, {"eta": 0.1}),
-        "tree_params holds (max_depth|eta)",
-    ),
+    "an argument of GBCRF": (each({"max_depth": 3}, {"eta": 0.1}),
+        "tree_params holds (max_depth|eta)"),
     "a name that XGBoost has not": ({"nonsense": 1}, "tree_params.*nonsense"),
     "a device": ({"device": "cuda"}, "tree_params holds device: pass device='cuda' to GBCRF"),
     "a number that is text": ({"gamma": "x"}, "min_split_loss"),
@@ -41,7 +39,7 @@ TREES: dict[str, tuple[Any, str]] = {
     "a booster of another kind": ({"booster": "gblinear"}, "booster is 'gblinear'"),
     "leaves of vectors": ({"multi_strategy": "multi_output_tree"}, "multi_strategy"),
     "a name that is a number": ({3: 1}, "tree_params"),
-}
+}  # fmt: skip
 LINEAR: dict[str, tuple[dict[str, Any], str]] = {
     "l1 for descent": ({"trainer": "sgd", "l1": 1.0}, 'l1 is for "lbfgs"'),
     "n_hashed of 2**31": ({"n_hashed": 2**31}, "n_hashed is 2147483648"),
@@ -67,8 +65,7 @@ HIDDEN: dict[str, tuple[dict[str, Any], str]] = {
     "dropout for L-BFGS": ({"trainer": "lbfgs", "dropout": 0.5}, "dropout is 0.5, but trainer"),
     "dropout of all": ({"dropout": 1.0}, "dropout is 1.0"),
     "herding by descent": ({"herding": True}, "herding is for trainers"),
-    "herding and stopping": (
-        {"trainer": "perceptron", "herding": True, "early_stopping_rounds": 2},
+    "herding and stopping": ({"trainer": "perceptron", "herding": True, "early_stopping_rounds": 2},
         "herding keeps every sweep"),
     "joint decoding of tanh": ({"activation": "tanh", "decode": "joint"}, 'decode is "joint"'),
     "another objective for perceptrons": ({"trainer": "perceptron", "objective": "kl"},

@@ -39,31 +39,22 @@ CONSTRAINTS: dict[str, tuple[Any, str]] = {
         "is no pair of labels",
     ),
     "pairs of three": ([("A", "B", "A")], "constraints"),
-    "a label that y has not": (
-        each([(1, 2)], [("A", "Z")], Constraints(start_forbidden=["Z"])),
-        "constraints name the label (1|'Z')",
-    ),
+    "a label that y has not": (each([(1, 2)], [("A", "Z")], Constraints(start_forbidden=["Z"])),
+        "constraints name the label (1|'Z')"),
     "pairs of lists": ([(["A"], ["B"])], "constraints"),
     "pairs that the truth breaks": (each([("A", "A")], []), "instance 0, position"),
     "a scheme that labels do not have": (each("bio", "bioes"), "instance 0, position 0: .*'A'"),
     "an end that the truth breaks": (
         each(Constraints(start_forbidden=["A"]), Constraints(end_forbidden=["A", "B"])),
-        "instance 0",
-    ),
+        "instance 0"),
 }  # fmt: skip
 MADE: dict[str, tuple[dict[str, Any], str, Any]] = {
-    "no list of pairs": (
-        each(*({"forbidden": own} for own in (None, "AB", ["A"]))),
-        "forbidden",
-        ValueError,
-    ),
-    "no list of labels": (
-        each(*({"start_forbidden": own} for own in ("A", 1, {"A": 1}))),
-        "start_forbidden is .*: pass a list",
-        ValueError,
-    ),
+    "no list of pairs": (each(*({"forbidden": own} for own in (None, "AB", ["A"]))),
+        "forbidden", ValueError),
+    "no list of labels": (each(*({"start_forbidden": own} for own in ("A", 1, {"A": 1}))),
+        "start_forbidden is .*: pass a list", ValueError),
     "an argument that there is not": ({"middle": ["A"]}, "middle", TypeError),
-}
+}  # fmt: skip
 ALLOWED: dict[str, tuple[Any, str]] = {
     "no list": (
         each(3, "A", np.array("A"), {0: "A"}, dict(enumerate(allowed(None, None, None))),
@@ -75,8 +66,7 @@ ALLOWED: dict[str, tuple[Any, str]] = {
     "one label for an instance": (["A"] * 4, "instance 0"),
     "a label that the model has not": (
         each(allowed(None, "Z", None), allowed(None, ["A", "Z"], None)),
-        "instance 0, position 1: .*'Z'",
-    ),
+        "instance 0, position 1: .*'Z'"),
     "no label at a position": (allowed(None, None, []), "instance 0, position 2"),
     "a list of lists": (allowed(None, [["A"]], None), "instance 0, position 1"),
     "a number at a position": (allowed(None, 7, None), "instance 0, position 1: .*7"),

@@ -34,12 +34,9 @@ LABELS: dict[str, tuple[Any, str]] = {
     "no list": (each(3, "ABAB", print), "y is .*, not a list of labels"),
     "another number of instances": (
         each(FLAT, Y[:3], [*Y, ["A"]], [], pandas.DataFrame({"y": FLAT})),
-        "y has [0-9]+ instances but X has 4",
-    ),
-    "another number of labels": (
-        each(first("A"), first(*"ABAB")),
-        "instance 0: y has [14] labels, X has 3 rows",
-    ),
+        "y has [0-9]+ instances but X has 4"),
+    "another number of labels": (each(first("A"), first(*"ABAB")),
+        "instance 0: y has [14] labels, X has 3 rows"),
     "an instance that is no list": (
         each(["ABA", *Y[1:]], [1, *Y[1:]], [None, *Y[1:]], [{"A", "B", "C"}, *Y[1:]],
              [dict.fromkeys("ABC", 1), *Y[1:]], [b"ABA", *Y[1:]]),
@@ -59,10 +56,8 @@ LABELS: dict[str, tuple[Any, str]] = {
         "instance 0, position 1: y holds",
     ),
     "one-hot labels": ([np.eye(2)[[0] * len(own)] for own in Y], "instance 0, position 0: y holds"),
-    "padded labels": (
-        PADDED,
-        r"y is padded, cut it: \[own\[:len\(x\)\] for own, x in zip\(y, X\)\]",
-    ),
+    "padded labels": (PADDED,
+        r"y is padded, cut it: \[own\[:len\(x\)\] for own, x in zip\(y, X\)\]"),
     "an infinite label": (first(1.0, INF, 2.0), "instance 0, position 1: y holds inf|y mixes"),
 }  # fmt: skip
 
@@ -76,33 +71,25 @@ def _fit(area: str, tried: str, message: str, names: Any = LABELLERS, **given: A
 
 
 STACKED_LABELS: dict[str, tuple[Any, str]] = {
-    "stacked X, another number of labels": (
-        each(FLAT[:-1], [*FLAT, "A"]),
-        "y has 1[35] labels but X has 14 rows",
-    ),
+    "stacked X, another number of labels": (each(FLAT[:-1], [*FLAT, "A"]),
+        "y has 1[35] labels but X has 14 rows"),
     "stacked X, lists of labels": (Y, r"y has 4 labels but X has 14 rows: .*concatenate\(y\)"),
     "stacked X, no list": (each("AB" * 7, 1.0), "y is .*, not a list of labels"),
     "stacked X, a set": (set(range(14)), "y"),
     "stacked X, labels of two columns": (np.zeros((14, 2)), "y"),
     "stacked X, a list as label": ([*FLAT[:-1], ["A"]], "instance 3, position 4: y holds"),
-}
+}  # fmt: skip
 
 WEIGHTS: dict[str, tuple[Any, str]] = {
-    "another number": (
-        each(2.0, [1.0], np.ones(14), np.ones((4, 1))),
-        r"sample_weight has shape .*: pass one weight per instance, 4",
-    ),
-    "no numbers": (
-        each(["a"] * 4, [1j] * 4, {"A": 1.0}, [[1.0], [1.0, 2.0], [1.0], [1.0]]),
-        "sample_weight is not a list of numbers",
-    ),
-    "out of range": (
-        each(*([1, 1, own, 1] for own in (-1, NAN, INF, None))),
-        "instance 2: its weight .* is not 0 or more",
-    ),
+    "another number": (each(2.0, [1.0], np.ones(14), np.ones((4, 1))),
+        r"sample_weight has shape .*: pass one weight per instance, 4"),
+    "no numbers": (each(["a"] * 4, [1j] * 4, {"A": 1.0}, [[1.0], [1.0, 2.0], [1.0], [1.0]]),
+        "sample_weight is not a list of numbers"),
+    "out of range": (each(*([1, 1, own, 1] for own in (-1, NAN, INF, None))),
+        "instance 2: its weight .* is not 0 or more"),
     "all 0": ([0.0] * 4, "sample_weight is zero for every instance"),
     "beyond all sums": ([1e308] * 4, "sample_weight|weight"),
-}
+}  # fmt: skip
 
 
 def chain(length: int) -> list[int]:
@@ -118,48 +105,39 @@ def tree(*parents: Any) -> list[Any]:
 PARENTS: dict[str, tuple[Any, str]] = {
     "a cycle": (tree(1, 2, 0), "instance 0, position .*cycle"),
     "a node under itself": (tree(-1, 1, 0), "instance 0, position 1: the node is its own parent"),
-    "out of reach": (
-        each(tree(-1, 0, 7), tree(-1, 0, -2)),
-        "instance 0, position 2: parent (7|-2)",
-    ),
+    "out of reach": (each(tree(-1, 0, 7), tree(-1, 0, -2)),
+        "instance 0, position 2: parent (7|-2)"),
     "too few": (tree(-1, 0), "instance 0: parents has 2 entries, X has 3 rows"),
     "too few instances": (tree(-1, 0, 1)[:3], "parents has 3 instances but X has 4"),
     "of another type": (
         each(tree(-1.0, 0.0, 1.0), tree("a", "b", "c"), tree(None, 0, 1), tree(True, False, True)),
-        "instance 0: parents has dtype",
-    ),
+        "instance 0: parents has dtype"),
     "of no axis": (each(0, "abc", {0: -1}), r"parents has shape \(\)"),
     "a matrix": (np.zeros((14, 1), int), "parents"),
     "beyond 64 bits": (tree(2**64, 0, 1), "parents"),
     "ragged": ([[-1, [0], 1], *tree(0)[1:]], "parents"),
-}
+}  # fmt: skip
 WITH_TYPES = [name for name in LABELLERS if name != "TreeCRF"]
 TYPES: dict[str, tuple[Any, str]] = {
-    "negative": (
-        [[0, -1, 0], *([0] * n for n in LENGTHS[1:])],
-        "instance 0, position 1: edge type",
-    ),
-    "of another type": (
-        each(*([[own] * n for n in LENGTHS] for own in (0.5, "a", None))),
-        "edge_types has dtype",
-    ),
+    "negative": ([[0, -1, 0], *([0] * n for n in LENGTHS[1:])],
+        "instance 0, position 1: edge type"),
+    "of another type": (each(*([[own] * n for n in LENGTHS] for own in (0.5, "a", None))),
+        "edge_types has dtype"),
     "too few": ([[0], *([0] * n for n in LENGTHS[1:])], "instance 0: edge_types has 1 entries"),
     "too few instances": ([[0, 0, 0]], "edge_types has 1 instances but X has 4"),
     "of no axis": (each(0, "aaaaaaaaaaaaaa"), "edge_types"),
     "far too many": ([[2**30] * n for n in LENGTHS], "edge types"),
     "beyond 32 bits": ([[2**40] * n for n in LENGTHS], "edge_types"),
-}
+}  # fmt: skip
 
 CLASS_WEIGHTS: dict[str, tuple[Any, str]] = {
     "no dict": (each([1.0, 2.0], "equal"), "class_weight is "),
     "of another label": ({"Z": 2.0}, "class_weight has the label 'Z', which y has not"),
-    "out of range": (
-        each(*({"A": own} for own in (-1.0, NAN, INF, "2", None))),
-        "class_weight of 'A' is .*: it must be 0 or more",
-    ),
+    "out of range": (each(*({"A": own} for own in (-1.0, NAN, INF, "2", None))),
+        "class_weight of 'A' is .*: it must be 0 or more"),
     "all 0": ({"A": 0.0, "B": 0.0}, "class_weight is 0 for every label"),
     "beyond all sums": ({"A": 1e300}, "class_weight of 'A' is 1e\\+300"),
-}
+}  # fmt: skip
 
 
 def _weighted(tried: str, given: Any, message: str) -> Case:

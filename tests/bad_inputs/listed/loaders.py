@@ -145,8 +145,7 @@ MODEL: dict[str, tuple[Any, str]] = {
         NOT_A_MODEL),
     "an argument that there is not": (_manifest(arguments={"depth": 3}), NOT_A_MODEL),
     "arguments of None": (_manifest(arguments=None), NOT_A_MODEL),
-    "another number of labels": (
-        each(_manifest(labels=[]), _manifest(labels=["A", "B", "C"])),
+    "another number of labels": (each(_manifest(labels=[]), _manifest(labels=["A", "B", "C"])),
         "its labels are not as many as its scores"),
     "a label twice": (_manifest(labels=["A", "A"]), "a label is there twice"),
     "labels of lists": (_manifest(labels=[["A"], ["B"]]), NOT_A_MODEL),
@@ -212,17 +211,13 @@ TEMPLATES: dict[str, tuple[Any, str]] = {
     "a column that there is not": ("tag[0]", "template, line 1: there is no column 'tag'"),
     "another form": (
         each("word", "word[]", "word[0", "lower(lower(word[0]))", "word[0] &", "U00:%x[0,0]"),
-        "template, line 1: .* is not like word",
-    ),
-    "an offset that is no number": (
-        each("word[x]", "word[1.5]", "word[0..]"),
-        "template, line 1: '.*' is not a number",
-    ),
+        "template, line 1: .* is not like word"),
+    "an offset that is no number": (each("word[x]", "word[1.5]", "word[0..]"),
+        "template, line 1: '.*' is not a number"),
     "a range that falls": ("word[2..-2]", "the range '2..-2' is empty"),
     "numbers beyond": (
         each(f"word[0..{10**12}]", f"suffix(word[0], 1..{10**12})", f"word[{10**30}]"),
-        "template, line 1: .* is too far",
-    ),
+        "template, line 1: .* is too far"),
     "a function that there is not": ("upper(word[0])", "there is no function 'upper'"),
     "a suffix of no size": ("suffix(word[0])", "suffix needs number of letters"),
     "a suffix of 0 letters": ("suffix(word[0], 0)", "suffix takes 1 letter or more"),
@@ -231,7 +226,7 @@ TEMPLATES: dict[str, tuple[Any, str]] = {
     "a line twice": ("word[0]\nword[0]", "is there twice"),
     "a mistake in line 3": ("word[0]\n\nwrod[1]", "template, line 3"),
     "text of None": (None, "template"),
-}
+}  # fmt: skip
 COLUMNS: dict[str, tuple[Any, str]] = {
     "a column twice": (["word", "word"], "'word' is there twice"),
     "no columns": ([], "template, line 1"),
@@ -259,16 +254,13 @@ NO_CRFSUITE = "is not a model of CRFsuite"
 CRFSUITE: dict[str, tuple[Any, str]] = {
     "no header": (each(lambda raw: b"", lambda raw: b"lCRF"), "its header is cut off"),
     "text": (lambda raw: b"hello\n" * 20, "does not begin with lCRF"),
-    "another length": (
-        each(lambda raw: raw[: len(raw) // 2], lambda raw: raw + b"x"),
-        f"{NO_CRFSUITE}: it has [0-9]+ bytes, but says",
-    ),
+    "another length": (each(lambda raw: raw[: len(raw) // 2], lambda raw: raw + b"x"),
+        f"{NO_CRFSUITE}: it has [0-9]+ bytes, but says"),
     "another version or type": (
         each(lambda raw: raw[:12] + b"\xff" + raw[13:], lambda raw: raw[:8] + b"SEMI" + raw[12:]),
-        f"{NO_CRFSUITE}: it is of type",
-    ),
+        f"{NO_CRFSUITE}: it is of type"),
     "weights where there are none": (lambda raw: raw[:28] + b"\xff" * 4 + raw[32:], NO_CRFSUITE),
-}
+}  # fmt: skip
 
 
 def _crfsuite(subject: Any, folder: Path, change: Callable[[bytes], bytes]) -> Any:

@@ -66,17 +66,13 @@ TRIED: dict[str, tuple[Any, str]] = {
     "no features": ([own[:, :0] for own in X], "X has no features"),
     "only empty instances": ([np.zeros((0, 3))] * 4, "every instance of X is empty"),
     "text among numbers": (first(np.array([["1", "a", "2"]] * 3)), "instance 0: .*pass numbers"),
-    "objects": (
-        each(first(X[0].astype(object)), first([[1.0, None, 2.0]] * 3)),
-        "instance 0: X has dtype object",
-    ),
+    "objects": (each(first(X[0].astype(object)), first([[1.0, None, 2.0]] * 3)),
+        "instance 0: X has dtype object"),
     "complex numbers": (first(X[0].astype(complex)), "instance 0: X has dtype complex128"),
     "dates": (first(np.full((3, 3), np.datetime64("2020-01-01"))), "X has dtype datetime64"),
     "a masked array": (first(np.ma.masked_greater(X[0], 0.0)), "masked array: put NaN"),
-    "infinite numbers": (
-        each(with_entry(INF), with_entry(-INF), with_entry(1e300)),
-        "instance 1, position 2: feature 1 is infinite, or too large",
-    ),
+    "infinite numbers": (each(with_entry(INF), with_entry(-INF), with_entry(1e300)),
+        "instance 1, position 2: feature 1 is infinite, or too large"),
     "dense among sparse": ([SPARSE[0], *X[1:]], "instance 1: X is dense, but others are sparse"),
     "a sparse vector": (first(sparse.coo_array(X[0][:, 0])), "X"),
     "damaged CSR": (
@@ -90,29 +86,23 @@ TRIED: dict[str, tuple[Any, str]] = {
         "no valid sparse matrix",
     ),
     "CSR of complex numbers": ([SPARSE[0].astype(complex)], "instance 0: X has dtype complex128"),
-    "CSR with infinity": (
-        [sparse.csr_matrix(with_entry(INF)[1])],
-        "instance 0, position 2: feature 1 is infinite",
-    ),
+    "CSR with infinity": ([sparse.csr_matrix(with_entry(INF)[1])],
+        "instance 0, position 2: feature 1 is infinite"),
     "a frame of text": ([TEXT], "column 'a' has dtype .*make it a category"),
     "a frame of dates": ([DATED], "column 'a' has dtype datetime64"),
     "a frame with a name twice": ([TWICE], "two columns 'a'"),
     "a frame with infinity": ([ENDLESS], "instance 0, position 1: feature 0 is infinite"),
-    "frames with other columns": (
-        [FRAMES[0], FRAMES[1].rename(columns={"a": "z"}), *FRAMES[2:]],
-        "instance 1: its columns differ",
-    ),
-    "frames with other types": (
-        [FRAMES[0], FRAMES[1].astype({"a": "category"}), *FRAMES[2:]],
-        "instance 1: its column types",
-    ),
+    "frames with other columns": ([FRAMES[0], FRAMES[1].rename(columns={"a": "z"}), *FRAMES[2:]],
+        "instance 1: its columns differ"),
+    "frames with other types": ([FRAMES[0], FRAMES[1].astype({"a": "category"}), *FRAMES[2:]],
+        "instance 1: its column types"),
     "an array among frames": ([FRAMES[0], X[1], *FRAMES[2:]], "instance 1: X is no data frame"),
     "a matrix among words": ([[{"a": 1.0}] * 3, *X[1:]], "instance 1"),
     "rows in a list without lengths": (STACKED.tolist(), r"instance 0: X .*one matrix, np.array"),
     "one feature a position, of one axis": ([own[:, 0] for own in X], r"0: X .*reshape\(-1, 1\)"),
     "sentences as texts": (["a b c", "a b c d", "a b", "a b c d e"], r"text.split\(\)"),
     "padded": (PADDED, r"if X is padded, cut it: \[x\[:len\(own\)\] for x, own in zip\(X, y\)\]"),
-}
+}  # fmt: skip
 
 
 def _case(tried: str, given: Any, message: str) -> Case:

@@ -14,78 +14,29 @@ from listed.case import Case, Each
 from listed.subjects import DOCUMENTS, GROUP, LABELLERS, RANKERS, RELEVANCE, X, Y, only_unfitted
 
 VALUES: dict[str, Any] = {
-    "None": None,
-    "'x'": "x",
-    "-1": -1,
-    "1.5": 1.5,
-    "NaN": np.nan,
-    "infinity": np.inf,
-    "[]": [],
-    "{}": {},
-    "True": True,
-    "an array": np.arange(2),
-    "a class": int,
-}
-LEGAL: dict[str, str] = {
-    "base_learner": "None",
-    "batch_size": "",
-    "burn_in": "None",
-    "class_weight": "None, {}",
-    "constraints": "None",
-    "curvature": "None, 1.5",
-    "cut": "None",
-    "dropout": "None",
-    "early_stopping_rounds": "None",
-    "edge_l2": "1.5",
-    "edges": "None",
-    "eval_metric": "a class",
-    "feature_induction": "None",
-    "l1": "1.5",
-    "l2": "None, 1.5",
-    "margin": "1.5",
-    "min_child_weight": "1.5",
-    "n_hashed": "None",
-    "n_jobs": "None, -1",
-    "random_state": "None",
-    "reg_lambda": "1.5",
-    "start_end": "True",
-    "step": "None, 1.5",
-    "skip": "True",
-    "task_loss": "None",
-    "tol": "1.5",
-    "tree_params": "None, {}",
-    "verbose": "True",
-    "HiddenUnitCRF decode": "None",
-    "HiddenUnitCRF pretrain": "None",
-    "LinearCRF batch_size": "None",
-    "TreeCRF window": "an array",
-}
-OF_EITHER_SCORER = [
-    "batch_size",
-    "burn_in",
-    "colsample_bynode",
-    "device",
-    "grow_policy",
-    "l2",
-    "learning_rate",
-    "loss_weight",
-    "max_bin",
-    "max_depth",
-    "max_leaves",
-    "min_child_weight",
-    "n_estimators",
-    "n_samples",
-    "n_subsets",
-    "reg_lambda",
-    "step",
-    "subsample",
-    "sweeps",
-    "temperature",
-    "tree_params",
-    "truths",
-]
+    "None": None, "'x'": "x", "-1": -1, "1.5": 1.5, "NaN": np.nan, "infinity": np.inf, "[]": [],
+    "{}": {}, "True": True, "an array": np.arange(2), "a class": int,
+}  # fmt: skip
+NONE = """
+base_learner burn_in class_weight constraints curvature cut dropout early_stopping_rounds edges
+feature_induction l2 n_hashed n_jobs random_state step task_loss tree_params
+"""
+"""Arguments that may be None."""
+LEGAL: dict[str, str] = dict.fromkeys(NONE.split(), "None") | {
+    "class_weight": "None, {}", "curvature": "None, 1.5", "edge_l2": "1.5",
+    "eval_metric": "a class", "l1": "1.5", "l2": "None, 1.5", "margin": "1.5",
+    "min_child_weight": "1.5", "n_jobs": "None, -1", "reg_lambda": "1.5", "start_end": "True",
+    "step": "None, 1.5", "skip": "True", "tol": "1.5", "tree_params": "None, {}",
+    "verbose": "True", "HiddenUnitCRF decode": "None", "HiddenUnitCRF pretrain": "None",
+    "LinearCRF batch_size": "None", "TreeCRF window": "an array",
+}  # fmt: skip
+OF_EITHER_SCORER = """
+batch_size burn_in colsample_bynode device grow_policy l2 learning_rate loss_weight max_bin
+max_depth max_leaves min_child_weight n_estimators n_samples n_subsets reg_lambda step subsample
+sweeps temperature tree_params truths
+"""
 """Of RankingCRF: None stands for what is usual."""
-LEGAL |= {f"{name} {own}": "None" for name in RANKERS for own in OF_EITHER_SCORER}
+LEGAL |= {f"{name} {own}": "None" for name in RANKERS for own in OF_EITHER_SCORER.split()}
 LEGAL |= {
     "RankingCRF l2": "None, 1.5",
     "RankingCRF step": "None, 1.5",

@@ -50,25 +50,19 @@ EVAL_SETS: dict[str, tuple[Any, str]] = {
     "too few labels": ((X, Y[:2]), "y has 2 instances but X has 4"),
     "stacked without lengths": ((STACKED, Y), "pass lengths="),
     "infinity": (([np.full((3, 3), np.inf)], Y[:1]), "instance 0, position 0: .*infinite"),
-    "parents for chains": (
-        {"X": X, "y": Y, "parents": [list(range(-1, n - 1)) for n in LENGTHS]},
-        "parents",
-    ),
-}
+    "parents for chains": ({"X": X, "y": Y, "parents": [list(range(-1, n - 1)) for n in LENGTHS]},
+        "parents"),
+}  # fmt: skip
 INIT_MODELS: dict[str, tuple[Any, str]] = {
     "no model": (each(3, LogisticRegression()), "init_model is a .*: pass a fitted"),
     "a class": (LinearCRF, "init_model is a type|init_model is a ABCMeta"),
     "one that ranks": (fitted("RankingCRF"), "init_model is a RankingCRF"),
-    "one with other features": (
-        LinearCRF(max_iter=1).fit([own[:, :2] for own in X], Y),
-        "X has 3 features, but crfx is expecting 2",
-    ),
-    "one with other labels": (
-        LinearCRF(max_iter=1).fit(X, [["C"] * len(own) for own in Y]),
-        "y has the label 'A', which was not seen in",
-    ),
+    "one with other features": (LinearCRF(max_iter=1).fit([own[:, :2] for own in X], Y),
+        "X has 3 features, but crfx is expecting 2"),
+    "one with other labels": (LinearCRF(max_iter=1).fit(X, [["C"] * len(own) for own in Y]),
+        "y has the label 'A', which was not seen in"),
     "one of words": (fitted("LinearCRF", "words"), "X holds numbers, but the model was fitted on"),
-}
+}  # fmt: skip
 CALLBACKS: dict[str, tuple[Any, str]] = {
     "one function": (print, "callbacks is one function: pass a list"),
     "no list": (each(3, "stop"), "callbacks is "),

@@ -27,29 +27,24 @@ def second(*others: Any) -> Any:
 
 
 TRIED: dict[str, tuple[Any, str]] = {
-    "no list of instances": (
-        each([{"w": "a"}, {"w": "b"}], {"w": "a"}),
-        "wrap a single instance in a list",
-    ),
+    "no list of instances": (each([{"w": "a"}, {"w": "b"}], {"w": "a"}),
+        "wrap a single instance in a list"),
     "an instance that is a dict": ([{"w": "a"}, *first(GOOD)[1:]], "instance 0: X is one dict"),
     "an instance that is a text": (["abc", *first(GOOD)[1:]], "instance 0: X is one str"),
     "a position that is no dict": (second(3, None), "instance 0, position 1: its features are"),
     "an array among dicts": (second(np.eye(2)), "instance 0, position 1"),
     "values of another kind": (
         second(*({"w": own} for own in ([["a"]], ..., np.eye(2), 1j, b"a", np.datetime64("2020")))),
-        "instance 0, position 1",
-    ),
+        "instance 0, position 1"),
     "an infinite value": (second({"w": np.inf}), "instance 0, position 1"),
     "a value beyond float32": (second({"w": 1e300}), "instance 0, position 1"),
     "a whole number beyond float64": (second({"w": 10**400}), "instance 0, position 1"),
-    "names of another kind": (
-        second({3: 1.0}, {None: 1.0}, {("a", "b"): 1.0}),
-        "instance 0, position 1: a feature has the name",
-    ),
+    "names of another kind": (second({3: 1.0}, {None: 1.0}, {("a", "b"): 1.0}),
+        "instance 0, position 1: a feature has the name"),
     "a position of numbers": (second([1, 2], [None]), "instance 0, position 1: its features hold"),
     "no feature anywhere": ([[{}] * len(own) for own in Y], "X has no features"),
     "half a character": (second({"\ud800": 1.0}, {"w": "\udc80"}), "instance 0, position 1"),
-}
+}  # fmt: skip
 
 
 def _case(tried: str, given: Any, message: str) -> Case:

@@ -48,12 +48,10 @@ TRIED: dict[str, tuple[Any, dict[str, Any], dict[str, Any], str]] = {
                                    "^instance 1, position 0: feature 0 is infinite"),
     "too few labels at the second": (GBCRF(1), CHAIN, {**CHAIN, "y": []},
                                      "^worker 1: y has 0 instances but X has 1"),
-    "a GPU for two of them": (
-        GBCRF(1, device="cuda"), CHAIN, CHAIN,
-        "device is 'cuda', but 2 workers train together: trees grow on one GPU"),
-    "a base_learner for two of them": (
-        GBCRF(1, base_learner=DecisionTreeRegressor()), CHAIN, CHAIN,
-        "base_learner learns from the rows of one worker"),
+    "a GPU for two of them": (GBCRF(1, device="cuda"),
+        CHAIN, CHAIN, "device is 'cuda', but 2 workers train together: trees grow on one GPU"),
+    "a base_learner for two of them": (GBCRF(1, base_learner=DecisionTreeRegressor()),
+        CHAIN, CHAIN, "base_learner learns from the rows of one worker"),
     "no known label at all": (GBCRF(1), UNKNOWN, UNKNOWN, "^y has no known label$"),
     "weights of 0 at all": (GBCRF(1), WEIGHTLESS, WEIGHTLESS,
                             "sample_weight is zero for every instance"),
