@@ -55,9 +55,6 @@ def test_the_title_and_how_many_sequences(model):
     assert "<h1>A &amp; B</h1>" in page
     assert page.count('<details class="sequence"') in (2, 3, 4)
     assert '<details class="sequence"' not in page_of("m.crfx", "test.txt", "--worst", "0")
-
-
-def test_positions_lead_back_to_their_lines(model):
     text = (model / "test.txt").read_text().splitlines()
     page = page_of("m.crfx", "test.txt", "--worst", "1")
     line = int(re.search(r"Sequence \d+, line (\d+)", page)[1])
