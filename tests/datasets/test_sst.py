@@ -21,34 +21,34 @@ def sst(load_or_skip):
     return load_or_skip(load_sst)
 
 
-@pytest.mark.parametrize("name", SPLITS)
-def test_counts(sst, name):
-    split = getattr(sst, name)
-    n_trees, n_nodes, n_words, roots = SPLITS[name]
-    lengths = [len(y) for y in split.y]
-    assert len(lengths) == n_trees
-    assert sum(lengths) == n_nodes
-    for per_node in (split.words, split.parents, split.edge_types):
-        assert [len(values) for values in per_node] == lengths
-    assert sum(word is not None for words in split.words for word in words) == n_words
-    assert np.bincount([y[0] for y in split.y]).tolist() == roots
-    assert set(np.concatenate(split.y)) == set(range(5))
-    assert "318,582" in sst.description
-    # Inner nodes have a left and a right child.
-    parents = np.concatenate(split.parents)
-    Forest().check(Batch.from_lengths(lengths, parents=parents))
-    starts = np.repeat(np.cumsum([0, *lengths[:-1]]), lengths)
-    children = np.flatnonzero(parents != -1)
-    types = np.concatenate(split.edge_types)
-    n_children = np.zeros((len(parents), 2), dtype=int)
-    np.add.at(n_children, ((starts + parents)[children], types[children]), 1)
-    leaf = np.array([word is not None for words in split.words for word in words])
-    assert (n_children == np.where(leaf, 0, 1)[:, None]).all()
-    assert (parents == -1).sum() == len(lengths)
-    assert all(
-        parents[0] == -1 and edge_types[0] == 0
-        for parents, edge_types in zip(split.parents, split.edge_types, strict=True)
-    )
+def test_counts(sst):
+    for name in SPLITS:
+        split = getattr(sst, name)
+        n_trees, n_nodes, n_words, roots = SPLITS[name]
+        lengths = [len(y) for y in split.y]
+        assert len(lengths) == n_trees
+        assert sum(lengths) == n_nodes
+        for per_node in (split.words, split.parents, split.edge_types):
+            assert [len(values) for values in per_node] == lengths
+        assert sum(word is not None for words in split.words for word in words) == n_words
+        assert np.bincount([y[0] for y in split.y]).tolist() == roots
+        assert set(np.concatenate(split.y)) == set(range(5))
+        assert "318,582" in sst.description
+        # Inner nodes have a left and a right child.
+        parents = np.concatenate(split.parents)
+        Forest().check(Batch.from_lengths(lengths, parents=parents))
+        starts = np.repeat(np.cumsum([0, *lengths[:-1]]), lengths)
+        children = np.flatnonzero(parents != -1)
+        types = np.concatenate(split.edge_types)
+        n_children = np.zeros((len(parents), 2), dtype=int)
+        np.add.at(n_children, ((starts + parents)[children], types[children]), 1)
+        leaf = np.array([word is not None for words in split.words for word in words])
+        assert (n_children == np.where(leaf, 0, 1)[:, None]).all()
+        assert (parents == -1).sum() == len(lengths)
+        assert all(
+            parents[0] == -1 and edge_types[0] == 0
+            for parents, edge_types in zip(split.parents, split.edge_types, strict=True)
+        )
 
 
 def test_the_first_sentence_and_words_with_a_no_break_space(sst):

@@ -163,24 +163,24 @@ def changed(name, instance, value):
     return GOOD | {name: values}
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (changed("X", 4, np.zeros(3)), "instance 4: X has shape (3,)"),
-        (changed("y", 5, ["a"]), "instance 5:"),
-        (changed("y", 5, ["a", {}]), "instance 5, position 1: y holds {}"),
-        (changed("parents", 4, [1, 0]), "instance 4"),
-        (GOOD | {"sample_weight": [1, 1, 1, 1, -1, 1]}, "instance 4: its weight -1.0"),
-        (GOOD | {"y": [["a", "b"]] * 4}, "y has 2 instances but X has 3"),
-        (changed("X", 4, np.zeros((2, 3))), "instance 4: X has 3 features, instance 3 has 2"),
-        (GOOD | {"X": [], "y": []}, "X has no instances"),
-    ],
-)
-def test_all_stop_with_the_error_of_one_by_its_number_among_all(data, message):
+WRONG = [
+    (changed("X", 4, np.zeros(3)), "instance 4: X has shape (3,)"),
+    (changed("y", 5, ["a"]), "instance 5:"),
+    (changed("y", 5, ["a", {}]), "instance 5, position 1: y holds {}"),
+    (changed("parents", 4, [1, 0]), "instance 4"),
+    (GOOD | {"sample_weight": [1, 1, 1, 1, -1, 1]}, "instance 4: its weight -1.0"),
+    (GOOD | {"y": [["a", "b"]] * 4}, "y has 2 instances but X has 3"),
+    (changed("X", 4, np.zeros((2, 3))), "instance 4: X has 3 features, instance 3 has 2"),
+    (GOOD | {"X": [], "y": []}, "X has no instances"),
+]
+
+
+def test_all_stop_with_the_error_of_one_by_its_number_among_all():
     def work(workers):
-        own = {name: part_of(workers, values) for name, values in data.items()}
-        with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
-            LinearCRF().fit(**own)
+        for data, message in WRONG:
+            own = {name: part_of(workers, values) for name, values in data.items()}
+            with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+                LinearCRF().fit(**own)
 
     together(2, work)
 
