@@ -1,4 +1,4 @@
-"""`crfx convert` as a user meets it: every pair of formats, options, mistakes."""
+"""`crfx convert` as a user meets it: every pair of formats, and options."""
 
 import gzip
 
@@ -49,9 +49,6 @@ def test_conll_to_crfsuite(folder, name):
     template = Template(text_template(["word", "c1"]), ["word", "c1"])
     assert [s.tokens for s in found] == [template.features(s) for s in TOKENS]
     assert (folder / name).read_bytes().startswith(b"\x1f\x8b") == name.endswith(".gz")
-
-
-def test_a_template_of_the_users_own(folder):
     assert convert("a.txt", "-o", "o.x", "--to", "crfsuite", "--template", "t.txt") == 0
     first, _ = read_crfsuite("o.x")
     assert first.tokens[0] == ["word[0]=EU", "c1[-1]=<start>", "c1[0]=NNP", "c1[1]=VBZ"]
@@ -103,53 +100,3 @@ def test_packed_files_and_standard_input(folder, monkeypatch):
         assert convert("-", "-o", "2.conll", "--from", "conll") == 0
     assert (folder / "1.conll").read_text() == (folder / "2.conll").read_text()
     assert (folder / "1.conll").read_text().startswith("EU\tNNP\tB-ORG\n")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ["a.txt", "-o", "o.txt"],
-            "o.txt has none of the endings .conll, .crfsuite, .npz, .crfx: pass",
-        ),
-        (["none", "-o", "o.npz"], "there is no file none"),
-        ([".", "-o", "o.npz"], ". is a folder: name a file in it"),
-        (["a.txt", "-o", "none/o.npz"], "there is no folder none to write OUT in"),
-        (["bad", "-o", "o.conll"], "bad:3: it has 1 column, line 1 has 2"),
-        (["bad", "-o", "o.crfsuite"], "bad:3: it has 1 column, line 1 has 2"),
-        (["bad", "-o", "o.npz"], "bad:3: it has 1 column, line 1 has 2"),
-        (["empty", "-o", "o.npz"], "empty: there is no line with a token"),
-        (["f", "-o", "o.conll"], "f has features, not columns: it can become npz only"),
-        (["f", "-o", "o.npz", "--template", "t.txt"], "--template turns columns into features"),
-        (["a.txt", "-o", "o.conll", "--template", "t.txt"], "--template turns columns into"),
-        (["a.txt", "-o", "o.conll", "--hashed", "9"], "--hashed is the number of columns in npz"),
-        (["a.txt", "-o", "o.npz", "--hashed", "0"], "--hashed is 0: it must be from 1 to"),
-        (["a.txt", "-o", "o.npz", "--template", "none"], "none"),
-        (["a.txt", "-o", "o.npz", "--template", "bad"], "template, line 1: 'a X' is not like"),
-        (["a.txt", "-o", "o.npz", "--columns", "a"], "a.txt:3: it has 3 columns, and 1 are named"),
-        (["a.txt", "-o", "o.npz", "--columns", "a,b-c"], "the column 'b-c' cannot stand in a temp"),
-        (["a.txt", "-o", "o.npz", "--label", "7"], "a.txt:3: the label is column 7"),
-        (["a.txt", "-o", "o.npz", "--from", "conllu"], "a.txt:1: it has 1 fields by tabs"),
-        (["b.txt", "-o", "o.npz", "--label", "misc"], "label is 'misc': it must be one of"),
-        (["at", "-o", "o.crfsuite"], "the label '@' cannot be written"),
-    ],
-)
-def test_mistakes_are_one_line_and_leave_no_file(folder, capsys, arguments, message):
-    (folder / "bad").write_text("a X\n\nb\n")
-    (folder / "empty").write_text("\n")
-    (folder / "f").write_text("O\tw=a\tw=b\n")
-    (folder / "at").write_text("a @\n")
-    before = set(folder.rglob("*"))
-    assert convert(*arguments) == 2
-    told = capsys.readouterr().err
-    assert told.startswith("crfx convert: error: ")
-    assert message in told
-    assert told.count("\n") == 1
-    assert set(folder.rglob("*")) == before
-
-
-def test_help_shows_an_example(capsys):
-    with pytest.raises(SystemExit) as left:
-        convert("--help")
-    assert left.value.code == 0
-    assert "crfx convert eng.train -o train.crfsuite.gz" in capsys.readouterr().out

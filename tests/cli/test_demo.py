@@ -4,8 +4,6 @@ import re
 import subprocess
 import sys
 
-import pytest
-
 from crfx import load
 
 # The installed script's entry point, without depending on where the script was installed.
@@ -45,14 +43,3 @@ def test_help_does_not_import_what_is_heavy():
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert result.stdout.splitlines()[-1] == "light", result.stdout + result.stderr
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [("nonsense",), ("demo", "--strings", "many"), ("demo", "--strings", "1")],
-)
-def test_an_error_is_one_line_and_exit_code_2(arguments):
-    result = crfx(*arguments)
-    assert result.returncode == 2
-    assert result.stdout == ""
-    assert re.fullmatch(r"crfx\b.*: error: .+\n", result.stderr)

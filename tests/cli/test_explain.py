@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from crfx import LinearCRF, load
-from crfx.cli import inspect, main
+from crfx.cli import main
 from crfx.testing import make_task
 
 
@@ -21,13 +21,6 @@ def model(conll, capsys):
 def explained(capsys, words):
     assert main(["inspect", *words.split()]) == 0
     return capsys.readouterr().out
-
-
-def test_the_examples_of_the_help_page_run(model, conll, capsys):
-    for old, new in (("m.crfx", "ner.crfx"), ("test.txt", "test.conll")):
-        (conll / old).rename(conll / new)
-    for line in inspect.EXAMPLE.splitlines():
-        assert explained(capsys, line.split("inspect ")[1])
 
 
 def words_of(path, number):
@@ -48,12 +41,9 @@ def test_a_sentence_is_explained_by_its_words(model, conll, capsys):
         assert "other features" in block
         assert "without any feature" in block
         assert " from after" in block
-
-
-def test_one_position_and_files_without_labels(model, conll, capsys):
-    told = explained(capsys, "m.crfx --explain plain.txt:3:2")
+    told = explained(capsys, "m.crfx --explain plain.txt:3:2")  # one position, without labels
     (block,) = told.strip().split("\n\n")[2:]
-    assert block.startswith(f"2 {words_of(conll / 'plain.txt', 3)[1]}: ")
+    assert block.startswith(f"2 {words[1]}: ")
 
 
 def test_json_is_the_explanation(model, conll, capsys):

@@ -15,7 +15,7 @@ PAGES = [
 
 
 @pytest.mark.parametrize("command", PAGES, ids=" ".join)
-def test_help(command, capsys):
+def test_help_has_an_example_and_unknown_options_name_their_command(command, capsys):
     with pytest.raises(SystemExit) as ended:
         main([*command, "--help"])
     assert ended.value.code == 0
@@ -25,10 +25,6 @@ def test_help(command, capsys):
     if command and command != ["rank"]:
         assert f"example:\n  crfx {' '.join(command)}" in told.out.replace("CRFX_DATA=data ", "")
         assert "--debug" in told.out
-
-
-@pytest.mark.parametrize("command", PAGES, ids=" ".join)
-def test_an_option_that_is_not_there_is_told_by_its_command(command, capsys):
     with pytest.raises(SystemExit) as ended:
         main([*command, "--no-such-option"])
     assert ended.value.code == 2

@@ -2,12 +2,11 @@
 
 import gzip
 import json
-import re
 
 import numpy as np
 import pytest
 
-from crfx import LinearCRF, RankingCRF, load
+from crfx import RankingCRF, load
 from crfx.cli import main
 from crfx.io import letor
 from crfx.io.letor import Rankings
@@ -70,15 +69,29 @@ def test_train_predict_eval(files, capsys):
     assert ndcg(test.relevance, expected, test.group, cut=5) > 0.9
 
 
-def test_scores_go_to_standard_output(model, capsys):
+def test_predict_writes_to_standard_output_and_pads_narrow_files(model, capsys):
+    (model.parent / "narrow.txt").write_text("1 qid:1 1:0.5\n0 qid:1 2:0.25\n")
+    narrow = np.array([[0.5, 0, 0], [0, 0.25, 0]], np.float32)
+    for name, X in (("test.txt", lists(2).X), ("narrow.txt", narrow)):
+        capsys.readouterr()
+        assert main(["rank", "predict", "m.crfx", name]) == 0
+        scores = [float(line) for line in out(capsys).splitlines()]
+        assert scores == load(model).predict(X).tolist()
+
+
+def test_scores_may_be_compressed(model, capsys):
+    assert main(["rank", "predict", "m.crfx", "test.txt", "-o", "scores.txt.gz"]) == 0
+    written = gzip.decompress((model.parent / "scores.txt.gz").read_bytes())
+    assert written.count(b"\n") == len(lists(2).X)
     capsys.readouterr()
-    assert main(["rank", "predict", "m.crfx", "test.txt"]) == 0
-    scores = [float(line) for line in out(capsys).splitlines()]
-    assert scores == load(model).predict(lists(2).X).tolist()
+    evaluated = []
+    for given in (["m.crfx"], ["--scores", "scores.txt.gz"]):
+        assert main(["rank", "eval", *given, "test.txt", "--json"]) == 0
+        evaluated.append(json.loads(out(capsys)))
+    assert evaluated[0] == evaluated[1]
 
 
-@pytest.mark.parametrize("definition", ["usual", "letor"])
-@pytest.mark.parametrize("gain", ["linear", "exponential"])
+@pytest.mark.parametrize(("definition", "gain"), [("usual", "linear"), ("letor", "exponential")])
 def test_eval_as_json(model, capsys, definition, gain):
     capsys.readouterr()
     options = ["--definition", definition, "--gain", gain, "--cuts", "3,10", "--json"]
@@ -136,107 +149,6 @@ def test_trees_and_other_arguments(files):
     assert [model.get_params()[name] for name in named] == ["trees", 5, 2, 3, "linear", 1, 0]
 
 
-def test_a_file_may_be_narrower_than_the_model(model, capsys):
-    (model.parent / "narrow.txt").write_text("1 qid:1 1:0.5\n0 qid:1 2:0.25\n")
-    capsys.readouterr()
-    assert main(["rank", "predict", "m.crfx", "narrow.txt"]) == 0
-    X = np.array([[0.5, 0, 0], [0, 0.25, 0]], np.float32)
-    assert [float(line) for line in out(capsys).splitlines()] == load(model).predict(X).tolist()
-
-
-def test_scores_may_be_compressed(files, capsys):
-    test = lists(2)
-    text = "".join(f"{value}\n" for value in test.relevance)
-    (files / "s.txt.gz").write_bytes(gzip.compress(text.encode()))
-    assert main(["rank", "eval", "--scores", "s.txt.gz", "test.txt", "--json"]) == 0
-    assert json.loads(out(capsys))["ndcg"]["10"] == pytest.approx(1)
-
-
-def save_another(path):
-    LinearCRF(max_iter=2).fit([np.eye(2)], [["a", "b"]]).save(path)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["train", "none.txt", "--model", "n.crfx"], "none.txt: no such file"),
-        (["train", "a.txt", "a.txt", "--model", "n.crfx"], "query 0 is in two of the parts"),
-        (["train", "bad.txt", "--model", "n.crfx"], "bad.txt, line 2: relevance is '-1'"),
-        (["train", "a.txt", "--model", "no/n.crfx"], "there is no folder no to write the model in"),
-        (["train", "flat.txt", "--model", "n.crfx"], "there is no order to learn"),
-        (["train", "a.txt", "--model", "n.crfx", "--temperature", "0"], "temperature is 0"),
-        (["train", "a.txt", "--model", "n.crfx", "--set", "depth=3"], "no argument 'depth'"),
-        (["train", "a.txt", "--model", "n.crfx", "--set", "scorer=trees"], "option of its own"),
-        (["train", "a.txt", "--model", "n.crfx", "--set", "max_depth=3"], "it is an argument of"),
-        (["train", "a.txt", "--model", "n.crfx", "--patience", "3"], "needs --validation"),
-        (["train", "a.txt", "--model", "n.crfx", "--validation", "wide.txt"], "a feature 9"),
-        (["predict", "m.crfx", "wide.txt"], "wide.txt has a feature 9: there may be 3"),
-        (["predict", "test.txt", "test.txt"], "is not a model file of crfx"),
-        (["predict", "other.crfx", "test.txt"], "holds a LinearCRF: rank needs a RankingCRF"),
-        (["predict", "m.crfx", "test.txt", "-o", "no/s.txt"], "there is no folder no"),
-        (["eval", "test.txt"], "name a model, or pass --scores"),
-        (["eval", "m.crfx", "test.txt", "--scores", "s.txt"], "one of the two"),
-        (["eval", "--scores", "s.txt", "test.txt"], "s.txt has 2 scores for"),
-        (["eval", "--scores", "words.txt", "test.txt"], "words.txt, line 2: 'high' is not a score"),
-        (["eval", "--scores", "cut.gz", "test.txt"], "cut.gz cannot be decompressed"),
-        (["eval", "m.crfx", "none-relevant.txt"], "no query has a relevant document"),
-    ],
-)
-def test_an_error_is_one_line_and_exit_code_2(model, capsys, arguments, message):
-    texts = {
-        "bad.txt": "1 qid:1 1:1\n-1 qid:1 1:2\n",
-        "flat.txt": "1 qid:1 1:1\n1 qid:1 1:2\n",
-        "wide.txt": "1 qid:1 9:1\n0 qid:1 1:2\n",
-        "none-relevant.txt": "0 qid:1 1:1\n0 qid:1 1:2\n",
-        "s.txt": "1\n2\n",
-        "words.txt": "1\nhigh\n",
-    }
-    for name, text in texts.items():
-        (model.parent / name).write_text(text)
-    (model.parent / "cut.gz").write_bytes(gzip.compress(b"1\n2\n")[:-9])
-    save_another(model.parent / "other.crfx")
-    before = sorted(path.name for path in model.parent.iterdir())
-    capsys.readouterr()
-    assert main(["rank", *arguments]) == 2
-    told, err = capsys.readouterr()
-    assert told == ""
-    assert re.fullmatch(r"crfx rank: error: .+\n", err)
-    assert message in err
-    assert sorted(path.name for path in model.parent.iterdir()) == before
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["rank"],
-        ["rank", "train"],
-        ["rank", "train", "a.txt"],
-        ["rank", "train", "a.txt", "--model", "m", "--set", "sweeps"],
-        ["rank", "train", "a.txt", "--model", "m", "--objective", "hinge"],
-        ["rank", "eval", "m", "f", "--cuts", "1,0"],
-        ["rank", "eval", "m", "f", "--cuts", "few"],
-    ],
-)
-def test_bad_usage_is_one_line_too(arguments, capsys):
-    with pytest.raises(SystemExit) as exit:
-        main(arguments)
-    assert exit.value.code == 2
-    told, err = capsys.readouterr()
-    assert told == ""
-    assert re.fullmatch(r"crfx rank.*: error: .+\n", err)
-
-
-@pytest.mark.parametrize(
-    ("action", "words"),
-    [("train", "Train a RankingCRF"), ("predict", "Write the score"), ("eval", "Print NDCG of")],
-)
-def test_help_says_what_each_does(action, words, capsys):
-    with pytest.raises(SystemExit) as exit:
-        main(["rank", action, "--help"])
-    assert exit.value.code == 0
-    assert words in out(capsys)
-
-
 def test_progress_is_told_unless_quiet(files, capsys):
     assert main([*TRAIN, "-q"]) == 0
     assert capsys.readouterr().err == ""
@@ -252,30 +164,13 @@ def test_a_prediction_that_fails_leaves_the_old_scores(model, monkeypatch, capsy
     assert (model.parent / "scores.txt").read_text() == "old\n"
 
 
-def test_written_scores_may_be_compressed(model):
-    assert main(["rank", "predict", "m.crfx", "test.txt", "-o", "scores.txt.gz"]) == 0
-    written = (model.parent / "scores.txt.gz").read_bytes()
-    assert gzip.decompress(written).count(b"\n") > 10
-    assert main(["rank", "eval", "--scores", "scores.txt.gz", "test.txt"]) == 0
-
-
-def test_scores_that_are_not_compressed(files, capsys):
-    (files / "scores.txt.gz").write_text("1.0\n")
-    assert main(["rank", "eval", "--scores", "scores.txt.gz", "test.txt"]) == 2
-    assert "scores.txt.gz cannot be decompressed" in capsys.readouterr().err
-
-
-def test_a_device_that_cannot_be_used_stops_before_files_are_read(files, capsys):
-    words = ["rank", "train", "no.txt", "--model", "m.crfx"]
-    assert main([*words, "--scorer", "trees", "--device", "cuda:99"]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith("crfx rank: error: device is 'cuda:99'")
-    assert told.endswith("or --device cpu\n")
-    assert main([*words, "--device", "cuda"]) == 2
+def test_device_is_checked_before_files_are_read_and_reaches_the_estimator(files, capsys):
+    words = ["rank", "train", "--model", "m.crfx", "--set", "n_estimators=2", "-q"]
+    assert main([*words, "no.txt", "--scorer", "trees", "--device", "cuda:99"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("crfx rank: error: device is 'cuda:99'")
+    assert error.endswith("or --device cpu\n")
+    assert main(["rank", "train", "no.txt", "--model", "m.crfx", "--device", "cuda"]) == 2
     assert "it is an argument of scorer='trees'" in capsys.readouterr().err
-
-
-def test_the_device_reaches_the_estimator(files):
-    words = ["rank", "train", "a.txt", "--model", "m.crfx", "--scorer", "trees", "-q"]
-    assert main([*words, "--set", "n_estimators=2", "--device", "cpu"]) == 0
+    assert main([*words, "a.txt", "--scorer", "trees", "--device", "cpu"]) == 0
     assert load("m.crfx").device == "cpu"

@@ -55,9 +55,6 @@ def test_the_title_and_how_many_sequences(model):
     assert "<h1>A &amp; B</h1>" in page
     assert page.count('<details class="sequence"') in (2, 3, 4)
     assert '<details class="sequence"' not in page_of("m.crfx", "test.txt", "--worst", "0")
-
-
-def test_positions_lead_back_to_their_lines(model):
     text = (model / "test.txt").read_text().splitlines()
     page = page_of("m.crfx", "test.txt", "--worst", "1")
     line = int(re.search(r"Sequence \d+, line (\d+)", page)[1])
@@ -117,13 +114,6 @@ def test_models_that_rank(tmp_path, monkeypatch, capsys):
     assert "<b>5" not in page
     assert main(["report", "m.crfx", "-", "-o", "page.html"]) == 2
     assert "standard input" in capsys.readouterr().err
-
-
-def test_nothing_is_written_where_there_is_nothing_to_say(model, capsys):
-    (model / "empty.txt").write_text("")
-    assert main(["report", "m.crfx", "empty.txt", "-o", "other.html"]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
-    assert not (model / "other.html").exists()
 
 
 def test_memory_is_bounded(model, monkeypatch):

@@ -39,12 +39,9 @@ def test_every_model_learns_from_a_plain_file(conll, capsys, name):
     assert not (conll / "m.checkpoint.crfx").exists()
 
 
-def test_quiet_says_nothing(conll, capsys):
+def test_quiet_says_nothing_and_json_is_alone_on_standard_output(conll, capsys):
     assert main([*LINEAR, "-q"]) == 0
     assert capsys.readouterr() == ("", "")
-
-
-def test_json_is_alone_on_standard_output(conll, capsys):
     assert main([*LINEAR, "--dev", "dev.txt", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["class"] == "LinearCRF"
@@ -61,19 +58,13 @@ def test_settings_reach_the_estimator(conll):
     assert {name: found[name] for name in expected} == expected
 
 
-def test_a_template_of_ones_own(conll):
-    (conll / "t.txt").write_text("word[0]  # nothing else\n")
-    assert main([*LINEAR, "--template", "t.txt", "-q"]) == 0
-    names = load("m.crfx").feature_names_in_.tolist()
-    assert names
-    assert all(name.startswith("word[0]=") for name in names)
-
-
-def test_columns_and_label_are_the_users(conll):
-    (conll / "t.txt").write_text("form[0]\npos[0]\n")
+def test_template_columns_and_label_are_the_users(conll):
+    (conll / "t.txt").write_text("form[0]  # nothing else\n")
     options = ["--columns", "form,pos", "--template", "t.txt", "--label", "-1"]
     assert main([*LINEAR, *options, "-q"]) == 0
-    assert load("m.crfx").reading_.format.columns == ("form", "pos")
+    model = load("m.crfx")
+    assert model.reading_.format.columns == ("form", "pos")
+    assert {name.split("=")[0] for name in model.feature_names_in_} == {"form[0]"}
 
 
 def test_a_compressed_file_on_standard_input(conll, monkeypatch):
@@ -168,12 +159,15 @@ def test_training_may_be_interrupted_again_and_again(conll, monkeypatch, model):
     np.testing.assert_array_equal(found.transitions_, whole.transitions_)
 
 
-def test_a_run_that_was_complete_is_not_made_longer(conll):
+def test_resume_of_a_complete_run_adds_no_round_and_takes_no_other_settings(conll, capsys):
     arguments = [*BOOSTED, "--set", "n_estimators=5", "-q"]
     assert main(arguments) == 0
     (conll / "m.crfx").rename(conll / "m.checkpoint.crfx")
     assert main([*arguments, "--resume"]) == 0
     assert load("m.crfx").n_rounds_ == 5
+    (conll / "m.crfx").rename(conll / "m.checkpoint.crfx")
+    assert main([*arguments, "--resume", "--set", "max_depth=2"]) == 2
+    assert "max_depth is 2, but the run that was interrupted had" in capsys.readouterr().err
 
 
 def test_reading_otherwise_than_the_model_is_refused(conll, capsys):
@@ -207,21 +201,21 @@ def test_the_scheme_is_the_users(conll, capsys, wanted, labels):
     assert {line[0] for line in capsys.readouterr().out.split()} <= {*labels, "O"}
 
 
-def test_resuming_with_other_settings_is_refused(conll, capsys):
-    assert main([*LINEAR, "--set", "max_iter=3", "-q"]) == 0
-    (conll / "m.crfx").rename(conll / "m.checkpoint.crfx")
-    assert main([*LINEAR, "--resume", "--set", "max_iter=3", "--set", "l2=0.5"]) == 2
-    assert "l2 is 0.5, but the run that was interrupted had" in capsys.readouterr().err
-
-
-def test_a_device_that_cannot_be_used_stops_before_files_are_read(conll, capsys):
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--device", "cuda:99"], "crfx train: error: device is 'cuda:99'"),
+        (["--set", "n_estimators=-1"], "n_estimators is -1: it must be a whole number of 0"),
+        (["--set", "eta=0.1"], "GBCRF has no argument 'eta': use learning_rate"),
+        (["--device", "cpu"], "no.conll"),
+    ],
+)
+def test_settings_are_checked_before_files_are_read(conll, capsys, options, message):
     words = ["train", "--model", "gbcrf", "--train", "no.conll", "-o", "m.crfx"]
-    assert main([*words, "--device", "cuda:99"]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith("crfx train: error: device is 'cuda:99'")
-    assert told.endswith("or --device cpu\n")
-    assert main([*words, "--device", "cpu"]) == 2
-    assert "no.conll" in capsys.readouterr().err
+    assert main([*words, *options]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.endswith("or --device cpu\n") == ("cuda:99" in options)
 
 
 def test_the_device_reaches_the_estimator(conll, monkeypatch, capsys):
@@ -233,16 +227,3 @@ def test_the_device_reaches_the_estimator(conll, monkeypatch, capsys):
     words = ["train", "--model", "gbcrf", "--train", "train.txt", "-o", "m.crfx", "-q"]
     assert main([*words, "--device", "cuda:1"]) == 2
     assert "trees grow on cuda:1" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ("n_estimators=-1", "n_estimators is -1: it must be a whole number of 0 or more"),
-        ("eta=0.1", "GBCRF has no argument 'eta': use learning_rate"),
-    ],
-)
-def test_settings_are_checked_before_files_are_read(conll, capsys, setting, message):
-    words = ["train", "--model", "gbcrf", "--train", "no.conll", "-o", "m.crfx"]
-    assert main([*words, "--set", setting]) == 2
-    assert message in capsys.readouterr().err

@@ -29,18 +29,18 @@ def entities(tags):
         before = tag
 
 
-@pytest.mark.parametrize("name", SPLITS)
-def test_counts(conll2003, name):
-    split = getattr(conll2003, name)
-    n_sentences, n_tokens, n_documents, n_entities = SPLITS[name]
-    assert len(split.X) == len(split.y) == len(split.documents) == n_sentences
-    assert sum(map(len, split.X)) == n_tokens
-    assert all(len(x) == len(y) for x, y in zip(split.X, split.y, strict=True))
-    assert Counter(kind for tags in split.y for kind in entities(tags)) == n_entities
-    # Documents are numbered as they come; one that had only its mark would leave a gap.
-    assert set(split.documents) <= set(range(n_documents))
-    assert split.documents[-1] == n_documents - 1
-    assert (np.diff(split.documents) >= 0).all()
+def test_counts(conll2003):
+    for name in SPLITS:
+        split = getattr(conll2003, name)
+        n_sentences, n_tokens, n_documents, n_entities = SPLITS[name]
+        assert len(split.X) == len(split.y) == len(split.documents) == n_sentences
+        assert sum(map(len, split.X)) == n_tokens
+        assert all(len(x) == len(y) for x, y in zip(split.X, split.y, strict=True))
+        assert Counter(kind for tags in split.y for kind in entities(tags)) == n_entities
+        # Documents are numbered as they come; one that had only its mark would leave a gap.
+        assert set(split.documents) <= set(range(n_documents))
+        assert split.documents[-1] == n_documents - 1
+        assert (np.diff(split.documents) >= 0).all()
 
 
 def test_the_first_sentence(conll2003):
@@ -51,13 +51,10 @@ def test_the_first_sentence(conll2003):
     assert tags.tolist() == ["I-ORG", "O", "I-MISC", "O", "O", "O", "I-MISC", "O", "O"]
 
 
-def test_document_marks_are_left_out(conll2003):
+def test_document_marks_are_left_out_and_tags_are_iob1(conll2003):
     words = {token.word for x in conll2003.train.X for token in x}
     assert "-DOCSTART-" not in words
     assert "BRUSSELS" in words
-
-
-def test_tags(conll2003):
     types = ("LOC", "MISC", "ORG", "PER")
     tags = set(np.concatenate(conll2003.train.y))
     assert {"O", *(f"I-{kind}" for kind in types)} <= tags

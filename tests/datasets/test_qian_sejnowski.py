@@ -20,32 +20,24 @@ def proteins(load_or_skip):
     return load_or_skip(load_qian_sejnowski)
 
 
-@pytest.mark.parametrize("name", SPLITS)
-def test_counts(proteins, name):
-    split = getattr(proteins, name)
-    n_chains, shortest, longest, classes = SPLITS[name]
-    lengths = [len(y) for y in split.y]
-    assert len(lengths) == n_chains
-    assert (min(lengths), max(lengths)) == (shortest, longest)
-    assert Counter(np.concatenate(split.y).tolist()) == classes
-    assert "non-commercial" in proteins.description
+def test_counts(proteins):
+    for name in SPLITS:
+        split = getattr(proteins, name)
+        n_chains, shortest, longest, classes = SPLITS[name]
+        lengths = [len(y) for y in split.y]
+        assert len(lengths) == n_chains
+        assert (min(lengths), max(lengths)) == (shortest, longest)
+        assert Counter(np.concatenate(split.y).tolist()) == classes
+        assert "non-commercial" in proteins.description
+        assert set("".join(split.residues)) == set(AMINO_ACIDS)
+        for x, y, residues in zip(split.X, split.y, split.residues, strict=True):
+            assert x.shape == (len(y), 20)
+            assert x.dtype == np.float32
+            np.testing.assert_array_equal(x.sum(axis=1), 1)
+            assert "".join(AMINO_ACIDS[code] for code in x.argmax(axis=1)) == residues
 
 
-@pytest.mark.parametrize("name", SPLITS)
-def test_indicators_tell_the_residues(proteins, name):
-    split = getattr(proteins, name)
-    assert set("".join(split.residues)) == set(AMINO_ACIDS)
-    for x, y, residues in zip(split.X, split.y, split.residues, strict=True):
-        assert x.shape == (len(y), 20)
-        assert x.dtype == np.float32
-        np.testing.assert_array_equal(x.sum(axis=1), 1)
-        assert "".join(AMINO_ACIDS[code] for code in x.argmax(axis=1)) == residues
-
-
-def test_the_first_residues(proteins):
+def test_the_first_residues_and_no_chain_in_both_halves(proteins):
     assert proteins.train.residues[0].startswith("GVGTVPMTDYGNDVEYYGQVTI")
     assert "".join(proteins.test.y[0][:10]) == "______eee_"
-
-
-def test_no_chain_is_in_both_halves(proteins):
     assert not set(proteins.train.residues) & set(proteins.test.residues)

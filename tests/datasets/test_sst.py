@@ -21,59 +21,48 @@ def sst(load_or_skip):
     return load_or_skip(load_sst)
 
 
-@pytest.mark.parametrize("name", SPLITS)
-def test_counts(sst, name):
-    split = getattr(sst, name)
-    n_trees, n_nodes, n_words, roots = SPLITS[name]
-    lengths = [len(y) for y in split.y]
-    assert len(lengths) == n_trees
-    assert sum(lengths) == n_nodes
-    for per_node in (split.words, split.parents, split.edge_types):
-        assert [len(values) for values in per_node] == lengths
-    assert sum(word is not None for words in split.words for word in words) == n_words
-    assert np.bincount([y[0] for y in split.y]).tolist() == roots
-    assert set(np.concatenate(split.y)) == set(range(5))
-    assert "318,582" in sst.description
+def test_counts(sst):
+    for name in SPLITS:
+        split = getattr(sst, name)
+        n_trees, n_nodes, n_words, roots = SPLITS[name]
+        lengths = [len(y) for y in split.y]
+        assert len(lengths) == n_trees
+        assert sum(lengths) == n_nodes
+        for per_node in (split.words, split.parents, split.edge_types):
+            assert [len(values) for values in per_node] == lengths
+        assert sum(word is not None for words in split.words for word in words) == n_words
+        assert np.bincount([y[0] for y in split.y]).tolist() == roots
+        assert set(np.concatenate(split.y)) == set(range(5))
+        assert "318,582" in sst.description
+        # Inner nodes have a left and a right child.
+        parents = np.concatenate(split.parents)
+        Forest().check(Batch.from_lengths(lengths, parents=parents))
+        starts = np.repeat(np.cumsum([0, *lengths[:-1]]), lengths)
+        children = np.flatnonzero(parents != -1)
+        types = np.concatenate(split.edge_types)
+        n_children = np.zeros((len(parents), 2), dtype=int)
+        np.add.at(n_children, ((starts + parents)[children], types[children]), 1)
+        leaf = np.array([word is not None for words in split.words for word in words])
+        assert (n_children == np.where(leaf, 0, 1)[:, None]).all()
+        assert (parents == -1).sum() == len(lengths)
+        assert all(
+            parents[0] == -1 and edge_types[0] == 0
+            for parents, edge_types in zip(split.parents, split.edge_types, strict=True)
+        )
 
 
-@pytest.mark.parametrize("name", SPLITS)
-def test_inner_nodes_have_a_left_and_a_right_child(sst, name):
-    split = getattr(sst, name)
-    lengths = [len(parents) for parents in split.parents]
-    parents = np.concatenate(split.parents)
-    Forest().check(Batch.from_lengths(lengths, parents=parents))
-    starts = np.repeat(np.cumsum([0, *lengths[:-1]]), lengths)
-    children = np.flatnonzero(parents != -1)
-    types = np.concatenate(split.edge_types)
-    n_children = np.zeros((len(parents), 2), dtype=int)
-    np.add.at(n_children, ((starts + parents)[children], types[children]), 1)
-    leaf = np.array([word is not None for words in split.words for word in words])
-    assert (n_children == np.where(leaf, 0, 1)[:, None]).all()
-    assert (parents == -1).sum() == len(lengths)
-    assert all(
-        parents[0] == -1 and edge_types[0] == 0
-        for parents, edge_types in zip(split.parents, split.edge_types, strict=True)
-    )
-
-
-def test_the_first_sentence(sst):
+def test_the_first_sentence_and_words_with_a_no_break_space(sst):
     words = [word for word in sst.dev.words[0] if word is not None]
     text = "It 's a lovely film with lovely performances by Buy and Accorsi ."
     assert words == text.split()
-
-
-def test_words_with_a_no_break_space_are_whole(sst):
     splits = (sst.train, sst.dev, sst.test)
     words = [word for split in splits for tree in split.words for word in tree if word]
     assert sum("\u00a0" in word for word in words) == 3
     assert not any(set(" ()") & set(word) for word in words)
 
 
-def test_a_tree_of_one_word():
+def test_trees_are_read_left_before_right():
     assert parse_tree("(4 Brilliant)") == (["Brilliant"], [4], [-1], [0])
-
-
-def test_a_tree_that_grows_to_the_left():
     words, labels, parents, sides = parse_tree("(1 (0 (2 a) (3 b)) (4 c))")
     assert words == [None, None, "a", "b", "c"]
     assert labels == [1, 0, 2, 3, 4]

@@ -31,9 +31,8 @@ def test_a_missing_docstring_is_seen(tmp_path):
     }
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_estimators_show_an_example(name):
-    assert examples_of_estimator(name) > 0
+def test_estimators_show_an_example():
+    assert [name for name in ESTIMATORS if not examples_of_estimator(name)] == []
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

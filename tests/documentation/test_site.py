@@ -42,20 +42,17 @@ def test_words_that_the_converter_lacks_are_put_in_others():
     assert ">arg<" in mathematics.mathml(r"\arg\max_y f", display=False)
 
 
-@pytest.mark.parametrize(
-    ("latex", "message"),
-    [
+def test_an_equation_that_cannot_be_read_is_an_error():
+    for latex, message in (
         (r"\nonsense x", r"which latex2mathml lacks"),
         (r"\begin{nonsense} a & b \end{nonsense}", "which latex2mathml lacks|cannot read"),
         (r"\frac{1", "braces"),
         (r"\mathbf", "cannot read"),
-    ],
-)
-def test_an_equation_that_cannot_be_read_is_an_error(latex, message):
-    with pytest.raises(ValueError, match=message):
-        mathematics.mathml(latex, display=False)
-    with pytest.raises(Exception, match=r"docs/page\.md: "):
-        mathematics.on_page_content(rf'<span class="arithmatex">\({latex}\)</span>', Page)
+    ):
+        with pytest.raises(ValueError, match=message):
+            mathematics.mathml(latex, display=False)
+        with pytest.raises(Exception, match=r"docs/page\.md: "):
+            mathematics.on_page_content(rf'<span class="arithmatex">\({latex}\)</span>', Page)
 
 
 def test_what_is_linked_is_part_of_the_site(tmp_path):
@@ -95,21 +92,15 @@ def test_arguments_that_are_told_together_are_told_one_by_one():
     )
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_page_that_fetches_is_refused_and_links_and_own_scripts_are_free():
+    for text in (
         '<script src="https://cdn.example/x.js">',
         "<img alt=x src=//example.org/x.png>",
         '<link rel="stylesheet" href="https://fonts.example/css">',
         '<link href="https://fonts.example" rel="preconnect">',
-    ],
-)
-def test_a_page_that_fetches_is_refused(text):
-    with pytest.raises(Exception, match=r"docs/page\.md would fetch"):
-        offline.on_post_page(f"<p>{text}</p>", Page)
-
-
-def test_links_and_own_scripts_are_free():
+    ):
+        with pytest.raises(Exception, match=r"docs/page\.md would fetch"):
+            offline.on_post_page(f"<p>{text}</p>", Page)
     text = (
         '<a href="https://example.org"><script src="../x.js"></script><link rel="next" href="x/">'
     )

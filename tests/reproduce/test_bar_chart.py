@@ -36,16 +36,13 @@ def test_a_bar_is_as_high_as_its_figure(drawn):
     assert [text.get_text() for text in faq.texts] == ["10.07", ""]
     assert [axes.get_title() for axes in (ocr, faq)] == ["OCR", "FAQ"]
     assert ocr.get_ylim()[0] == 0
+    assert drawn(PANELS, digits=1)[0].texts[0].get_text() == "12.9"
 
 
 def test_the_axis_may_begin_higher_but_not_above_a_bar(drawn):
     assert drawn(PANELS, least=3)[0].get_ylim()[0] == 3
     below = {"one": {"a": {"x": -2.0}, "b": {"x": 4.0}}}
     assert drawn(below, least=3)[0].get_ylim()[0] < -2
-
-
-def test_numbers_have_the_digits_of_their_metric(drawn):
-    assert drawn(PANELS, digits=1)[0].texts[0].get_text() == "12.9"
 
 
 def test_a_series_looks_and_stands_the_same_in_all_panels(drawn):

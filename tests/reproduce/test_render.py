@@ -100,19 +100,6 @@ def test_a_figure_is_shown_unit_by_unit_where_asked(done, table_file, tmp_path):
     assert "by unit" not in page(table, tmp_path / "nothing")
 
 
-def test_a_quick_page_says_so(table_file, tmp_path):
-    text = page(read_table(table_file, quick=True), tmp_path)
-    assert text.startswith("# Coins (quick version:")
-    assert "python -m reproduce coins --quick" in text
-
-
-def test_a_changed_figure_changes_the_page(done, tmp_path):
-    before = page(done, tmp_path)
-    unit = read_units(tmp_path, done)["new", "0"]
-    write_units(tmp_path, done, {("new", "0"): dataclasses.replace(unit, figures={"error": 30.0})})
-    assert page(done, tmp_path) != before
-
-
 def test_units_of_other_settings_are_not_shown(done, table_file, tmp_path):
     text = table_file.read_text(encoding="utf-8")
     table_file.write_text(text.replace("rounds = 10", "rounds = 20"), encoding="utf-8")
@@ -130,6 +117,9 @@ def test_as_json(done, tmp_path):
 def test_pictures_are_drawn_and_shown(done, tmp_path):
     text = page(done, tmp_path)
     assert "![Down](figures/coins-curve.png)\n\n![Ways](figures/coins-ways.png)" in text
+    nothing = summarise(done, tmp_path / "nothing")
+    assert "![" not in page(done, tmp_path / "nothing")
+    assert plots.draw(done, nothing, tmp_path) == []
     pytest.importorskip("matplotlib", reason="pictures need crfx[plot]")
     paths = plots.draw(done, summarise(done, tmp_path), tmp_path)
     assert [path.name for path in paths] == ["coins-curve.png", "coins-ways.png"]
@@ -144,21 +134,15 @@ def test_bars_stand_for_what_is_done(done, tmp_path):
     assert ways.draw.keywords["y_label"] == "error, %"
 
 
-def test_without_results_there_is_no_picture(table_file, tmp_path):
-    table = read_table(table_file)
-    assert "![" not in page(table, tmp_path)
-    assert plots.draw(table, summarise(table, tmp_path), tmp_path) == []
-
-
-@pytest.mark.parametrize("path", sorted(REPORTS.glob("tables/*.toml")), ids=lambda path: path.stem)
-def test_committed_pages_are_rendered_from_the_results(path):
+def test_committed_pages_are_rendered_from_the_results():
     """A table without results has no page; one with results has the page that they give."""
-    table = read_table(path)
-    written = render.page_path(table, REPORTS)
-    done = any(each.units for each in summarise(table, REPORTS / "results"))
-    assert written.exists() == done
-    if done:
-        assert written.read_text(encoding="utf-8") == page(table, REPORTS / "results")
+    for path in sorted(REPORTS.glob("tables/*.toml")):
+        table = read_table(path)
+        written = render.page_path(table, REPORTS)
+        done = any(each.units for each in summarise(table, REPORTS / "results"))
+        assert written.exists() == done, path.stem
+        if done:
+            assert written.read_text(encoding="utf-8") == page(table, REPORTS / "results")
 
 
 def test_every_experiment_is_in_a_table():

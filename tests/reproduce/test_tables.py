@@ -1,6 +1,7 @@
 """Tables are read whole, merged, and refused with the place of a mistake."""
 
 import dataclasses
+import re
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,7 @@ DEFAULT_ESTIMATORS = {"letor": "RankingCRF", "loss-gradients": None}
 PEERS = {"CRFsuite", *RANKERS}
 
 
-def test_defaults_lie_under_the_settings_of_a_row(table_file):
+def test_defaults_lie_under_the_settings_of_a_row_and_quick_changes_them(table_file):
     table = read_table(table_file)
     new = table.row("new")
     assert new.settings == {"random_state": 0, "rounds": 10, "edges": None}
@@ -58,9 +59,6 @@ def test_defaults_lie_under_the_settings_of_a_row(table_file):
     assert (old.experiment, old.units, old.settings) == (None, (), {})
     assert old.published == {"error": Published(9.5, 0.5)}
     assert (table.name, table.stem) == ("coins", "coins")
-
-
-def test_quick_changes_settings_and_units_and_is_kept_apart(table_file):
     table = read_table(table_file, quick=True)
     assert table.row("new").settings == {"random_state": 0, "rounds": 1, "edges": None}
     assert table.row("new").units == ("0",)
@@ -92,16 +90,17 @@ def test_a_row_may_be_left_out_of_the_quick_version(table_file):
     assert "Not in the quick version" in quick.note
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
+MISTAKES = {
+    "the table": [
         ('title = "Coins"', "title = ", "Invalid value"),
         ('title = "Coins"', "", "the table has no title"),
         ('title = "Coins"', "title = 3", "title is 3, not text"),
         ('title = "Coins"', 'titel = ""\ntitle = "Coins"', "the table: unknown titel"),
+        ('name = "old"', 'name = "../old"', "use small letters, digits and hyphens"),
+    ],
+    "rows": [
         ("units = 1\n", "unit = 1\n", "quick: unknown unit"),
         ('name = "old"', 'name = "new"', "row 'new' is there twice"),
-        ('name = "old"', 'name = "../old"', "use small letters, digits and hyphens"),
         ("units = [0, 1, 2]", "units = [0, 0]", "row 'new': unit '0' is there twice"),
         ("units = [0, 1, 2]", "units = []", "row 'new' has no units"),
         ("error = 4.0", "accuracy = 4.0", "published 'accuracy' is no metric"),
@@ -111,20 +110,16 @@ def test_a_row_may_be_left_out_of_the_quick_version(table_file):
         ("data = { start = 3.0 }", CHOSEN.replace("2]", "0]"), "'0' is chosen for twice"),
         ("data = { start = 3.0 }", CHOSEN.replace("units", "unit"), "unknown unit"),
         ('note = "open, comes later."', "", "row 'old' has no experiment"),
+        ('experiment = "coins"', 'experiment = "coins"\nseed = 1', "row 'new': unknown seed"),
+    ],
+    "pictures": [
         ('row = "new", curve', 'row = "newer", curve', "plot 'curve': there is no row 'newer'"),
         ('metric = "error"', 'metric = "time"', "bars 'ways': there is no metric 'time'"),
         ('series = ["old", "new"]', "", "bars 'ways' has no series"),
         ('["old", "new"]\n', '["new", "new"]\n', "bars 'ways': series 'new' is there twice"),
-        (
-            'rows = ["old", "new"]',
-            'rows = ["old", "newer"]',
-            "bars 'ways', panel 'Fair', 'by hand': there is no row 'newer'",
-        ),
-        (
-            'rows = ["old", "new"]',
-            'rows = ["old"]',
-            "panel 'Fair', 'by hand': 1 rows for 2 series",
-        ),
+        ('rows = ["old", "new"]', 'rows = ["old", "newer"]',
+         "bars 'ways', panel 'Fair', 'by hand': there is no row 'newer'"),
+        ('rows = ["old", "new"]', 'rows = ["old"]', "'by hand': 1 rows for 2 series"),
         ('label = "by foot"', 'label = "by hand"', "'Fair': group 'by hand' is there twice"),
         ('title = "Loaded"', 'title = "Fair"', "bars 'ways': panel 'Fair' is there twice"),
         ('title = "Loaded"', 'title = "Loaded"\nlog = true', "panel 'Loaded': unknown log"),
@@ -132,49 +127,39 @@ def test_a_row_may_be_left_out_of_the_quick_version(table_file):
         ('name = "ways"', 'name = "Ways"', "the name of the bars is 'Ways'"),
         ('title = "Ways"', 'title = "Ways"\nx = "error"', "bars 'ways': unknown x"),
         ('title = "Ways"', 'title = "Ways"\nleast = -1', "bars 'ways': least is -1"),
-        (
-            'rows = ["old", ""] }',
-            'rows = ["old", ""], metric = "time" }',
-            "bars 'ways', 'by foot': there is no metric 'time'",
-        ),
-        (
-            "[[plots]]",
-            f"{COMPARED.replace('old', 'no')}\n[[plots]]",
-            "comparison 'Apart': there is no row 'no'",
-        ),
-        ('experiment = "coins"', 'experiment = "coins"\nseed = 1', "row 'new': unknown seed"),
+        ('rows = ["old", ""] }', 'rows = ["old", ""], metric = "time" }',
+         "bars 'ways', 'by foot': there is no metric 'time'"),
+        ("[[plots]]", f"{COMPARED.replace('old', 'no')}\n[[plots]]",
+         "comparison 'Apart': there is no row 'no'"),
     ],
-)
-def test_a_mistake_is_named(table_file, old, new, message):
-    change(table_file, old, new)
-    with pytest.raises(ValueError, match=r"^coins\.toml: ") as error:
-        read_table(table_file)
-    assert message in str(error.value)
+}  # fmt: skip
 
 
-def test_bars_name_a_row_for_each_of_the_series(table_file):
-    (bars,) = read_table(table_file).bars
-    assert (bars.metric, bars.series) == ("error", ("old", "new"))
-    fair, loaded = bars.panels
-    assert [(group.label, group.rows) for group in fair.groups] == [
-        ("by hand", ("old", "new")),
-        ("by foot", ("old", "")),
-    ]
-    assert [panel.title for panel in (fair, loaded)] == ["Fair", "Loaded"]
+@pytest.mark.parametrize("mistakes", MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_named(table_file, mistakes):
+    text = table_file.read_text(encoding="utf-8")
+    for old, new, message in mistakes:
+        table_file.write_text(text, encoding="utf-8")
+        change(table_file, old, new)
+        with pytest.raises(ValueError, match=rf"^coins\.toml: .*{re.escape(message)}"):
+            read_table(table_file)
 
 
-def test_a_group_of_bars_may_show_another_metric(table_file):
+def test_bars_and_comparisons_are_read(table_file):
     change(table_file, "[defaults", '[[metrics]]\nname = "time"\ntitle = "time"\n[defaults')
     change(table_file, 'label = "by foot"', 'label = "by foot", metric = "time"')
     change(table_file, 'metric = "error"', 'metric = "error"\ny = "share"\nleast = 3')
-    (bars,) = read_table(table_file).bars
-    assert [group.metric for group in bars.panels[0].groups] == ["error", "time"]
-    assert (bars.y, bars.least) == ("share", 3)
-
-
-def test_a_table_may_ask_for_comparisons(table_file):
     change(table_file, "[[plots]]", f"{COMPARED}\n[[plots]]")
-    (comparison,) = read_table(table_file).comparisons
+    table = read_table(table_file)
+    (bars,), (comparison,) = table.bars, table.comparisons
+    assert (bars.metric, bars.series) == ("error", ("old", "new"))
+    assert (bars.y, bars.least) == ("share", 3)
+    fair, loaded = bars.panels
+    assert [(group.label, group.rows, group.metric) for group in fair.groups] == [
+        ("by hand", ("old", "new"), "error"),
+        ("by foot", ("old", ""), "time"),
+    ]
+    assert [panel.title for panel in (fair, loaded)] == ["Fair", "Loaded"]
     assert (comparison.title, comparison.pairs) == ("Apart", (("old", "new"),))
 
 
@@ -195,26 +180,22 @@ def test_tables_are_found_by_name_and_by_path(table_file, monkeypatch):
         find_table("dice.toml")
 
 
-@pytest.mark.parametrize("quick", [False, True])
-@pytest.mark.parametrize("path", COMMITTED, ids=lambda path: path.stem)
-def test_committed_tables_ask_for_what_there_is(path, quick):
-    table = read_table(path, quick=quick)
-    for row in table.rows:
-        if row.experiment is None:
-            continue
+def test_committed_tables_ask_for_what_there_is():
+    tables = [read_table(path, quick=quick) for path in COMMITTED for quick in (False, True)]
+    for row in (row for table in tables for row in table.rows if row.experiment is not None):
         options = {field.name for field in dataclasses.fields(OPTIONS[row.experiment])}
         assert row.experiment in EXPERIMENTS
+        assert set(row.data) <= options, row.name
         for unit in row.units:
             settings = dict(row.settings_of(unit))
             name = settings.pop("estimator", DEFAULT_ESTIMATORS.get(row.experiment, "GBCRF"))
-            assert "n_jobs" not in settings
+            assert "n_jobs" not in settings, row.name
             if name is None or name in PEERS:  # their parameters are their own
                 continue
             kind = getattr(crfx, name)
             assert set(settings) <= set(kind().get_params()), row.name
             if kind is crfx.GBCRF:
-                assert settings["random_state"] == 0
-        assert set(row.data) <= options, row.name
+                assert settings["random_state"] == 0, row.name
 
 
 def test_published_figures_are_those_of_the_paper():

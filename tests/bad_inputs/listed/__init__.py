@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
+
 from listed import (
     arguments,
     commands_asked,
@@ -17,7 +20,6 @@ from listed import (
     ranking,
     scores,
     shards,
-    sweep,
     text_files,
     training,
     words,
@@ -36,7 +38,6 @@ AREAS = (
     decoding,
     ranking,
     workers,
-    sweep,
     scores,
     loaders,
     shards,
@@ -46,4 +47,17 @@ AREAS = (
     commands_rank,
     commands_report,
 )
-CASES: list[Case] = [case for area in AREAS for case in area.CASES]
+
+
+def _in_turn(cases: list[Case]) -> list[Case]:
+    """Have inputs tried on subjects in turn, where several share the code that refuses them."""
+    n_tried: Counter[tuple[str, ...]] = Counter()
+    found = []
+    for case in cases:
+        names = tuple(subject.name for subject in case.subjects)
+        found.append(replace(case, turn=n_tried[names]))
+        n_tried[names] += case.n_inputs
+    return found
+
+
+CASES = _in_turn([case for area in AREAS for case in area.CASES])

@@ -28,26 +28,57 @@ class Subject:
 NOTHING = Subject("", lambda: None, lambda subject: None)
 
 
+class Each(tuple[Any, ...]):
+    """Values that are refused alike, each of which is tried."""
+
+
+def each(*values: Any) -> Each:
+    """Return values that are refused alike, in place of one."""
+    return Each(values)
+
+
+def values_of(given: Any) -> Each:
+    """Return the values to try: one, or those of `each`."""
+    return given if isinstance(given, Each) else Each((given,))
+
+
+def arguments_of(given: dict[str, Any]) -> Each:
+    """Return the arguments to try; a dict for every value of the one that is `each` of some."""
+    for name, value in given.items():
+        if isinstance(value, Each):
+            return Each({**given, name: own} for own in value)
+    return Each((given,))
+
+
 @dataclass(frozen=True, eq=False)
 class Case:
-    """``attempt`` gets a subject and an empty folder, in which it runs, and must raise.
+    """A refusal: ``attempt`` gets a subject and an empty folder, in which it runs, and must raise.
 
-    ``message`` is a regular expression that what is told must match.
+    Where there are ``values``, it is called with each of them too.  ``message`` is a regular
+    expression that the error must match.  What goes for several subjects is tried on one of them,
+    the next in turn from ``turn`` on.
     """
 
     area: str
     tried: str
-    attempt: Callable[[Any, Path], Any]
+    attempt: Callable[..., Any]
     message: str
     error: type[Exception] = ValueError
     subjects: tuple[Subject, ...] = (NOTHING,)
-    runs: Callable[[Case, Subject, Path], Outcome] | None = None
+    values: Each | None = None
+    turn: int = 0
+    runs: Callable[[Case, Subject, Path, tuple[Any, ...]], Outcome] | None = None
     """In place of `refused`, for commands."""
 
     @property
     def name(self) -> str:
         """For pytest and the page."""
         return f"{self.area}: {self.tried}"
+
+    @property
+    def n_inputs(self) -> int:
+        """How many inputs are tried."""
+        return 1 if self.values is None else len(self.values)
 
 
 @dataclass
@@ -65,35 +96,46 @@ class Outcome:
             self.problems.append(problem)
 
 
-def tried(case: Case, subject: Subject, folder: Path) -> Outcome:
-    """Run a case on one of its subjects, in an empty folder."""
-    with chdir(folder):
-        return (case.runs or refused)(case, subject, folder)
+def tried(case: Case, folder: Path) -> Outcome:
+    """Try every input, each in an empty folder; return what came of the first, and all problems."""
+    outcomes = []
+    for number in range(case.n_inputs):
+        inner = folder / str(number)
+        inner.mkdir()
+        subject = case.subjects[(case.turn + number) % len(case.subjects)]
+        value = () if case.values is None else (case.values[number],)
+        with chdir(inner):
+            outcome = (case.runs or refused)(case, subject, inner, value)
+        outcome.told = outcome.told.replace(str(inner), "FOLDER")
+        outcomes.append(outcome)
+        if number:
+            outcomes[0].problems += [f"{value[0]!r}: {problem}" for problem in outcome.problems]
+    return outcomes[0]
 
 
-def refused(case: Case, subject: Subject, folder: Path) -> Outcome:
+def refused(case: Case, subject: Subject, folder: Path, value: tuple[Any, ...]) -> Outcome:
     """Whether the right error came, in one line, in time, and left all as it was."""
     thing = subject.make()
     before = subject.look(thing)
-    found = Outcome()
+    outcome = Outcome()
     begin = time.perf_counter()
     try:
-        given = case.attempt(thing, folder)
+        result = case.attempt(thing, folder, *value)
     except Exception as error:
-        found.error, found.told = type(error).__name__, str(error)
-        found.judge(isinstance(error, case.error), f"it is no {case.error.__name__}: {error!r}")
-        judge_message(found, case.message)
+        outcome.error, outcome.told = type(error).__name__, str(error)
+        outcome.judge(isinstance(error, case.error), f"it is no {case.error.__name__}: {error!r}")
+        judge_message(outcome, case.message)
     else:
-        found.problems.append(f"it was accepted, and gave {given!r}"[:LONGEST])
-    found.seconds = time.perf_counter() - begin
-    found.judge(found.seconds < PATIENCE, f"it took {found.seconds:.1f} s")
-    found.judge(subject.look(thing) == before, f"{subject.name} is not as it was")
-    return found
+        outcome.problems.append(f"it was accepted, and gave {result!r}"[:LONGEST])
+    outcome.seconds = time.perf_counter() - begin
+    outcome.judge(outcome.seconds < PATIENCE, f"it took {outcome.seconds:.1f} s")
+    outcome.judge(subject.look(thing) == before, f"{subject.name} is not as it was")
+    return outcome
 
 
-def judge_message(found: Outcome, message: str) -> None:
+def judge_message(outcome: Outcome, message: str) -> None:
     """One line, not long, and about the matter."""
-    told = found.told
-    found.judge(re.search(message, told) is not None, f"{message!r} is not in {told!r}")
-    found.judge("\n" not in told, f"more than one line: {told!r}")
-    found.judge(len(told) <= LONGEST, f"{len(told)} characters: {told!r}")
+    told = outcome.told
+    outcome.judge(re.search(message, told) is not None, f"{message!r} is not in {told!r}")
+    outcome.judge("\n" not in told, f"more than one line: {told!r}")
+    outcome.judge(len(told) <= LONGEST, f"{len(told)} characters: {told!r}")

@@ -10,12 +10,11 @@ import io
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from listed.case import LONGEST, PATIENCE, Case, Outcome, Subject, judge_message
+from listed.case import LONGEST, PATIENCE, Case, Each, Outcome, Subject, judge_message, values_of
 
 Files = dict[str, Any]
 """Names and what is in them: text, bytes, None for a folder, or a function that writes one."""
@@ -23,23 +22,23 @@ REFUSED = 2
 
 
 def command(
-    area: str, tried: str, argv: str, message: str, files: Files | None = None, **more: Any
+    area: str, tried: str, argv: str | Each, message: str, files: Files | None = None, **more: Any
 ) -> Case:
-    """A case that runs ``crfx`` with these words."""
-    return Case(
-        area, tried, _attempt(argv.split(), files or {}, **more), message, SystemExit, runs=_told
-    )  # type: ignore[arg-type]
+    """A case that runs ``crfx`` with these words, or with each of several lines of words."""
 
-
-def _attempt(argv: list[str], files: Files, **more: Any) -> Callable[[Any, Path], Any]:
-    def attempt(subject: Any, folder: Path) -> tuple[int, str, str, bool]:
-        for name, content in files.items():
+    def attempt(subject: Any, folder: Path, line: str) -> tuple[int, str, str, bool]:
+        for name, content in (files or {}).items():
             _write(folder / name, content)
         before = _snapshot(folder)
-        code, out, error = _in_shell(argv, **more) if more else _here(argv)
+        code, out, error = _in_shell(line.split(), **more) if more else _here(line.split())
         return code, out, error, _snapshot(folder) == before
 
-    return attempt
+    return Case(area, tried, attempt, message, SystemExit, values=values_of(argv), runs=_told)
+
+
+def with_words(before: str, argv: str | Each) -> Each:
+    """Put the words of a command before a line of words, or before each of several."""
+    return Each(f"{before} {line}" for line in values_of(argv))
 
 
 def _write(path: Path, content: Any) -> None:
@@ -85,10 +84,10 @@ def _in_shell(argv: list[str], shell: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def _told(case: Case, subject: Subject, folder: Path) -> Outcome:
+def _told(case: Case, subject: Subject, folder: Path, line: tuple[Any, ...]) -> Outcome:
     begin = time.perf_counter()
     found = Outcome("exit code 2")
-    code, out, error, is_same = case.attempt(None, folder)
+    code, out, error, is_same = case.attempt(None, folder, *line)
     found.seconds = time.perf_counter() - begin
     found.told = error.removesuffix("\n")
     found.judge(code == REFUSED, f"the exit code is {code}: {error[-LONGEST:]!r}")

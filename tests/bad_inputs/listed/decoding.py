@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from crfx import Constraints
-from listed.case import NOTHING, Case
+from listed.case import NOTHING, Case, each, values_of
 from listed.subjects import (
-    LABELLERS,
     LENGTHS,
     X,
     Y,
@@ -32,111 +31,84 @@ def allowed(*own: Any) -> list[Any]:
 
 CONSTRAINTS: dict[str, tuple[Any, str]] = {
     "a scheme that there is not": ("iob", "constraints is 'iob'"),
-    "a number": (3, "constraints"),
-    "a set of labels": ({"A"}, "constraints"),
-    "a dict": ({"A": "B"}, "constraints"),
-    "sets as pairs": ([{"A", "B"}], "is no pair of labels"),
-    "frozen sets as pairs": ([frozenset("AB")], "is no pair of labels"),
-    "dicts as pairs": ([{"A": 1, "B": 2}], "is no pair of labels"),
-    "an array without axes": (np.array("A"), "constraints"),
-    "arrays without axes as pairs": ([np.array("A")], "is no pair of labels"),
-    "arrays of three": (np.array([["A", "B", "A"]]), "is no pair of labels"),
-    "a dict of pairs": ({("A", "B"): 1}, "pass a list of pairs"),
+    "no list": (each(3, np.array("A"), Constraints), "constraints"),
+    "a dict": (each({"A": "B"}, {("A", "B"): 1}), "pass a list of pairs"),
+    "no pairs": (
+        each({"A"}, ["A", "B"], [{"A", "B"}], [frozenset("AB")], [{"A": 1, "B": 2}],
+             [np.array("A")], np.array([["A", "B", "A"]])),
+        "is no pair of labels",
+    ),
     "pairs of three": ([("A", "B", "A")], "constraints"),
-    "labels that are no pairs": (["A", "B"], "constraints"),
-    "pairs of numbers": ([(1, 2)], "constraints name the label 1"),
-    "a label that y has not": ([("A", "Z")], "constraints name the label 'Z'"),
+    "a label that y has not": (each([(1, 2)], [("A", "Z")], Constraints(start_forbidden=["Z"])),
+        "constraints name the label (1|'Z')"),
     "pairs of lists": ([(["A"], ["B"])], "constraints"),
-    "no pair at all": ([], "constraints"),
-    "pairs that the truth breaks": ([("A", "A")], "instance 0, position"),
-    "a scheme that labels do not have": ("bio", "instance 0, position 0: .*'A'"),
-    "another scheme that labels do not have": ("bioes", "instance 0, position 0: .*'A'"),
-    "a start that the truth breaks": (
-        Constraints(start_forbidden=["A"]),
-        "instance 0, position 0",
-    ),
-    "an end that the truth breaks": (Constraints(end_forbidden=["A", "B"]), "instance 0"),
-    "a start of a label that y has not": (
-        Constraints(start_forbidden=["Z"]),
-        "constraints name the label 'Z'",
-    ),
-    "the class in place of an object": (Constraints, "constraints"),
-}
-MADE: dict[str, tuple[Callable[[], Any], str, Any]] = {
-    "forbidden of None": (lambda: Constraints(forbidden=None), "forbidden is None", ValueError),
-    "forbidden of a text": (lambda: Constraints(forbidden="AB"), "forbidden is 'AB'", ValueError),
-    "forbidden of single labels": (lambda: Constraints(forbidden=["A"]), "forbidden", ValueError),
-    "start_forbidden of a text": (
-        lambda: Constraints(start_forbidden="A"),
-        "start_forbidden is 'A'",
-        ValueError,
-    ),
-    "start_forbidden of a number": (
-        lambda: Constraints(start_forbidden=1),
-        "start_forbidden is 1",
-        ValueError,
-    ),
-    "start_forbidden of a dict": (
-        lambda: Constraints(start_forbidden={"A": 1}),
-        "start_forbidden is {'A': 1}: pass a list",
-        ValueError,
-    ),
-    "an argument that there is not": (lambda: Constraints(middle=["A"]), "middle", TypeError),
-}
+    "pairs that the truth breaks": (each([("A", "A")], []), "instance 0, position"),
+    "a scheme that labels do not have": (each("bio", "bioes"), "instance 0, position 0: .*'A'"),
+    "an end that the truth breaks": (
+        each(Constraints(start_forbidden=["A"]), Constraints(end_forbidden=["A", "B"])),
+        "instance 0"),
+}  # fmt: skip
+MADE: dict[str, tuple[dict[str, Any], str, Any]] = {
+    "no list of pairs": (each(*({"forbidden": own} for own in (None, "AB", ["A"]))),
+        "forbidden", ValueError),
+    "no list of labels": (each(*({"start_forbidden": own} for own in ("A", 1, {"A": 1}))),
+        "start_forbidden is .*: pass a list", ValueError),
+    "an argument that there is not": ({"middle": ["A"]}, "middle", TypeError),
+}  # fmt: skip
 ALLOWED: dict[str, tuple[Any, str]] = {
-    "a number": (3, "allowed"),
-    "a text": ("A", "allowed"),
+    "no list": (
+        each(3, "A", np.array("A"), {0: "A"}, dict(enumerate(allowed(None, None, None))),
+             {(None,) * length for length in (1, 2, 3, 4)}),
+        "allowed is",
+    ),
     "too few instances": ([[None]], "allowed has 1 instances but X has 4"),
     "too few positions": (allowed(None), "instance 0: allowed has 1"),
     "one label for an instance": (["A"] * 4, "instance 0"),
-    "a label that the model has not": (allowed("Z", None, None), "instance 0, position 0: .*'Z'"),
-    "labels that the model has not": (
-        allowed(None, ["A", "Z"], None),
-        "instance 0, position 1: .*'Z'",
-    ),
+    "a label that the model has not": (
+        each(allowed(None, "Z", None), allowed(None, ["A", "Z"], None)),
+        "instance 0, position 1: .*'Z'"),
     "no label at a position": (allowed(None, None, []), "instance 0, position 2"),
     "a list of lists": (allowed(None, [["A"]], None), "instance 0, position 1"),
     "a number at a position": (allowed(None, 7, None), "instance 0, position 1: .*7"),
-    "a dict": ({0: "A"}, "allowed"),
-    "a dict of instances": (dict(enumerate(allowed(None, None, None))), "pass a list"),
-    "a set of instances": ({(None,) * length for length in (1, 2, 3, 4)}, "pass a list"),
-    "a set of positions": ([{"A", "B", None}, *allowed()[1:]], "instance 0: allowed holds {"),
-    "a frozen set of positions": (
-        [frozenset(("A", "B", None)), *allowed()[1:]],
-        "instance 0: allowed holds frozenset",
+    "an instance that is no list": (
+        each(*([own, *allowed()[1:]] for own in (
+            {"A", "B", None}, frozenset(("A", "B", None)), {0: "A", 1: "A", 2: "B"}, np.array("A")
+        ))),
+        "instance 0: allowed holds",
     ),
-    "a dict of positions": ([{0: "A", 1: "A", 2: "B"}, *allowed()[1:]], "instance 0: allowed"),
-    "an array without axes": (np.array("A"), "allowed is"),
-    "an instance of an array without axes": ([np.array("A")] * 4, "instance 0: allowed holds"),
-}
+}  # fmt: skip
 
 
 def _constrained(tried: str, given: Any, message: str) -> Case:
-    def attempt(crf: Any, folder: Path) -> Any:
-        return crf.set_params(constraints=given).fit(X, Y)
+    def attempt(crf: Any, folder: Path, value: Any) -> Any:
+        return crf.set_params(constraints=value).fit(X, Y)
 
-    return Case("estimators, constraints", tried, attempt, message, subjects=only_unfitted())
+    area, values = "estimators, constraints", values_of(given)
+    return Case(area, tried, attempt, message, subjects=only_unfitted(), values=values)
 
 
-def _made(tried: str, make: Callable[[], Any], message: str, error: Any) -> Case:
-    def attempt(subject: Any, folder: Path) -> Any:
-        return make()
+def _made(tried: str, given: Any, message: str, error: Any) -> Case:
+    def attempt(subject: Any, folder: Path, arguments: dict[str, Any]) -> Any:
+        return Constraints(**arguments)
 
-    return Case("estimators, constraints", tried, attempt, message, error, (NOTHING,))
+    area = "estimators, constraints"
+    return Case(area, tried, attempt, message, error, (NOTHING,), values_of(given))
 
 
 def _predict(tried: str, given: Any, message: str) -> Case:
-    def attempt(crf: Any, folder: Path) -> Any:
-        return crf.predict(X, allowed=given)
+    def attempt(crf: Any, folder: Path, value: Any) -> Any:
+        return crf.predict(X, allowed=value)
 
-    return Case("estimators, allowed", tried, attempt, message, subjects=only_fitted())
+    area, values = "estimators, allowed", values_of(given)
+    return Case(area, tried, attempt, message, subjects=only_fitted(), values=values)
 
 
-def _ask(tried: str, ask: Callable[[Any], Any], message: str, names: Any = LABELLERS) -> Case:
-    def attempt(crf: Any, folder: Path) -> Any:
-        return ask(crf)
+def _ask(tried: str, ask: Callable[..., Any], message: str, *values: Any) -> Case:
+    def attempt(crf: Any, folder: Path, value: Any) -> Any:
+        return ask(crf, value)
 
-    return Case("estimators, confidence", tried, attempt, message, subjects=only_fitted(names))
+    area = "estimators, confidence"
+    return Case(area, tried, attempt, message, subjects=only_fitted(), values=each(*values))
 
 
 def _fit_forest(crf: Any, folder: Path) -> Any:
@@ -158,17 +130,9 @@ CASES = [
     Case("estimators, allowed", "labels that the truth does not have, in training",
          lambda crf, folder: crf.fit(X, Y, allowed=allowed("B", None, None)),
          "instance 0, position 0", subjects=unfitted_and_fitted()),
-    _ask("a probability of 2", lambda crf: crf.predict(X, min_probability=2.0),
-         "min_probability is 2.0"),
-    _ask("a probability below 0", lambda crf: crf.predict(X, min_probability=-0.1),
-         "min_probability is -0.1"),
-    _ask("a probability of NaN", lambda crf: crf.predict(X, min_probability=NAN),
-         "min_probability is nan"),
-    _ask("a probability of text", lambda crf: crf.predict(X, min_probability="high"),
-         "min_probability is 'high'"),
-    _ask("a probability of True", lambda crf: crf.predict(X, min_probability=True),
-         "min_probability is True"),
-    _ask("spans of labels that are no tags", lambda crf: crf.predict_spans(X), "'A'"),
-    _ask("spans of probability 0", lambda crf: crf.predict_spans(X, min_probability=0.0),
-         "min_probability is 0.0|'A'"),
+    _ask("another probability", lambda crf, own: crf.predict(X, min_probability=own),
+         "min_probability is ", 2.0, -0.1, NAN, "high", True),
+    _ask("spans of labels that are no tags",
+         lambda crf, own: crf.predict_spans(X, min_probability=own), "'A'|probability is 0.0",
+         None, 0.0),
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.exceptions import NotFittedError
 
 from crfx import LinearCRF, RankingCRF, write_shards
-from listed.case import Case
+from listed.case import Case, Each, arguments_of, each
 from listed.subjects import (
     DOCUMENTS,
     GROUP,
@@ -35,22 +35,22 @@ def changed(values: Any, place: int, value: Any) -> list[Any]:
 
 
 def _fit(tried: str, message: str, **given: Any) -> Case:
-    def attempt(crf: Any, folder: Path) -> Any:
-        known = {"X": DOCUMENTS, "relevance": RELEVANCE, "group": GROUP, **given}
+    def attempt(crf: Any, folder: Path, arguments: dict[str, Any]) -> Any:
+        known = {"X": DOCUMENTS, "relevance": RELEVANCE, "group": GROUP, **arguments}
         return crf.fit(known.pop("X"), known.pop("relevance"), **known)
 
-    return Case(AREA, tried, attempt, message, subjects=unfitted_and_fitted(RANKERS))
+    subjects, values = unfitted_and_fitted(RANKERS), arguments_of(given)
+    return Case(AREA, tried, attempt, message, subjects=subjects, values=values)
 
 
-def _ask(tried: str, ask: Callable[[Any], Any], message: str, error: Any = ValueError) -> Case:
-    return Case(AREA, tried, lambda crf, folder: ask(crf), message, error, only_fitted(RANKERS))
+def _ask(
+    tried: str, ask: Callable[..., Any], message: str, error: Any = ValueError,
+    subjects: Any = None, values: Each | None = None,
+) -> Case:  # fmt: skip
+    def attempt(crf: Any, folder: Path, *value: Any) -> Any:
+        return ask(crf, *value)
 
-
-def _unfitted(tried: str, ask: Callable[[Any], Any]) -> Case:
-    return Case(
-        AREA, tried, lambda crf, folder: ask(crf), "is not fitted: call fit first",
-        NotFittedError, only_unfitted(RANKERS),
-    )  # fmt: skip
+    return Case(AREA, tried, attempt, message, error, subjects or only_fitted(RANKERS), values)
 
 
 def _shards(
@@ -69,81 +69,62 @@ def _shards(
 
 BEYOND = DOCUMENTS.copy()
 BEYOND[7, 2] = INF
+QUERIES = [DOCUMENTS[:6], DOCUMENTS[6:]]
+WATCHED = (DOCUMENTS, RELEVANCE, GROUP)
 CASES = [
-    _fit("X of None", "X", X=None),
-    _fit("X of text", "X", X="abc"),
-    _fit("X of one axis", "X", X=DOCUMENTS[:, 0]),
-    _fit("X of three axes", "X", X=DOCUMENTS[None]),
+    _fit("X of no axis", "X", X=each(None, "abc")),
+    _fit("X of other axes", "X has shape", X=each(DOCUMENTS[:, 0], DOCUMENTS[None])),
     _fit("X a list of queries beside group", "group is given, but X is a list of queries",
-         X=[DOCUMENTS[:6], DOCUMENTS[6:]]),
+         X=QUERIES),
     _fit("one list of relevance for a list of queries", "relevance has 12 lists, but X has 2",
-         X=[DOCUMENTS[:6], DOCUMENTS[6:]], group=None),
+         X=QUERIES, group=None),
     _fit("relevance of another length than the query", r"query 1: relevance has shape \(5,\)",
-         X=[DOCUMENTS[:6], DOCUMENTS[6:]], relevance=[RELEVANCE[:6], RELEVANCE[7:]], group=None),
+         X=QUERIES, relevance=[RELEVANCE[:6], RELEVANCE[7:]], group=None),
     _fit("queries of unequal width", "instance 1: X has 2 features",
-         X=[DOCUMENTS[:6], DOCUMENTS[6:, :2]], relevance=[RELEVANCE[:6], RELEVANCE[6:]],
-         group=None),
+         X=[QUERIES[0], QUERIES[1][:, :2]], relevance=[RELEVANCE[:6], RELEVANCE[6:]], group=None),
     _fit("X of dicts", "X", X=[{"a": 1.0}] * 12),
-    _fit("X of texts", "X has dtype", X=np.full((12, 2), "a")),
-    _fit("X of objects", "X has dtype object", X=DOCUMENTS.astype(object)),
+    _fit("X of no numbers", "X has dtype",
+         X=each(np.full((12, 2), "a"), DOCUMENTS.astype(object),
+                sparse.csr_matrix(DOCUMENTS.astype(complex)))),
     _fit("X with infinity", "document 7: feature 2 is infinite|query 1, document 1", X=BEYOND),
     _fit("X without features", "X has no features", X=DOCUMENTS[:, :0]),
     _fit("X without documents", "X|group", X=DOCUMENTS[:0], relevance=[], group=[]),
     _fit("X ragged", "X has rows of unequal lengths", X=[[1.0, 2.0], [1.0]]),
     _fit("X masked", "masked array", X=np.ma.masked_greater(DOCUMENTS, 0.0)),
     _fit("X a frame of text", "column 'a'", X=pandas.DataFrame({"a": ["x"] * 12})),
-    _fit("X sparse of complex numbers", "X has dtype complex128",
-         X=sparse.csr_matrix(DOCUMENTS.astype(complex))),
     _fit("no relevance", "relevance", relevance=None),
-    _fit("relevance of text", "relevance is not a list of numbers", relevance=["good"] * 12),
-    _fit("relevance of one number", "relevance has shape", relevance=1.0),
-    _fit("too little relevance", "relevance has shape", relevance=[1, 2]),
-    _fit("relevance of two axes", "relevance has shape", relevance=np.ones((12, 1))),
-    _fit("negative relevance", "query 0, document 3: relevance is -1",
-         relevance=changed(RELEVANCE, 3, -1)),
-    _fit("relevance of NaN", "query 1, document 1: relevance is nan",
-         relevance=changed(RELEVANCE, 7, NAN)),
-    _fit("infinite relevance", "query 1, document 1: relevance is inf",
-         relevance=changed(RELEVANCE, 7, INF)),
-    _fit("relevance of None", "query 0, document 0: relevance|relevance",
-         relevance=changed(RELEVANCE, 0, None)),
-    _fit("complex relevance", "relevance is not a list of numbers", relevance=[1j] * 12),
-    _fit("ragged relevance", "relevance is not a list of numbers", relevance=[[1], [1, 2]]),
+    _fit("relevance of no numbers", "relevance is not a list of numbers",
+         relevance=each(["good"] * 12, [1j] * 12, [[1], [1, 2]])),
+    _fit("relevance of another shape", "relevance has shape",
+         relevance=each(1.0, [1, 2], np.ones((12, 1)))),
+    _fit("relevance out of range", "query 1, document 1: relevance is .*must be finite",
+         relevance=each(*(changed(RELEVANCE, 7, own) for own in (-1, NAN, INF, None)))),
     _fit("equal relevance", "no query has documents of two relevance levels", relevance=[1] * 12),
     _fit("gains beyond float64", "use gain='linear'", relevance=changed(RELEVANCE, 0, 2000)),
     _fit("no group", "group is missing", group=None),
-    _fit("an empty group", "group", group=[]),
-    _fit("group that does not add up", "group adds up to 11 documents, but X has 12",
-         group=[6, 5]),
-    _fit("a query of no document", r"group\[1\] is 0", group=[6, 0, 6]),
-    _fit("a query of -1 documents", r"group\[1\] is -1", group=[13, -1]),
-    _fit("group of floats", "group must list whole numbers", group=[6.0, 6.0]),
-    _fit("group of text", "group must list whole numbers", group=["6", "6"]),
-    _fit("group of one number", "group must list whole numbers", group=12),
-    _fit("group of two axes", "group must list whole numbers", group=[GROUP]),
-    _fit("group of True", "group must list whole numbers", group=[True] * 12),
-    _fit("ragged group", "group must list whole numbers", group=[[6], [3, 3]]),
-    _fit("group beyond 64 bits", "group", group=[2**63, 12]),
-    _fit("a query per row in place of sizes", "group adds up to|group", group=[0] * 6 + [1] * 6),
+    _fit("group that does not add up", "group adds up to (0|11) documents, but X has 12",
+         group=each([], [6, 5])),
+    _fit("a query of no document", r"group\[[01]\] is (0|-1): a query has 1",
+         group=each([6, 0, 6], [13, -1], [0] * 6 + [1] * 6)),
+    _fit("group of no whole numbers", "group must list whole numbers",
+         group=each([6.0, 6.0], ["6", "6"], 12, [GROUP], [True] * 12, [[6], [3, 3]], [2**63, 12])),
     _fit("weights of text", "sample_weight is not a list of numbers", sample_weight=["a", "b"]),
-    _fit("one weight", "sample_weight has shape", sample_weight=[1.0]),
-    _fit("weights per document", "sample_weight has shape", sample_weight=[1.0] * 12),
-    _fit("a negative weight", "query 1: its weight -1.0", sample_weight=[1.0, -1.0]),
-    _fit("a weight of NaN", "query 0: its weight nan", sample_weight=[NAN, 1.0]),
+    _fit("another number of weights", "sample_weight has shape",
+         sample_weight=each([1.0], [1.0] * 12)),
+    _fit("weights out of range", "query 1: its weight (-1.0|nan)",
+         sample_weight=each([1.0, -1.0], [1.0, NAN])),
     _fit("weights of 0", "and a weight above 0", sample_weight=[0.0, 0.0]),
-    _fit("eval_set without group", "eval_set: group is missing",
-         eval_set=(DOCUMENTS, RELEVANCE)),
+    _fit("eval_set without group", "eval_set: group is missing", eval_set=WATCHED[:2]),
     _fit("eval_set of text", r"eval_set is not \(X, relevance, group\)", eval_set="abc"),
     _fit("eval_set with other keys", "its keys are X, relevance", eval_set={"X": DOCUMENTS}),
     _fit("eval_set with other features", "eval_set: X has 2 features",
          eval_set=(DOCUMENTS[:, :2], RELEVANCE, GROUP)),
     _fit("eval_set whose group is wrong", "eval_set: group adds up to 5",
          eval_set=(DOCUMENTS, RELEVANCE, [5])),
-    _fit("callbacks of one function", "callbacks is one function", callbacks=print),
-    _fit("callbacks of a number", "callbacks is 3", callbacks=3),
-    _fit("callbacks of numbers", "callbacks holds 3", callbacks=[3]),
-    _fit("init_model that labels", "init_model is a LinearCRF", init_model=LinearCRF()),
-    _fit("init_model of a number", "init_model is a int", init_model=3),
+    _fit("other callbacks", "callbacks (is one function|is 3|holds 3)",
+         callbacks=each(print, 3, [3])),
+    _fit("init_model of another kind", "init_model is a (LinearCRF|int)",
+         init_model=each(LinearCRF(), 3)),
     _fit("init_model with other features", "X has 3 features, but crfx is expecting 2",
          init_model=RankingCRF(sweeps=1).fit(DOCUMENTS[:, :2], RELEVANCE, group=GROUP)),
     _shards("linear scores of shards", "learns from features in memory", scorer="linear"),
@@ -152,16 +133,15 @@ CASES = [
             has={"sample_weight": [1.0, 1.0]}, sample_weight=[1.0, 1.0]),
     _shards("shards with edge types", "the shards have edge_types", has={"edge_types": [0] * 12}),
     _shards("shards of labels", "relevance is not a list of numbers", y=["good"] * 12),
-    _unfitted("predict before fit", lambda crf: crf.predict(DOCUMENTS)),
-    _unfitted("rank before fit", lambda crf: crf.rank(DOCUMENTS, GROUP)),
-    _unfitted("score before fit", lambda crf: crf.score(DOCUMENTS, RELEVANCE, GROUP)),
-    _unfitted("save before fit", lambda crf: crf.save("m.crfx")),
-    _ask("predict of other width", lambda crf: crf.predict(DOCUMENTS[:, :2]),
-         "X has 2 features, but crfx is expecting 3"),
+    _ask("before fit", lambda crf, own: own(crf), "is not fitted: call fit first", NotFittedError,
+         only_unfitted(RANKERS),
+         each(lambda crf: crf.predict(DOCUMENTS), lambda crf: crf.rank(DOCUMENTS, GROUP),
+              lambda crf: crf.score(*WATCHED), lambda crf: crf.save("m.crfx"))),
+    _ask("predict of other width", lambda crf, own: crf.predict(own),
+         "X has 2 features, but crfx is expecting 3",
+         values=each(DOCUMENTS[:, :2], [DOCUMENTS[:, :2]])),
     _ask("predict of None", lambda crf: crf.predict(None), "X"),
     _ask("predict of infinity", lambda crf: crf.predict(BEYOND), "feature 2 is infinite"),
-    _ask("predict of a list of queries of other width", lambda crf: crf.predict([DOCUMENTS[:, :2]]),
-         "X has 2 features, but crfx is expecting 3"),
     _ask("rank of too few documents", lambda crf: crf.rank(DOCUMENTS, [5]),
          "group adds up to 5 documents"),
     _ask("rank without group", lambda crf: crf.rank(DOCUMENTS, None), "group is missing"),
@@ -173,7 +153,7 @@ CASES = [
          "query 0: it has 8 relevance levels"),
     Case(AREA, "a metric that gives text",
          lambda crf, folder: RankingCRF(eval_metric=lambda *given: "good").fit(
-             DOCUMENTS, RELEVANCE, group=GROUP, eval_set=(DOCUMENTS, RELEVANCE, GROUP)),
+             DOCUMENTS, RELEVANCE, group=GROUP, eval_set=WATCHED),
          "eval_metric gave 'good'"),
     Case(AREA, "10**12 subsets",
          lambda crf, folder: RankingCRF(n_subsets=10**12).fit(DOCUMENTS, RELEVANCE, group=GROUP),

@@ -64,15 +64,7 @@ def _look(name: str, data: str) -> Callable[[Any], Any]:
 
 def unfitted_and_fitted(names: Any = LABELLERS, data: str = "numbers") -> tuple[Subject, ...]:
     """Two subjects for each estimator: `fit` must leave both as they were."""
-    makers = LABELLERS | RANKERS
-    return tuple(
-        subject
-        for name in names
-        for subject in (
-            Subject(f"an unfitted {name}", makers[name], _look(name, data)),
-            *only_fitted([name], data),
-        )
-    )
+    return (*only_unfitted(names, data), *only_fitted(names, data))
 
 
 def only_fitted(names: Any = LABELLERS, data: str = "numbers") -> tuple[Subject, ...]:
@@ -87,9 +79,7 @@ def only_fitted(names: Any = LABELLERS, data: str = "numbers") -> tuple[Subject,
     )
 
 
-def only_unfitted(names: Any = LABELLERS) -> tuple[Subject, ...]:
+def only_unfitted(names: Any = LABELLERS, data: str = "numbers") -> tuple[Subject, ...]:
     """One unfitted subject for each estimator."""
     makers = LABELLERS | RANKERS
-    return tuple(
-        Subject(f"an unfitted {name}", makers[name], _look(name, "numbers")) for name in names
-    )
+    return tuple(Subject(f"an unfitted {name}", makers[name], _look(name, data)) for name in names)

@@ -1,92 +1,42 @@
 """Every argument of every estimator with values that make no sense: refused by name, or legal.
 
-``LEGAL`` says which are legal; a test fits those.  All others are cases.
+``LEGAL`` says which are legal; a test fits those.  The others of an argument are a case.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from listed.case import Case
+from listed.case import Case, Each
 from listed.subjects import DOCUMENTS, GROUP, LABELLERS, RANKERS, RELEVANCE, X, Y, only_unfitted
 
 VALUES: dict[str, Any] = {
-    "None": None,
-    "'x'": "x",
-    "-1": -1,
-    "1.5": 1.5,
-    "NaN": np.nan,
-    "infinity": np.inf,
-    "[]": [],
-    "{}": {},
-    "True": True,
-    "an array": np.arange(2),
-    "a class": int,
-}
-LEGAL: dict[str, str] = {
-    "base_learner": "None",
-    "batch_size": "",
-    "burn_in": "None",
-    "class_weight": "None, {}",
-    "constraints": "None",
-    "curvature": "None, 1.5",
-    "cut": "None",
-    "dropout": "None",
-    "early_stopping_rounds": "None",
-    "edge_l2": "1.5",
-    "edges": "None",
-    "eval_metric": "a class",
-    "feature_induction": "None",
-    "l1": "1.5",
-    "l2": "None, 1.5",
-    "margin": "1.5",
-    "min_child_weight": "1.5",
-    "n_hashed": "None",
-    "n_jobs": "None, -1",
-    "random_state": "None",
-    "reg_lambda": "1.5",
-    "start_end": "True",
-    "step": "None, 1.5",
-    "skip": "True",
-    "task_loss": "None",
-    "tol": "1.5",
-    "tree_params": "None, {}",
-    "verbose": "True",
-    "HiddenUnitCRF decode": "None",
-    "HiddenUnitCRF pretrain": "None",
-    "LinearCRF batch_size": "None",
-    "TreeCRF window": "an array",
-}
-OF_EITHER_SCORER = [
-    "batch_size",
-    "burn_in",
-    "colsample_bynode",
-    "device",
-    "grow_policy",
-    "l2",
-    "learning_rate",
-    "loss_weight",
-    "max_bin",
-    "max_depth",
-    "max_leaves",
-    "min_child_weight",
-    "n_estimators",
-    "n_samples",
-    "n_subsets",
-    "reg_lambda",
-    "step",
-    "subsample",
-    "sweeps",
-    "temperature",
-    "tree_params",
-    "truths",
-]
+    "None": None, "'x'": "x", "-1": -1, "1.5": 1.5, "NaN": np.nan, "infinity": np.inf, "[]": [],
+    "{}": {}, "True": True, "an array": np.arange(2), "a class": int,
+}  # fmt: skip
+NONE = """
+base_learner burn_in class_weight constraints curvature cut dropout early_stopping_rounds edges
+feature_induction l2 n_hashed n_jobs random_state step task_loss tree_params
+"""
+"""Arguments that may be None."""
+LEGAL: dict[str, str] = dict.fromkeys(NONE.split(), "None") | {
+    "class_weight": "None, {}", "curvature": "None, 1.5", "edge_l2": "1.5",
+    "eval_metric": "a class", "l1": "1.5", "l2": "None, 1.5", "margin": "1.5",
+    "min_child_weight": "1.5", "n_jobs": "None, -1", "reg_lambda": "1.5", "start_end": "True",
+    "step": "None, 1.5", "skip": "True", "tol": "1.5", "tree_params": "None, {}",
+    "verbose": "True", "HiddenUnitCRF decode": "None", "HiddenUnitCRF pretrain": "None",
+    "LinearCRF batch_size": "None", "TreeCRF window": "an array",
+}  # fmt: skip
+OF_EITHER_SCORER = """
+batch_size burn_in colsample_bynode device grow_policy l2 learning_rate loss_weight max_bin
+max_depth max_leaves min_child_weight n_estimators n_samples n_subsets reg_lambda step subsample
+sweeps temperature tree_params truths
+"""
 """Of RankingCRF: None stands for what is usual."""
-LEGAL |= {f"{name} {own}": "None" for name in RANKERS for own in OF_EITHER_SCORER}
+LEGAL |= {f"{name} {own}": "None" for name in RANKERS for own in OF_EITHER_SCORER.split()}
 LEGAL |= {
     "RankingCRF l2": "None, 1.5",
     "RankingCRF step": "None, 1.5",
@@ -99,12 +49,6 @@ LEGAL |= {
 MAKERS = LABELLERS | RANKERS
 
 
-def fitted_with(estimator: str, argument: str, value: Any) -> Any:
-    """Fit an estimator that has one argument of that value."""
-    crf = MAKERS[estimator](**{argument: value})
-    return fit(crf)
-
-
 def fit(crf: Any) -> Any:
     """On good data."""
     if hasattr(crf, "rank"):
@@ -112,31 +56,20 @@ def fit(crf: Any) -> Any:
     return crf.fit(X, Y)
 
 
-def _pairs() -> list[tuple[str, str, str, bool]]:
-    """(estimator, argument, value, whether it is legal)."""
-    found = []
-    for estimator, make in MAKERS.items():
-        for argument in make().get_params(deep=False):
-            legal = LEGAL.get(f"{estimator} {argument}", LEGAL.get(argument, "")).split(", ")
-            found += [(estimator, argument, value, value in legal) for value in VALUES]
-    return found
+def legal(estimator: str, argument: str) -> list[str]:
+    """Return the values that are legal all the same."""
+    return LEGAL.get(f"{estimator} {argument}", LEGAL.get(argument, "")).split(", ")
 
 
-PAIRS = _pairs()
+def _case(estimator: str, argument: str) -> Case:
+    def attempt(crf: Any, folder: Path, value: str) -> Any:
+        return fit(crf.set_params(**{argument: VALUES[value]}))
+
+    values = Each(value for value in VALUES if value not in legal(estimator, argument))
+    area, message = f"arguments of {estimator}", rf"\b{argument}\b"
+    subjects = only_unfitted([estimator])
+    return Case(area, argument, attempt, message, subjects=subjects, values=values)
 
 
-def _attempt(argument: str, value: str) -> Callable[[Any, Path], Any]:
-    return lambda crf, folder: fit(crf.set_params(**{argument: VALUES[value]}))
-
-
-CASES = [
-    Case(
-        f"arguments of {estimator}",
-        f"{argument} is {value}",
-        _attempt(argument, value),
-        rf"\b{argument}\b",
-        subjects=only_unfitted([estimator]),
-    )
-    for estimator, argument, value, legal in PAIRS
-    if not legal
-]
+ARGUMENTS = {name: list(make().get_params(deep=False)) for name, make in MAKERS.items()}
+CASES = [_case(name, argument) for name, own in ARGUMENTS.items() for argument in own]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from listed.case import Case
+from listed.case import Case, Each, values_of
 from listed.commands import Files, command
 from listed.subjects import fitted
 
@@ -60,16 +60,19 @@ MODEL: Files = {"a.conll": CONLL, "m.crfx": model}
 
 def train(
     tried: str,
-    options: str,
+    options: str | Each,
     message: str,
     files: Files | None = None,
     area: str = "crfx train",
     **more: Any,
 ) -> Case:
     """Of a linear model from a.conll, where the options do not say otherwise."""
-    words = options.split()
+    argv = Each(_whole(own.split()) for own in values_of(options))
+    return command(area, tried, argv, message, {**FILE, **(files or {})}, **more)
+
+
+def _whole(words: list[str]) -> str:
     for name, usual in (("--model", "linear"), ("--train", "a.conll"), ("-o", "n.crfx")):
         if name not in words:
             words += [name, usual]
-    argv = " ".join(["train", *words, "-q"])
-    return command(area, tried, argv, message, {**FILE, **(files or {})}, **more)
+    return " ".join(["train", *words, "-q"])

@@ -7,15 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from listed.case import Case
+from listed.case import Case, Each, each, values_of
 from listed.text_commands import ARRAYS, CONLLU, GOOD, PACKED, npz, train
 
 
-def _text(tried: str, content: str | bytes, message: str, options: str = "") -> Case:
-    """A file that is not as it should be."""
-    return train(
-        tried, f"--train bad.conll {options}", message, {"bad.conll": content}, "text files"
-    )
+def _text(tried: str, content: str | bytes | Each, message: str, options: str = "") -> Case:
+    """A file that is not as it should be; each of several has a number in its name."""
+    files = {f"bad{k}.conll": own for k, own in enumerate(values_of(content))}
+    words = Each(f"--train {name} {options}" for name in files)
+    return train(tried, words, message.replace("bad.", r"bad\d\."), files, "text files")
+
+
+def _conllu(tried: str, content: str | Each, message: str, options: str = "") -> Case:
+    return _text(f"conllu {tried}", content, message, f"--format conllu {options}")
+
+
+def _crfsuite(tried: str, content: str | Each, message: str) -> Case:
+    return _text(f"crfsuite {tried}", content, message, "--format crfsuite")
 
 
 def _arrays(tried: str, content: Any, message: str) -> Case:
@@ -28,47 +36,36 @@ def _changed(**changes: Any) -> dict[str, Any]:
 
 
 CASES = [
-    _text("an empty file", "", "bad.conll"),
-    _text("blank lines alone", "\n\n\n", "bad.conll"),
-    _text("-DOCSTART- alone", "-DOCSTART- -X- O\n\n", "bad.conll"),
+    _text("no token", each("", "\n\n\n", "-DOCSTART- -X- O\n\n"),
+          "bad.conll: there is no line with a token"),
     _text("one column", "a\nb\n\n", "bad.conll:1"),
-    _text("fewer columns in line 2", "a NN O\nb O\n\n", "bad.conll:2: it has 2 columns"),
-    _text("more columns in line 4", "a O\n\nb O\nc d O\n\n", "bad.conll:4: it has 3 columns"),
+    _text("another number of columns", each("a NN O\nb O\n\n", "a O\n\nb O\nc d O\n\n"),
+          "bad.conll:[24]: it has [23] columns, line 1 has [23]"),
     _text("an empty column", "a\t\tO\n\n", "bad.conll:1: column 2 is empty"),
     _text("not UTF-8", b"Fran\xe7ois O\n\n", "bad.conll:1: byte 5 is 0xe7, which is not UTF-8"),
     _text("UTF-16", "a O\n\n".encode("utf-16"), "bad.conll:1: byte 1 is 0xff"),
-    _text("a zero byte", b"a\x00 O\n\n", "bad.conll:1: there is a zero byte"),
-    _text("a damaged gz", PACKED[:30], "bad.conll:.*cannot be decompressed"),
-    _text("a gz with a wrong sum", PACKED[:-8] + bytes(4) + PACKED[-4:], "cannot be decompressed"),
+    _text("a zero byte", each(b"a\x00 O\n\n", b"\x7fELF\x02\x01\x01\x00"),
+          "bad.conll:1: there is a zero byte"),
+    _text("a damaged gz", each(PACKED[:30], PACKED[:-8] + bytes(4) + PACKED[-4:]),
+          "bad.conll:.*cannot be decompressed"),
     _text("a picture", b"\x89PNG\r\n\x1a\n\x00", "bad.conll:1"),
-    _text("a program", b"\x7fELF\x02\x01\x01\x00", "bad.conll:1"),
     _text("a line of 17 MB", b"a" * (17 << 20), "bad.conll:1: the line is longer"),
-    _text("conllu of nine fields", CONLLU.replace("\t_\n", "\n"), "bad.conll:1: it has 9 fields",
-          "--format conllu"),
-    _text("conllu with a word left out", CONLLU.replace("2\tbark", "3\tbark"),
-          "bad.conll:2: ID is '3'", "--format conllu"),
-    _text("conllu without labels", re.sub("NOUN|VERB", "_", CONLLU), "bad.conll has no labels",
-          "--format conllu"),
-    _text("conllu with an empty field", CONLLU.replace("dog\t", "\t"), "bad.conll:1: LEMMA is",
-          "--format conllu"),
-    _text("conllu with a head beyond", CONLLU.replace("\t0\troot", "\t9\troot"),
-          "bad.conll:2: HEAD is '9'", "--format conllu --trees"),
-    _text("conllu with a head of text", CONLLU.replace("\t0\troot", "\tx\troot"),
-          "bad.conll:2: HEAD is 'x'", "--format conllu --trees"),
-    _text("conllu with heads in a circle", CONLLU.replace("\t0\troot", "\t1\troot"),
-          "bad.conll:[12]: its heads lead in a circle", "--format conllu --trees"),
-    _text("crfsuite without a label", "\tw=a\n\n", "bad.conll has no labels",
-          "--format crfsuite"),
-    _text("crfsuite with a value of text", "A\tw:x\n\n", "bad.conll:1", "--format crfsuite"),
-    _text("crfsuite with a value of NaN", "A\tw:nan\n\n", "bad.conll:1", "--format crfsuite"),
-    _text("crfsuite with a value beyond float32", "A\tw:1e300\n\n", "bad.conll:1",
-          "--format crfsuite"),
-    _text("crfsuite with two colons", "A\tw:1:2\n\n", "bad.conll:1", "--format crfsuite"),
-    _text("crfsuite with a declaration", "@weight:2\tw=a\n\n", "bad.conll:1: .* is a declaration",
-          "--format crfsuite"),
-    _text("crfsuite with a colon in its label", "A:B\tw=a\n\n", "bad.conll:1: the value of 'A'",
-          "--format crfsuite"),
-    _text("crfsuite without attributes", "A\nB\n\n", "bad.conll|no features", "--format crfsuite"),
+    _conllu("of nine fields", CONLLU.replace("\t_\n", "\n"), "bad.conll:1: it has 9 fields"),
+    _conllu("with a word left out", CONLLU.replace("2\tbark", "3\tbark"),
+            "bad.conll:2: ID is '3'"),
+    _conllu("without labels", re.sub("NOUN|VERB", "_", CONLLU), "bad.conll has no labels"),
+    _conllu("with an empty field", CONLLU.replace("dog\t", "\t"), "bad.conll:1: LEMMA is"),
+    _conllu("with another head", each(*(CONLLU.replace("\t0\tr", f"\t{own}\tr") for own in "9x")),
+            "bad.conll:2: HEAD is '[9x]'", "--trees"),
+    _conllu("with heads in a circle", CONLLU.replace("\t0\tr", "\t1\tr"),
+            "bad.conll:[12]: its heads lead in a circle", "--trees"),
+    _crfsuite("without a label", "\tw=a\n\n", "bad.conll has no labels"),
+    _crfsuite("with another value", each("A\tw:x\n\n", "A\tw:nan\n\n", "A\tw:1e300\n\n"),
+              "bad.conll:1: the value of 'w' is"),
+    _crfsuite("with two colons", "A\tw:1:2\n\n", "bad.conll:1"),
+    _crfsuite("with a declaration", "@weight:2\tw=a\n\n", "bad.conll:1: .* is a declaration"),
+    _crfsuite("with a colon in its label", "A:B\tw=a\n\n", "bad.conll:1: the value of 'A'"),
+    _crfsuite("without attributes", "A\nB\n\n", "bad.conll|no features"),
     _arrays("npz without X", _changed(X=None), "bad.npz: there must be X"),
     _arrays("npz without lengths", _changed(lengths=None), "bad.npz: there are no lengths"),
     _arrays("npz without labels", _changed(y=None), "bad.npz: there is no y"),

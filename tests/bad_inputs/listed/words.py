@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from listed.case import Case
+from listed.case import Case, each, values_of
 from listed.subjects import X, Y, only_fitted, unfitted_and_fitted
 
 AREA = "estimators, X of words"
@@ -19,58 +19,48 @@ def first(*positions: Any) -> list[Any]:
 
 
 GOOD = {"w": "a"}
+
+
+def second(*others: Any) -> Any:
+    """Good instances but for one position, the second; each of several."""
+    return each(*(first(GOOD, other, GOOD) for other in others))
+
+
 TRIED: dict[str, tuple[Any, str]] = {
-    "one instance": ([{"w": "a"}, {"w": "b"}], "wrap a single instance in a list"),
-    "one position": ({"w": "a"}, "wrap a single instance in a list"),
+    "no list of instances": (each([{"w": "a"}, {"w": "b"}], {"w": "a"}),
+        "wrap a single instance in a list"),
     "an instance that is a dict": ([{"w": "a"}, *first(GOOD)[1:]], "instance 0: X is one dict"),
     "an instance that is a text": (["abc", *first(GOOD)[1:]], "instance 0: X is one str"),
-    "a number among dicts": (first(GOOD, 3, GOOD), "instance 0, position 1"),
-    "None among dicts": (first(GOOD, None, GOOD), "instance 0, position 1"),
-    "an array among dicts": (first(GOOD, np.eye(2), GOOD), "instance 0, position 1"),
-    "a value that is a list of lists": (first(GOOD, {"w": [["a"]]}, GOOD), "instance 0, position"),
-    "a value that is an object": (first(GOOD, {"w": ...}, GOOD), "instance 0, position 1"),
-    "a value that is an array": (first(GOOD, {"w": np.eye(2)}, GOOD), "instance 0, position 1"),
-    "a value that is complex": (first(GOOD, {"w": 1j}, GOOD), "instance 0, position 1"),
-    "a value that is bytes": (first(GOOD, {"w": b"a"}, GOOD), "instance 0, position 1"),
-    "a value that is a date": (
-        first(GOOD, {"w": np.datetime64("2020-01-01")}, GOOD),
-        "instance 0, position 1",
-    ),
-    "an infinite value": (first(GOOD, {"w": np.inf}, GOOD), "instance 0, position 1"),
-    "a value beyond float32": (first(GOOD, {"w": 1e300}, GOOD), "instance 0, position 1"),
-    "a whole number beyond float64": (first(GOOD, {"w": 10**400}, GOOD), "instance 0, position 1"),
-    "a name that is a number": (first(GOOD, {3: 1.0}, GOOD), "instance 0, position 1"),
-    "a name that is None": (first(GOOD, {None: 1.0}, GOOD), "instance 0, position 1"),
-    "a name that is a tuple": (first(GOOD, {("a", "b"): 1.0}, GOOD), "instance 0, position 1"),
-    "a position of numbers": (first(GOOD, [1, 2], GOOD), "instance 0, position 1"),
-    "a position of None": (first(GOOD, [None], GOOD), "instance 0, position 1"),
+    "a position that is no dict": (second(3, None), "instance 0, position 1: its features are"),
+    "an array among dicts": (second(np.eye(2)), "instance 0, position 1"),
+    "values of another kind": (
+        second(*({"w": own} for own in ([["a"]], ..., np.eye(2), 1j, b"a", np.datetime64("2020")))),
+        "instance 0, position 1"),
+    "an infinite value": (second({"w": np.inf}), "instance 0, position 1"),
+    "a value beyond float32": (second({"w": 1e300}), "instance 0, position 1"),
+    "a whole number beyond float64": (second({"w": 10**400}), "instance 0, position 1"),
+    "names of another kind": (second({3: 1.0}, {None: 1.0}, {("a", "b"): 1.0}),
+        "instance 0, position 1: a feature has the name"),
+    "a position of numbers": (second([1, 2], [None]), "instance 0, position 1: its features hold"),
     "no feature anywhere": ([[{}] * len(own) for own in Y], "X has no features"),
-    "half a character": (first(GOOD, {"\ud800": 1.0}, GOOD), "instance 0, position 1"),
-    "half a character as value": (first(GOOD, {"w": "\udc80"}, GOOD), "instance 0, position 1"),
-}
+    "half a character": (second({"\ud800": 1.0}, {"w": "\udc80"}), "instance 0, position 1"),
+}  # fmt: skip
 
 
 def _case(tried: str, given: Any, message: str) -> Case:
-    def attempt(crf: Any, folder: Path) -> Any:
-        return crf.fit(given, Y)
+    def attempt(crf: Any, folder: Path, value: Any) -> Any:
+        return crf.fit(value, Y)
 
-    return Case(AREA, tried, attempt, message, subjects=unfitted_and_fitted())
+    subjects = unfitted_and_fitted()
+    return Case(AREA, tried, attempt, message, subjects=subjects, values=values_of(given))
 
 
 CASES = [
     *(_case(tried, *given) for tried, given in TRIED.items()),
-    Case(
-        AREA,
-        "dicts to a model of numbers",
-        lambda crf, folder: crf.predict(first(GOOD, GOOD, GOOD)),
-        "X holds dicts or texts, but the model was fitted on numbers",
-        subjects=only_fitted(),
-    ),
-    Case(
-        AREA,
-        "numbers to a model of dicts",
-        lambda crf, folder: crf.predict(X),
-        "X has 3 features, but crfx is expecting|X holds numbers",
-        subjects=only_fitted(data="words"),
-    ),
-]
+    Case(AREA, "dicts to a model of numbers",
+         lambda crf, folder: crf.predict(first(GOOD, GOOD, GOOD)),
+         "X holds dicts or texts, but the model was fitted on numbers", subjects=only_fitted()),
+    Case(AREA, "numbers to a model of dicts", lambda crf, folder: crf.predict(X),
+         "X has 3 features, but crfx is expecting|X holds numbers",
+         subjects=only_fitted(data="words")),
+]  # fmt: skip

@@ -17,6 +17,7 @@ def test_counts(sample):
     assert len(set(np.concatenate(sample.y))) == 45
     assert set(sample.files) == set(range(1, 200))
     assert "45 tags" in sample.description
+    assert any("#" in words for words in sample.X)
 
 
 def test_the_first_sentence(sample):
@@ -29,7 +30,3 @@ def test_every_sentence_has_one_root_and_parents_within(sample):
     for parents in sample.parents:
         assert (parents == -1).sum() == 1
         assert (parents < len(parents)).all()
-
-
-def test_a_hash_may_be_a_word(sample):
-    assert any("#" in words for words in sample.X)

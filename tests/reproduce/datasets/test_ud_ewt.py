@@ -27,28 +27,24 @@ def is_projective(parents):
     return not ((low[:, None] < low) & (low < high[:, None]) & (high[:, None] < high)).any()
 
 
-@pytest.mark.parametrize("name", SPLITS)
-def test_counts(ud_ewt, name):
-    split = getattr(ud_ewt, name)
-    n_sentences, n_words, n_documents, n_non_projective = SPLITS[name]
-    lengths = [len(tokens) for tokens in split.tokens]
-    assert len(lengths) == len(split.documents) == n_sentences
-    assert sum(lengths) == n_words
-    for per_word in (split.upos, split.xpos, split.deprel, split.parents):
-        assert [len(values) for values in per_word] == lengths
-    assert np.unique(split.documents).tolist() == list(range(n_documents))
-    assert (np.diff(split.documents) >= 0).all()
-    assert sum(not is_projective(parents) for parents in split.parents) == n_non_projective
+def test_counts(ud_ewt):
+    for name in SPLITS:
+        split = getattr(ud_ewt, name)
+        n_sentences, n_words, n_documents, n_non_projective = SPLITS[name]
+        lengths = [len(tokens) for tokens in split.tokens]
+        assert len(lengths) == len(split.documents) == n_sentences
+        assert sum(lengths) == n_words
+        for per_word in (split.upos, split.xpos, split.deprel, split.parents):
+            assert [len(values) for values in per_word] == lengths
+        assert np.unique(split.documents).tolist() == list(range(n_documents))
+        assert (np.diff(split.documents) >= 0).all()
+        assert sum(not is_projective(parents) for parents in split.parents) == n_non_projective
 
-
-@pytest.mark.parametrize("name", SPLITS)
-def test_trees_have_one_root_and_no_cycle(ud_ewt, name):
-    split = getattr(ud_ewt, name)
-    for parents, deprel in zip(split.parents, split.deprel, strict=True):
-        assert (parents == -1).sum() == 1
-        assert deprel[parents == -1].tolist() == ["root"]
-    lengths = [len(parents) for parents in split.parents]
-    Forest().check(Batch.from_lengths(lengths, parents=np.concatenate(split.parents)))
+        # Trees have one root and no cycle.
+        for parents, deprel in zip(split.parents, split.deprel, strict=True):
+            assert (parents == -1).sum() == 1
+            assert deprel[parents == -1].tolist() == ["root"]
+        Forest().check(Batch.from_lengths(lengths, parents=np.concatenate(split.parents)))
 
 
 def test_labels(ud_ewt):

@@ -159,8 +159,10 @@ def assigned_hinge(relevance, scores, gain):
     return 1 + worth[rows, columns].sum() - np.dot(mean, scores)
 
 
-@pytest.mark.parametrize("gain", ["linear", "exponential"])
-@pytest.mark.parametrize(("slow", "longest"), [(slow_hinge, 6), (assigned_hinge, 30)])
+@pytest.mark.parametrize(
+    ("slow", "longest", "gain"),
+    [(slow_hinge, 6, "linear"), (slow_hinge, 6, "exponential"), (assigned_hinge, 30, "linear")],
+)
 def test_the_hinge_is_the_most_violated_order(make_lists, slow, longest, gain):
     part = with_levels(make_lists(n_queries=8, longest=longest))
     scores = np.random.default_rng(3).normal(size=len(part.X))
@@ -202,14 +204,11 @@ def test_the_steps_of_the_svm_reach_the_minimum(make_lists):
         assert objective(many + 0.05 * random.normal(size=4)) > objective(many) - 1e-3
 
 
-@pytest.mark.parametrize(
-    ("name", "settings", "message"),
-    [
+def test_bad_settings_are_named(make_lists):
+    for name, settings, message in (
         ("Regression", {"l2": -1}, "l2 is -1: it must be 0 or more"),
         ("StructuredSVM", {"l2": 0}, "l2 is 0: it must be above 0"),
         ("StructuredSVM", {"gain": "cubic"}, "gain is 'cubic'"),
-    ],
-)
-def test_bad_settings_are_named(make_lists, name, settings, message):
-    with pytest.raises(ValueError, match=message):
-        weights_of(name, make_lists(), **settings)
+    ):
+        with pytest.raises(ValueError, match=message):
+            weights_of(name, make_lists(), **settings)
