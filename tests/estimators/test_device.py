@@ -9,7 +9,7 @@ import pytest
 import xgboost
 from sklearn.tree import DecisionTreeRegressor
 
-from crfx import GBCRF, RankingCRF, TreeCRF, load, write_shards
+from crfx import GBCRF, RankingCRF, load, write_shards
 from crfx.distributed.collective import together
 from crfx.testing import make_task
 
@@ -66,12 +66,12 @@ def test_no_gpu_raises_before_data_are_read():
         assert line.endswith('set_params(device="cpu"), or --device cpu')
 
 
-@pytest.mark.parametrize("make", [GBCRF, lambda **own: RankingCRF("trees", **own)])
-def test_a_build_without_cuda_raises_before_data_are_read(make, monkeypatch):
+def test_a_build_without_cuda_raises_before_data_are_read(monkeypatch):
     monkeypatch.setattr(xgboost, "build_info", lambda: {"USE_CUDA": False})
     message = rf'device is \'cuda\'.*build_info\(\)\["USE_CUDA"\] is False.*xgboost-cpu.*{REMEDY}'
-    with pytest.raises(ValueError, match=message):
-        make(device="cuda").fit(Unread(), Unread())
+    for crf in (GBCRF(device="cuda"), RankingCRF("trees", device="cuda")):
+        with pytest.raises(ValueError, match=message):
+            crf.fit(Unread(), Unread())
 
 
 def test_an_ordinal_that_is_too_large_raises_what_xgboost_says(monkeypatch):
@@ -89,44 +89,29 @@ def test_an_ordinal_that_is_too_large_raises_what_xgboost_says(monkeypatch):
         GBCRF(device="cuda:7").fit(Unread(), Unread())
 
 
-@pytest.mark.parametrize("device", ["gpu", "cuda:", "cuda:-1", "cuda:x", "CUDA", " cuda", 0, None])
-def test_other_names_raise(device):
-    with pytest.raises(ValueError, match=r"device is .*: choose 'cpu', 'cuda', or 'cuda:N'"):
-        GBCRF(device=device).fit(Unread(), Unread())
-    if device is not None:
-        with pytest.raises(ValueError, match=r"device is .*: choose 'cpu', 'cuda', or 'cuda:N'"):
-            RankingCRF("trees", device=device).fit(Unread(), Unread())
-
-
-@pytest.mark.parametrize(
-    ("crf", "message"),
-    [
-        (
+def test_fit_rejects_devices_before_data_are_read(not_refused):
+    names = ("gpu", "cuda:", "cuda:-1", "cuda:x", "CUDA", " cuda", 0, None)
+    other = r"device is .*: choose 'cpu', 'cuda', or 'cuda:N'"
+    beside = "it is an argument of scorer='trees'"
+    cases = {f"GBCRF, {name!r}": (GBCRF(device=name), other) for name in names} | {
+        f"RankingCRF, {name!r}": (RankingCRF("trees", device=name), other) for name in names[:-1]
+    }
+    cases |= {
+        "base_learner": (
             GBCRF(device="cuda", base_learner=DecisionTreeRegressor()),
             "a base_learner takes the place of XGBoost's trees",
         ),
-        (
-            GBCRF(tree_params={"device": "cuda"}),
-            "tree_params holds device: pass device='cuda' to GBCRF instead",
-        ),
-        (
+        "tree_params": (
             RankingCRF("trees", tree_params={"device": "cuda:1"}),
             "tree_params holds device: pass device='cuda:1' to RankingCRF instead",
         ),
-        (
+        "linear, cuda": (
             RankingCRF("linear", device="cuda"),
-            "device is 'cuda', but scorer is 'linear': it is an argument of scorer='trees'",
+            f"device is 'cuda', but scorer is 'linear': {beside}",
         ),
-        (RankingCRF("linear", device="cpu"), "it is an argument of scorer='trees'"),
-    ],
-)
-def test_devices_without_effect_raise(crf, message):
-    with pytest.raises(ValueError, match=message):
-        crf.fit(Unread(), Unread())
-
-
-def test_treecrf_has_no_device():
-    assert "device" not in TreeCRF().get_params()
+        "linear, cpu": (RankingCRF("linear", device="cpu"), beside),
+    }
+    assert not_refused(lambda crf: crf.fit(Unread(), Unread()), cases) == {}
 
 
 def test_shards_raise(tmp_path, make_queries):
@@ -186,9 +171,9 @@ def test_a_model_of_a_gpu_loads_and_predicts_anywhere(tmp_path):
     assert lines[1:] == ["6"]
 
 
-@pytest.mark.parametrize("kept", [{}, {"gamma": 0.5}])
 @pytest.mark.parametrize(
-    ("written", "read"), [("cpu", "cpu"), ("cuda", "cuda"), ("gpu", "cuda"), ("gpu:1", "cuda:1")]
+    ("written", "read", "kept"),
+    [("cpu", "cpu", {}), ("cuda", "cuda", {"gamma": 0.5}), ("gpu:1", "cuda:1", {})],
 )
 def test_early_files_with_the_device_in_tree_params_load(changed, tmp_path, written, read, kept):
     def early(values):

@@ -1,11 +1,15 @@
-"""Searches, curves, folds and routed metadata, on lists of instances."""
+"""Estimators with the tools of scikit-learn: searches, folds, pipelines, metadata, transformers."""
+
+import pickle
+import warnings
 
 import numpy as np
+import pandas
 import pytest
 from sklearn import config_context
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer
-from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError, UnsetMetadataPassedError
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.feature_selection import SelectKBest
 from sklearn.inspection import permutation_importance
@@ -21,12 +25,13 @@ from sklearn.model_selection import (
     learning_curve,
 )
 from sklearn.pipeline import FeatureUnion, make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler, TargetEncoder
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler, TargetEncoder
+from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from crfx import GBCRF, HiddenUnitCRF, LinearCRF, RankingCRF, TreeCRF, scorers
-from crfx.features import PerPosition
+from crfx import GBCRF, FeatureInduction, HiddenUnitCRF, LinearCRF, RankingCRF, TreeCRF, scorers
+from crfx.features import PerPosition, windows
 from crfx.objectives import KL
 from crfx.testing import make_task
 from crfx.threads import thread_count
@@ -38,6 +43,34 @@ WEIGHTS = np.arange(1.0, len(X) + 1)
 CRF = LinearCRF(max_iter=5, n_jobs=1)
 L2 = {"l2": [0.1, 1.0, 10.0]}
 LABELLERS = [LinearCRF, GBCRF, HiddenUnitCRF, TreeCRF]
+
+
+DICTS = [[{"a": float(row[0]), "b": str(int(row[1]))} for row in x] for x in X]
+KINDS = [
+    (LinearCRF(max_iter=20), {"l2": [0.1, 10.0]}),
+    (GBCRF(3, max_depth=2, random_state=0, n_jobs=1), {"max_depth": [1, 3]}),
+    (HiddenUnitCRF(5, sweeps=10, step=0.1, random_state=0, n_jobs=1), {"n_hidden": [2, 5]}),
+    (TreeCRF(3, max_leaves=4, random_state=0, n_jobs=1), {"max_leaves": [2, 6]}),
+]
+
+
+@pytest.mark.parametrize(("estimator", "grid"), KINDS, ids=str)
+def test_every_estimator_is_searched_pickled_and_ends_pipelines(estimator, grid):
+    for data in (X, DICTS):
+        search = GridSearchCV(clone(estimator), grid, cv=3).fit(data, Y)
+        assert 0 < search.best_score_ <= 1
+        assert search.predict(data)[0].shape == (len(Y[0]),)
+        again = pickle.loads(pickle.dumps(search.best_estimator_))
+        for one, other in zip(
+            search.best_estimator_.predict_marginals(data),
+            again.predict_marginals(data),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(one, other)
+    wider = FunctionTransformer(windows, kw_args={"left": 1, "right": 1, "outside": 0.0})
+    pipeline = make_pipeline(wider, clone(estimator)).fit(X, Y)
+    assert pipeline.score(X, Y) > 0.5
+    assert pipeline[-1].n_features_in_ == 12
 
 
 @pytest.fixture
@@ -94,41 +127,33 @@ def test_a_setting_is_changed_in_a_copy():
     assert crf.objective == KL(0.9, seed=1)
 
 
-@pytest.mark.parametrize(
-    ("objective", "given", "message"),
-    [
+def test_set_params_rejects_settings_that_are_not_there():
+    cases = [
         ("kl", {"objective__temperature": 1.0}, "objective is 'kl', which has no settings: pass"),
         (KL(), {"objective__heat": 1.0}, "has no setting 'heat'"),
         (KL(), {"objective__temperature": -1.0}, "temperature is -1.0: it must be above 0"),
         (KL(), {"object__temperature": 1.0}, "Invalid parameter 'object' for estimator"),
         (KL(), {"temperature": 1.0}, "Invalid parameter 'temperature' for estimator"),
-    ],
-)
-def test_settings_that_are_not_there(objective, given, message):
-    crf = LinearCRF(objective=objective)
-    with pytest.raises(ValueError, match=message):
-        crf.set_params(**given)
-    assert crf.objective == objective
+    ]
+    for objective, given, message in cases:
+        crf = LinearCRF(objective=objective)
+        with pytest.raises(ValueError, match=message):
+            crf.set_params(**given)
+        assert crf.objective == objective
 
 
 def test_settings_of_a_base_learner_are_reached():
-    from sklearn.tree import DecisionTreeRegressor
-
     crf = GBCRF(base_learner=DecisionTreeRegressor())
     crf.set_params(base_learner__max_depth=2)
     assert crf.get_params()["base_learner__max_depth"] == 2
 
 
-def test_a_learning_curve():
+def test_learning_curves_and_folds_of_documents():
     sizes, _, found = learning_curve(CRF, X, Y, cv=2, train_sizes=[0.5, 1.0])
     assert (sizes == [4, 9]).all()
     assert found.shape == (2, 2)
-
-
-def test_folds_keep_documents_together():
     documents = np.arange(len(X)) // 3
-    found = cross_val_score(CRF, X, Y, groups=documents, cv=GroupKFold(3))
-    assert found.shape == (3,)
+    assert cross_val_score(CRF, X, Y, groups=documents, cv=GroupKFold(3)).shape == (3,)
 
 
 def test_predictions_of_folds_are_put_together_by_hand():
@@ -202,18 +227,6 @@ def test_weights_are_routed_where_they_are_asked_for(kind):
     assert found[0] == half.score(X[:9], Y[:9], sample_weight=WEIGHTS[:9])
 
 
-def test_what_is_asked_for():
-    structure = {"lengths": True, "parents": True, "edge_types": True}
-    for kind in LABELLERS:
-        asked = get_routing_for_object(kind())
-        for method in ("fit", "predict", "score"):
-            own = getattr(asked, method).requests
-            assert {name: own[name] for name in own if own[name]} == structure
-    asked = get_routing_for_object(RankingCRF())
-    assert set(asked.score.requests) == {"group", "cut", "sample_weight"}
-    assert "relevance" not in asked.fit.requests
-
-
 @pytest.mark.usefixtures("routing")
 def test_stacked_queries_are_routed():
     group, relevance = np.array(LENGTHS), np.arange(len(STACKED)) % 3.0
@@ -264,8 +277,8 @@ def test_a_list_of_queries_is_one_stacked_matrix(scorer):
 
 
 @pytest.mark.parametrize("kind", [*LABELLERS, RankingCRF])
-def test_tags(kind):
-    tags = get_tags(kind())
+def test_tags_and_requests(kind):
+    tags, asked = get_tags(kind()), get_routing_for_object(kind())
     assert not is_classifier(kind())  # labels lie in lists: folds cannot be stratified by them
     assert not is_regressor(kind())
     assert tags.target_tags.required
@@ -273,6 +286,14 @@ def test_tags(kind):
     assert tags.input_tags.allow_nan
     assert tags.input_tags.two_d_array == (kind is RankingCRF)
     assert tags.input_tags.dict == (kind is not RankingCRF)
+    if kind is RankingCRF:
+        assert set(asked.score.requests) == {"group", "cut", "sample_weight"}
+        assert "relevance" not in asked.fit.requests
+        return
+    structure = {"lengths": True, "parents": True, "edge_types": True}
+    for method in ("fit", "predict", "score"):
+        own = getattr(asked, method).requests
+        assert {name: own[name] for name in own if own[name]} == structure
 
 
 def test_transformers_work_on_lists():
@@ -295,8 +316,6 @@ def test_transformers_may_look_at_labels():
 
 
 def test_transformers_of_frames():
-    import pandas
-
     frames = [pandas.DataFrame(x, columns=list("abcd")) for x in X]
     scale = PerPosition(StandardScaler().set_output(transform="pandas"))
     found = scale.fit_transform(frames)
@@ -310,19 +329,15 @@ class Halves(StandardScaler):
         return super().transform(X)[::2]
 
 
-@pytest.mark.parametrize(
-    ("transformer", "given", "message"),
-    [
-        (StandardScaler(), STACKED, "the transformer itself takes it"),
-        (StandardScaler(), [], "X has no instances"),
-        (StandardScaler(), [X[0], X[1][:, :2]], "instance 1: X has 2 features"),
-        (StandardScaler(), [[{"w": 1.0}]], "X holds dicts or texts, which are not numbers"),
-        (Halves(), X, "it must keep positions"),
-    ],
-)
-def test_lists_that_cannot_be_transformed(transformer, given, message):
-    with pytest.raises(ValueError, match=message):
-        PerPosition(transformer).fit_transform(given)
+def test_per_position_rejects_what_it_cannot_transform(not_refused):
+    cases = {
+        "one matrix": ((StandardScaler(), STACKED), "the transformer itself takes it"),
+        "nothing": ((StandardScaler(), []), "X has no instances"),
+        "unequal": ((StandardScaler(), [X[0], X[1][:, :2]]), "instance 1: X has 2 features"),
+        "dicts": ((StandardScaler(), [[{"w": 1.0}]]), "X holds dicts or texts, which are not num"),
+        "rows lost": ((Halves(), X), "it must keep positions"),
+    }
+    assert not_refused(lambda own: PerPosition(own[0]).fit_transform(own[1]), cases) == {}
 
 
 def test_a_transformer_is_fitted_first():
@@ -353,3 +368,22 @@ def test_unknown_labels_are_for_transformers_that_do_not_look_at_them():
     for method in ("fit", "fit_transform"):
         with pytest.raises(ValueError, match=r"instance 2, position 1: y is None, .*TargetEncoder"):
             getattr(PerPosition(TargetEncoder()), method)(X, partly)
+
+
+@pytest.mark.parametrize(
+    "crf", [LinearCRF(l1=0.1), HiddenUnitCRF(3, trainer="lbfgs", random_state=0, n_jobs=1)]
+)
+def test_training_that_is_cut_short_says_so(crf):
+    with pytest.warns(ConvergenceWarning, match="L-BFGS stopped at max_iter=3") as caught:
+        clone(crf).set_params(max_iter=3).fit(X, Y)
+    assert len(caught) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert clone(crf).set_params(max_iter=1000).fit(X, Y).n_iter_ < 1000
+
+
+def test_rounds_between_which_features_are_added_are_short_on_purpose():
+    induction = FeatureInduction(rounds=2, per_round=4, iterations=2, min_count=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        LinearCRF(feature_induction=induction).fit(DICTS, Y)
