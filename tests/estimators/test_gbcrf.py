@@ -14,6 +14,7 @@ from crfx.trainers.callbacks import Checkpoint
 ROUNDING = 1e-6
 MARGIN = 1e-5
 """To which our scores equal XGBoost's, round by round (float32 sums in another order)."""
+SETTINGS = {"learning_rate": 0.5, "random_state": 0, "n_jobs": 1}
 
 
 X, Y = make_task()
@@ -119,20 +120,6 @@ def test_continued_training_equals_one_longer_run(edges):
     assert second.n_rounds_ == 6
 
 
-@pytest.mark.parametrize("edges", ["table", "linear", "trees", None])
-def test_a_saved_model_answers_the_same(tmp_path, edges):
-    crf = GBCRF(4, edges=edges, random_state=0).fit(X, Y, eval_set=(X_DEV, Y_DEV))
-    crf.save(tmp_path / "model.crfx")
-    again = load(tmp_path / "model.crfx")
-    assert same(crf.predict_marginals(X_DEV), again.predict_marginals(X_DEV))
-    assert same(
-        crf.predict_marginals(X_DEV, n_rounds=2), again.predict_marginals(X_DEV, n_rounds=2)
-    )
-    assert again.get_params() == crf.get_params()
-    assert again.history_ == crf.history_
-    assert [path.name for path in tmp_path.iterdir()] == ["model.crfx"]
-
-
 def test_an_interrupted_run_resumes_exactly(tmp_path):
     """From the checkpoint, and from the estimator that was interrupted."""
     settings = {"random_state": 0, "subsample": 0.7, "colsample_bynode": 0.5}
@@ -183,9 +170,13 @@ def as_spans(y):
     return [[names[label] for label in own] for own in y]
 
 
-@pytest.mark.parametrize("metric", ["loss", "span_f1", lambda a, b: 0.5])
-def test_early_stopping_restores_the_best_round(metric):
-    crf = GBCRF(60, 0.5, max_depth=3, eval_metric=metric, early_stopping_rounds=3, random_state=0)
+@pytest.mark.parametrize(
+    ("kind", "metric"),
+    [(GBCRF, "loss"), (GBCRF, "span_f1"), (GBCRF, lambda a, b: 0.5), (TreeCRF, "loss")],
+)
+def test_early_stopping_restores_the_best_round(kind, metric):
+    size = {"max_depth": 3} if kind is GBCRF else {"max_leaves": 6}
+    crf = kind(60, eval_metric=metric, early_stopping_rounds=3, **SETTINGS, **size)
     crf.fit(X, as_spans(Y), eval_set={"X": X_DEV, "y": as_spans(Y_DEV)})
     values = np.array(crf.history_["eval_metric"])
     best = values.argmin() if metric == "loss" else values.argmax()
@@ -193,18 +184,20 @@ def test_early_stopping_restores_the_best_round(metric):
     assert crf.n_rounds_ == best + 1 == len(values) - 3 or len(values) == 60
     if metric in ("loss", "span_f1"):
         assert len(set(values)) > 2
-    fresh = GBCRF(best + 1, 0.5, max_depth=3, random_state=0).fit(X, as_spans(Y))
+    fresh = kind(best + 1, **SETTINGS, **size).fit(X, as_spans(Y))
     assert same(crf.predict_marginals(X), fresh.predict_marginals(X))
 
 
-def test_the_eval_metric_is_that_of_the_model():
-    crf = GBCRF(4, random_state=0).fit(X, Y, eval_set=(X_DEV, Y_DEV))
-    rows = sum(map(len, Y_DEV))
-    loss = -crf.log_likelihood(X_DEV, Y_DEV).sum() / rows
+@pytest.mark.parametrize("kind", [GBCRF, TreeCRF])
+def test_the_eval_metric_is_that_of_the_model(kind):
+    crf = kind(4, random_state=0).fit(X, Y, eval_set=(X_DEV, Y_DEV))
+    loss = -crf.log_likelihood(X_DEV, Y_DEV).sum() / sum(map(len, Y_DEV))
     np.testing.assert_allclose(crf.history_["eval_metric"][-1], loss, rtol=1e-5)
-    scored = GBCRF(4, random_state=0, eval_metric="token_accuracy")
-    scored.fit(X, Y, eval_set=(X_DEV, Y_DEV))
-    assert scored.history_["eval_metric"][-1] == scored.score(X_DEV, Y_DEV)
+    crf = kind(4, random_state=0, eval_metric="token_accuracy")
+    crf.fit(X, Y, eval_set=(X_DEV, Y_DEV))
+    assert crf.history_["eval_metric"][-1] == crf.score(X_DEV, Y_DEV)
+    first = flat(crf.predict(X_DEV, n_rounds=1)) == flat(Y_DEV)
+    assert crf.history_["eval_metric"][0] == first.mean()
 
 
 @pytest.mark.parametrize(("edges", "step"), [("table", 1.0), (None, 0.3)])

@@ -123,25 +123,6 @@ def test_arguments_may_change_in_a_warm_start():
         assert more.model_.base is None
 
 
-def test_an_interrupted_run_resumes_exactly(tmp_path):
-    settings = {**ONE, "subsample": 0.7, "pseudo_likelihood_rounds": 6}
-    path = tmp_path / "checkpoint.crfx"
-
-    def interrupt(progress):
-        if progress.n_rounds == 5:
-            raise KeyboardInterrupt
-
-    crf = TreeCRF(9, **settings)
-    with pytest.raises(KeyboardInterrupt):
-        crf.fit(X, Y, callbacks=[Checkpoint(path, every=2), interrupt])
-    assert crf.n_rounds_ == 5
-    whole = TreeCRF(9, **settings).fit(X, Y)
-    for old in (load(path), crf):
-        resumed = TreeCRF(9 - old.n_rounds_, **settings).fit(X, Y, init_model=old)
-        np.testing.assert_array_equal(marginals(resumed), marginals(whole))
-    pickle.dumps(crf)
-
-
 @pytest.mark.parametrize(
     ("kind", "arguments"),
     [
