@@ -222,16 +222,6 @@ def test_the_objective_is_the_likelihood_and_the_penalties():
     np.testing.assert_allclose(crf.history_["objective"][-1], expected, rtol=1e-5)
 
 
-def test_unknown_labels_are_summed_over():
-    random = np.random.default_rng(0)
-    hidden = [[None if random.random() < 0.5 else label for label in own] for own in Y]
-    crf = GBCRF(15, random_state=0).fit(X, hidden)
-    assert crf.score(X, Y) > 0.8
-    known = GBCRF(15, random_state=0).fit(X, Y)
-    assert known.log_likelihood(X, Y).sum() > crf.log_likelihood(X, Y).sum()
-    assert (crf.log_likelihood(X, hidden) >= crf.log_likelihood(X, Y) - 1e-6).all()
-
-
 def test_a_base_model_of_another_kind_stays_underneath(tmp_path):
     base = GBCRF(3, edges=None, random_state=0).fit(X, Y)
     crf = GBCRF(3, random_state=0).fit(X, Y, init_model=base)

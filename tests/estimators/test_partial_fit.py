@@ -14,7 +14,6 @@ from crfx.testing import make_task
 from tests.pairwise import pairwise
 
 X, Y = make_task()
-MORE_X, MORE_Y = make_task(5, 20)
 CONVERGED = 2e-3
 WORDS = [[{"w": "the"}, {"w": "cat"}, {"w": "sat"}], [{"w": "a"}, {"w": "dog"}]]
 TAGS = [["D", "N", "V"], ["D", "N"]]

@@ -22,14 +22,6 @@ HIDDEN = {"n_hidden": 4, "dropout": 0.0, "step": 0.01, "sweeps": 5, **SEED}
 CLOSE = {"rtol": 1e-3, "atol": 1e-4}
 """Of marginals: sums are formed in another order."""
 SWEEPING = ("sgd", "perceptron", "large_margin")
-OBJECTIVES = (
-    "pseudo_likelihood",
-    "labelwise_likelihood",
-    "loss_augmented",
-    "loss_scaled",
-    "expected_loss",
-    "kl",
-)
 
 ESTIMATORS = {
     "GBCRF": GBCRF(5, max_depth=3, **SEED),
@@ -45,14 +37,10 @@ ESTIMATORS = {
     "hidden, L-BFGS": HiddenUnitCRF(**{**HIDDEN, "trainer": "lbfgs", "max_iter": 8}),
     **{f"linear, {own}": LinearCRF(own, step=0.01, sweeps=5, **SEED) for own in SWEEPING},
     **{f"hidden, {own}": HiddenUnitCRF(trainer=own, **HIDDEN) for own in SWEEPING},
+    "KL": LinearCRF(objective="kl", **SEED),
     "balanced": LinearCRF(class_weight="balanced", tol=1e-9, **SEED),
     "balanced, GBCRF": GBCRF(4, max_depth=3, class_weight="balanced", **SEED),
 }
-for number, objective in enumerate(OBJECTIVES):
-    if number % 2:
-        ESTIMATORS[f"TreeCRF, {objective}"] = TreeCRF(3, max_leaves=3, objective=objective, **SEED)
-    else:
-        ESTIMATORS[f"GBCRF, {objective}"] = GBCRF(3, max_depth=2, objective=objective, **SEED)
 
 
 def fitted(crf, X, Y, **fit):

@@ -139,26 +139,6 @@ def test_one_shard_trains_as_memory_does_to_the_bit(tmp_path, name, kind):
 
 
 @pytest.mark.parametrize(
-    ("name", "kinds"),
-    [
-        ("linear, L-BFGS", "sparse"),
-        ("linear edges, L-BFGS", "dense"),
-        ("hidden, L-BFGS", "sparse"),
-    ],
-    indirect=["kinds"],
-)
-def test_lbfgs_from_many_shards_ends_where_memory_does(kinds, name):
-    shards, given, y = kinds
-    ours = clone(TRAINERS[name]).fit(shards.X, shards.y)
-    theirs = clone(TRAINERS[name]).fit(y=y, **given)
-    assert ours.model_.node.weights.shape == theirs.model_.node.weights.shape
-    values = [crf.history_["objective"] for crf in (ours, theirs)]
-    if "hidden" not in name:  # where there is one minimum
-        assert values[0][-1] == pytest.approx(values[1][-1], rel=SAME_OBJECTIVE)
-    assert values[0][:2] == pytest.approx(values[1][:2], rel=SAME_OBJECTIVE)
-
-
-@pytest.mark.parametrize(
     ("crf", "kinds"),
     [
         (crfx.LinearCRF(max_iter=2, n_jobs=1), "dense"),

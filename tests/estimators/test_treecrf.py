@@ -181,24 +181,19 @@ def nothing_to_see(lengths):
     return [np.zeros((n, 1)) for n in lengths]
 
 
-def test_no_label_before_is_a_label_of_its_own():
-    """Features say nothing: the first label is known by what comes before it, nothing."""
-    lengths = [1, 2, 3, 4, 5, 6]
-    y = [["ABC"[t % 3] for t in range(n)] for n in lengths]
-    crf = TreeCRF(10, start_end=False, **ONE).fit(nothing_to_see(lengths), y)
-    assert crf.score(nothing_to_see(lengths), y) == 1.0
-    assert set(crf.feature_importance()) == {"label[-1]"}
-    assert crf.predict(nothing_to_see([7]))[0].tolist() == list("ABCABCA")
+def test_labels_before_decide_where_features_say_nothing():
+    """A B C: the first is known by what comes before it, nothing, which is a label of its own.
 
-
-def test_the_label_before_the_last():
-    """A A B B A A: the label two before decides, which order 1 does not see."""
-    lengths = [3, 4, 5, 6, 7, 9]
-    y = [["AABB"[t % 4] for t in range(n)] for n in lengths]
-    X = nothing_to_see(lengths)
-    crf = TreeCRF(10, order=2, **ONE).fit(X, y)
-    assert crf.score(X, y) == 1.0
-    assert "label[-2]" in crf.feature_importance()
+    A A B B: the label two before decides, which order 1 does not see.
+    """
+    for pattern, order in (("ABC", 1), ("AABB", 2)):
+        lengths = [1, 2, 3, 4, 5, 6, 7, 9]
+        y = [[pattern[t % len(pattern)] for t in range(n)] for n in lengths]
+        X = nothing_to_see(lengths)
+        crf = TreeCRF(10, order=order, start_end=False, **ONE).fit(X, y)
+        assert crf.score(X, y) == 1.0
+        assert f"label[-{order}]" in crf.feature_importance()
+        assert crf.predict(nothing_to_see([8]))[0].tolist() == list((pattern * 3)[:8])
     assert TreeCRF(10, start_end=False, **ONE).fit(X, y).score(X, y) < 1.0
 
 
@@ -259,16 +254,11 @@ def test_short_and_empty_instances_and_one_label(crf):
     assert [len(own) for own in crf.predict(short)] == [len(own) for own in short]
     assert crf.predict([]) == []
     assert crf.score(X, Y) > 0.85
+    ones, labels = [x[:1] for x in X], [y[:1] for y in Y]  # no edges to learn from
+    assert clone(crf).set_params(n_estimators=10).fit(ones, labels).score(ones, labels) == 1.0
     lone = clone(crf).fit(X, [["A"] * len(own) for own in X])
     assert set(flat(lone.predict(X))) == {"A"}
     np.testing.assert_allclose(flat(lone.predict_marginals(X)), 1.0)
-
-
-def test_instances_of_one_position_alone():
-    X, y = [x[:1] for x in make_task()[0]], [y[:1] for y in make_task()[1]]
-    crf = TreeCRF(10, **ONE).fit(X, y)
-    assert crf.score(X, y) == 1.0
-    assert set(crf.feature_importance()) <= {"f0", "f1", "f2", "f3"}
 
 
 def test_no_rounds():
@@ -313,14 +303,6 @@ def test_entries_that_sparse_features_lack_are_missing_values(kind, rounding):
     np.testing.assert_allclose(
         flat(thin.predict_marginals(csr)), flat(dense.predict_marginals(holes)), atol=rounding
     )
-
-
-def test_dicts_with_a_window():
-    words = [[{"w": label, "bias": 1.0} for label in own] for own in Y]
-    before = [[own[0], *own[:-1]] for own in Y]
-    crf = TreeCRF(8, window=3, max_leaves=8, **ONE).fit(words, before)
-    assert crf.score(words, before) > 0.95
-    assert any(name.endswith("[-1]") and "w" in name for name in crf.feature_importance())
 
 
 # Training.
@@ -380,11 +362,6 @@ def test_no_leaf_is_lighter_than_allowed():
         assert light.weights.min() < 9.0
 
 
-def test_more_leaves_than_can_be_counted():
-    few, many = (TreeCRF(2, max_leaves=n, **ONE).fit(X, Y) for n in (10_000, 2**40))
-    assert same(few.predict_marginals(X), many.predict_marginals(X))
-
-
 def test_every_round_looks_at_other_positions():
     sample = row_sampler(0.3, lambda: 7, 1000)
     first, second = sample(0), sample(1)
@@ -418,13 +395,14 @@ def test_trimming_leaves_the_model_nearly_as_it_was():
     assert trimmed.score(X, Y) > 0.95
 
 
-def test_unknown_labels_are_summed_over():
+@pytest.mark.parametrize("crf", [GBCRF(10, **ONE), TreeCRF(10, max_leaves=4, **ONE)], ids=str)
+def test_unknown_labels_are_summed_over(crf):
     random = np.random.default_rng(0)
     hidden = [[None if random.random() < 0.3 else label for label in own] for own in Y]
-    crf = TreeCRF(10, max_leaves=4, pseudo_likelihood_rounds=2, **ONE).fit(X, hidden)
-    assert crf.score(X, Y) > 0.85
+    crf = clone(crf).fit(X, hidden)
+    assert crf.score(X, Y) > 0.8
     assert (crf.log_likelihood(X, hidden) >= crf.log_likelihood(X, Y) - 1e-6).all()
-    assert (np.diff(crf.history_["objective"][2:]) <= 0).all()
+    assert (np.diff(crf.history_["objective"][3:]) <= 0).all()
 
 
 def test_threads_and_seeds():

@@ -52,7 +52,7 @@ KEPT = [from_memory, from_pickle, from_file]
 CONTINUED = [(own, KEPT[number % 3]) for number, own in enumerate(SETTINGS)]
 
 
-@pytest.mark.parametrize(("settings", "kept"), CONTINUED, ids=str)
+@pytest.mark.parametrize(("settings", "kept"), CONTINUED)
 def test_continued_training_equals_one_longer_run(settings, kept, tmp_path):
     whole = TreeCRF(10, **ONE, **settings).fit(X, Y)
     first = TreeCRF(6, **ONE, **settings).fit(X, Y)
@@ -169,18 +169,12 @@ def test_early_stopping_never_loses_what_was_there():
 
 
 def test_history_has_one_entry_per_round():
-    settings = {**ONE, "learning_rate": 0.5, "early_stopping_rounds": 3}
-    old = GBCRF(60, **settings).fit(X, Y, eval_set=(X_DEV, Y_DEV))
-    assert len(old.history_["objective"]) == old.n_rounds_ + 3
-    more = GBCRF(2, learning_rate=0.5, **ONE).fit(X, Y, init_model=old)
+    """NaN where nothing was measured."""
+    old = GBCRF(4, **ONE).fit(X, Y, eval_set=(X_DEV, Y_DEV))
+    more = GBCRF(2, **ONE).fit(X, Y, init_model=old)
     assert {len(entries) for entries in more.history_.values()} == {more.n_rounds_}
     assert np.isnan(more.history_["eval_metric"][-2:]).all()
     assert (np.diff(more.history_["objective"]) <= 0).all()
-    other = GBCRF(2, eval_metric="token_accuracy", **ONE)
-    other.fit(X, Y, init_model=old, eval_set=(X_DEV, Y_DEV))
-    values = np.array(other.history_["eval_metric"])
-    assert np.isnan(values[: old.n_rounds_]).all()
-    assert not np.isnan(values[old.n_rounds_ :]).any()
 
 
 def test_a_metric_that_fails_leaves_whole_rounds():
