@@ -151,7 +151,7 @@ def at_once(work, n_tasks):
 
 
 @pytest.mark.parametrize(("kind", "n_jobs"), [(kind, 1 + k % 2) for k, kind in enumerate(MODELS)])
-def test_threads_that_predict_at_the_same_time(kind, n_jobs, folder):
+def test_predict_gives_the_same_bits_in_many_threads(kind, n_jobs, folder):
     """Other bits would be found here with n_jobs=2, too: what is expected is told by one thread."""
     X, y = (part[:8] for part in task(kind, seed=1))
     alone = load(model_file(kind, folder)).set_params(n_jobs=1)
@@ -163,7 +163,7 @@ def test_threads_that_predict_at_the_same_time(kind, n_jobs, folder):
 
 
 @pytest.mark.parametrize("kind", ["GBCRF", "TreeCRF"])
-def test_an_estimator_that_was_just_fitted(kind):
+def test_predict_in_many_threads_right_after_fit(kind):
     """Its rounds are joined by whoever predicts first, while others wait."""
     convert, make = MODELS[kind]
     X, y = sequences()
@@ -174,7 +174,7 @@ def test_an_estimator_that_was_just_fitted(kind):
             assert bits == crf.predict_marginals([X[number]])[0].tobytes()
 
 
-def test_rounds_are_joined_once(monkeypatch):
+def test_the_first_of_many_threads_joins_the_rounds(monkeypatch):
     """By the first of many threads; a second one would join half of what the first has done."""
     X, y = sequences()
     crf = GBCRF(n_estimators=4).fit(X, y)
@@ -191,7 +191,7 @@ def test_rounds_are_joined_once(monkeypatch):
 
 
 @pytest.mark.parametrize("scorer", ["linear", "trees"])
-def test_rankers(scorer, make_queries, tmp_path):
+def test_rankers_give_the_same_bits_in_many_threads(scorer, make_queries, tmp_path):
     X, relevance, group = make_queries()
     trees = {"n_estimators": 10} if scorer == "trees" else {"sweeps": 3}
     path = tmp_path / "ranker.crfx"

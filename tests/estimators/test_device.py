@@ -85,7 +85,7 @@ def test_fit_rejects_devices_before_data_are_read(not_refused):
     assert not_refused(lambda crf: crf.fit(Unread(), Unread()), cases) == {}
 
 
-def test_shards_raise(tmp_path, make_queries):
+def test_fit_on_a_gpu_rejects_shards(tmp_path, make_queries):
     shards = write_shards(tmp_path / "shards", X, Y)
     with pytest.raises(ValueError, match=r"device='cuda' needs all features in memory, and these"):
         GBCRF(device="cuda").fit(shards.X, shards.y)
@@ -95,7 +95,7 @@ def test_shards_raise(tmp_path, make_queries):
         RankingCRF("trees", device="cuda:1").fit(queries.X, queries.y)
 
 
-def test_several_workers_raise():
+def test_fit_on_a_gpu_rejects_several_workers():
     def work(workers):
         GBCRF(device="cuda").fit(X[workers.rank :: 2], Y[workers.rank :: 2])
 
@@ -103,7 +103,7 @@ def test_several_workers_raise():
         together(2, work)
 
 
-def test_the_cpu_asks_nothing_of_xgboost(monkeypatch):
+def test_fit_on_the_cpu_does_not_look_for_a_gpu(monkeypatch):
     monkeypatch.setattr("crfx.estimators.device.check_cuda", Unread())
     crf = GBCRF(2, device="cpu", n_jobs=1, random_state=0).fit(X, Y)
     usual = GBCRF(2, n_jobs=1, random_state=0).fit(X, Y)
@@ -178,7 +178,7 @@ def test_early_rankings_with_the_device_in_tree_params_load(changed, tmp_path, m
     np.testing.assert_array_equal(again.predict(own), crf.predict(own))
 
 
-def test_files_with_another_device_are_damaged(changed, tmp_path):
+def test_load_rejects_other_devices(changed, tmp_path):
     path = tmp_path / "m.crfx"
     GBCRF(1, n_jobs=1).fit(X, Y).save(path)
     changed(path, lambda values: values["arguments"].update(device="tpu"))

@@ -129,17 +129,7 @@ FAILS = {
 }
 
 
-def names_of(text):
-    """Return names of checks, told without what all begin with."""
-    return {f"check_{name}" for name in text.split()}
-
-
-OF_CLASSES = names_of("""
-    do_not_raise_errors_in_init_or_set_params estimator_cloneable estimator_repr
-    get_params_invariance no_attributes_set_in_init parameters_default_constructible set_params
-""")
-"""Checks of a constructor: one estimator of a class passes them for all of that class."""
-OF_INPUTS = names_of("""
+OF_INPUTS = """
     all_zero_sample_weights_error array_api_input classifier_data_not_an_array
     classifiers_classes classifiers_regression_target complex_data decision_proba_consistency
     dtype_object estimator_sparse_tag estimator_tags_renamed estimators_dtypes
@@ -148,33 +138,26 @@ OF_INPUTS = names_of("""
     positive_only_tag_during_fit readonly_memmap_input requires_y_none sample_weights_list
     sample_weights_not_an_array sample_weights_not_overwritten sample_weights_pandas_series
     sample_weights_shape supervised_y_2d supervised_y_no_nan valid_tag_types
-""")
-"""Checks of what comes before and after training, which all that label share: one passes them."""
-LEFT_OUT = {
-    "linear": OF_CLASSES | OF_INPUTS,
-    "boosted": OF_INPUTS,
-    "hidden": OF_INPUTS,
-    "tree": OF_INPUTS,
-    "ranking-trees": OF_CLASSES | OF_INPUTS,
-}
-"""The rest is checked with all estimators; all of it with "swept" and "ranking"."""
+"""
+"""Checks of what comes before and after training, which all that label share."""
+WITH_ALL = ("swept", "ranking")
+"""These pass all checks; the others those that look at their training or constructor."""
 
 
 def name_of(case):
     """Return the name of the check of a case, which may have a mark."""
-    return getattr(case, "values", case)[1].func.__name__
+    return getattr(case, "values", case)[1].func.__name__.removeprefix("check_")
 
 
 def checks():
     """Yield (estimator, check)."""
     for key, estimator in ESTIMATORS.items():
-        cases = estimator_checks.estimator_checks_generator(
-            estimator,
-            expected_failed_checks=FAILS[type(estimator).__name__],
-            mark="xfail",
-            xfail_strict=True,
-        )
-        yield from (case for case in cases if name_of(case) not in LEFT_OUT.get(key, ()))
+        fails = FAILS[type(estimator).__name__]
+        for case in estimator_checks.estimator_checks_generator(
+            estimator, expected_failed_checks=fails, mark="xfail", xfail_strict=True
+        ):
+            if key in WITH_ALL or name_of(case) not in OF_INPUTS.split():
+                yield case
 
 
 CASES = list(checks())
@@ -207,11 +190,9 @@ def test_every_estimator_is_checked():
 
 
 def test_names_of_checks_are_those_of_scikit_learn():
-    of_labelling = {name_of(case) for case in CASES if isinstance(case[0], SweptRows)}
     marked = {name_of(case) for case in CASES if hasattr(case, "values")}
-    assert of_labelling | marked >= OF_CLASSES | OF_INPUTS
-    for estimator in ESTIMATORS.values():
-        assert set(FAILS[type(estimator).__name__]) <= marked
+    assert {f"check_{name}" for name in marked} >= set().union(*FAILS.values())
+    assert set(map(name_of, CASES)) >= set(OF_INPUTS.split())
 
 
 def test_a_fault_is_seen():

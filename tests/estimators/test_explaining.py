@@ -70,7 +70,7 @@ def check(found, crf, X_i, more):
 
 
 @pytest.mark.parametrize("name", [name for name in LABELLING if name != VOTES])
-def test_sums_and_messages_hold_for_every_kind(name):
+def test_explanations_sum_to_scores_and_marginals(name):
     kind, crf = KINDS[name], fitted(name)
     for instance in range(3):
         X_i, more = one_instance(kind, instance)
@@ -81,14 +81,14 @@ def test_sums_and_messages_hold_for_every_kind(name):
         assert found.as_text().startswith(found.method)
 
 
-def test_sweeps_that_vote_are_not_explained():
+def test_explain_rejects_models_trained_by_herding():
     kind = KINDS[VOTES]
     with pytest.raises(ValueError, match="with herding sweeps vote"):
         kind.fitted().explain(one_instance(kind)[0])
 
 
 @pytest.mark.parametrize("name", [name for name, kind in KINDS.items() if kind.ranks])
-def test_sums_hold_for_rankings(name):
+def test_explanations_of_rankings_sum_to_scores(name):
     kind, crf = KINDS[name], fitted(name)
     X, _, more = kind.data(1)
     X_q = X[: more["group"][0]]
@@ -106,10 +106,8 @@ def test_sums_hold_for_rankings(name):
     assert "rank 1, score" in found.as_text()
 
 
-@pytest.mark.parametrize(
-    ("edges", "kind"), [("table", sparse.csr_matrix), ("trees", np.asarray)]
-)
-def test_any_regressor_is_explained_by_asking_it(edges, kind):
+@pytest.mark.parametrize(("edges", "kind"), [("table", sparse.csr_matrix), ("trees", np.asarray)])
+def test_explain_samples_shapley_values_of_regressors(edges, kind):
     X, y = make_task(0, n_instances=10)
     X = [kind(own) for own in X]
     learner = DecisionTreeRegressor(max_depth=2)
@@ -119,7 +117,7 @@ def test_any_regressor_is_explained_by_asking_it(edges, kind):
     check(found, crf, X[0], {})
 
 
-def test_context_trees_under_another_model_are_told_with_it():
+def test_explain_includes_context_trees_of_a_base_model():
     X, y = make_task(0, n_instances=10)
     base = TreeCRF(2, window=1, **ONE).fit(X, y)
     crf = GBCRF(2, max_depth=2, edges="linear", **ONE).fit(X, y, init_model=base)
@@ -183,7 +181,7 @@ def test_edges_that_depend_on_features_are_explained(crf):
     assert "the edge from L" in found.as_text()
 
 
-def test_edges_of_two_models_are_told_together():
+def test_explain_sums_edges_over_base_models():
     X, y = make_task(0, n_instances=12)
     base = LinearCRF(edges="linear", **ONE).fit(X, y)
     crf = GBCRF(2, max_depth=2, edges="trees", **ONE).fit(X, y, init_model=base)
@@ -235,7 +233,7 @@ def test_inputs_are_shown_as_they_were_given():
             assert value is None if np.isnan(given) else value == given
 
 
-def test_what_speaks_for_a_label_is_told_against_the_others():
+def test_strongest_compares_a_label_with_the_others():
     X, y = make_task(0, n_instances=10)
     crf = LinearCRF(**ONE).fit(X, y)
     own = crf.explain(X[0]).positions[0]
@@ -314,7 +312,7 @@ def test_explain_rejects_several_instances_of_words():
         crf.explain(words)
 
 
-def test_what_takes_the_labels_before_as_given_says_so():
+def test_explanations_of_context_trees_name_the_labels_before():
     X, y = make_task(0, n_instances=8)
     found = TreeCRF(2, window=1, **ONE).fit(X, y).explain(X[0])
     first, second = found.positions[:2]
@@ -339,7 +337,7 @@ def test_explanations_reject_other_numbers_of_tokens_and_features():
         found.as_text(top=-2)
 
 
-def test_labels_of_bytes_are_told_as_text():
+def test_to_plain_writes_labels_of_bytes_as_text():
     X, y = make_task(0, n_instances=5)
     crf = LinearCRF(max_iter=3).fit(X, [[str(label).encode() for label in own] for own in y])
     plain = crf.explain(X[0]).to_plain()
@@ -379,7 +377,7 @@ def test_the_column_that_tells_the_label_comes_first():
         assert next(iter(crf.fit(*told_task()).importance().node)) == "f1", crf
 
 
-def test_gains_are_shares_of_all():
+def test_importance_of_trees_is_their_share_of_the_gain():
     X, y = make_task(0, n_instances=14)
     crf = GBCRF(3, max_depth=2, edges="trees", **ONE).fit(X, y)
     found = crf.importance()
@@ -392,7 +390,7 @@ def test_gains_are_shares_of_all():
     assert sum(found.node.values()) + sum(found.edge.values()) == pytest.approx(1.0, rel=1e-6)
 
 
-def test_weights_are_told_by_how_far_they_part_the_labels():
+def test_importance_of_weights_is_their_range_over_labels():
     crf = fitted("linear-words")
     weights = crf.coef_.toarray()
     found = crf.importance()
@@ -411,12 +409,12 @@ def test_importance_of_a_linear_ranking_is_the_size_of_its_weights():
     assert found.node == pytest.approx({f"f{k}": abs(w) for k, w in enumerate(crf.coef_)}, rel=1e-6)
 
 
-def test_edges_have_types_and_constants():
+def test_importance_names_types_and_constants_of_edges():
     assert any("(type 1)" in name for name in fitted("gbcrf-typed").importance().edge)
     assert "(constant)" in fitted("linear-edges").importance().edge
 
 
-def test_a_regressor_does_not_tell():
+def test_importance_of_regressors_refers_to_explain():
     X, y = make_task(0, n_instances=10)
     for edges in ("table", "trees"):
         learner = DecisionTreeRegressor(max_depth=2)

@@ -66,7 +66,7 @@ def test_a_category_not_seen_in_training_is_missing(crf):
     np.testing.assert_allclose(watched.history_["eval_metric"][-1], loss, rtol=1e-5)
 
 
-def test_training_goes_on_with_the_same_categories(crf):
+def test_a_warm_start_keeps_the_categories(crf):
     whole = GBCRF(**{**FEW, "n_estimators": 6}).fit(ABC, labels(ABC))
     more = GBCRF(**{**FEW, "n_estimators": 2})
     more.fit(frames("abc", "cab"), labels(ABC), init_model=crf)

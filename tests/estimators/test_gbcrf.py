@@ -181,9 +181,8 @@ def test_early_stopping_restores_the_best_round(kind, metric):
     values = np.array(crf.history_["eval_metric"])
     best = values.argmin() if metric == "loss" else values.argmax()
     assert crf.best_iteration_ == best
-    assert crf.n_rounds_ == best + 1 == len(values) - 3 or len(values) == 60
-    if metric in ("loss", "span_f1"):
-        assert len(set(values)) > 2
+    assert crf.n_rounds_ == best + 1 == len(values) - 3 < 57
+    assert len(set(values)) > 2 or callable(metric)
     fresh = kind(best + 1, **SETTINGS, **size).fit(X, as_spans(Y))
     assert same(crf.predict_marginals(X), fresh.predict_marginals(X))
 
@@ -220,19 +219,6 @@ def test_the_objective_is_the_likelihood_and_the_penalties():
     penalty = sum(float((table.astype(float) ** 2).sum()) for table in tables)
     expected = -crf.log_likelihood(X, Y).sum() + penalty
     np.testing.assert_allclose(crf.history_["objective"][-1], expected, rtol=1e-5)
-
-
-def test_a_base_model_of_another_kind_stays_underneath(tmp_path):
-    base = GBCRF(3, edges=None, random_state=0).fit(X, Y)
-    crf = GBCRF(3, random_state=0).fit(X, Y, init_model=base)
-    zero = GBCRF(0, random_state=0).fit(X, Y, init_model=base)
-    np.testing.assert_allclose(
-        flat(zero.predict_marginals(X)), flat(base.predict_marginals(X)), atol=ROUNDING
-    )
-    assert crf.log_likelihood(X, Y).sum() > base.log_likelihood(X, Y).sum()
-    assert crf.history_["objective"][0] < base.history_["objective"][-1]
-    crf.save(tmp_path / "m.crfx")
-    assert same(load(tmp_path / "m.crfx").predict_marginals(X), crf.predict_marginals(X))
 
 
 def test_a_model_of_regressors_learns_and_is_not_saved(tmp_path):

@@ -220,7 +220,7 @@ def test_a_fit_that_fails_in_its_first_round_changes_nothing():
     assert same(crf.predict_marginals(X), before)
 
 
-def test_shares_of_importance(crf):
+def test_feature_importances_are_shares_of_the_gain(crf):
     shares = crf.feature_importances_
     assert shares.shape == (4,)
     np.testing.assert_allclose(shares.sum(), 1.0)
@@ -232,7 +232,7 @@ def test_shares_of_importance(crf):
         crf.predict_contributions(X, n_rounds=3)
 
 
-def test_no_trees_have_no_shares():
+def test_models_without_trees_have_no_feature_importances():
     for own in (GBCRF(2, base_learner=DecisionTreeRegressor()), GBCRF(0)):
         fitted = own.fit(X, Y)
         assert not hasattr(fitted, "feature_importances_")
@@ -263,13 +263,13 @@ def test_history_is_there_after_no_iteration():
     assert crf.history_ == {"objective": [], "seconds": []}
 
 
-def test_descent_that_learns_nothing_says_so():
+def test_fit_warns_if_descent_learns_nothing():
     years = [[{"year": 1999}, {"year": 2005}, {"b": 1}]] * 50
     with pytest.warns(ConvergenceWarning, match="nothing was learned"):
         LinearCRF("sgd", random_state=0).fit(years, [["A", "B", "A"]] * 50)
 
 
-def test_features_of_which_none_is_known_are_worth_a_warning():
+def test_predict_warns_if_no_feature_is_known():
     template = Template("word[0]", ["word"])
     words = [["a", "b"], ["b", "c"]]
     crf = LinearCRF().fit(template(words), [["A", "B"], ["B", "A"]])

@@ -87,7 +87,7 @@ def test_a_weight_of_zero_is_without_the_instance(name):
 
 
 @pytest.mark.parametrize("kind", ["frame", "sparse", "forest", "types", "stacked"])
-def test_what_is_left_out_takes_its_structure_along(kind):
+def test_instances_of_weight_zero_take_their_structure_along(kind):
     data, structure, labels = X, {}, Y
     if kind == "frame":
         numbers = pd.CategoricalDtype(range(-9, 10))

@@ -164,7 +164,7 @@ def test_value_and_gradient_are_those_of_memory(kinds, crf):
 
 
 @pytest.mark.parametrize("name", EXACT)
-def test_sweeps_over_many_shards_learn(tmp_path, name):
+def test_epochs_over_many_shards_learn_and_repeat(tmp_path, name):
     X, y, lengths = instances()
     y = followable(y, lengths) if "constrained" in name else known(y)
     shards = crfx.write_shards(tmp_path, X, y, lengths=lengths, positions=50)
@@ -222,15 +222,24 @@ def test_a_step_is_sought_on_the_first_shards(tmp_path, monkeypatch):
 # What goes with a training ------------------------------------------------------------------------
 
 
-def test_weights_of_shards_count(tmp_path):
+@pytest.mark.parametrize("kind", ["weights", "forests with typed edges"])
+def test_weights_and_structure_of_shards_count(tmp_path, kind):
     X, y, lengths = instances()
-    own = np.random.default_rng(1).integers(0, 3, len(lengths)).astype(float)
-    shards = crfx.write_shards(tmp_path, X, y, lengths=lengths, sample_weight=own, positions=70)
-    crf = crfx.LinearCRF(n_jobs=1).fit(shards.X, shards.y)
-    theirs = crfx.LinearCRF(n_jobs=1).fit(X, y, lengths=lengths, sample_weight=own)
-    ends = [each.history_["objective"][-1] for each in (crf, theirs)]
+    if kind == "weights":
+        weights = np.random.default_rng(1).integers(0, 3, len(lengths)).astype(float)
+        structure, given = {}, {"sample_weight": weights}
+    else:
+        up = [np.arange(length) // 2 - (np.arange(length) == 0) for length in lengths]
+        structure = {"parents": np.concatenate(up), "edge_types": np.arange(len(X)) % 2}
+        given = structure
+    shards = crfx.write_shards(tmp_path, X, y, lengths=lengths, **given, positions=70)
+    ours = crfx.LinearCRF(n_jobs=1).fit(shards.X, shards.y)
+    theirs = crfx.LinearCRF(n_jobs=1).fit(X, y, lengths=lengths, **given)
+    assert len(ours.transitions_.reshape(-1, 3, 3)) == 1 + bool(structure)
+    ends = [crf.history_["objective"][-1] for crf in (ours, theirs)]
     assert ends[0] == pytest.approx(ends[1], rel=SAME_OBJECTIVE)
-    assert crf.score(shards.X, shards.y) == crf.score(X, y, lengths=lengths, sample_weight=own)
+    assert ours.score(shards.X, shards.y) == ours.score(X, y, lengths=lengths, **given)
+    assert (ours.predict(shards.X) == ours.predict(X, lengths=lengths, **structure)).all()
 
 
 @pytest.mark.parametrize("metric", ["loss", "token_accuracy"])
@@ -246,23 +255,6 @@ def test_an_eval_set_in_shards_is_that_of_memory(tmp_path, metric):
         theirs.history_["eval_metric"], rel=SAME_OBJECTIVE
     )
     assert ours.best_iteration_ == theirs.best_iteration_
-
-
-def test_forests_with_typed_edges(tmp_path):
-    X, y, lengths = instances()
-    parents = np.concatenate(
-        [np.arange(length) // 2 - (np.arange(length) == 0) for length in lengths]
-    )
-    types = (np.arange(len(X)) % 2).astype(int)
-    more = {"lengths": lengths, "parents": parents, "edge_types": types}
-    shards = crfx.write_shards(tmp_path, X, y, **more, positions=70)
-    ours = crfx.LinearCRF(n_jobs=1).fit(shards.X, shards.y)
-    theirs = crfx.LinearCRF(n_jobs=1).fit(X, y, **more)
-    assert ours.transitions_.shape == (2, 3, 3)
-    assert ours.history_["objective"][-1] == pytest.approx(
-        theirs.history_["objective"][-1], rel=SAME_OBJECTIVE
-    )
-    assert (ours.predict(shards.X) == ours.predict(X, **more)).all()
 
 
 def test_partial_fit_goes_over_shards(tmp_path):

@@ -69,7 +69,7 @@ def test_a_model_cut_by_early_stopping_is_saved(tmp_path):
     check_same_marginals(load(tmp_path / "m.crfx"), crf, KINDS["frame"])
 
 
-def test_a_file_of_before_is_read():
+def test_load_reads_an_early_file():
     """What these lines wrote once, with the marginals it gave then:
 
     TreeCRF(3, window=3, max_leaves=5, random_state=0).fit(frames(X), Y).save(SAVED)
