@@ -257,6 +257,13 @@ def test_fit_rejects_arguments_at_their_bounds(not_refused):
     assert not_refused(fit, {str(own): (own, message) for own, message in cases}) == {}
 
 
+def test_fit_rejects_edge_types_that_would_fill_the_memory():
+    types = [np.full(len(own), 10**9) for own in X]
+    for edges in ("table", "linear", "trees"):
+        with pytest.raises(ValueError, match=r"1000000001 edge types.*from 0, without gaps"):
+            GBCRF(1, edges=edges).fit(X, Y, edge_types=types)
+
+
 def test_checkpoint_rejects_intervals_that_are_no_whole_numbers(tmp_path):
     for every in (True, np.nan):
         with pytest.raises(ValueError, match=f"every is {every}: it must be a whole number"):
