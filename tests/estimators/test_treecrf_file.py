@@ -189,7 +189,6 @@ MANIFESTS = {
     "window of one": ("model", "context", "window", [1]),
     "window of text": ("model", "context", "window", ["a", "b"]),
     "narrow window": ("model", "context", "window", [0, 0]),
-    "no context": ("model", "context", None),
     "other edges": ("model", "edges", "table"),
     "no edges": ("model", "edges", None),
     "other functions": ("model", "functions", "linear"),
@@ -211,3 +210,5 @@ def test_load_rejects_damaged_manifests(reread, not_refused):
 
     cases = {name: (change, NOT_A_MODEL) for name, change in MANIFESTS.items()}
     assert not_refused(load_changed, cases) == {}
+    with pytest.raises(ValueError, match=NOT_A_MODEL):
+        reread(lambda manifest: manifest["model"].pop("context"))
