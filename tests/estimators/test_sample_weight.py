@@ -38,6 +38,9 @@ ESTIMATORS = {
     **{f"linear, {own}": LinearCRF(own, step=0.01, sweeps=5, **SEED) for own in SWEEPING},
     **{f"hidden, {own}": HiddenUnitCRF(trainer=own, **HIDDEN) for own in SWEEPING},
     "KL": LinearCRF(objective="kl", **SEED),
+    "labelwise": GBCRF(3, max_depth=2, objective="labelwise_likelihood", **SEED),
+    "loss-scaled": GBCRF(3, max_depth=2, objective="loss_scaled", **SEED),
+    "expected loss": TreeCRF(3, max_leaves=3, objective="expected_loss", **SEED),
     "balanced": LinearCRF(class_weight="balanced", tol=1e-9, **SEED),
     "balanced, GBCRF": GBCRF(4, max_depth=3, class_weight="balanced", **SEED),
 }

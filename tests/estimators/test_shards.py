@@ -121,7 +121,7 @@ def weights(crf):
     return get_weights(crf.model_)
 
 
-SPARSE_TOO = ("linear, L-BFGS", "linear, SGD", "linear edges, L-BFGS", "hidden, SGD")
+SPARSE_TOO = ("linear, L-BFGS", "linear, SGD", "linear edges, L-BFGS", "hidden, by size")
 ONE_SHARD = [(name, "dense") for name in TRAINERS] + [(name, "sparse") for name in SPARSE_TOO]
 
 
