@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import zipfile
 from dataclasses import replace
 
@@ -18,10 +19,13 @@ def _npy(array):
     return buffer.getvalue()
 
 
-def _changed(path, manifest=None, arrays=None):
-    """The file with another manifest or other arrays (None: without them), checksums right."""
+def _changed(path, manifest=None, arrays=None, without=()):
+    """The file with another manifest or other arrays (None: without them), checksums right.
+
+    ``without`` are names of members that are left out.
+    """
     with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
+        members = {name: archive.read(name) for name in archive.namelist() if name not in without}
     if manifest is not None:
         values = json.loads(members["model.json"])
         manifest(values)
@@ -40,6 +44,27 @@ def _changed(path, manifest=None, arrays=None):
 def changed():
     """A function that rewrites a model file."""
     return _changed
+
+
+def _not_refused(attempt, cases, error=ValueError):
+    """Return what is wrong: name -> what came of ``attempt(what)``.
+
+    ``cases`` are name -> (what, message); the error must have the message, a regular expression.
+    """
+    wrong = {}
+    for name, (what, message) in cases.items():
+        try:
+            wrong[name] = f"no error, but {attempt(what)!r}"
+        except error as raised:
+            if not re.search(message, str(raised)):
+                wrong[name] = str(raised)
+    return wrong
+
+
+@pytest.fixture
+def not_refused():
+    """A function that returns those of many bad inputs that do not raise the error they should."""
+    return _not_refused
 
 
 def _queries(seed=0, n_queries=30, n_features=4):

@@ -3,6 +3,8 @@
 import functools
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -136,55 +138,43 @@ def sure_answers(crf, X):
 
 
 def at_once(work, n_tasks):
-    """What ``work`` gives for every number, by threads that begin together and take turns."""
-    found, errors, gate = {}, [], threading.Barrier(N_THREADS)
+    """Yield (number, what ``work`` gives), by threads that begin together and take turns."""
+    gate = threading.Barrier(N_THREADS)
 
     def run(thread):
-        try:
-            gate.wait()
-            for turn in range(TURNS):
-                for k in range(n_tasks):
-                    number = (k * (thread + 1) + thread) % n_tasks
-                    found[thread, turn, number] = work(number)
-        except BaseException as error:  # shown by the test, not lost with the thread
-            errors.append(error)
+        gate.wait()
+        numbers = [(k * (thread + 1) + thread) % n_tasks for k in range(n_tasks)] * TURNS
+        return [(number, work(number)) for number in numbers]
 
-    threads = [threading.Thread(target=run, args=[number]) for number in range(N_THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-    return found
+    with ThreadPoolExecutor(N_THREADS) as pool:
+        return list(chain.from_iterable(pool.map(run, range(N_THREADS))))
 
 
-@pytest.mark.parametrize("kind", MODELS)
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_threads_that_predict_at_the_same_time(kind, n_jobs, folder):
+@pytest.mark.parametrize(("kind", "n_jobs"), [(kind, 1 + k % 2) for k, kind in enumerate(MODELS)])
+def test_predict_gives_the_same_bits_in_many_threads(kind, n_jobs, folder):
     """Other bits would be found here with n_jobs=2, too: what is expected is told by one thread."""
     X, y = (part[:8] for part in task(kind, seed=1))
     alone = load(model_file(kind, folder)).set_params(n_jobs=1)
     expected = [answers(alone, *pair) for pair in zip(X, y, strict=True)]
     crf = load(model_file(kind, folder)).set_params(n_jobs=n_jobs)
-    for (_, _, number), found in at_once(lambda k: answers(crf, X[k], y[k]), len(X)).items():
+    for number, found in at_once(lambda k: answers(crf, X[k], y[k]), len(X)):
         assert found == expected[number]
     assert len(set(expected)) == len(expected)
 
 
 @pytest.mark.parametrize("kind", ["GBCRF", "TreeCRF"])
-def test_an_estimator_that_was_just_fitted(kind):
+def test_predict_in_many_threads_right_after_fit(kind):
     """Its rounds are joined by whoever predicts first, while others wait."""
     convert, make = MODELS[kind]
     X, y = sequences()
     for _ in range(3):
         crf = make().fit(convert(X), y)
         found = at_once(lambda k, crf=crf: crf.predict_marginals([X[k]])[0].tobytes(), 4)
-        for (_, _, number), bits in found.items():
+        for number, bits in found:
             assert bits == crf.predict_marginals([X[number]])[0].tobytes()
 
 
-def test_rounds_are_joined_once(monkeypatch):
+def test_the_first_of_many_threads_joins_the_rounds(monkeypatch):
     """By the first of many threads; a second one would join half of what the first has done."""
     X, y = sequences()
     crf = GBCRF(n_estimators=4).fit(X, y)
@@ -201,7 +191,7 @@ def test_rounds_are_joined_once(monkeypatch):
 
 
 @pytest.mark.parametrize("scorer", ["linear", "trees"])
-def test_rankers(scorer, make_queries, tmp_path):
+def test_rankers_give_the_same_bits_in_many_threads(scorer, make_queries, tmp_path):
     X, relevance, group = make_queries()
     trees = {"n_estimators": 10} if scorer == "trees" else {"sweeps": 3}
     path = tmp_path / "ranker.crfx"
@@ -209,7 +199,7 @@ def test_rankers(scorer, make_queries, tmp_path):
     parts = np.split(X, np.cumsum(group)[:-1])[:8]
     alone, crf = load(path), load(path)
     expected = [alone.predict(part).tobytes() for part in parts]
-    for (_, _, number), found in at_once(lambda k: crf.predict(parts[k]).tobytes(), 8).items():
+    for number, found in at_once(lambda k: crf.predict(parts[k]).tobytes(), 8):
         assert found == expected[number]
 
 

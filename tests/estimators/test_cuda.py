@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crfx import GBCRF, Checkpoint, RankingCRF, TreeCRF, load, write_shards
+from crfx import GBCRF, load, write_shards
 from crfx.distributed.collective import together
 from crfx.estimators.session import resumed
 from crfx.potentials import tree_format, ubjson
@@ -182,25 +182,6 @@ def test_a_model_of_one_device_is_trained_further_on_the_other():
         assert found.history_["objective"][-1] < start.history_["objective"][-1]
 
 
-def test_more_parameters_of_xgboost_work():
-    params = {"num_parallel_tree": 2, "max_delta_step": 1.0, "monotone_constraints": (1, 0, 0, 0)}
-    settings = {**SETTINGS, "max_leaves": 6, "grow_policy": "lossguide", "tree_params": params}
-    cpu, cuda = (GBCRF(device=device, **settings).fit(X, Y) for device in ("cpu", "cuda"))
-    assert abs(cpu.score(X_TEST, Y_TEST) - cuda.score(X_TEST, Y_TEST)) < 0.02
-
-
-def test_rankings(make_queries):
-    documents, relevance, group = make_queries(n_queries=200)
-    settings = {"n_estimators": 20, "random_state": 0, "subsample": 0.8}
-    found = [
-        RankingCRF("trees", device=device, **settings).fit(
-            documents, relevance, group=group, eval_set=(documents, relevance, group)
-        )
-        for device in ("cpu", "cuda")
-    ]
-    assert abs(np.diff([crf.score(documents, relevance, group) for crf in found])[0]) < 0.01
-
-
 def test_an_eval_set_may_be_shards(tmp_path):
     shards = write_shards(tmp_path / "shards", X_TEST, Y_TEST, positions=100)
     assert len(shards) > 1
@@ -250,23 +231,6 @@ def test_a_model_loads_and_predicts_without_a_gpu(tmp_path):
     assert lines[0].startswith("device is 'cuda', but XGBoost finds no CUDA device")
     assert lines[1:] == ["20"]
     np.testing.assert_array_equal(np.load(tmp_path / "p.npy"), flat(crf.predict_marginals(X_TEST)))
-
-
-def test_checkpoints_and_models_below(tmp_path):
-    below = TreeCRF(2, max_leaves=4, random_state=0, n_jobs=1).fit(X, Y)
-    keep = Checkpoint(tmp_path / "kept.crfx", every=1)
-    crf = GBCRF(device="cuda", **SETTINGS).fit(X, Y, init_model=below, callbacks=[keep])
-    kept = load(tmp_path / "kept.crfx")
-    np.testing.assert_array_equal(
-        flat(kept.predict_marginals(X_TEST)), flat(crf.predict_marginals(X_TEST))
-    )
-
-
-def test_explanations_are_those_of_the_scores():
-    crf = GBCRF(device="cuda", **SETTINGS).fit(X, Y)
-    contributions = crf.predict_contributions(X_TEST[:3])
-    scores = crf.model_.node.scores(flat(X_TEST[:3]), len(flat(X_TEST[:3])))
-    np.testing.assert_allclose(flat(contributions).sum(axis=-1), scores, rtol=0, atol=1e-4)
 
 
 def test_the_command_trains_on_the_gpu(tmp_path):

@@ -1,15 +1,24 @@
-"""What users pass: containers, labels, structure; and what mistakes are told."""
+"""What users pass to an estimator, and get: containers, labels, padding, attributes, warnings."""
+
+import warnings
 
 import numpy as np
+import pandas
 import pytest
-from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeRegressor
 
-from crfx import GBCRF, Checkpoint
+from crfx import GBCRF, HiddenUnitCRF, LinearCRF, TreeCRF, load
+from crfx.features import Template
 from crfx.testing import make_task
 
 X, Y = make_task()
 FEW = {"n_estimators": 2, "max_depth": 2, "random_state": 0, "n_jobs": 1}
+DICTS = [[{"w": "a", "b": 1.0}, {"w": "b"}], [{"w": "b"}, {"w": "c"}, {"w": "a"}]] * 4
+TAGS = [["A", "B"], ["B", "A", "A"]] * 4
+PARENTS = [np.arange(len(x)) - 1 for x in X]
 
 
 def same(a, b):
@@ -21,25 +30,23 @@ def crf():
     return GBCRF(**FEW).fit(X, Y)
 
 
+# Containers.
+
+
 def as_objects(parts):
     array = np.empty(len(parts), dtype=object)
     array[:] = parts
     return array
 
 
-@pytest.mark.parametrize("kind", [tuple, as_objects, iter])
-def test_collections_of_instances_are_lists(crf, kind):
-    assert same(crf.predict(kind(X)), crf.predict(X))
+def test_collections_of_instances_are_lists(crf):
+    for kind in (tuple, as_objects, iter, pandas.Series):
+        assert same(crf.predict(kind(X)), crf.predict(X)), kind
 
 
 def test_instances_of_one_length_may_come_as_one_block(crf):
     block = np.zeros((5, 3, 4), np.float32)
     assert [len(own) for own in crf.predict(block)] == [3] * 5
-
-
-def test_a_series_of_instances_is_a_list(crf):
-    pandas = pytest.importorskip("pandas")
-    assert same(crf.predict(pandas.Series(X)), crf.predict(X))
 
 
 def test_nothing_gives_nothing(crf):
@@ -50,8 +57,46 @@ def test_nothing_gives_nothing(crf):
     assert crf.predict(np.zeros((0, 4)), lengths=[]).shape == (0,)
 
 
+def test_an_eval_set_may_lie_in_a_list_as_for_xgboost():
+    in_list, alone = (GBCRF(**FEW).fit(X, Y, eval_set=own) for own in ([(X, Y)], (X, Y)))
+    assert in_list.history_["eval_metric"] == alone.history_["eval_metric"]
+
+
+@pytest.mark.parametrize("one", [DICTS[1], DICTS[0][0], "abc", ["the cat", "sat"]], ids=str)
+def test_predict_rejects_one_instance_in_place_of_many(one):
+    crf = LinearCRF(max_iter=5).fit(DICTS, TAGS)
+    for method in (crf.predict, crf.predict_marginals):
+        with pytest.raises(ValueError, match="wrap a single instance in a list"):
+            method(one)
+
+
+def test_weights_may_lie_apart_in_memory():
+    apart = np.ones(2 * len(DICTS))[::2]
+    for trainer in ("lbfgs", "sgd"):
+        crf = LinearCRF(trainer, max_iter=2, sweeps=1, random_state=0)
+        crf.fit(DICTS, TAGS, sample_weight=apart)
+
+
+def test_trees_take_names_that_are_there_twice():
+    twice = [[["a", "a", "b"], ["b", "b"]]] * 10
+    crf = GBCRF(3, max_depth=2, min_child_weight=0).fit(twice, [["A", "B"]] * 10)
+    assert crf.predict(twice)[0].tolist() == ["A", "B"]
+    often = [[["a"] * 200, ["a"] * 300]] * 10  # more than a byte holds
+    crf = GBCRF(3, max_depth=2, min_child_weight=0).fit(often, [["A", "B"]] * 10)
+    assert crf.predict(often)[0].tolist() == ["A", "B"]
+
+
+def test_a_feature_that_is_all_missing_is_never_used(crf):
+    wide = [np.column_stack([x, np.full(len(x), np.nan, np.float32)]) for x in X]
+    holed = GBCRF(**FEW).fit(wide, Y)
+    assert same(holed.predict_marginals(wide), crf.predict_marginals(X))
+    assert "f4" not in holed.feature_importance()
+
+
+# Labels.
+
+
 def test_missing_labels_of_every_kind_are_unknown():
-    pandas = pytest.importorskip("pandas")
     weights = [0.5] * len(X)
     found = []
     for missing in (None, float("nan"), np.nan, pandas.NA):
@@ -76,84 +121,12 @@ def test_labels_may_be_tuples():
     assert crf.score(X, pairs) == GBCRF(**FEW).fit(X, Y).score(X, Y)
 
 
-def test_a_label_the_model_does_not_know_is_never_right(crf):
-    with pytest.warns(UserWarning, match="'new' .*; they count as wrong"):
-        assert crf.score(X, [["new"] * len(y) for y in Y]) == 0.0
+# Structure.
 
 
-PARENTS = [np.arange(len(x)) - 1 for x in X]
-TYPES = [np.zeros(len(x), int) for x in X]
-LONG = next(i for i in range(len(X) - 1) if len(X[i]) != len(X[i + 1]))
-SWAPPED = [*TYPES[:LONG], TYPES[LONG + 1], TYPES[LONG], *TYPES[LONG + 2 :]]
-
-MISTAKES = {
-    "flat labels": (
-        {"y": [label for y in Y for label in y]},
-        "one list of labels for every instance",
-    ),
-    "labels that are lists": ({"y": [[[1, 0]] * len(y) for y in Y]}, r"y holds \[1, 0\]"),
-    "no labels": ({"y": None}, "y is missing"),
-    "an unwrapped instance": ({"X": [{"a": 1}] * len(X)}, "wrap a single instance in a list"),
-    "an empty dict everywhere": ({"X": [[{}] * len(x) for x in X]}, "X has no features"),
-    "one matrix": ({"X": X[0], "y": Y[0]}, r"\[X\] for a single one"),
-    "no features": ({"X": [x[:, :0] for x in X]}, "X has no features"),
-    "too large": ({"X": [x.astype(float) + 1e300 for x in X]}, "too large for float32"),
-    "types of another length": (
-        {"edge_types": SWAPPED},
-        f"instance {LONG}: edge_types has {len(X[LONG + 1])} entries, X has {len(X[LONG])} rows",
-    ),
-    "parents of too few": ({"parents": PARENTS[1:]}, "parents has 29 instances but X has 30"),
-    "weights by position": ({"sample_weight": [[1.0] * len(x) for x in X]}, "per instance"),
-    "one callback": ({"callbacks": print}, r"pass a list, \[callback\]"),
-    "a base that is none": ({"init_model": object()}, "init_model is a object"),
-    "two eval sets": ({"eval_set": [(X, Y), (X, Y)]}, "eval_set has 2 sets"),
-    "eval set without labels": ({"eval_set": {"X": X}}, "eval_set has no y"),
-    "eval set with another key": ({"eval_set": {"X": X, "Y": Y}}, "eval_set has 'Y'"),
-    "eval set that is none": ({"eval_set": X}, "not a pair"),
-    "mixed": ({"X": [sparse.csr_matrix(X[0]), *X[1:]]}, "instance 1: X is dense"),
-}
-
-
-@pytest.mark.parametrize("name", MISTAKES)
-def test_mistakes_are_told(name):
-    changes, message = MISTAKES[name]
-    with pytest.raises(ValueError, match=message):
-        GBCRF(**FEW).fit(**{"X": X, "y": Y, **changes})
-
-
-def test_an_eval_set_as_xgboost_has_it():
-    one = GBCRF(**FEW).fit(X, Y, eval_set=[(X, Y)])
-    assert (
-        one.history_["eval_metric"]
-        == GBCRF(**FEW).fit(X, Y, eval_set=(X, Y)).history_["eval_metric"]
-    )
-
-
-@pytest.mark.parametrize("mistake", [{"sample_weight": [-1.0] * 30}, {"eval_set": (X, [])}])
-def test_a_fit_that_fails_changes_nothing(mistake):
-    crf = GBCRF(**FEW).fit(X, Y)
-    before = crf.predict_marginals(X)
-    with pytest.raises(ValueError, match=r"weight|eval_set|instances"):
-        crf.fit(X, Y, **mistake)
-    assert crf.n_rounds_ == 2
-    assert same(crf.predict_marginals(X), before)
-    new = GBCRF(**FEW)
-    with pytest.raises(ValueError, match=r"weight|eval_set|instances"):
-        new.fit(X, Y, **mistake)
-    assert not hasattr(new, "classes_")
-
-
-def test_a_fit_that_fails_in_its_first_round_changes_nothing():
-    crf = GBCRF(**FEW).fit(X, Y)
-    before = crf.predict_marginals(X)
-    crf.set_params(tree_params={"max_delta_step": "never"})
-    with pytest.raises(ValueError, match="XGBoost"):
-        crf.fit(X, Y)
-    assert same(crf.predict_marginals(X), before)
-
-
-@pytest.mark.parametrize("edges", ["table", "linear", "trees", None])
-@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize(
+    ("edges", "order"), [("table", 2), ("linear", 1), ("linear", 2), ("trees", 1), (None, 1)]
+)
 def test_instances_of_one_position(edges, order):
     """There are no edges to learn from."""
     short = [x[:1] for x in X], [y[:1] for y in Y]
@@ -162,22 +135,17 @@ def test_instances_of_one_position(edges, order):
     assert np.isfinite(np.concatenate(crf.predict_marginals(X))).all()
 
 
-@pytest.mark.parametrize("edges", ["table", "linear", "trees"])
-def test_an_edge_type_may_never_occur(edges):
+def test_an_edge_type_may_never_occur():
     types = [np.where(np.arange(len(x)) % 2, 2, 0) for x in X]
-    crf = GBCRF(**FEW, edges=edges).fit(X, Y, edge_types=types)
-    assert crf.model_.n_types == 3
-    assert crf.score(X, Y, edge_types=types) > 0.5
+    for edges in ("table", "linear", "trees"):
+        crf = GBCRF(**FEW, edges=edges).fit(X, Y, edge_types=types)
+        assert crf.model_.n_types == 3
+        assert crf.score(X, Y, edge_types=types) > 0.5, edges
 
 
-def test_a_model_of_forests_wants_parents(crf):
-    forest = GBCRF(**FEW).fit(X, Y, parents=PARENTS)
-    with pytest.raises(ValueError, match="trained on forests: pass parents"):
-        forest.predict(X)
+def test_parents_go_with_forests_that_have_edges():
     with pytest.raises(ValueError, match="trained on forests: pass parents"):
         GBCRF(**FEW).fit(X, Y, parents=PARENTS, eval_set=(X, Y))
-    with pytest.raises(ValueError, match="trained on chains"):
-        crf.predict(X, parents=PARENTS)
     alone = GBCRF(**FEW, edges=None).fit(X, Y, parents=PARENTS)
     assert same(alone.predict(X), alone.predict(X, parents=PARENTS))
 
@@ -189,23 +157,70 @@ def test_rows_that_are_left_out_teach_edge_trees_nothing():
         assert model.model_.edge_functions[0].scores(X[0], len(X[0])).any() == expected
 
 
-def test_a_checkpoint_is_checked_before_training(tmp_path):
-    with pytest.raises(ValueError, match="every is 0"):
-        Checkpoint(tmp_path / "m.crfx", every=0)
-    with pytest.raises(FileNotFoundError, match="there is no folder"):
-        Checkpoint(tmp_path / "nowhere" / "m.crfx")
-    with pytest.raises(FileNotFoundError, match="there is no folder"):
-        GBCRF(**FEW).fit(X, Y).save(tmp_path / "nowhere" / "m.crfx")
+# Padding: an array is learned from, padding and all; training says so, and only then.
 
 
-def test_a_feature_that_is_all_missing_is_never_used(crf):
-    wide = [np.column_stack([x, np.full(len(x), np.nan, np.float32)]) for x in X]
-    holed = GBCRF(**FEW).fit(wide, Y)
-    assert same(holed.predict_marginals(wide), crf.predict_marginals(X))
-    assert "f4" not in holed.feature_importance()
+LENGTHS = (5, 3, 4)
+BLOCK = np.random.default_rng(0).normal(size=(3, 5, 2))
+BLOCK_LABELS = [["a", "b", "a", "b", "a"]] * 3
 
 
-def test_shares_of_importance(crf):
+def padded(value=0.0, label="a"):
+    inputs, labels = BLOCK.copy(), [list(own) for own in BLOCK_LABELS]
+    for own, told, length in zip(inputs, labels, LENGTHS, strict=True):
+        own[length:] = value
+        told[length:] = [label] * (5 - length)
+    return inputs, labels
+
+
+@pytest.mark.parametrize(
+    "crf", [GBCRF(1), TreeCRF(1), LinearCRF("sgd"), HiddenUnitCRF(2, sweeps=1)], ids=str
+)
+def test_fit_warns_of_padding(crf):
+    message = "1 of its 3 .* all {}, with the label '{}': .*cut it"
+    for value, label in ((0.0, "a"), (-1.0, "b"), (np.nan, "b")):
+        if not np.isnan(value) or isinstance(crf, GBCRF):
+            with pytest.warns(UserWarning, match=message.format(value, label)):
+                crf.fit(*padded(value, label))
+
+
+def two_labels():
+    inputs, labels = padded()
+    labels[1][3:] = ["a", "b"]
+    return inputs, labels
+
+
+def test_fit_does_not_warn_of_what_is_no_padding():
+    inputs, labels = padded()
+    quiet = {
+        "data": (BLOCK, BLOCK_LABELS),
+        "a list": (list(inputs), labels),
+        "one row": (inputs[[0, 2]], BLOCK_LABELS[:2]),
+        "two labels": two_labels(),
+        "unknown labels": padded(label=None),
+        "one feature": (inputs[:, :, :1], labels),
+    }
+    for name, given in quiet.items():
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            warnings.filterwarnings("ignore", "L-BFGS stopped at max_iter")
+            LinearCRF(max_iter=1).fit(*given)
+        assert not caught, name
+
+
+# Fitted estimators.
+
+
+def test_a_fit_that_fails_in_its_first_round_changes_nothing():
+    crf = GBCRF(**FEW).fit(X, Y)
+    before = crf.predict_marginals(X)
+    crf.set_params(tree_params={"max_delta_step": "never"})
+    with pytest.raises(ValueError, match="XGBoost"):
+        crf.fit(X, Y)
+    assert same(crf.predict_marginals(X), before)
+
+
+def test_feature_importances_are_shares_of_the_gain(crf):
     shares = crf.feature_importances_
     assert shares.shape == (4,)
     np.testing.assert_allclose(shares.sum(), 1.0)
@@ -217,7 +232,7 @@ def test_shares_of_importance(crf):
         crf.predict_contributions(X, n_rounds=3)
 
 
-def test_no_trees_have_no_shares():
+def test_models_without_trees_have_no_feature_importances():
     for own in (GBCRF(2, base_learner=DecisionTreeRegressor()), GBCRF(0)):
         fitted = own.fit(X, Y)
         assert not hasattr(fitted, "feature_importances_")
@@ -231,9 +246,76 @@ def test_draws_without_a_seed_differ(crf):
 
 
 def test_threads_may_change_after_loading(crf, tmp_path):
-    from crfx import load
-
     crf.save(tmp_path / "m.crfx")
     again = load(tmp_path / "m.crfx").set_params(n_jobs=2)
     assert same(again.predict_marginals(X), crf.predict_marginals(X))
     assert again.model_.node.learner.n_jobs == 2
+
+
+def test_attributes_are_missing_before_fit():
+    for name in ("feature_names_in_", "n_features_in_", "coef_", "transitions_"):
+        with pytest.raises(NotFittedError, match="not fitted"):
+            getattr(LinearCRF(), name)
+
+
+def test_history_is_there_after_no_iteration():
+    crf = LinearCRF(max_iter=0).fit(DICTS, TAGS)
+    assert crf.history_ == {"objective": [], "seconds": []}
+
+
+def test_fit_warns_if_descent_learns_nothing():
+    years = [[{"year": 1999}, {"year": 2005}, {"b": 1}]] * 50
+    with pytest.warns(ConvergenceWarning, match="nothing was learned"):
+        LinearCRF("sgd", random_state=0).fit(years, [["A", "B", "A"]] * 50)
+
+
+def test_predict_warns_if_no_feature_is_known():
+    template = Template("word[0]", ["word"])
+    words = [["a", "b"], ["b", "c"]]
+    crf = LinearCRF().fit(template(words), [["A", "B"], ["B", "A"]])
+    with pytest.warns(UserWarning, match="none of the 4 features in X is known"):
+        crf.predict(words)
+    crf.predict(template(words))
+    crf.predict([[]])
+
+
+def test_coef_are_sparse_after_loading_where_they_were(tmp_path):
+    crf = LinearCRF().fit([[["a", "b"], ["b"], ["a", "b"]]] * 3, [["A", "B", "B"]] * 3)
+    crf.save(tmp_path / "model.crfx")
+    loaded = load(tmp_path / "model.crfx")
+    np.testing.assert_array_equal(loaded.coef_.toarray(), crf.coef_.toarray())
+    dense = LinearCRF().fit([np.eye(2)], [["A", "B"]])
+    dense.save(tmp_path / "dense.crfx")
+    np.testing.assert_array_equal(load(tmp_path / "dense.crfx").coef_, dense.coef_)
+
+
+def test_a_template_in_a_pipeline():
+    template = Template("word[-1..0]", ["word"])
+    words = [["a", "b"], ["b", "a"]] * 3
+    pipe = make_pipeline(FunctionTransformer(template), LinearCRF(l2=0.01))
+    assert [own.tolist() for own in pipe.fit(words, words).predict(words)] == words
+
+
+# Templates.
+
+
+def test_templates_take_dicts_by_the_names_of_columns():
+    template = Template("pos[0]", ["word", "pos"])
+    rows = [{"pos": "b", "word": "a"}, {"word": "c", "pos": "d"}]
+    assert template.features(rows) == [["pos[0]=b"], ["pos[0]=d"]]
+    with pytest.raises(ValueError, match="instance 0, position 1: it has no column 'pos'"):
+        template.features([rows[0], {"word": "c"}])
+
+
+def test_templates_skip_a_byte_order_mark():
+    assert Template("\ufeffword[0]", ["word"]).features(["a"]) == [["word[0]=a"]]
+
+
+def test_templates_reject_texts_in_other_languages(not_refused):
+    cases = {
+        "CRF++": (("U00:%x[0,0]", ["word"]), r"line 1: .* CRF\+\+"),
+        "nested": (("lower(lower(word[0]))", ["word"]), "not nested"),
+        "upper case": (("Lower(word[0])", ["word"]), "lower, shape, kind"),
+        "twice": (("word[0]", ["word", "word"]), "'word' is there twice"),
+    }
+    assert not_refused(lambda given: Template(*given), cases) == {}

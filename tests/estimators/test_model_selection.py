@@ -1,6 +1,10 @@
-"""Searches, curves, folds and routed metadata, on lists of instances."""
+"""Estimators with the tools of scikit-learn: searches, folds, pipelines, metadata, transformers."""
+
+import pickle
+import warnings
 
 import numpy as np
+import pandas
 import pytest
 from sklearn import config_context
 from sklearn.base import clone, is_classifier, is_regressor
@@ -13,20 +17,18 @@ from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
     HalvingGridSearchCV,
-    KFold,
-    RandomizedSearchCV,
-    cross_val_predict,
     cross_val_score,
     cross_validate,
     learning_curve,
 )
 from sklearn.pipeline import FeatureUnion, make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler, TargetEncoder
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, StandardScaler, TargetEncoder
+from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils import get_tags
 from sklearn.utils.metadata_routing import get_routing_for_object
 
-from crfx import GBCRF, HiddenUnitCRF, LinearCRF, RankingCRF, TreeCRF, scorers
-from crfx.features import PerPosition
+from crfx import GBCRF, FeatureInduction, HiddenUnitCRF, LinearCRF, RankingCRF, TreeCRF, scorers
+from crfx.features import PerPosition, windows
 from crfx.objectives import KL
 from crfx.testing import make_task
 from crfx.threads import thread_count
@@ -40,23 +42,44 @@ L2 = {"l2": [0.1, 1.0, 10.0]}
 LABELLERS = [LinearCRF, GBCRF, HiddenUnitCRF, TreeCRF]
 
 
+DICTS = [[{"a": float(row[0]), "b": str(int(row[1]))} for row in x] for x in X]
+KINDS = [
+    (LinearCRF(max_iter=20), {"l2": [0.1, 10.0]}),
+    (GBCRF(3, max_depth=2, random_state=0, n_jobs=1), {"max_depth": [1, 3]}),
+    (HiddenUnitCRF(5, sweeps=10, step=0.1, random_state=0, n_jobs=1), {"n_hidden": [2, 5]}),
+    (TreeCRF(3, max_leaves=4, random_state=0, n_jobs=1), {"max_leaves": [2, 6]}),
+]
+
+
+@pytest.mark.parametrize(("estimator", "grid"), KINDS, ids=str)
+def test_every_estimator_is_searched_pickled_and_ends_pipelines(estimator, grid):
+    for data in (X, DICTS):
+        search = GridSearchCV(clone(estimator), grid, cv=3).fit(data, Y)
+        assert 0 < search.best_score_ <= 1
+        assert search.predict(data)[0].shape == (len(Y[0]),)
+        again = pickle.loads(pickle.dumps(search.best_estimator_))
+        for one, other in zip(
+            search.best_estimator_.predict_marginals(data),
+            again.predict_marginals(data),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(one, other)
+    wider = FunctionTransformer(windows, kw_args={"left": 1, "right": 1, "outside": 0.0})
+    pipeline = make_pipeline(wider, clone(estimator)).fit(X, Y)
+    assert pipeline.score(X, Y) > 0.5
+    assert pipeline[-1].n_features_in_ == 12
+
+
 @pytest.fixture
 def routing():
     with config_context(enable_metadata_routing=True):
         yield
 
 
-@pytest.mark.parametrize(
-    "search",
-    [
-        RandomizedSearchCV(CRF, L2, n_iter=2, cv=2, random_state=0),
-        HalvingGridSearchCV(CRF, L2, cv=2, factor=2, random_state=0),
-        HalvingGridSearchCV(CRF, L2, cv=2, resource="max_iter", min_resources=2, max_resources=8),
-    ],
-    ids=["random", "halving", "halving iterations"],
-)
-def test_searches(search):
-    search = clone(search).fit(X, Y)
+def test_searches_over_iterations():
+    search = HalvingGridSearchCV(
+        CRF, L2, cv=2, resource="max_iter", min_resources=2, max_resources=8, random_state=0
+    ).fit(X, Y)
     assert search.best_params_["l2"] in L2["l2"]
     assert 0.3 < search.best_score_ <= 1
 
@@ -83,7 +106,7 @@ def test_settings_of_an_objective_are_searched():
     assert crf.objective == KL()
 
 
-def test_a_setting_is_changed_in_a_copy():
+def test_set_params_changes_settings_in_a_copy():
     shared = KL()
     crf = LinearCRF(objective=shared)
     assert crf.get_params()["objective__temperature"] == shared.temperature
@@ -92,62 +115,35 @@ def test_a_setting_is_changed_in_a_copy():
     assert (crf.objective, crf.l2, shared) == (KL(0.7, seed=3), 2.0, KL())
     crf.set_params(objective__temperature=0.9, objective=KL(seed=1))
     assert crf.objective == KL(0.9, seed=1)
+    trees = GBCRF(base_learner=DecisionTreeRegressor()).set_params(base_learner__max_depth=2)
+    assert trees.get_params()["base_learner__max_depth"] == 2
 
 
-@pytest.mark.parametrize(
-    ("objective", "given", "message"),
-    [
+def test_set_params_rejects_settings_that_are_not_there():
+    cases = [
         ("kl", {"objective__temperature": 1.0}, "objective is 'kl', which has no settings: pass"),
         (KL(), {"objective__heat": 1.0}, "has no setting 'heat'"),
         (KL(), {"objective__temperature": -1.0}, "temperature is -1.0: it must be above 0"),
         (KL(), {"object__temperature": 1.0}, "Invalid parameter 'object' for estimator"),
         (KL(), {"temperature": 1.0}, "Invalid parameter 'temperature' for estimator"),
-    ],
-)
-def test_settings_that_are_not_there(objective, given, message):
-    crf = LinearCRF(objective=objective)
-    with pytest.raises(ValueError, match=message):
-        crf.set_params(**given)
-    assert crf.objective == objective
+    ]
+    for objective, given, message in cases:
+        crf = LinearCRF(objective=objective)
+        with pytest.raises(ValueError, match=message):
+            crf.set_params(**given)
+        assert crf.objective == objective
 
 
-def test_settings_of_a_base_learner_are_reached():
-    from sklearn.tree import DecisionTreeRegressor
-
-    crf = GBCRF(base_learner=DecisionTreeRegressor())
-    crf.set_params(base_learner__max_depth=2)
-    assert crf.get_params()["base_learner__max_depth"] == 2
-
-
-def test_a_learning_curve():
+def test_learning_curves_and_folds_of_documents():
     sizes, _, found = learning_curve(CRF, X, Y, cv=2, train_sizes=[0.5, 1.0])
     assert (sizes == [4, 9]).all()
     assert found.shape == (2, 2)
-
-
-def test_folds_keep_documents_together():
     documents = np.arange(len(X)) // 3
-    found = cross_val_score(CRF, X, Y, groups=documents, cv=GroupKFold(3))
-    assert found.shape == (3,)
+    assert cross_val_score(CRF, X, Y, groups=documents, cv=GroupKFold(3)).shape == (3,)
 
 
-def test_predictions_of_folds_are_put_together_by_hand():
-    with pytest.raises(ValueError, match="inhomogeneous"):  # it joins lists as if they were rows
-        cross_val_predict(CRF, X, Y, cv=2)
-    found = [None] * len(X)
-    for train, test in KFold(2).split(X):
-        crf = clone(CRF).fit([X[i] for i in train], [Y[i] for i in train])
-        for i, labels in zip(test, crf.predict([X[i] for i in test]), strict=True):
-            found[i] = labels
-    scores = cross_val_score(CRF, X, Y, cv=KFold(2))
-    halves = [np.concatenate(found[s]) == np.concatenate(Y[s]) for s in (slice(9), slice(9, 18))]
-    np.testing.assert_array_equal([half.mean() for half in halves], scores)
-
-
-def test_importance_by_permutation_wants_one_matrix():
+def test_permutation_importance_takes_one_matrix():
     crf = clone(CRF).fit(X, Y)
-    with pytest.raises(ValueError, match="inhomogeneous"):
-        permutation_importance(crf, X, Y)
     found = permutation_importance(
         crf,
         STACKED,
@@ -161,13 +157,13 @@ def test_importance_by_permutation_wants_one_matrix():
 
 
 @pytest.mark.filterwarnings("ignore:Estimator fit failed|Scoring failed:UserWarning")
-def test_lengths_cannot_be_split():
+def test_cross_validation_rejects_lengths():
     with pytest.raises(ValueError, match="leaves lengths whole: pass it a list with one matrix"):
         cross_validate(CRF, STACKED, FLAT, cv=2, params={"lengths": LENGTHS})
 
 
 @pytest.mark.usefixtures("routing")
-def test_structure_is_routed_unasked():
+def test_structure_is_routed_by_default():
     found = cross_validate(CRF, X, Y, cv=3, params={"parents": PARENTS})["test_score"]
     plain = cross_validate(CRF, X, Y, cv=3)["test_score"]
     assert (found != plain).any()
@@ -189,29 +185,15 @@ def test_structure_is_routed_through_pipelines():
 
 
 @pytest.mark.usefixtures("routing")
-@pytest.mark.parametrize("kind", LABELLERS)
+@pytest.mark.parametrize("kind", [LinearCRF, TreeCRF])
 def test_weights_are_routed_where_they_are_asked_for(kind):
-    small = {"n_estimators": 2} if kind in (GBCRF, TreeCRF) else {"max_iter": 3}
-    small |= {"sweeps": 2, "step": 0.1, "n_hidden": 2} if kind is HiddenUnitCRF else {}
-    crf = kind(random_state=0, n_jobs=1, **small)
+    crf = kind(n_jobs=1, **({"n_estimators": 2} if kind is TreeCRF else {"max_iter": 3}))
     with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
         cross_validate(crf, X, Y, cv=2, params={"sample_weight": WEIGHTS})
     asks = clone(crf).set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
     found = cross_validate(asks, X, Y, cv=2, params={"sample_weight": WEIGHTS})["test_score"]
     half = clone(crf).fit(X[9:], Y[9:], sample_weight=WEIGHTS[9:])
     assert found[0] == half.score(X[:9], Y[:9], sample_weight=WEIGHTS[:9])
-
-
-def test_what_is_asked_for():
-    structure = {"lengths": True, "parents": True, "edge_types": True}
-    for kind in LABELLERS:
-        asked = get_routing_for_object(kind())
-        for method in ("fit", "predict", "score"):
-            own = getattr(asked, method).requests
-            assert {name: own[name] for name in own if own[name]} == structure
-    asked = get_routing_for_object(RankingCRF())
-    assert set(asked.score.requests) == {"group", "cut", "sample_weight"}
-    assert "relevance" not in asked.fit.requests
 
 
 @pytest.mark.usefixtures("routing")
@@ -264,8 +246,8 @@ def test_a_list_of_queries_is_one_stacked_matrix(scorer):
 
 
 @pytest.mark.parametrize("kind", [*LABELLERS, RankingCRF])
-def test_tags(kind):
-    tags = get_tags(kind())
+def test_tags_and_requests(kind):
+    tags, asked = get_tags(kind()), get_routing_for_object(kind())
     assert not is_classifier(kind())  # labels lie in lists: folds cannot be stratified by them
     assert not is_regressor(kind())
     assert tags.target_tags.required
@@ -273,6 +255,14 @@ def test_tags(kind):
     assert tags.input_tags.allow_nan
     assert tags.input_tags.two_d_array == (kind is RankingCRF)
     assert tags.input_tags.dict == (kind is not RankingCRF)
+    if kind is RankingCRF:
+        assert set(asked.score.requests) == {"group", "cut", "sample_weight"}
+        assert "relevance" not in asked.fit.requests
+        return
+    structure = {"lengths": True, "parents": True, "edge_types": True}
+    for method in ("fit", "predict", "score"):
+        own = getattr(asked, method).requests
+        assert {name: own[name] for name in own if own[name]} == structure
 
 
 def test_transformers_work_on_lists():
@@ -286,17 +276,12 @@ def test_transformers_work_on_lists():
     columns = ColumnTransformer([("scaled", StandardScaler(), [0, 1])], remainder="drop")
     pipeline = make_pipeline(PerPosition(columns), CRF).fit(X, Y)
     assert pipeline[-1].n_features_in_ == 2
-
-
-def test_transformers_may_look_at_labels():
-    best = PerPosition(SelectKBest(k=2)).fit(X, Y)
+    best = PerPosition(SelectKBest(k=2)).fit(X, Y).transform(X)  # looks at labels
     wanted = SelectKBest(k=2).fit_transform(STACKED, FLAT)
-    np.testing.assert_array_equal(np.concatenate(best.transform(X)), wanted)
+    np.testing.assert_array_equal(np.concatenate(best), wanted)
 
 
 def test_transformers_of_frames():
-    import pandas
-
     frames = [pandas.DataFrame(x, columns=list("abcd")) for x in X]
     scale = PerPosition(StandardScaler().set_output(transform="pandas"))
     found = scale.fit_transform(frames)
@@ -310,22 +295,18 @@ class Halves(StandardScaler):
         return super().transform(X)[::2]
 
 
-@pytest.mark.parametrize(
-    ("transformer", "given", "message"),
-    [
-        (StandardScaler(), STACKED, "the transformer itself takes it"),
-        (StandardScaler(), [], "X has no instances"),
-        (StandardScaler(), [X[0], X[1][:, :2]], "instance 1: X has 2 features"),
-        (StandardScaler(), [[{"w": 1.0}]], "X holds dicts or texts, which are not numbers"),
-        (Halves(), X, "it must keep positions"),
-    ],
-)
-def test_lists_that_cannot_be_transformed(transformer, given, message):
-    with pytest.raises(ValueError, match=message):
-        PerPosition(transformer).fit_transform(given)
+def test_per_position_rejects_what_it_cannot_transform(not_refused):
+    cases = {
+        "one matrix": ((StandardScaler(), STACKED), "the transformer itself takes it"),
+        "nothing": ((StandardScaler(), []), "X has no instances"),
+        "unequal": ((StandardScaler(), [X[0], X[1][:, :2]]), "instance 1: X has 2 features"),
+        "dicts": ((StandardScaler(), [[{"w": 1.0}]]), "X holds dicts or texts, which are not num"),
+        "rows lost": ((Halves(), X), "it must keep positions"),
+    }
+    assert not_refused(lambda own: PerPosition(own[0]).fit_transform(own[1]), cases) == {}
 
 
-def test_a_transformer_is_fitted_first():
+def test_per_position_must_be_fitted():
     for ask in (lambda own: own.transform(X), lambda own: own.get_feature_names_out()):
         with pytest.raises(NotFittedError, match="this PerPosition is not fitted: call fit first"):
             ask(PerPosition(StandardScaler()))
@@ -343,7 +324,7 @@ def test_targets_do_not_leak_through_a_transformer():
     np.testing.assert_array_equal(np.concatenate(at_once), -np.concatenate(later))
 
 
-def test_unknown_labels_are_for_transformers_that_do_not_look_at_them():
+def test_transformers_that_use_labels_reject_unknown_ones():
     partly = [list(own) for own in Y]
     partly[2][1] = None
     np.testing.assert_array_equal(
@@ -353,3 +334,10 @@ def test_unknown_labels_are_for_transformers_that_do_not_look_at_them():
     for method in ("fit", "fit_transform"):
         with pytest.raises(ValueError, match=r"instance 2, position 1: y is None, .*TargetEncoder"):
             getattr(PerPosition(TargetEncoder()), method)(X, partly)
+
+
+def test_feature_induction_does_not_warn_of_short_rounds():
+    induction = FeatureInduction(rounds=2, per_round=4, iterations=2, min_count=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        LinearCRF(feature_induction=induction).fit(DICTS, Y)

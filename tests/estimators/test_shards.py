@@ -16,6 +16,9 @@ from crfx.io.arrays import NpzShard
 from crfx.model.flat_parameters import get_weights
 from crfx.trainers import epochs
 from crfx.trainers.mini_batches import MiniBatches
+from tests.pairwise import pairwise
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*iterations")
 
 SAME_PROBABILITY = 1e-6
 """Scores of a chunk are those of the whole; BLAS may sum them in another order."""
@@ -36,9 +39,9 @@ def as_sparse(X):
     return sparse.csr_matrix(X * (X > 0.3))
 
 
-@pytest.fixture(params=["dense", "sparse"])
+@pytest.fixture
 def kinds(request, tmp_path):
-    """(shards, the same in memory)."""
+    """(shards, the same in memory), "dense" or "sparse"."""
     X, y, lengths = instances()
     X = X if request.param == "dense" else as_sparse(X)
     shards = crfx.write_shards(tmp_path, X, y, lengths=lengths, positions=70)
@@ -47,15 +50,15 @@ def kinds(request, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "crf",
+    ("crf", "kinds"),
     [
-        crfx.LinearCRF(max_iter=5, n_jobs=1),
-        crfx.LinearCRF(edges="linear", max_iter=5, n_jobs=1),
-        crfx.TreeCRF(n_estimators=2, n_jobs=1),
+        (crfx.LinearCRF(max_iter=5, n_jobs=1), "dense"),
+        (crfx.LinearCRF(edges="linear", max_iter=5, n_jobs=1), "sparse"),
+        (crfx.TreeCRF(n_estimators=2, n_jobs=1), "sparse"),
     ],
-    ids=["linear", "linear edges", "tree"],
+    ids=str,
+    indirect=["kinds"],
 )
-@pytest.mark.filterwarnings("ignore:.*iterations")
 def test_every_prediction_is_that_of_memory(crf, kinds):
     shards, given, y = kinds
     crf.fit(y=y, **given)
@@ -86,36 +89,21 @@ SAME_STEPS = 1e-6
 SAME_OBJECTIVE = 1e-5
 """L-BFGS stops at another iterate where sums are rounded otherwise."""
 
+SEED = {"random_state": 0, "n_jobs": 1}
+CYCLE = [("A", "A"), ("A", "B"), ("B", "C"), ("C", "A")]
 TRAINERS = {
     "linear, L-BFGS": crfx.LinearCRF(n_jobs=1),
     "linear edges, L-BFGS": crfx.LinearCRF(edges="linear", n_jobs=1),
-    "linear, SGD": crfx.LinearCRF("sgd", sweeps=2, random_state=0, n_jobs=1),
-    "linear edges, SGD": crfx.LinearCRF(
-        "sgd", edges="linear", step=0.1, sweeps=1, random_state=0, n_jobs=1
-    ),
-    "linear, perceptron": crfx.LinearCRF("perceptron", sweeps=2, random_state=0, n_jobs=1),
-    "linear, constrained": crfx.LinearCRF(
-        "sgd",
-        step=0.1,
-        sweeps=2,
-        random_state=0,
-        n_jobs=1,
-        constraints=[("A", "A"), ("A", "B"), ("B", "C"), ("C", "A")],
-    ),
-    "hidden, SGD": crfx.HiddenUnitCRF(3, sweeps=2, random_state=0, n_jobs=1),
+    "linear, SGD": crfx.LinearCRF("sgd", sweeps=2, **SEED),
+    "linear edges, SGD": crfx.LinearCRF("sgd", edges="linear", step=0.1, sweeps=1, **SEED),
+    "linear, perceptron": crfx.LinearCRF("perceptron", sweeps=2, **SEED),
+    "linear, constrained": crfx.LinearCRF("sgd", step=0.1, sweeps=2, constraints=CYCLE, **SEED),
+    "hidden, SGD": crfx.HiddenUnitCRF(3, sweeps=2, **SEED),
     "hidden, by size": crfx.HiddenUnitCRF(
-        3,
-        sweeps=2,
-        block_steps="size",
-        pretrain="discriminative",
-        pretrain_sweeps=1,
-        random_state=0,
-        n_jobs=1,
+        3, sweeps=2, block_steps="size", pretrain="discriminative", pretrain_sweeps=1, **SEED
     ),
-    "hidden, perceptron": crfx.HiddenUnitCRF(
-        3, "perceptron", sweeps=2, step=0.1, random_state=0, n_jobs=1
-    ),
-    "hidden, L-BFGS": crfx.HiddenUnitCRF(3, "lbfgs", max_iter=12, random_state=0, n_jobs=1),
+    "hidden, perceptron": crfx.HiddenUnitCRF(3, "perceptron", sweeps=2, step=0.1, **SEED),
+    "hidden, L-BFGS": crfx.HiddenUnitCRF(3, "lbfgs", max_iter=12, **SEED),
 }
 EXACT = [name for name in TRAINERS if "L-BFGS" not in name]
 
@@ -134,9 +122,11 @@ def weights(crf):
     return get_weights(crf.model_)
 
 
-@pytest.mark.parametrize("name", TRAINERS)
-@pytest.mark.parametrize("kind", ["dense", "sparse"])
-@pytest.mark.filterwarnings("ignore:.*iterations")
+SPARSE_TOO = ("linear, L-BFGS", "linear, SGD", "linear edges, L-BFGS", "hidden, by size")
+ONE_SHARD = [(name, "dense") for name in TRAINERS] + [(name, "sparse") for name in SPARSE_TOO]
+
+
+@pytest.mark.parametrize(("name", "kind"), ONE_SHARD)
 def test_one_shard_trains_as_memory_does_to_the_bit(tmp_path, name, kind):
     X, y, lengths = instances()
     X = X if kind == "dense" else as_sparse(X)
@@ -149,31 +139,16 @@ def test_one_shard_trains_as_memory_does_to_the_bit(tmp_path, name, kind):
     assert ours.history_["objective"] == theirs.history_["objective"]
 
 
-@pytest.mark.parametrize("name", [name for name in TRAINERS if "L-BFGS" in name])
-@pytest.mark.filterwarnings("ignore:.*iterations")
-def test_lbfgs_from_many_shards_ends_where_memory_does(kinds, name):
-    shards, given, y = kinds
-    ours = clone(TRAINERS[name]).fit(shards.X, shards.y)
-    theirs = clone(TRAINERS[name]).fit(y=y, **given)
-    assert ours.model_.node.weights.shape == theirs.model_.node.weights.shape
-    ends = [crf.history_["objective"][-1] for crf in (ours, theirs)]
-    if "hidden" not in name:  # where there is one minimum
-        assert ends[0] == pytest.approx(ends[1], rel=SAME_OBJECTIVE)
-    assert ours.history_["objective"][:2] == pytest.approx(
-        theirs.history_["objective"][:2], rel=SAME_OBJECTIVE
-    )
-
-
 @pytest.mark.parametrize(
-    "crf",
+    ("crf", "kinds"),
     [
-        crfx.LinearCRF(max_iter=2, n_jobs=1),
-        crfx.LinearCRF(max_iter=2, edges="linear", n_jobs=1),
-        crfx.HiddenUnitCRF(3, "lbfgs", max_iter=2, random_state=0, skip=True, n_jobs=1),
+        (crfx.LinearCRF(max_iter=2, n_jobs=1), "dense"),
+        (crfx.LinearCRF(max_iter=2, edges="linear", n_jobs=1), "sparse"),
+        (crfx.HiddenUnitCRF(3, "lbfgs", max_iter=2, skip=True, **SEED), "dense"),
     ],
-    ids=["linear", "linear edges", "hidden"],
+    ids=str,
+    indirect=["kinds"],
 )
-@pytest.mark.filterwarnings("ignore:.*iterations")
 def test_value_and_gradient_are_those_of_memory(kinds, crf):
     shards, given, y = kinds
     crf = clone(crf).fit(y=y, **given)
@@ -190,7 +165,7 @@ def test_value_and_gradient_are_those_of_memory(kinds, crf):
 
 
 @pytest.mark.parametrize("name", EXACT)
-def test_sweeps_over_many_shards_learn(tmp_path, name):
+def test_epochs_over_many_shards_learn_and_repeat(tmp_path, name):
     X, y, lengths = instances()
     y = followable(y, lengths) if "constrained" in name else known(y)
     shards = crfx.write_shards(tmp_path, X, y, lengths=lengths, positions=50)
@@ -202,21 +177,23 @@ def test_sweeps_over_many_shards_learn(tmp_path, name):
         assert crf.history_["objective"][-1] < crf.history_["objective"][0]
 
 
-@pytest.mark.parametrize("underneath", [False, True], ids=["alone", "on another"])
+STEPS = {
+    "sgd": crfx.LinearCRF("sgd", step=0.1, sweeps=3, **SEED),
+    "perceptron": crfx.LinearCRF("perceptron", edges="linear", sweeps=2, **SEED),
+    "hidden": crfx.HiddenUnitCRF(3, step=0.1, sweeps=3, dropout=0.0, **SEED),
+}
+
+
 @pytest.mark.parametrize(
-    "crf",
-    [
-        crfx.LinearCRF("sgd", step=0.1, sweeps=3, random_state=0, n_jobs=1),
-        crfx.LinearCRF("perceptron", edges="linear", sweeps=2, random_state=0, n_jobs=1),
-        crfx.HiddenUnitCRF(3, step=0.1, sweeps=3, dropout=0.0, random_state=0, n_jobs=1),
-    ],
-    ids=["sgd", "perceptron", "hidden"],
+    ("name", "kinds", "underneath"),
+    pairwise(list(STEPS), ["dense", "sparse"], [False, True]),
+    indirect=["kinds"],
 )
-def test_steps_are_those_of_memory_in_the_same_order(kinds, monkeypatch, crf, underneath):
+def test_steps_are_those_of_memory_in_the_same_order(kinds, monkeypatch, name, underneath):
     """Instances in memory, swept over in the groups that are the shards: the same steps."""
     shards, given, y = kinds
-    y = known(y)
-    under = crfx.TreeCRF(n_estimators=2, random_state=0, n_jobs=1).fit(y=y, **given)
+    crf, y = STEPS[name], known(y)
+    under = crfx.TreeCRF(n_estimators=2, **SEED).fit(y=y, **given)
     more = {"init_model": under} if underneath else {}
     ours = clone(crf).fit(shards.X, y, **more)
     monkeypatch.setattr(MiniBatches, "ends", read_input(Passed(shards.X)).batch.chunk_ends())
@@ -235,7 +212,7 @@ def test_a_step_is_sought_on_the_first_shards(tmp_path, monkeypatch):
 
     monkeypatch.setattr(epochs, "with_good_step", with_good_step)
     monkeypatch.setattr(epochs, "TRIAL_INSTANCES", len(shards[:2].lengths))
-    crfx.LinearCRF("sgd", l2=3.0, sweeps=1, random_state=0, n_jobs=1).fit(shards.X, shards.y)
+    crfx.LinearCRF("sgd", l2=3.0, sweeps=1, **SEED).fit(shards.X, shards.y)
     ((descent, batch),) = tried
     assert descent.ends is None
     assert descent.n_instances == batch.n_instances == len(shards[:2].lengths)
@@ -246,19 +223,28 @@ def test_a_step_is_sought_on_the_first_shards(tmp_path, monkeypatch):
 # What goes with a training ------------------------------------------------------------------------
 
 
-def test_weights_of_shards_count(tmp_path):
+@pytest.mark.parametrize("kind", ["weights", "forests with typed edges"])
+def test_weights_and_structure_of_shards_count(tmp_path, kind):
     X, y, lengths = instances()
-    own = np.random.default_rng(1).integers(0, 3, len(lengths)).astype(float)
-    shards = crfx.write_shards(tmp_path, X, y, lengths=lengths, sample_weight=own, positions=70)
-    crf = crfx.LinearCRF(n_jobs=1).fit(shards.X, shards.y)
-    theirs = crfx.LinearCRF(n_jobs=1).fit(X, y, lengths=lengths, sample_weight=own)
-    ends = [each.history_["objective"][-1] for each in (crf, theirs)]
+    if kind == "weights":
+        weights = np.random.default_rng(1).integers(0, 3, len(lengths)).astype(float)
+        structure, given = {}, {"sample_weight": weights}
+    else:
+        up = [np.arange(length) // 2 - (np.arange(length) == 0) for length in lengths]
+        structure = {"parents": np.concatenate(up), "edge_types": np.arange(len(X)) % 2}
+        given = structure
+    shards = crfx.write_shards(tmp_path, X, y, lengths=lengths, **given, positions=70)
+    ours = crfx.LinearCRF(n_jobs=1).fit(shards.X, shards.y)
+    theirs = crfx.LinearCRF(n_jobs=1).fit(X, y, lengths=lengths, **given)
+    assert len(ours.transitions_.reshape(-1, 3, 3)) == 1 + bool(structure)
+    ends = [crf.history_["objective"][-1] for crf in (ours, theirs)]
     assert ends[0] == pytest.approx(ends[1], rel=SAME_OBJECTIVE)
-    assert crf.score(shards.X, shards.y) == crf.score(X, y, lengths=lengths, sample_weight=own)
+    assert ours.score(shards.X, shards.y) == ours.score(X, y, lengths=lengths, **given)
+    assert (ours.predict(shards.X) == ours.predict(X, lengths=lengths, **structure)).all()
 
 
 @pytest.mark.parametrize("metric", ["loss", "token_accuracy"])
-def test_shards_are_watched_as_memory_is(tmp_path, metric):
+def test_an_eval_set_in_shards_is_that_of_memory(tmp_path, metric):
     X, y, lengths = instances()
     y = known(y)
     dev = crfx.write_shards(tmp_path, X, y, lengths=lengths, positions=70)
@@ -272,29 +258,12 @@ def test_shards_are_watched_as_memory_is(tmp_path, metric):
     assert ours.best_iteration_ == theirs.best_iteration_
 
 
-def test_forests_with_typed_edges(tmp_path):
-    X, y, lengths = instances()
-    parents = np.concatenate(
-        [np.arange(length) // 2 - (np.arange(length) == 0) for length in lengths]
-    )
-    types = (np.arange(len(X)) % 2).astype(int)
-    more = {"lengths": lengths, "parents": parents, "edge_types": types}
-    shards = crfx.write_shards(tmp_path, X, y, **more, positions=70)
-    ours = crfx.LinearCRF(n_jobs=1).fit(shards.X, shards.y)
-    theirs = crfx.LinearCRF(n_jobs=1).fit(X, y, **more)
-    assert ours.transitions_.shape == (2, 3, 3)
-    assert ours.history_["objective"][-1] == pytest.approx(
-        theirs.history_["objective"][-1], rel=SAME_OBJECTIVE
-    )
-    assert (ours.predict(shards.X) == ours.predict(X, **more)).all()
-
-
 def test_partial_fit_goes_over_shards(tmp_path):
     X, y, lengths = instances()
     y = known(y)
     one = crfx.write_shards(tmp_path / "one", X, y, lengths=lengths)
     many = crfx.write_shards(tmp_path / "many", X, y, lengths=lengths, positions=70)
-    crf = crfx.LinearCRF("sgd", random_state=0, n_jobs=1)
+    crf = crfx.LinearCRF("sgd", **SEED)
     ours, theirs = clone(crf), clone(crf)
     for _ in range(2):
         ours.partial_fit(one.X, one.y)
@@ -310,8 +279,8 @@ def test_a_model_underneath_scores_shards(tmp_path):
     X, y, lengths = instances()
     y = known(y)
     shards = crfx.write_shards(tmp_path, X, y, lengths=lengths, positions=70)
-    under = crfx.TreeCRF(n_estimators=2, random_state=0, n_jobs=1).fit(X, y, lengths=lengths)
-    crf = crfx.LinearCRF("sgd", step=0.1, sweeps=2, random_state=0, n_jobs=1)
+    under = crfx.TreeCRF(n_estimators=2, **SEED).fit(X, y, lengths=lengths)
+    crf = crfx.LinearCRF("sgd", step=0.1, sweeps=2, **SEED)
     ours = clone(crf).fit(shards.X, shards.y, init_model=under)
     values = ours.history_["objective"]
     assert values[1] < values[0] < -under.log_likelihood(shards.X, shards.y).sum()
@@ -341,15 +310,7 @@ def test_data_frames_in_parquet(tmp_path):
         crfx.LinearCRF(n_jobs=1).fit(frame.rename(columns={"a": "z"}), y, **more).predict(shards.X)
 
 
-@pytest.mark.parametrize(
-    "crf",
-    [
-        crfx.LinearCRF(n_jobs=1),
-        crfx.GBCRF(3, random_state=0, n_jobs=1),
-    ],
-    ids=["linear", "trees"],
-)
-def test_truth_values_and_counts_may_be_missing(tmp_path, crf):
+def test_truth_values_and_counts_may_be_missing(tmp_path):
     pandas = pytest.importorskip("pandas")
     pytest.importorskip("pyarrow")
     X, y, lengths = instances()
@@ -358,29 +319,27 @@ def test_truth_values_and_counts_may_be_missing(tmp_path, crf):
     frame.iloc[5:20] = pandas.NA
     more = {"lengths": lengths[lengths > 0]}
     shards = crfx.write_shards(tmp_path, frame, y, **more, positions=70, format="parquet")
-    memory = clone(crf).fit(frame, y, **more)
-    for disk in (clone(crf).fit(shards.X, shards.y), clone(crf).fit(**shards.load())):
-        assert disk.history_["objective"][-1] == pytest.approx(
-            memory.history_["objective"][-1], rel=SAME_OBJECTIVE
-        )
-        assert (disk.predict(shards.X) == memory.predict(frame, **more)).all()
+    for crf in (crfx.LinearCRF(n_jobs=1), crfx.GBCRF(3, **SEED)):
+        memory = clone(crf).fit(frame, y, **more)
+        for disk in (clone(crf).fit(shards.X, shards.y), clone(crf).fit(**shards.load())):
+            assert disk.history_["objective"][-1] == pytest.approx(
+                memory.history_["objective"][-1], rel=SAME_OBJECTIVE
+            )
+            assert (disk.predict(shards.X) == memory.predict(frame, **more)).all()
     # The step is sought on several shards at once; in one of them alone numbers are missing.
-    sgd = crfx.LinearCRF("sgd", sweeps=2, random_state=0, n_jobs=1).fit(shards.X, shards.y)
+    sgd = crfx.LinearCRF("sgd", sweeps=2, **SEED).fit(shards.X, shards.y)
     assert sgd.history_["objective"][-1] < len(y)
 
 
 @pytest.mark.parametrize(
     "crf",
     [
-        crfx.LinearCRF(max_iter=2, n_jobs=1),
-        crfx.LinearCRF("sgd", sweeps=2, random_state=0, n_jobs=1),
-        crfx.LinearCRF(edges="linear", max_iter=2, n_jobs=1),
-        crfx.HiddenUnitCRF(3, sweeps=1, step=0.1, random_state=0, n_jobs=1),
-        crfx.HiddenUnitCRF(3, "lbfgs", max_iter=2, random_state=0, n_jobs=1),
+        crfx.LinearCRF(max_iter=2, edges="linear", n_jobs=1),
+        crfx.LinearCRF("sgd", sweeps=2, **SEED),
+        crfx.HiddenUnitCRF(3, "lbfgs", max_iter=2, **SEED),
     ],
-    ids=lambda crf: f"{type(crf).__name__} {crf.trainer} {crf.edges}",
+    ids=str,
 )
-@pytest.mark.filterwarnings("ignore:.*iterations")
 def test_no_more_than_two_shards_are_in_memory(tmp_path, crf, monkeypatch):
     """The one that is read, and the one before it; the trial of a step may have some more."""
     X, y, lengths = instances(seed=4)

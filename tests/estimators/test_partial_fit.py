@@ -1,4 +1,4 @@
-"""LinearCRF that goes on: warm starts, partial_fit, new features, new labels."""
+"""LinearCRF trained further: warm starts, partial_fit, new features, new labels."""
 
 from dataclasses import replace
 
@@ -11,9 +11,9 @@ from crfx.inputs.passed import Passed
 from crfx.inputs.training_set import InputSettings, read_training_set
 from crfx.model.flat_parameters import get_weights, set_weights
 from crfx.testing import make_task
+from tests.pairwise import pairwise
 
 X, Y = make_task()
-MORE_X, MORE_Y = make_task(5, 20)
 CONVERGED = 2e-3
 WORDS = [[{"w": "the"}, {"w": "cat"}, {"w": "sat"}], [{"w": "a"}, {"w": "dog"}]]
 TAGS = [["D", "N", "V"], ["D", "N"]]
@@ -54,14 +54,14 @@ def test_new_words_are_learned_and_old_ones_kept():
     np.testing.assert_allclose(marginals(more, WORDS), marginals(whole, WORDS), atol=CONVERGED)
 
 
-def test_another_shape_is_a_base():
+def test_a_model_of_another_shape_is_a_base():
     old = LinearCRF(max_iter=5).fit(X, Y)
     more = LinearCRF(start_end=False).fit(X, Y, init_model=old)
     assert more.model_.base is old.model_
 
 
 @pytest.mark.filterwarnings("ignore:L-BFGS stopped")
-def test_a_run_to_the_end_goes_on_in_either_precision(tmp_path):
+def test_a_run_resumes_in_either_precision(tmp_path):
     """Single precision takes it part of the way, double precision to the minimum."""
     whole = LinearCRF(tol=1e-12, max_iter=500).fit(X, Y)
     stages = set()
@@ -85,7 +85,7 @@ def test_a_run_to_the_end_goes_on_in_either_precision(tmp_path):
 
 
 @pytest.mark.parametrize("trainer", ["sgd", "perceptron", "large_margin"])
-def test_sweeps_one_by_one_are_a_fit(trainer):
+def test_partial_fit_per_epoch_equals_fit(trainer):
     """With the same step; both average from the sweep `burn_in` on."""
     settings = {"step": 0.1, "burn_in": 0, "random_state": 0}
     whole = LinearCRF(trainer, sweeps=3, **settings).fit(X, Y)
@@ -104,14 +104,18 @@ def test_partial_fit_learns_without_a_step():
     assert crf.score(X, Y) > 0.8
 
 
-@pytest.mark.parametrize("features", ["observed", "all"])
-@pytest.mark.parametrize("edges", ["table", "linear", None])
-def test_a_label_can_be_added(edges, features):
+@pytest.mark.parametrize(
+    ("edges", "features"), [("table", "observed"), ("linear", "all"), (None, "observed")]
+)
+def test_partial_fit_adds_labels(edges, features):
     crf = LinearCRF("perceptron", edges=edges, features=features, burn_in=20, random_state=0)
     for _ in range(5):
         crf.partial_fit(WORDS, TAGS)
     before = crf.predict(WORDS)
     weights = crf.model_.node.pattern.matrix(crf.model_.node.weights).toarray()
+    with pytest.raises(ValueError, match=r"label 'A', .* name it in classes"):
+        crf.partial_fit(NEW_WORDS, NEW_TAGS)
+    assert crf.n_iter_ == 5
     crf.partial_fit(NEW_WORDS, NEW_TAGS, classes=["A"])
     assert list(crf.classes_) == ["A", "D", "N", "V"]
     assert [list(own) for own in before] == TAGS
@@ -122,10 +126,11 @@ def test_a_label_can_be_added(edges, features):
     assert crf.score(WORDS + NEW_WORDS, TAGS + NEW_TAGS) == 1
 
 
-@pytest.mark.parametrize("features", ["observed", "all"])
-@pytest.mark.parametrize("edges", ["table", "linear", None])
-@pytest.mark.parametrize("order", [1, 2])
-def test_what_was_learned_moves_along(edges, order, features):
+@pytest.mark.parametrize(
+    ("edges", "order", "features"),
+    pairwise(["table", "linear", None], [1, 2], ["observed", "all"]),
+)
+def test_added_labels_and_types_keep_the_old_scores(edges, order, features):
     """A label that sorts first shifts all codes; new labels and types score 0 so far."""
     types = [np.arange(len(x)) % 2 for x in X]
     crf = LinearCRF(edges=edges, order=order, features=features, max_iter=10)
@@ -157,14 +162,7 @@ def test_what_was_learned_moves_along(edges, order, features):
         np.testing.assert_allclose(after.edge[inner][same], before.edge[same], rtol=1e-5)
 
 
-def test_an_unknown_label_is_told():
-    crf = LinearCRF("perceptron").partial_fit(WORDS, TAGS)
-    with pytest.raises(ValueError, match=r"label 'A', .* name it in classes"):
-        crf.partial_fit(NEW_WORDS, NEW_TAGS)
-    assert crf.n_iter_ == 1
-
-
-def test_a_loaded_model_goes_on(tmp_path):
+def test_partial_fit_continues_a_loaded_model(tmp_path):
     crf = LinearCRF("perceptron", random_state=0).partial_fit(WORDS, TAGS)
     crf.save(tmp_path / "m.crfx")
     again = load(tmp_path / "m.crfx")
@@ -174,13 +172,24 @@ def test_a_loaded_model_goes_on(tmp_path):
     assert again.score(WORDS, TAGS) == 1
 
 
-def test_lbfgs_does_not_sweep():
-    with pytest.raises(ValueError, match="partial_fit needs a trainer that sweeps"):
-        LinearCRF().partial_fit(X, Y)
-
-
-def test_structures_must_agree():
+def test_partial_fit_rejects_another_structure():
     crf = LinearCRF("perceptron").partial_fit(X, Y)
     parents = [np.arange(len(x)) - 1 for x in X]
     with pytest.raises(ValueError, match="pass parents and edge_types exactly if"):
         crf.partial_fit(X, Y, parents=parents)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ({}, {"edges": "linear"}, "edges is 'linear', but .* has 'table'"),
+        ({"edges": None}, {"edges": "table"}, "edges is 'table', but .* has None"),
+        ({"order": 2}, {"order": 1}, "order is 1, but .* has 2"),
+        ({}, {"start_end": False}, "start_end is False, but .* has True"),
+    ],
+)
+def test_partial_fit_rejects_arguments_of_another_model(before, after, message):
+    crf = LinearCRF("perceptron", random_state=0, **before).partial_fit(WORDS, TAGS)
+    crf.partial_fit(WORDS, TAGS)
+    with pytest.raises(ValueError, match=message):
+        crf.set_params(**after).partial_fit(WORDS, TAGS)
