@@ -222,7 +222,7 @@ def test_the_device_reaches_the_estimator(conll, monkeypatch, capsys):
     def fit(crf, **arguments):
         raise ValueError(f"trees grow on {crf.device}")
 
-    monkeypatch.setattr("crfx.estimators.device.check_cuda", lambda device: None)
+    monkeypatch.setattr("crfx.estimators.support.check_cuda", lambda device: None)
     monkeypatch.setattr(GBCRF, "fit", fit)
     words = ["train", "--model", "gbcrf", "--train", "train.txt", "-o", "m.crfx", "-q"]
     assert main([*words, "--device", "cuda:1"]) == 2

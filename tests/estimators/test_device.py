@@ -104,7 +104,7 @@ def test_fit_on_a_gpu_rejects_several_workers():
 
 
 def test_fit_on_the_cpu_does_not_look_for_a_gpu(monkeypatch):
-    monkeypatch.setattr("crfx.estimators.device.check_cuda", Unread())
+    monkeypatch.setattr("crfx.estimators.support.check_cuda", Unread())
     crf = GBCRF(2, device="cpu", n_jobs=1, random_state=0).fit(X, Y)
     usual = GBCRF(2, n_jobs=1, random_state=0).fit(X, Y)
     assert crf.history_["objective"] == usual.history_["objective"]

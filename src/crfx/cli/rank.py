@@ -114,8 +114,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _train(arguments: argparse.Namespace) -> None:
-    from crfx.estimators.device import check_device
     from crfx.estimators.ranking import RankingCRF
+    from crfx.estimators.support import check_device
     from crfx.io import letor
 
     named = {name: getattr(arguments, name) for name in _NAMED}

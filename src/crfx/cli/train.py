@@ -131,7 +131,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _check_settings(arguments: argparse.Namespace) -> None:
     """Raise ValueError at invalid arguments before the files are read."""
-    from crfx.estimators.device import check_device
+    from crfx.estimators.support import check_device
 
     name = _MODELS[arguments.model]
     if arguments.device is not None and "device" not in TABLES[name].kinds:

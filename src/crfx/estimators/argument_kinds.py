@@ -5,6 +5,7 @@ What is heavy is imported when an argument is checked: the help of commands must
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -132,7 +133,6 @@ def is_number(value: Any, whole: bool = False) -> bool:
 @cache
 def _imported() -> dict[str, Any]:
     """Import what the tables name: functions that read arguments, and constants."""
-    from crfx.estimators.device import check_device_name
     from crfx.inputs.weights import check_class_weight
     from crfx.objectives import curvature, ranking, registry, task_loss
     from crfx.potentials.context_trees import parse_window
@@ -171,3 +171,11 @@ def generator_of(random_state: Any) -> Any:
         f"random_state is {shown(random_state)}: pass a whole number from 0 to 2**32 - 1, a "
         "RandomState, or None"
     )
+
+
+def check_device_name(device: Any) -> None:
+    """Raise ValueError at what is no device, on this machine or on any other."""
+    if not isinstance(device, str) or not re.fullmatch(r"cpu|cuda(:[0-9]+)?", device):
+        raise ValueError(
+            f"device is {shown(device)}: choose 'cpu', 'cuda', or 'cuda:N' for GPU number N"
+        )

@@ -11,11 +11,10 @@ import numpy.typing as npt
 
 from crfx.estimators.arguments import check_arguments
 from crfx.estimators.base import check_fitted
-from crfx.estimators.device import check_device
 from crfx.estimators.labelling import LabellingEstimator, check_rounds
 from crfx.estimators.placement import placed
 from crfx.estimators.session import fitting, read_warm_start
-from crfx.estimators.support import check_supported
+from crfx.estimators.support import check_device, check_supported
 from crfx.explain.importance import tree_importance
 from crfx.features.words import Numbering
 from crfx.inputs.passed import Passed, read_input

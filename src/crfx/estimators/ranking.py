@@ -12,10 +12,9 @@ from sklearn.utils.metadata_routing import UNUSED
 
 from crfx.estimators.arguments import check_arguments, ranking_objective
 from crfx.estimators.base import Estimator, check_fitted
-from crfx.estimators.device import check_device
 from crfx.estimators.placement import placed
 from crfx.estimators.session import Session, fitting, read_init_model
-from crfx.estimators.support import check_supported
+from crfx.estimators.support import check_device, check_supported
 from crfx.explain.attribution import checked_positions, explained_query
 from crfx.explain.importance import Importance, function_importance, tree_importance
 from crfx.explanation import Explanation

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from importlib import import_module
 from typing import Any
 
 from crfx.estimators.arguments import check_arguments
-from crfx.estimators.device import with_device
 from crfx.io.model_file import read
 from crfx.serialisation.saved import Saved
 
@@ -31,7 +31,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     state = read(os.fspath(path))  # a number would be an open file of the system
     try:
         saved = Saved.from_state(state)
-        estimator = class_of(saved.class_name)(**with_device(saved.arguments))
+        estimator = class_of(saved.class_name)(**_with_device(saved.arguments))
         check_arguments(estimator)
         vars(estimator).update(saved.attributes())
         state.check_all_read()
@@ -45,3 +45,14 @@ def check_can_be_saved(kind: type) -> None:
     """Raise ValueError unless `load` knows the class."""
     if CLASSES.get(kind.__name__) != kind.__module__:
         raise ValueError(f"a {kind.__name__} cannot be saved: load would not know it")
+
+
+def _with_device(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments in a model file; early files have the device in ``tree_params``."""
+    params = arguments.get("tree_params")
+    if "device" in arguments or not isinstance(params, dict) or "device" not in params:
+        return arguments
+    others = {name: value for name, value in params.items() if name != "device"}
+    # XGBoost takes "gpu" for "cuda".
+    device = re.sub(r"^gpu\b", "cuda", str(params["device"]))
+    return {**arguments, "tree_params": others or None, "device": device}

@@ -12,6 +12,8 @@ from typing import Any
 
 from crfx.batch import Batch
 from crfx.features.matrix import is_on_disk
+from crfx.inputs.rows import check_in_memory
+from crfx.potentials.xgboost_learner import check_cuda
 from crfx.trainers.callbacks import Callback, Checkpoint
 from crfx.workers import current
 
@@ -283,3 +285,18 @@ def _has(estimator: Any, arguments: Mapping[str, Any]) -> bool:
         else getattr(estimator, name) is not None
         for name, value in arguments.items()
     )
+
+
+def check_device(device: str, X: Any = None) -> None:
+    """Raise ValueError where trees cannot grow on ``device``: no such GPU here, or nothing that
+    can be trained there.  ``X`` is the argument of ``fit``.
+    """
+    if device == "cpu":
+        return
+    if (n_workers := current().size) > 1:
+        raise ValueError(
+            f"device is {device!r}, but {n_workers} workers train together: trees grow on one GPU; "
+            'use one worker, or device="cpu"'
+        )
+    check_in_memory(X, f"device={device!r} needs all features")
+    check_cuda(device)
