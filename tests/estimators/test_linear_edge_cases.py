@@ -1,4 +1,4 @@
-"""LinearCRF where things meet: bases that grow, empty instances, odd features, going on."""
+"""LinearCRF where things meet: bases that grow, empty instances, odd features, partial_fit."""
 
 import numpy as np
 import pytest
@@ -32,17 +32,12 @@ def test_new_words_are_left_out_where_a_base_does_not_know_them():
     sweeping = LinearCRF("perceptron").fit(WORDS, TAGS, init_model=base)
     with pytest.warns(UserWarning, match="none of the 2000 features"):
         assert sweeping.partial_fit(many, [["D"] * 2000]).n_features_in_ == 3
-    before = sweeping.model_.base.n_labels
+    before, rows = sweeping.model_.base.n_labels, sweeping._input(WORDS, None, None, None, None)
     sweeping.partial_fit(WORDS, [["D", "N", "Q"], ["D", "Q"]], classes=["Q"])
     assert sweeping.model_.base.n_labels == before + 1
     assert base.model_.n_labels == before
-    np.testing.assert_allclose(
-        sweeping.model_.base.problem(
-            sweeping._input(WORDS, None, None, None, None).batch
-        ).scores.node[:, [0, 1, 3]],
-        base.model_.problem(base._input(WORDS, None, None, None, None).batch).scores.node,
-        rtol=1e-6,
-    )
+    now, then = (own.problem(rows.batch).scores.node for own in (sweeping.model_.base, base.model_))
+    np.testing.assert_allclose(now[:, [0, 1, 3]], then, rtol=1e-6)
 
 
 def test_the_constant_feature_of_edges_stays_the_constant():
@@ -98,14 +93,14 @@ def test_chunks_without_edges_or_known_labels(tmp_path):
     np.testing.assert_array_equal(marginals(again, [[["a"]]]), marginals(short, [[["a"]]]))
 
 
-@pytest.mark.parametrize("edges", ["table", "linear", None])
-def test_features_that_are_all_zero(edges):
+def test_features_that_are_all_zero():
     nothing = [x * 0 for x in X]
-    crf = LinearCRF(features="observed", edges=edges).fit(nothing, Y)
-    assert np.isfinite(marginals(crf, nothing)).all()
+    for edges in ("table", "linear", None):
+        crf = LinearCRF(features="observed", edges=edges).fit(nothing, Y)
+        assert np.isfinite(marginals(crf, nothing)).all()
 
 
-@pytest.mark.parametrize("trainer", ["lbfgs", *SWEEPING])
+@pytest.mark.parametrize("trainer", ["lbfgs", "sgd"])
 def test_missing_values_count_as_zero_for_every_trainer(trainer):
     holes = [x.copy() for x in SPARSE]
     holes[0].data[0] = np.nan
@@ -116,24 +111,27 @@ def test_missing_values_count_as_zero_for_every_trainer(trainer):
     np.testing.assert_array_equal(marginals(one, filled), marginals(other, filled))
 
 
-@pytest.mark.parametrize("edges", ["table", "linear", None])
-@pytest.mark.parametrize("trainer", SWEEPING)
+@pytest.mark.parametrize(
+    ("trainer", "edges"), [("sgd", "table"), ("perceptron", "linear"), ("large_margin", None)]
+)
 def test_empty_instances_one_at_a_time(trainer, edges):
     crf = LinearCRF(trainer, edges=edges, batch_size=1, sweeps=1, step=0.1)
     crf.fit([X[0], X[0][:0]], [Y[0], []])
     assert [len(own) for own in crf.predict([X[0][:0], X[0]])] == [0, len(X[0])]
 
 
-@pytest.mark.parametrize("trainer", ["lbfgs", *SWEEPING])
-@pytest.mark.parametrize(("below", "above"), [("table", "linear"), ("linear", "table")])
-@pytest.mark.parametrize("structure", [{}, {"edge_types": TYPES}])
+@pytest.mark.parametrize("trainer", ["lbfgs", "sgd"])
+@pytest.mark.parametrize(
+    ("below", "above", "structure"),
+    [
+        ("table", "linear", {}),
+        ("table", "linear", {"edge_types": TYPES}),
+        ("linear", "table", {}),
+    ],
+)
 def test_bases_whose_edges_are_shared_otherwise(trainer, below, above, structure):
     base = LinearCRF(edges=below, max_iter=5).fit(X, Y, **structure)
     crf = LinearCRF(trainer, edges=above, sweeps=0, max_iter=0)
-    if structure and below == "linear":
-        with pytest.raises(ValueError, match="tables per edge type cannot stand on a base"):
-            crf.fit(X, Y, **structure, init_model=base)
-        return
     crf.fit(X, Y, **structure, init_model=base)
     np.testing.assert_allclose(marginals(crf, **structure), marginals(base, **structure), atol=1e-6)
     LinearCRF(trainer, edges=above, sweeps=1, max_iter=2).fit(X, Y, **structure, init_model=base)
@@ -146,18 +144,17 @@ def test_a_base_with_more_edge_types_than_the_data():
     assert crf.transitions_.shape == (2, 3, 3)
 
 
-def test_a_base_of_another_order_is_refused():
-    base = LinearCRF(order=2, max_iter=2).fit(X, Y)
-    with pytest.raises(ValueError, match="edges of order 2, which cannot be added"):
-        LinearCRF(edges=None).fit(X, Y, init_model=base)
+def test_edge_types_need_a_base_with_types():
+    base = LinearCRF(edges="linear", max_iter=5).fit(X, Y, edge_types=TYPES)
+    with pytest.raises(ValueError, match="tables per edge type cannot stand on a base"):
+        LinearCRF(max_iter=0).fit(X, Y, edge_types=TYPES, init_model=base)
 
 
-def test_columns_out_of_range_are_refused():
-    wrong = sparse.csr_matrix(
-        (np.ones(2, np.float32), np.array([0, 900_000_000]), np.array([0, 1, 2])), shape=(2, 3)
-    )
-    with pytest.raises(ValueError, match="is no valid sparse matrix"):
-        LinearCRF().fit([wrong], [["a", "b"]])
+def test_model_decides_whether_it_is_trained_further():
+    """Not the arguments of its estimator, which may have been changed."""
+    fitted = LinearCRF(max_iter=5).fit(X, Y).set_params(edges="linear")
+    crf = LinearCRF(edges="linear", max_iter=5).fit(X, Y, init_model=fitted)
+    assert crf.model_.edge_family == "linear"
 
 
 def test_labels_to_come_may_be_an_array(tmp_path):
@@ -165,9 +162,7 @@ def test_labels_to_come_may_be_an_array(tmp_path):
     crf = LinearCRF("perceptron").partial_fit(X, numbers, classes=np.array([0, 1, 2, 3]))
     assert crf.classes_.tolist() == [0, 1, 2, 3]
     crf.save(tmp_path / "m.crfx")
-    for wrong in ("NEW", 3, [0, np.nan]):
-        with pytest.raises(ValueError, match="classes"):
-            LinearCRF("perceptron").partial_fit(X, numbers, classes=wrong)
+    assert load(tmp_path / "m.crfx").classes_.tolist() == [0, 1, 2, 3]
 
 
 def test_positions_without_features_are_read_as_words():
@@ -180,11 +175,6 @@ def test_positions_without_features_are_read_as_words():
     )
 
 
-def test_labels_may_come_from_a_generator():
-    crf = LinearCRF(max_iter=3).fit((x for x in X), (y for y in Y))
-    assert crf.n_iter_ == 3
-
-
 def test_features_of_any_size_are_learned_from():
     """One step for all weights is slow where features are large, but it does not diverge."""
     pixels = [255 * x for x in X]
@@ -193,13 +183,14 @@ def test_features_of_any_size_are_learned_from():
     assert crf.history_["objective"][-1] < 0.9 * sum(map(len, Y)) * np.log(3)
 
 
-@pytest.mark.parametrize("scale", [0.01, 100.0])
-def test_descent_learns_from_features_of_any_size(scale):
+def test_descent_learns_from_features_of_any_size():
     """Where nothing else shares the step, and no penalty stands in the way."""
     settings = {"edges": None, "l2": 0.0, "sweeps": 30, "random_state": 0}
-    ones = LinearCRF("sgd", **settings).fit(X, Y).history_["objective"][-1]
-    scaled = LinearCRF("sgd", **settings).fit([scale * x for x in X], Y).history_["objective"][-1]
-    assert scaled == pytest.approx(ones, rel=0.02)
+    at = {}
+    for scale in (0.01, 1.0, 100.0):
+        crf = LinearCRF("sgd", **settings).fit([scale * x for x in X], Y)
+        at[scale] = crf.history_["objective"][-1]
+    assert (at[0.01], at[100.0]) == pytest.approx((at[1.0], at[1.0]), rel=0.02)
 
 
 def test_tiny_features_beside_transitions_are_told_of():
