@@ -37,13 +37,6 @@ ESTIMATORS = {
     "HiddenUnitCRF, perceptron": HiddenUnitCRF(trainer="perceptron", sweeps=20, **HIDDEN),
     "HiddenUnitCRF, margin": HiddenUnitCRF(trainer="large_margin", sweeps=20, **HIDDEN),
 }
-OBJECTIVES = (
-    "likelihood",
-    "pseudo_likelihood",
-    "labelwise_likelihood",
-    "loss_augmented",
-    "expected_loss",
-)
 
 
 def share(crf, X, label):
@@ -51,27 +44,15 @@ def share(crf, X, label):
     return np.mean(np.concatenate(crf.predict(X)) == label)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "GBCRF, tree edges",
-        "GBCRF, regressors",
-        "TreeCRF",
-        "LinearCRF",
-        "LinearCRF, perceptron",
-        "HiddenUnitCRF",
-        "HiddenUnitCRF, SGD",
-    ],
-)
+@pytest.mark.parametrize("name", list(ESTIMATORS)[::3])
 def test_heavy_label_is_predicted_more_often(name, tmp_path):
     plain, heavy = clone(ESTIMATORS[name]), clone(ESTIMATORS[name])
     heavy.set_params(class_weight={"L1": 30.0})
     assert clone(heavy).get_params()["class_weight"] == {"L1": 30.0}
     data = SPARSE if isinstance(plain, LinearCRF) else X
     assert share(heavy.fit(data, Y), data, "L1") > share(plain.fit(data, Y), data, "L1") + 0.1
-    if "regressors" not in name:
-        heavy.save(tmp_path / "m.crfx")
-        assert load(tmp_path / "m.crfx").class_weight == {"L1": 30.0}
+    heavy.save(tmp_path / "m.crfx")
+    assert load(tmp_path / "m.crfx").class_weight == {"L1": 30.0}
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
@@ -84,18 +65,6 @@ def test_equal_weights_are_sample_weights(name):
     np.testing.assert_allclose(*objectives, rtol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("make", "objective"),
-    [(TreeCRF if k % 2 else GBCRF, name) for k, name in enumerate(OBJECTIVES)],
-)
-def test_every_objective_weighs_labels(make, objective):
-    plain, heavy = (
-        make(8, objective=objective, class_weight=weight, **SEED).fit(X, Y)
-        for weight in (None, {"L1": 30.0})
-    )
-    assert share(heavy, X, "L1") > share(plain, X, "L1")
-
-
 def test_without_edges_it_is_logistic_regression_with_that_class_weight():
     crf = LinearCRF(edges=None, l2=0.5, class_weight=HEAVY, tol=1e-9, features="all")
     crf.fit(X, Y)
@@ -106,20 +75,7 @@ def test_without_edges_it_is_logistic_regression_with_that_class_weight():
     assert np.abs(crf.coef_ - plain.coef_).max() > 0.1
 
 
-def test_without_edges_boosting_sees_positions_with_their_weights():
-    settings = {"n_estimators": 5, "edges": None, **SEED}
-    crf = GBCRF(class_weight=HEAVY, **settings).fit(X, Y)
-    rows, labels = np.concatenate(X)[:, None], np.concatenate(Y)[:, None]
-    weights = np.where(labels[:, 0] == "L0", 8.0, 1.0)
-    alone = GBCRF(**settings).fit(list(rows), list(labels), sample_weight=weights)
-    np.testing.assert_allclose(
-        np.concatenate(crf.predict_marginals(X)),
-        np.concatenate(alone.predict_marginals(list(rows))),
-        **SAME,
-    )
-
-
-def test_balanced_is_as_in_scikit_learn_and_counts_weights_of_instances():
+def test_balanced_is_that_of_scikit_learn_and_counts_weights_of_instances():
     labels, counts = np.unique(np.concatenate(Y), return_counts=True)
     weights = dict(zip(labels, counts.sum() / (len(labels) * counts), strict=True))
     named = LinearCRF(class_weight=weights).fit(X, Y)
@@ -140,13 +96,13 @@ def test_labels_that_are_numbers_are_saved_as_such(tmp_path):
     assert load(tmp_path / "m").class_weight == {1: 2.0, 0: 0.5}
 
 
-def test_training_goes_on_with_other_weights():
+def test_warm_start_with_other_weights_counts_anew():
     old = HiddenUnitCRF(sweeps=3, **HIDDEN).fit(X, Y)
     more = HiddenUnitCRF(sweeps=3, class_weight=HEAVY, **HIDDEN).fit(X, Y, init_model=old)
     assert len(more.history_["objective"]) == 3  # another goal: counted anew
 
 
-def test_the_watched_loss_has_the_weights():
+def test_loss_of_an_eval_set_has_the_weights():
     crf = GBCRF(3, class_weight=HEAVY, **SEED).fit(X, Y, eval_set=(X, Y))
     total = np.array(crf.history_["eval_metric"]) * sum(map(len, Y))
     penalty = np.array(crf.history_["objective"]) - total

@@ -8,7 +8,6 @@ import itertools
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
 
 from crfx import GBCRF, Constraints, HiddenUnitCRF, LinearCRF, TreeCRF, load
 from crfx.structures.constraints import to_plain
@@ -175,16 +174,6 @@ def test_constraints_over_a_base_model(bio_task, edges, trainer):
     assert np.isfinite(crf.log_likelihood(X, y)).all()
     crf = LinearCRF(trainer="sgd", constraints="bio", **SMALL)
     assert not first_labels(crf.partial_fit(X, y).partial_fit(X, y), X).any()
-
-
-def test_searches_of_scikit_learn(bio_task):
-    X, y = bio_task(lengths=[3, 4, 5, 4] * 4)
-    pairs = Constraints(forbidden=[("O", "I-X"), ("O", "I-Y")])
-    search = GridSearchCV(
-        LinearCRF(max_iter=5), {"constraints": [None, "bio", pairs]}, cv=2, error_score="raise"
-    ).fit(X, y)
-    assert search.best_params_["constraints"] in (None, "bio", pairs)
-    assert clone(LinearCRF(constraints=pairs)).get_params()["constraints"] == pairs
 
 
 def test_labels_by_position_in_training(kind, bio_task):

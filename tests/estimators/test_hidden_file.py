@@ -96,23 +96,16 @@ def part(*names, value):
         (part("model", "hidden", "activation", value="gelu"), "unknown activation 'gelu'"),
         (part("model", "hidden", "n_hidden", value=6), "not those of 6 hidden units"),
         (part("model", "hidden", "n_hidden", value=-1), "it has -1 hidden units"),
-        (part("model", "hidden", "n_hidden", value=5.0), "it has 5.0 hidden units"),
         (part("model", "hidden", "n_hidden", value=True), "hidden units"),
         (part("model", "hidden", "skip", value=True), "not those of 5 hidden units"),
-        (part("model", "hidden", "skip", value="no"), "hidden units"),
         (part("model", "hidden", value=None), "hidden"),
         (part("model", "n_labels", value=4), "labels are not as many"),
-        (part("model", "functions", value="linear"), NOT_A_MODEL),
         (part("n_features", value=5), "not those of 5 hidden units"),
         (part("arguments", "n_units", value=3), NOT_A_MODEL),
         (part("training", "trainer", value="adam"), "in a way that this crfx does not know"),
         (part("training", "trainer", value="lbfgs"), NOT_A_MODEL),
         (part("training", "n_done", value=-1), "its n_done is -1: it must be a whole number"),
-        (part("training", "n_done", value=None), "n_done"),
         (part("training", "arrays", value=["values"]), "lacks what it takes to go on"),
-        (part("training", "arrays", value=["values", "sum", "x"]), NOT_A_MODEL),
-        (part("training", "numbers", value={}), NOT_A_MODEL),
-        (part("training", "numbers", "step", value=None), "step"),
         (part("training", "numbers", "step", value=0.0), "impossible step"),
         (part("training", "numbers", "product", value=0.0), "impossible step"),
         (part("training", "numbers", "n_counted", value=-1), "counts what is not there"),
@@ -123,15 +116,10 @@ def test_manifest_that_lies(manifest, message, damaged):
     assert_rejected(damaged("sgd", manifest), message)
 
 
-def with_nan(array):
-    array[0] = np.nan
-    return array
-
-
 DAMAGES = {
     "short": lambda array: array[:-1],
     "long": lambda array: np.append(array, array[:1]),
-    "nan": with_nan,
+    "nan": lambda array: np.full_like(array, np.nan),
     "whole numbers": lambda array: np.zeros(array.shape, np.int32),
     "missing": lambda array: None,
     "two axes": lambda array: array[None],
@@ -146,19 +134,13 @@ def test_arrays_that_do_not_fit(damaged):
             assert_rejected(damaged("lbfgs", arrays={f"training.{name}": change}))
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
-def test_last_values_of_lbfgs_may_be_of_any_number(damage, damaged):
-    path = damaged("lbfgs", arrays={"training.last_values": DAMAGES[damage]})
-    if damage in ("short", "long"):
-        load(path)
-    else:
-        assert_rejected(path)
-
-
 def test_memory_of_lbfgs_is_the_number_of_its_steps(files, damaged):
     assert load(files / "lbfgs")._training.numbers["memory"] == 6
     for memory in (-1, 0, 5, 7, 1.5):
         assert_rejected(damaged("lbfgs", part("training", "numbers", "memory", value=memory)))
+    for damage, change in DAMAGES.items():  # of the last values there may be any number
+        path = damaged("lbfgs", arrays={"training.last_values": change})
+        load(path) if damage in ("short", "long") else assert_rejected(path)
 
 
 def test_steps_of_lbfgs_that_were_not_taken(damaged):

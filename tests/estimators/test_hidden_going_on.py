@@ -6,16 +6,14 @@ import pickle
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.base import clone
 
-from crfx import GBCRF, Checkpoint, HiddenUnitCRF, LinearCRF, TreeCRF, load
+from crfx import GBCRF, HiddenUnitCRF, LinearCRF, TreeCRF, load
 from crfx.model.flat_parameters import get_weights
 from crfx.testing import make_task
 from crfx.trainers import epochs
 from tests.pairwise import pairwise
 
 X, Y = make_task()
-X_DEV, Y_DEV = make_task(1, 12)
 SPARSE = [sparse.csr_matrix(np.where(np.abs(x) < 0.8, 0, x)) for x in X]
 DATA = {"dense": X, "sparse": SPARSE}
 TRAINERS = ["sgd", "lbfgs", "perceptron", "large_margin"]
@@ -101,22 +99,6 @@ def test_other_instances_are_learned_from_until_it_converges():
     assert more.history_["objective"][-1] > 0.999 * found.history_["objective"][-1]
 
 
-@pytest.mark.parametrize("trainer", ["lbfgs", "sgd"])
-def test_from_a_checkpoint_and_an_interruption(trainer, tmp_path):
-    path = tmp_path / "m.crfx"
-
-    def interrupt(progress):
-        if progress.n_rounds == 5:
-            raise KeyboardInterrupt
-
-    whole, part = crf(trainer, 6).fit(X, Y), crf(trainer, 6)
-    with pytest.raises(KeyboardInterrupt):
-        part.fit(X, Y, callbacks=[Checkpoint(path, every=4), interrupt])
-    assert (load(path).n_iter_, part.n_iter_) == (4, 5)
-    assert_same_run(crf(trainer, 2).fit(X, Y, init_model=path), whole)
-    assert_same_run(crf(trainer, 1).fit(X, Y, init_model=part), whole)
-
-
 @pytest.mark.parametrize("take", [copy.deepcopy, lambda own: pickle.loads(pickle.dumps(own))])
 def test_from_a_copy_taken_in_training(take):
     copies = []
@@ -154,11 +136,10 @@ def test_the_model_that_is_trained_on_stays_as_it_is(trainer):
         assert len(part._votes) == 1
 
 
-@pytest.mark.parametrize("trainer", TRAINERS)
+@pytest.mark.parametrize("trainer", ["lbfgs", "sgd"])
 def test_warm_start_from_itself(trainer):
-    whole = crf(trainer, 4).fit(X, Y)
-    found = crf(trainer, 2).fit(X, Y)
-    assert_same_run(found.fit(X, Y, init_model=found), whole)
+    crf_twice = crf(trainer, 2).fit(X, Y)
+    assert_same_run(crf_twice.fit(X, Y, init_model=crf_twice), crf(trainer, 4).fit(X, Y))
 
 
 @pytest.mark.parametrize("place", range(len(TRAINERS)))
@@ -192,15 +173,6 @@ def test_base_must_have_the_order_of_the_model():
         crf("sgd", 2, order=2).fit(X, Y, init_model=start)
 
 
-def test_early_stopping_keeps_the_best_of_both_runs():
-    arguments = {"early_stopping_rounds": 2, "step": 0.3, "dropout": 0.0}
-    dev = {"eval_set": (X_DEV, Y_DEV)}
-    first = crf("sgd", 10, **arguments).fit(X, Y, **dev)
-    second = crf("sgd", 10, **arguments).fit(X, Y, init_model=first, **dev)
-    losses = [-own.log_likelihood(X_DEV, Y_DEV).sum() for own in (first, second)]
-    assert losses[1] <= losses[0] * (1 + 1e-6)
-
-
 @pytest.mark.parametrize(
     ("trainer", "base"),
     [
@@ -214,16 +186,17 @@ def test_model_of_another_kind_becomes_the_base(base, trainer, tmp_path):
     base.fit(X, Y)
     alone = crf(trainer, 0, decode="viterbi").fit(X, Y, init_model=base)
     set_to_nothing(alone)
-    for one, other in zip(alone.predict_marginals(X), base.predict_marginals(X), strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-5)
+    one, other = (np.concatenate(own.predict_marginals(X)) for own in (alone, base))
+    np.testing.assert_allclose(one, other, atol=1e-5)
     found = crf(trainer, 3).fit(X, Y, init_model=base)
     assert found.model_.base is base.model_
     if trainer in ("sgd", "lbfgs"):
         assert found.history_["objective"][-1] < crf(trainer, 3).fit(X, Y).history_["objective"][-1]
     found.save(tmp_path / "m.crfx")
-    again = load(tmp_path / "m.crfx")
-    for one, other in zip(found.predict_marginals(X), again.predict_marginals(X), strict=True):
-        np.testing.assert_array_equal(one, other)
+    one, other = (
+        np.concatenate(own.predict_marginals(X)) for own in (found, load(tmp_path / "m.crfx"))
+    )
+    np.testing.assert_array_equal(one, other)
 
 
 def set_to_nothing(crf):
@@ -234,17 +207,16 @@ def set_to_nothing(crf):
 
 
 @pytest.mark.parametrize(
-    "above", [LinearCRF(max_iter=5), GBCRF(2, random_state=0, n_jobs=1), TreeCRF(2, n_jobs=1)]
+    ("make", "rounds"),
+    [(LinearCRF, "max_iter"), (GBCRF, "n_estimators"), (TreeCRF, "n_estimators")],
 )
-def test_it_is_a_base_of_others(above):
-    base = crf("sgd", 3).fit(X, Y)
-    found = clone(above).fit(X, Y, init_model=base)
-    assert found.model_.base is base.model_
-    assert found.log_likelihood(X, Y).sum() > base.log_likelihood(X, Y).sum()
-    joint = crf("perceptron", 4).fit(X, Y)
-    name = "max_iter" if isinstance(above, LinearCRF) else "n_estimators"
-    same = clone(above).set_params(**{name: 0}).fit(X, Y, init_model=joint)
+def test_it_is_a_base_of_others(make, rounds):
+    base, joint = crf("sgd", 3).fit(X, Y), crf("perceptron", 4).fit(X, Y)
+    above = make(**{rounds: 2}).fit(X, Y, init_model=base)
+    assert above.model_.base is base.model_
+    assert above.log_likelihood(X, Y).sum() > base.log_likelihood(X, Y).sum()
+    same = make(**{rounds: 0}).fit(X, Y, init_model=joint)
     np.testing.assert_array_equal(*(np.concatenate(own.predict(X)) for own in (same, joint)))
     votes = crf("perceptron", 4, herding=True).fit(X, Y)
     with pytest.raises(ValueError, match="votes"):
-        clone(above).fit(X, Y, init_model=votes)
+        make(**{rounds: 0}).fit(X, Y, init_model=votes)
