@@ -57,7 +57,7 @@ def test_heavy_label_is_predicted_more_often(name, tmp_path):
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_equal_weights_are_sample_weights(name):
-    """In a sum; steps of perceptrons and trees do not depend on how it is told."""
+    """In a sum; steps of perceptrons and trees do not depend on how weights are given."""
     crf, weights = ESTIMATORS[name], dict.fromkeys(["L0", "L1", "L2"], 2.0)
     found = clone(crf).set_params(class_weight=weights).fit(X, Y)
     expected = clone(crf).fit(X, Y, sample_weight=np.full(len(X), 2.0))

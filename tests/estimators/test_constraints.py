@@ -100,7 +100,7 @@ def test_predictions_are_those_of_enumeration(name, bio_task, listed):
 
 
 @pytest.mark.parametrize("name", ["linear-2", "linear-l1", "sgd", "gbcrf", "gbcrf-first", "hidden"])
-def test_what_is_forbidden_has_no_parameters(name, bio_task):
+def test_forbidden_labels_and_pairs_have_no_parameters(name, bio_task):
     crf = fitted(name, *bio_task())
     tables, code = crf.model_.ends.tables, crf.classes_.tolist().index
     for label in ("O", "B-Y"):

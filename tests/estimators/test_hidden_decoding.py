@@ -84,7 +84,7 @@ def test_each_decoder_finds_what_is_best(decode, activation):
             assert tuple(found) == best
 
 
-def test_the_decoders_differ():
+def test_decoders_differ():
     """The companion: what is tested above is not one decoder by three names."""
     differ = set()
     for seed in range(10):

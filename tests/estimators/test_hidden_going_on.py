@@ -123,7 +123,7 @@ def test_votes_of_parts_are_those_of_one_run(way, tmp_path):
 
 
 @pytest.mark.parametrize("trainer", TRAINERS)
-def test_the_model_that_is_trained_on_stays_as_it_is(trainer):
+def test_warm_start_leaves_the_first_model_alone(trainer):
     part = crf(trainer, 3, herding=trainer == "perceptron").fit(X, Y)
     weights, history = get_weights(part.model_), list(part.history_["objective"])
     arrays = {name: array.copy() for name, array in part._training.arrays.items()}
@@ -210,7 +210,7 @@ def set_to_nothing(crf):
     ("make", "rounds"),
     [(LinearCRF, "max_iter"), (GBCRF, "n_estimators"), (TreeCRF, "n_estimators")],
 )
-def test_it_is_a_base_of_others(make, rounds):
+def test_base_of_other_kinds(make, rounds):
     base, joint = crf("sgd", 3).fit(X, Y), crf("perceptron", 4).fit(X, Y)
     above = make(**{rounds: 2}).fit(X, Y, init_model=base)
     assert above.model_.base is base.model_

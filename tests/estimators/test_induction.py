@@ -51,7 +51,7 @@ def induced():
     return LinearCRF(l2=0.1, feature_induction=INDUCTION).fit(X, Y)
 
 
-def test_it_learns_what_a_linear_model_cannot(induced):
+def test_conjunctions_learn_what_a_linear_model_cannot(induced):
     plain = LinearCRF(l2=0.1).fit(X, Y)
     assert plain.score(X_NEW, Y_NEW) < 0.65
     assert induced.score(X, Y) == induced.score(X_NEW, Y_NEW) == 1
@@ -136,7 +136,7 @@ def test_values_count():
     [{"edges": None}, {"features": "all", "edges": "linear"}, {"order": 2}, {"l1": 0.1}],
     ids=str,
 )
-def test_it_goes_with_the_other_arguments(tmp_path, arguments):
+def test_induction_with_other_arguments(tmp_path, arguments):
     crf = LinearCRF(l2=0.1, feature_induction=INDUCTION, **arguments).fit(X, Y)
     assert crf.score(X, Y) == 1
     assert ("a", "b") in crf.induced_features_

@@ -29,7 +29,7 @@ def make(scorer, **options):
 @pytest.mark.parametrize(
     "crf", [make("linear", sweeps=2), make("trees", n_estimators=3)], ids=["linear", "trees"]
 )
-def test_a_model_ranks_them_a_file_at_a_time(crf, kinds):
+def test_model_ranks_shards_a_file_at_a_time(crf, kinds):
     shards, (X, relevance, group), weights = kinds
     crf.fit(X, relevance, group=group)
     np.testing.assert_allclose(crf.predict(shards.X), crf.predict(X), rtol=SAME_SCORES)
