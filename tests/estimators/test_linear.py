@@ -32,7 +32,7 @@ def test_without_edges_it_is_logistic_regression():
 
 
 def test_objective_falls_and_is_likelihood_and_penalties():
-    crf = LinearCRF(l1=0.2, l2=0.3, tol=1e-9).fit(X, Y)
+    crf = LinearCRF(l1=0.2, l2=0.3).fit(X, Y)
     objective = crf.history_["objective"]
     assert (np.diff(objective) <= 0).all()
     assert len(objective) == len(crf.history_["seconds"]) == crf.n_iter_
