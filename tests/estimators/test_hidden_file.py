@@ -101,6 +101,7 @@ def part(*names, value):
         (part("model", "hidden", value=None), "hidden"),
         (part("model", "n_labels", value=4), "labels are not as many"),
         (part("n_features", value=5), "not those of 5 hidden units"),
+        (part("class", value="HiddenCRF"), "which this crfx does not know"),
         (part("arguments", "n_units", value=3), NOT_A_MODEL),
         (part("training", "trainer", value="adam"), "in a way that this crfx does not know"),
         (part("training", "trainer", value="lbfgs"), NOT_A_MODEL),
