@@ -266,6 +266,11 @@ def test_fit_rejects_arguments(options, message):
     assert not hasattr(crf, "model_")
 
 
+def test_early_stopping_needs_an_eval_set():
+    with pytest.raises(ValueError, match="early_stopping_rounds needs an eval_set"):
+        RankingCRF(early_stopping_rounds=3).fit(DOCUMENTS, RELEVANCE, group=GROUP)
+
+
 def test_fit_raises_where_a_step_is_too_large():
     with pytest.raises(ValueError, match=r"step is 1e\+308: weights grew .* take a smaller one"):
         RankingCRF(step=1e308).fit(1e30 * DOCUMENTS, RELEVANCE, group=GROUP)
