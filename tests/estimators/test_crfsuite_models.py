@@ -72,7 +72,7 @@ def test_without_crfsuite():
         np.testing.assert_allclose(crf.predict_marginals(X)[0], expected["marginals"], **CLOSE)
 
 
-def test_it_is_a_model_like_others(tmp_path):
+def test_model_of_crfsuite_is_saved_and_trained_further(tmp_path):
     crf = from_crfsuite(SAVED / "crfsuite.model")
     X, y = _sentences(2)
     X = [[{**row, "sign": "-+"[len(row) > 2]} for row in own] for own in X]
@@ -87,13 +87,13 @@ def test_it_is_a_model_like_others(tmp_path):
     assert further.log_likelihood(X, y).sum() > crf.log_likelihood(X, y).sum()
 
 
-def test_what_is_no_model(tmp_path):
+def test_from_crfsuite_rejects_other_files(tmp_path):
     (tmp_path / "x.model").write_bytes(b"lCRF")
     with pytest.raises(ValueError, match=r"x\.model is not a model of CRFsuite: its header"):
         from_crfsuite(tmp_path / "x.model")
 
 
-def test_too_many_labels(tmp_path, monkeypatch):
+def test_from_crfsuite_rejects_too_many_labels(tmp_path, monkeypatch):
     monkeypatch.setattr("crfx.model.building.MOST_ENTRIES", 15)
     with pytest.raises(ValueError, match=r"crfsuite\.model cannot be taken over: order=1 with 4"):
         from_crfsuite(SAVED / "crfsuite.model")

@@ -9,6 +9,7 @@ from crfx import HiddenUnitCRF
 from crfx.model.flat_parameters import get_weights, set_weights
 
 ROUNDING = 2e-5
+DECODERS = ("viterbi", "marginal", "joint")
 N_LABELS, N_HIDDEN, N_FEATURES = 3, 2, 2
 LENGTHS = [1, 2, 3]
 random = np.random.default_rng(0)
@@ -19,7 +20,7 @@ STATES = np.array(list(itertools.product([0, 1], repeat=N_HIDDEN)))
 
 
 def with_random_weights(seed, **arguments):
-    """Weights large enough to tell the decoders apart."""
+    """Return an estimator whose weights are large enough to tell the decoders apart."""
     crf = HiddenUnitCRF(N_HIDDEN, sweeps=0, skip=True, random_state=0, n_jobs=1, **arguments)
     crf.fit(X, Y)
     size = len(get_weights(crf.model_))
@@ -28,7 +29,7 @@ def with_random_weights(seed, **arguments):
 
 
 def energies(crf, x):
-    """{labels: scores (states of all units)}: of the pair, from the definition."""
+    """Return {labels: scores of the states of all units}, from the definition."""
     parts = crf.model_.node.shape.split(crf.model_.node.weights.astype(np.float64))
     edge = crf.model_.edge.tables["edge"].astype(np.float64)
     start, end = (crf.model_.ends.tables[name].astype(np.float64) for name in ("start", "end"))
@@ -46,64 +47,52 @@ def energies(crf, x):
     return found
 
 
-def summed(crf, x):
-    """{labels: log of the sum over the states}."""
-    return {y: np.logaddexp.reduce(scores) for y, scores in energies(crf, x).items()}
+def labelling_scores(crf, x, over_states):
+    """Return {labels: sum (on the log scale) or maximum over the states}."""
+    return {labels: over_states(scores) for labels, scores in energies(crf, x).items()}
 
 
-def maximised(crf, x):
-    """{labels: the score of the best states}."""
-    return {y: scores.max() for y, scores in energies(crf, x).items()}
+def marginals(scores, length):
+    total, shares = np.logaddexp.reduce(list(scores.values())), np.zeros((length, N_LABELS))
+    for labels, score in scores.items():
+        shares[np.arange(length), labels] += np.exp(score - total)
+    return shares
 
 
-def log_z(crf, x):
-    return np.logaddexp.reduce(list(summed(crf, x).values()))
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_units_are_summed_out(seed):
-    crf = with_random_weights(seed)
-    for x, y, own, found in zip(
-        X, Y, crf.log_likelihood(X, Y), crf.predict_marginals(X), strict=True
-    ):
-        scores, total = summed(crf, x), log_z(crf, x)
-        assert own == pytest.approx(scores[tuple(y)] - total, abs=ROUNDING)
-        expected = np.zeros((len(x), N_LABELS))
-        for labels, score in scores.items():
-            expected[np.arange(len(x)), labels] += np.exp(score - total)
-        np.testing.assert_allclose(found, expected, atol=ROUNDING)
+def test_units_are_summed_out():
+    for seed in range(5):
+        crf = with_random_weights(seed)
+        whole = crf.log_likelihood(X, Y)
+        for x, y, found, p in zip(X, Y, whole, crf.predict_marginals(X), strict=True):
+            scores = labelling_scores(crf, x, np.logaddexp.reduce)
+            log_z = np.logaddexp.reduce(list(scores.values()))
+            assert found == pytest.approx(scores[tuple(y)] - log_z, abs=ROUNDING)
+            np.testing.assert_allclose(p, marginals(scores, len(x)), atol=ROUNDING)
 
 
 @pytest.mark.parametrize("activation", ["softplus", "relu"])
-@pytest.mark.parametrize("seed", range(10))
-def test_each_decoder_finds_what_is_best(seed, activation):
-    for decode in ("viterbi", "marginal", "joint"):
+@pytest.mark.parametrize("decode", DECODERS)
+def test_each_decoder_finds_what_is_best(decode, activation):
+    is_maximised = decode == "joint" or activation == "relu"
+    for seed in range(10):
         crf = with_random_weights(seed, decode=decode, activation=activation)
-        predicted = crf.predict(X)
-        for x, found in zip(X, predicted, strict=True):
-            assert tuple(found) == best(crf, x, decode, activation)
+        for x, found in zip(X, crf.predict(X), strict=True):
+            scores = labelling_scores(crf, x, np.max if is_maximised else np.logaddexp.reduce)
+            best = max(scores, key=scores.get)
+            if decode == "marginal":
+                best = tuple(marginals(scores, len(x)).argmax(axis=1))
+            assert tuple(found) == best
 
 
-def best(crf, x, decode, activation):
-    scores = maximised(crf, x) if decode == "joint" or activation == "relu" else summed(crf, x)
-    if decode != "marginal":
-        return max(scores, key=scores.get)
-    shares = np.zeros((len(x), N_LABELS))
-    for labels, score in scores.items():
-        shares[np.arange(len(x)), labels] += np.exp(score)
-    return tuple(shares.argmax(axis=1))
-
-
-def test_the_decoders_differ():
+def test_decoders_differ():
     """The companion: what is tested above is not one decoder by three names."""
     differ = set()
     for seed in range(10):
         labels = {
             decode: np.concatenate(with_random_weights(seed, decode=decode).predict(X)).tolist()
-            for decode in ("viterbi", "marginal", "joint")
+            for decode in DECODERS
         }
-        pairs = itertools.combinations(labels, 2)
-        differ |= {(a, b) for a, b in pairs if labels[a] != labels[b]}
+        differ |= {(a, b) for a, b in itertools.combinations(labels, 2) if labels[a] != labels[b]}
     assert len(differ) == 3
 
 
@@ -121,7 +110,7 @@ def test_many_units_that_whisper_outvote_one_that_shouts():
     assert crf.set_params(decode="joint").predict(x)[0][0] == "one"
 
 
-def test_perceptrons_decode_jointly_unless_told_otherwise():
+def test_perceptrons_decode_jointly_by_default():
     crf = with_random_weights(0)
     assert crf._decoder == "viterbi"
     for trainer in ("perceptron", "large_margin"):
@@ -130,9 +119,8 @@ def test_perceptrons_decode_jointly_unless_told_otherwise():
         assert with_random_weights(0, trainer=trainer, activation="tanh")._decoder == "viterbi"
 
 
-def test_the_score_is_that_of_what_is_predicted():
-    for seed in range(4):
-        for decode in ("viterbi", "marginal", "joint"):
-            crf = with_random_weights(seed, decode=decode)
-            right = np.concatenate(crf.predict(X)) == np.concatenate(Y)
-            assert crf.score(X, Y) == pytest.approx(right.mean())
+def test_score_is_that_of_what_is_predicted():
+    for seed, decode in enumerate(DECODERS):
+        crf = with_random_weights(seed, decode=decode)
+        right = np.concatenate(crf.predict(X)) == np.concatenate(Y)
+        assert crf.score(X, Y) == pytest.approx(right.mean())

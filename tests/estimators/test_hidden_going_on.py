@@ -1,25 +1,27 @@
-"""A HiddenUnitCRF that is trained on equals one longer run, bit for bit."""
+"""Warm starts of HiddenUnitCRF: parts are one longer run, bit for bit; other models stay below."""
 
+import copy
 import pickle
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from crfx import GBCRF, Checkpoint, HiddenUnitCRF, LinearCRF, TreeCRF, load
+from crfx import GBCRF, HiddenUnitCRF, LinearCRF, TreeCRF, load
 from crfx.model.flat_parameters import get_weights
 from crfx.testing import make_task
 from crfx.trainers import epochs
+from tests.pairwise import pairwise
 
 X, Y = make_task()
-X_DEV, Y_DEV = make_task(1, 12)
 SPARSE = [sparse.csr_matrix(np.where(np.abs(x) < 0.8, 0, x)) for x in X]
+DATA = {"dense": X, "sparse": SPARSE}
 TRAINERS = ["sgd", "lbfgs", "perceptron", "large_margin"]
 WAYS = ["memory", "file", "pickle"]
 
 
 def crf(trainer, n, **arguments):
-    """With so many sweeps or iterations; the average begins at a sweep that is told."""
+    """Return an estimator with n epochs or iterations, averaged from an epoch on."""
     usual = {"n_hidden": 5, "burn_in": 2, "l2": 0.01, "skip": True, "step": 0.1}
     return HiddenUnitCRF(
         trainer=trainer, sweeps=n, max_iter=n, random_state=0, n_jobs=1, **(usual | arguments)
@@ -27,7 +29,7 @@ def crf(trainer, n, **arguments):
 
 
 def taken(way, found, tmp_path):
-    """The model as it comes back."""
+    """Return the model as it comes back."""
     if way == "memory":
         return found
     if way == "pickle":
@@ -43,11 +45,10 @@ def assert_same_run(found, expected):
     assert found.best_iteration_ == expected.best_iteration_
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("X", [X, SPARSE], ids=["dense", "sparse"])
-@pytest.mark.parametrize("trainer", TRAINERS)
-def test_parts_are_one_run(trainer, X, way, tmp_path):
+@pytest.mark.parametrize(("trainer", "way", "data"), pairwise(TRAINERS, WAYS, list(DATA)))
+def test_parts_are_one_run(trainer, way, data, tmp_path):
     """Also the step, where it was found by trials."""
+    X = DATA[data]
     whole = crf(trainer, 7, step=None).fit(X, Y)
     part = crf(trainer, 3, step=None).fit(X, Y)
     assert not np.array_equal(get_weights(part.model_), get_weights(whole.model_))
@@ -66,22 +67,20 @@ def test_parts_are_one_run_where_python_takes_the_steps(monkeypatch, trainer, tm
         assert_same_run(found, whole)
 
 
-@pytest.mark.parametrize("X", [X, SPARSE], ids=["dense", "sparse"])
-@pytest.mark.parametrize("n_first", [1, 2, 3])
-def test_parts_are_one_run_while_parameters_shrink(X, n_first):
+@pytest.mark.parametrize("data", DATA)
+def test_parts_are_one_run_while_parameters_shrink(data):
     """How much they did is remembered: when it is counted anew, bits change."""
-    arguments = {"l2": 5.0, "step": 0.2}
+    arguments, X = {"l2": 5.0, "step": 0.2}, DATA[data]
     whole = crf("sgd", 6, **arguments).fit(X, Y)
-    part = crf("sgd", n_first, **arguments).fit(X, Y)
-    assert part.training_.standing.numbers["product"] < 1
-    assert_same_run(crf("sgd", 6 - n_first, **arguments).fit(X, Y, init_model=part), whole)
+    for n_first in (1, 2, 3):
+        part = crf("sgd", n_first, **arguments).fit(X, Y)
+        assert part.training_.standing.numbers["product"] < 1
+        assert_same_run(crf("sgd", 6 - n_first, **arguments).fit(X, Y, init_model=part), whole)
 
 
-@pytest.mark.parametrize("n_left", [1, 4, 12])
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("tol", [1e-3, 1e-10])
+@pytest.mark.parametrize(("n_left", "way", "tol"), pairwise([1, 4, 12], WAYS, [1e-3, 1e-10]))
 def test_parts_converge_where_one_run_does(tol, way, n_left, tmp_path):
-    """The last values of L-BFGS tell, whether it was near the minimum, and in which precision."""
+    """The last values of L-BFGS tell whether it was near the minimum, and in which precision."""
     arguments = {"l2": 0.5, "tol": tol}
     whole = crf("lbfgs", 500, **arguments).fit(X, Y)
     assert n_left < whole.n_iter_ < 500
@@ -100,31 +99,21 @@ def test_other_instances_are_learned_from_until_it_converges():
     assert more.history_["objective"][-1] > 0.999 * found.history_["objective"][-1]
 
 
-@pytest.mark.parametrize("trainer", TRAINERS)
-def test_from_a_checkpoint(trainer, tmp_path):
-    path = tmp_path / "m.crfx"
-    whole = crf(trainer, 6).fit(X, Y)
-    again = crf(trainer, 5).fit(X, Y, callbacks=[Checkpoint(path, every=4)])
-    assert again.n_iter_ == 5
-    assert load(path).n_iter_ == 4
-    assert_same_run(crf(trainer, 2).fit(X, Y, init_model=path), whole)
+@pytest.mark.parametrize("take", [copy.deepcopy, lambda own: pickle.loads(pickle.dumps(own))])
+def test_from_a_copy_taken_in_training(take):
+    copies = []
 
+    def keep(progress):
+        if progress.n_rounds == 3:
+            copies.append(take(whole))
 
-def test_from_where_the_user_interrupts():
-    whole = crf("sgd", 5).fit(X, Y)
-    part = crf("sgd", 5)
-
-    def interrupt(progress):
-        if progress.n_rounds == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        part.fit(X, Y, callbacks=[interrupt])
-    assert_same_run(crf("sgd", 3).fit(X, Y, init_model=part), whole)
+    whole = crf("sgd", 6)
+    whole.fit(X, Y, callbacks=[keep])
+    assert_same_run(crf("sgd", 3).fit(X, Y, init_model=copies[0]), whole)
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_votes_go_on(way, tmp_path):
+def test_votes_of_parts_are_those_of_one_run(way, tmp_path):
     whole = crf("perceptron", 6, herding=True).fit(X, Y)
     part = crf("perceptron", 4, herding=True).fit(X, Y)
     found = crf("perceptron", 2, herding=True).fit(X, Y, init_model=taken(way, part, tmp_path))
@@ -134,7 +123,7 @@ def test_votes_go_on(way, tmp_path):
 
 
 @pytest.mark.parametrize("trainer", TRAINERS)
-def test_the_model_that_is_trained_on_stays_as_it_is(trainer):
+def test_warm_start_leaves_the_first_model_alone(trainer):
     part = crf(trainer, 3, herding=trainer == "perceptron").fit(X, Y)
     weights, history = get_weights(part.model_), list(part.history_["objective"])
     arrays = {name: array.copy() for name, array in part.training_.standing.arrays.items()}
@@ -147,18 +136,15 @@ def test_the_model_that_is_trained_on_stays_as_it_is(trainer):
         assert len(part.votes_) == 1
 
 
-@pytest.mark.parametrize("trainer", TRAINERS)
-def test_it_can_go_on_from_itself(trainer):
-    whole = crf(trainer, 4).fit(X, Y)
-    found = crf(trainer, 2).fit(X, Y)
-    assert_same_run(found.fit(X, Y, init_model=found), whole)
+@pytest.mark.parametrize("trainer", ["lbfgs", "sgd"])
+def test_warm_start_from_itself(trainer):
+    crf_twice = crf(trainer, 2).fit(X, Y)
+    assert_same_run(crf_twice.fit(X, Y, init_model=crf_twice), crf(trainer, 4).fit(X, Y))
 
 
-@pytest.mark.parametrize("first", TRAINERS)
-@pytest.mark.parametrize("then", TRAINERS)
-def test_another_trainer_begins_with_the_parameters(first, then):
-    if first == then:
-        return
+@pytest.mark.parametrize("place", range(len(TRAINERS)))
+def test_another_trainer_begins_with_the_parameters(place):
+    first, then = TRAINERS[place - 1], TRAINERS[place]
     start = crf(first, 3).fit(X, Y)
     found = crf(then, 0).fit(X, Y, init_model=start)
     np.testing.assert_array_equal(get_weights(found.model_), get_weights(start.model_))
@@ -170,36 +156,47 @@ def test_another_trainer_begins_with_the_parameters(first, then):
 @pytest.mark.parametrize(
     "other", [{"n_hidden": 4}, {"activation": "tanh"}, {"skip": False}, {"start_end": False}]
 )
-def test_another_shape_stays_underneath(other):
+def test_model_of_another_shape_becomes_the_base(other):
+    """The shape of the model counts, not the arguments of its estimator."""
     start = crf("sgd", 2).fit(X, Y)
-    found = crf("sgd", 2, **other).fit(X, Y, init_model=start)
+    found = crf("sgd", 2, **other).fit(X, Y, init_model=start.set_params(**other))
     assert found.model_.base is start.model_
     assert found.n_iter_ == 2
+    shape = found.model_.node.shape
+    wanted = found.n_hidden, found.activation, found.skip
+    assert (shape.n_hidden, shape.activation, shape.skip) == wanted
 
 
-@pytest.mark.parametrize("trainer", TRAINERS)
+def test_base_must_have_the_order_of_the_model():
+    start = crf("sgd", 2).fit(X, Y).set_params(order=2)
+    with pytest.raises(ValueError, match="order"):
+        crf("sgd", 2, order=2).fit(X, Y, init_model=start)
+
+
 @pytest.mark.parametrize(
-    "kind",
+    ("trainer", "base"),
     [
-        LinearCRF(max_iter=5),
-        GBCRF(2, random_state=0, n_jobs=1),
-        TreeCRF(2, random_state=0, n_jobs=1),
+        ("sgd", GBCRF(2, random_state=0, n_jobs=1)),
+        ("lbfgs", TreeCRF(2, random_state=0, n_jobs=1)),
+        ("perceptron", LinearCRF(max_iter=5)),
+        ("large_margin", GBCRF(2, random_state=0, n_jobs=1)),
     ],
 )
-def test_another_kind_stays_underneath(kind, trainer, tmp_path):
-    base = kind.fit(X, Y)
+def test_model_of_another_kind_becomes_the_base(base, trainer, tmp_path):
+    base.fit(X, Y)
     alone = crf(trainer, 0, decode="viterbi").fit(X, Y, init_model=base)
     set_to_nothing(alone)
-    for one, other in zip(alone.predict_marginals(X), base.predict_marginals(X), strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-5)
+    one, other = (np.concatenate(own.predict_marginals(X)) for own in (alone, base))
+    np.testing.assert_allclose(one, other, atol=1e-5)
     found = crf(trainer, 3).fit(X, Y, init_model=base)
     assert found.model_.base is base.model_
     if trainer in ("sgd", "lbfgs"):
         assert found.history_["objective"][-1] < crf(trainer, 3).fit(X, Y).history_["objective"][-1]
     found.save(tmp_path / "m.crfx")
-    again = load(tmp_path / "m.crfx")
-    for one, other in zip(found.predict_marginals(X), again.predict_marginals(X), strict=True):
-        np.testing.assert_array_equal(one, other)
+    one, other = (
+        np.concatenate(own.predict_marginals(X)) for own in (found, load(tmp_path / "m.crfx"))
+    )
+    np.testing.assert_array_equal(one, other)
 
 
 def set_to_nothing(crf):
@@ -209,9 +206,17 @@ def set_to_nothing(crf):
     parts["bias"][:] = -50
 
 
-def test_it_may_lie_underneath_others():
-    base = crf("sgd", 3).fit(X, Y)
-    for other in (LinearCRF(max_iter=5), GBCRF(2, random_state=0, n_jobs=1), TreeCRF(2, n_jobs=1)):
-        found = other.fit(X, Y, init_model=base)
-        assert found.model_.base is base.model_
-        assert found.log_likelihood(X, Y).sum() > base.log_likelihood(X, Y).sum()
+@pytest.mark.parametrize(
+    ("make", "rounds"),
+    [(LinearCRF, "max_iter"), (GBCRF, "n_estimators"), (TreeCRF, "n_estimators")],
+)
+def test_base_of_other_kinds(make, rounds):
+    base, joint = crf("sgd", 3).fit(X, Y), crf("perceptron", 4).fit(X, Y)
+    above = make(**{rounds: 2}).fit(X, Y, init_model=base)
+    assert above.model_.base is base.model_
+    assert above.log_likelihood(X, Y).sum() > base.log_likelihood(X, Y).sum()
+    same = make(**{rounds: 0}).fit(X, Y, init_model=joint)
+    np.testing.assert_array_equal(*(np.concatenate(own.predict(X)) for own in (same, joint)))
+    votes = crf("perceptron", 4, herding=True).fit(X, Y)
+    with pytest.raises(ValueError, match="votes"):
+        make(**{rounds: 0}).fit(X, Y, init_model=votes)

@@ -114,7 +114,7 @@ def test_scores_from_the_json_alone(tmp_path, name):
         np.testing.assert_allclose(found - found[0], expected - expected[0], **CLOSE)
 
 
-def test_the_reader_of_the_page(tmp_path, monkeypatch, capsys):
+def test_reader_of_the_page_decodes_as_the_model(tmp_path, monkeypatch, capsys):
     """On data of its own, words that the model has not seen among them."""
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "model-file.md").read_text(encoding="utf-8")
@@ -134,7 +134,7 @@ def test_the_reader_of_the_page(tmp_path, monkeypatch, capsys):
         assert len({label for own in found for label in own}) == 3
 
 
-def test_a_wrong_weight_is_seen(tmp_path):
+def test_json_of_another_model_differs(tmp_path):
     """The companion: the JSON of another model decodes otherwise."""
     kind = KINDS["linear-words"]
     kind.fitted(max_iter=0).to_json(tmp_path / "model.json")
@@ -143,7 +143,7 @@ def test_a_wrong_weight_is_seen(tmp_path):
     assert not np.any(model["transitions"])
 
 
-def test_what_has_no_json(tmp_path):
+def test_to_json_rejects_bases_and_unfitted_models(tmp_path):
     with pytest.raises(ValueError, match="stands on another"):
         KINDS["linear-on-gbcrf"].fitted().to_json(tmp_path / "model.json")
     with pytest.raises(ValueError, match="not fitted"):

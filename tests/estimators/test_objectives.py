@@ -14,7 +14,6 @@ from crfx.objectives import (
     Hamming,
     LossAugmented,
     LossScaled,
-    SpanF1,
     task_loss,
 )
 
@@ -56,49 +55,54 @@ def task(n=30, seed=0):
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("kind", ESTIMATORS)
-def test_every_estimator_lowers_every_objective(kind, objective):
+@pytest.mark.parametrize("kind", ["gbcrf", "linear", "others"])
+def test_estimators_lower_objectives(kind, objective):
     X, y = task()
+    if kind == "others":  # in turns
+        others = ["treecrf", "linear sgd", "hidden", "hidden sgd"]
+        kind = others[list(OBJECTIVES).index(objective) % len(others)]
     crf = ESTIMATORS[kind](**OBJECTIVES[objective]).fit(X, y)
     values = crf.history_["objective"]
     # The first rounds of TreeCRF are of another objective.
-    first = 3 if kind == "treecrf" else 0
-    assert values[-1] < values[first]
+    assert values[-1] < values[3 if kind == "treecrf" else 0]
     assert crf.score(X, y) > 0.6
     again = clone(crf).fit(X, y)
     assert again.history_["objective"] == values
-
-
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_another_objective_is_another_model(objective):
-    X, y = task()
-    plain, other = LinearCRF(l2=0.1).fit(X, y), LinearCRF(l2=0.1, **OBJECTIVES[objective]).fit(X, y)
-    assert np.abs(plain.coef_ - other.coef_).max() > 1e-2
+    if kind == "linear":
+        plain = ESTIMATORS[kind]().fit(X, y)
+        assert np.abs(plain.coef_ - crf.coef_).max() > 1e-2
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_boosting_never_raises_an_objective(objective):
     """Steps are halved where curvature is borrowed; estimates by lists are compared as they are."""
-    X, y = task()
-    crf = GBCRF(n_estimators=15, learning_rate=1.0, max_depth=3, random_state=0,
-                **OBJECTIVES[objective]).fit(X, y)  # fmt: skip
-    values = crf.history_["objective"]
-    assert all(b <= a + 1e-3 for a, b in pairwise(values))
+    settings = {"n_estimators": 15, "learning_rate": 1.0, "max_depth": 3, "random_state": 0}
+    values = GBCRF(**settings, **OBJECTIVES[objective]).fit(*task()).history_["objective"]
+    assert all(later <= earlier + 1e-3 for earlier, later in pairwise(values))
 
 
 @pytest.mark.filterwarnings("ignore:objective .loss_scaled. samples:RuntimeWarning")
-def test_history_tells_what_was_sampled():
-    X, y = task()
+def test_history_has_what_was_sampled():
+    X, y = task(15)
     n_long = sum(len(own) > 6 for own in y)
-    for crf in (ESTIMATORS["gbcrf"], ESTIMATORS["linear"], ESTIMATORS["hidden sgd"]):
-        history = crf(objective=LossScaled(longest=6, n_samples=30)).fit(X, y).history_
+    few = ESTIMATORS["gbcrf"](), ESTIMATORS["linear"](max_iter=9), ESTIMATORS["linear sgd"]()
+    for crf in few:
+        crf.set_params(objective=LossScaled(longest=6, n_samples=30))
+        history = crf.fit(X, y).history_
         assert history["sampled_instances"] == [n_long] * len(history["objective"])
         assert all(0 < size <= 32 for size in history["effective_sample_size"])
     assert "sampled_instances" not in ESTIMATORS["linear"]().fit(X, y).history_
 
 
-@pytest.mark.parametrize("kind", ESTIMATORS)
-@pytest.mark.parametrize("objective", ["loss_scaled", "weighted", "matrix", "span"])
+@pytest.mark.parametrize(
+    ("kind", "objective"),
+    [
+        ("gbcrf", "matrix"),
+        ("treecrf", "loss_scaled"),
+        ("linear", "span"),
+        ("hidden sgd", "weighted"),
+    ],
+)
 def test_files_keep_the_objective(kind, objective, tmp_path):
     X, y = task()
     crf = ESTIMATORS[kind](**OBJECTIVES[objective]).fit(X, y)
@@ -114,7 +118,7 @@ def test_files_keep_the_objective(kind, objective, tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
-def test_another_objective_goes_on_from_the_weights_alone():
+def test_warm_start_with_another_objective_takes_the_weights_alone():
     """Its steps and values are no guide: it would seem to have arrived."""
     X, y = task()
     first = ESTIMATORS["hidden"](objective="expected_loss").fit(X, y)
@@ -133,8 +137,8 @@ class OwnObjective:
         return KL(0.3).bind(truth, loss, n_jobs)
 
 
-@pytest.mark.parametrize("kind", ["gbcrf", "treecrf", "linear", "hidden"])
-def test_an_objective_of_the_users_own(kind, tmp_path):
+@pytest.mark.parametrize("kind", ["gbcrf", "treecrf", "hidden"])
+def test_objective_of_the_user(kind, tmp_path):
     X, y = task()
     crf = ESTIMATORS[kind](objective=OwnObjective(), task_loss="hamming").fit(X, y)
     same = ESTIMATORS[kind](objective=KL(0.3)).fit(X, y)
@@ -144,48 +148,21 @@ def test_an_objective_of_the_users_own(kind, tmp_path):
     assert (loaded.objective, loaded.task_loss) == ("likelihood", None)
 
 
-@pytest.mark.parametrize("kind", ["gbcrf", "linear"])
 @pytest.mark.parametrize(
     "given",
     [{"objective": 5}, {"objective": "kl2"}, {"objective": {"objective": "kl", "temperature": -1}},
      {"objective": "kl", "task_loss": {"task_loss": "foo"}},
      {"objective": "kl", "task_loss": {"task_loss": "matrix", "matrix": "x", "normalize": False}}],
 )  # fmt: skip
-def test_files_with_broken_objectives(kind, given, tmp_path, changed):
-    X, y = task()
+def test_files_with_broken_objectives(given, tmp_path, changed):
     path = tmp_path / "model.crfx"
-    ESTIMATORS[kind]().fit(X, y).save(path)
+    LinearCRF(max_iter=1).fit(*task()).save(path)
     changed(path, lambda values: values["arguments"].update(given))
     with pytest.raises(ValueError, match="is not a model file of crfx"):
         load(path)
 
 
-def test_unknown_labels_of_an_eval_set_are_told_as_such():
-    X, y = task()
-    other = [list(own) for own in y]
-    other[2][1] = None
-    with pytest.raises(ValueError, match="eval_set: instance 2, position 1"):
-        LinearCRF(objective="kl").fit(X, y, eval_set=(X, other))
-
-
-@pytest.mark.parametrize("kind", ["gbcrf", "treecrf", "hidden sgd"])
-def test_going_on_is_one_longer_run(kind):
-    X, y = task()
-    given = OBJECTIVES["kl"]
-    name = "sweeps" if "hidden" in kind else "n_estimators"
-    half = ESTIMATORS[kind](**given).set_params(**{name: 4}).fit(X, y)
-    on = ESTIMATORS[kind](**given).set_params(**{name: 4}).fit(X, y, init_model=half)
-    whole = ESTIMATORS[kind](**given).set_params(**{name: 8})
-    if "hidden" in kind:
-        half.burn_in = on.burn_in = whole.burn_in = 0
-        half.fit(X, y)
-        on.fit(X, y, init_model=half)
-    whole.fit(X, y)
-    for a, b in zip(on.predict_marginals(X), whole.predict_marginals(X), strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
-def test_the_loss_of_an_eval_set_is_the_objective():
+def test_loss_of_an_eval_set_is_the_objective():
     X, y = task()
     crf = LinearCRF(l2=0.1, objective="expected_loss").fit(X, y, eval_set=(X, y))
     marginals = np.concatenate(crf.predict_marginals(X))
@@ -234,50 +211,31 @@ def test_unknown_labels():
     for objective in ("kl", "loss_scaled"):
         with pytest.raises(ValueError, match=r"instance 0, position 0: .* needs every label"):
             LinearCRF(objective=objective).fit(X, y)
+    with pytest.raises(ValueError, match="eval_set: instance 0, position 0"):
+        LinearCRF(objective="kl").fit(*task(), eval_set=(X, y))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("crf", "message"),
     [
-        ({"objective": "hinge"}, "objective is 'hinge': choose one of"),
-        ({"objective": KL}, "objective is the class KL: pass one of its kind, KL"),
-        ({"objective": Hamming()}, ", a task_loss: choose"),
-        ({"objective": "kl", "task_loss": {"O": 5}}, "task_loss is a dict: .* Hamming"),
-        ({"task_loss": "hamming"}, "objective 'likelihood' knows no task loss"),
-        ({"objective": "kl", "task_loss": "f1"}, "task_loss is 'f1': choose one of"),
-        ({"objective": "loss_scaled", "task_loss": "span_f1"}, "a sum over positions"),
-        ({"objective": "loss_augmented", "task_loss": SpanF1()}, "a sum over positions"),
-        ({"objective": KL(candidates="kbest")}, "leave candidates out"),
-        ({"objective": "kl", "task_loss": CostMatrix(np.zeros((2, 2)))}, "must be .3, 3."),
-        ({"objective": "kl", "task_loss": CostMatrix(np.ones((3, 3)))}, "right label .* cost 0"),
-        ({"objective": "kl", "task_loss": Hamming({"Z": 1.0})}, "'Z', a label that y has not"),
-        ({"objective": "kl", "trainer": "perceptron"}, "has a loss of its own"),
-        ({"objective": "kl", "feature_induction": 2}, "feature_induction is for the likelihood"),
+        (LinearCRF(objective="kl", task_loss={"O": 5}), "task_loss is a dict: .* Hamming"),
+        (LinearCRF(objective="loss_scaled", task_loss="span_f1"), "a sum over positions"),
+        (LinearCRF(objective="kl", task_loss=CostMatrix(np.zeros((2, 2)))), "must be .3, 3."),
+        (LinearCRF(objective="kl", task_loss=CostMatrix(np.ones((3, 3)))), "right .* cost 0"),
+        (LinearCRF(objective="kl", task_loss=Hamming({"Z": 1.0})), "'Z', a label that y has not"),
+        (LinearCRF(objective="kl", trainer="perceptron"), "has a loss of its own"),
+        (GBCRF(objective="loss_scaled", curvature="mixing"), "curvature is 'mixing', .* its own"),
     ],
 )
-def test_mistakes(arguments, message):
-    X, y = task(5)
+def test_fit_rejects_losses_that_do_not_suit(crf, message):
     with pytest.raises(ValueError, match=message):
-        LinearCRF(**arguments).fit(X, y)
-
-
-def test_loss_scaled_has_a_curvature_of_its_own():
-    X, y = task(5)
-    with pytest.raises(ValueError, match=r"curvature is 'mixing', .* has one of its own"):
-        GBCRF(objective="loss_scaled", curvature="mixing").fit(X, y)
+        crf.fit(*task(5))
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: KL(0.0), "temperature is 0.0: it must be above 0"),
-        (lambda: KL(float("nan")), "temperature is nan"),
-        (lambda: LossAugmented(-1.0), "weight is -1.0"),
-        (lambda: LossScaled(longest=-1), "longest is -1"),
-        (lambda: LossScaled(n_samples=0), "n_samples is 0"),
-        (lambda: ExpectedLoss("all"), "candidates is 'all'"),
         (lambda: KL(None), "temperature is None"),
-        (lambda: KL(True), "temperature is True"),
         (lambda: LossAugmented("2"), "weight is '2'"),
         (lambda: LossAugmented(1e39), "weight is 1e.39"),
         (lambda: LossScaled(seed=2**64), "seed is"),
@@ -287,13 +245,11 @@ def test_loss_scaled_has_a_curvature_of_its_own():
         (lambda: Hamming([1, 2]), "weights is .1, 2.: pass a dict"),
         (lambda: Hamming(True), "weights is True: pass a dict"),
         (lambda: Hamming(normalize="no"), "normalize is 'no'"),
-        (lambda: CostMatrix(-np.ones((3, 3))), "costs between 0 and 1e9"),
         (lambda: CostMatrix("abc"), "something else than costs"),
         (lambda: CostMatrix([[0, 1], [1]]), "rows of unequal lengths"),
         (lambda: CostMatrix(np.full((2, 2), 1e39)), "costs between 0 and 1e9"),
-        (lambda: ExpectedLoss(n_candidates=1), "n_candidates is 1"),
     ],
 )
-def test_mistakes_in_settings(make, message):
+def test_settings_are_checked(make, message):
     with pytest.raises(ValueError, match=message):
         make()

@@ -1,4 +1,6 @@
-"""RankingCRF: it learns orders, by every objective, from every kind of features."""
+"""RankingCRF: objectives, kinds of features, weights, metrics, arguments and model files."""
+
+import shutil
 
 import numpy as np
 import pandas
@@ -6,7 +8,7 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-from crfx import RankingCRF
+from crfx import RankingCRF, load
 from crfx.ndcg import ndcg
 from crfx.objectives.ranking import OBJECTIVES
 
@@ -15,6 +17,7 @@ FEW = {
     "linear": {"sweeps": 8},
     "trees": {"n_estimators": 20, "learning_rate": 0.3, "min_child_weight": 0.5},
 }
+each_scorer = pytest.mark.parametrize("scorer", SCORERS)
 NEAR = {"rtol": 1e-4, "atol": 1e-5}
 """Scores of linear functions are float32, and sums of trees' gradients may differ in the last
 digit."""
@@ -25,7 +28,7 @@ def make(scorer, **options):
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-@pytest.mark.parametrize("scorer", SCORERS)
+@each_scorer
 def test_orders_are_learned(make_queries, scorer, objective):
     X, relevance, group = make_queries()
     X_new, relevance_new, group_new = make_queries(1)
@@ -37,8 +40,8 @@ def test_orders_are_learned(make_queries, scorer, objective):
     assert crf.n_rounds_ == len(crf.history_["objective"]) == crf.best_iteration_ + 1
 
 
-@pytest.mark.parametrize("scorer", SCORERS)
-def test_predict_rank_and_score_tell_the_same(make_queries, scorer):
+@each_scorer
+def test_predict_rank_and_score_agree(make_queries, scorer):
     X, relevance, group = make_queries()
     crf = make(scorer).fit(X, relevance, group=group)
     scores = crf.predict(X)
@@ -53,15 +56,7 @@ def test_predict_rank_and_score_tell_the_same(make_queries, scorer):
     assert crf.score(X, relevance, group, cut=3) == ndcg(relevance, scores, group, cut=3)
 
 
-def test_the_gain_is_that_of_the_score(make_queries):
-    X, relevance, group = make_queries()
-    crf = make("linear", gain="linear").fit(X, relevance, group=group)
-    expected = ndcg(relevance, crf.predict(X), group, gain="linear")
-    assert crf.score(X, relevance, group) == expected
-    assert crf.score(X, relevance, group) != ndcg(relevance, crf.predict(X), group)
-
-
-@pytest.mark.parametrize("scorer", SCORERS)
+@each_scorer
 def test_sparse_and_data_frames(make_queries, scorer):
     X, relevance, group = make_queries()
     dense = make(scorer).fit(X, relevance, group=group)
@@ -90,18 +85,14 @@ def test_categories_are_for_trees(make_queries):
 def test_missing_values(make_queries):
     X, relevance, group = make_queries()
     X[::3, 3] = np.nan
-    for scorer in SCORERS:
-        crf = make(scorer).fit(X, relevance, group=group)
-        assert np.isfinite(crf.predict(X)).all()
+    trees = make("trees").fit(X, relevance, group=group)
+    assert np.isfinite(trees.predict(X)).all()
     zeros = np.nan_to_num(X)
-    np.testing.assert_allclose(
-        make("linear").fit(X, relevance, group=group).predict(X),
-        make("linear").fit(zeros, relevance, group=group).predict(zeros),
-        **NEAR,
-    )
+    with_holes, with_zeros = (make("linear").fit(own, relevance, group=group) for own in (X, zeros))
+    np.testing.assert_allclose(with_holes.predict(X), with_zeros.predict(zeros), **NEAR)
 
 
-@pytest.mark.parametrize("scorer", SCORERS)
+@each_scorer
 def test_queries_without_an_order_are_skipped_and_counted(make_queries, scorer):
     X, relevance, group = make_queries()
     more_X = np.concatenate([X[:1], X, X[:4]])
@@ -122,36 +113,25 @@ def test_queries_without_an_order_are_skipped_and_counted(make_queries, scorer):
     assert by_hand != more.score(X, relevance, group)
 
 
-@pytest.mark.parametrize("scorer", SCORERS)
-def test_a_weight_of_two_is_a_query_twice(make_queries, scorer):
-    """To the bit it cannot be: subsets are drawn for each. Small queries have one subset."""
+@each_scorer
+def test_weights_of_queries_are_copies(make_queries, scorer):
+    """To the bit they cannot be: subsets are drawn for each. Small queries have one subset."""
     X, relevance, group = make_queries(n_queries=6)
-    options = {"subset_size": 14, "step": 0.1} if scorer == "linear" else {"subset_size": 14}
+    options = {"subset_size": 14}
     if scorer == "linear":
-        options |= {"batch_size": 20, "sweeps": 1}  # one step, of all queries
-    weights = np.array([2, 1, 1, 1, 1, 2])
-    first, last = group[0], group[-1]
-    twice = make(scorer, **options).fit(
-        np.concatenate([X, X[:first], X[-last:]]),
-        np.concatenate([relevance, relevance[:first], relevance[-last:]]),
-        group=[*group, first, last],
-    )
-    weighted = make(scorer, **options).fit(X, relevance, group=group, sample_weight=weights)
-    np.testing.assert_allclose(weighted.predict(X), twice.predict(X), rtol=2e-3, atol=1e-3)
+        options |= {"step": 0.1, "batch_size": 20, "sweeps": 1}  # one step, of all queries
+    copies = np.array([2, 0, 1, 1, 1, 2])
+    rows = np.split(np.arange(len(X)), np.cumsum(group)[:-1])
+    picked = np.concatenate([rows[k] for k in np.repeat(np.arange(6), copies)])
+    repeated = make(scorer, **options)
+    repeated.fit(X[picked], relevance[picked], group=np.repeat(group, copies))
+    weighted = make(scorer, **options).fit(X, relevance, group=group, sample_weight=copies)
+    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), rtol=2e-3, atol=1e-3)
+    assert weighted.n_skipped_ == make(scorer).fit(X, relevance, group=group).n_skipped_
 
 
-def test_a_query_of_weight_0_is_not_looked_at(make_queries):
-    X, relevance, group = make_queries()
-    weights = np.ones(len(group))
-    weights[0] = 0
-    some = make("trees").fit(X, relevance, group=group, sample_weight=weights)
-    rest = make("trees").fit(X[group[0] :], relevance[group[0] :], group=group[1:])
-    np.testing.assert_array_equal(some.predict(X), rest.predict(X))
-    assert some.n_skipped_ == make("trees").fit(X, relevance, group=group).n_skipped_
-
-
-@pytest.mark.parametrize("scorer", SCORERS)
-def test_the_same_seed_gives_the_same_model(make_queries, scorer):
+@each_scorer
+def test_same_seed_gives_the_same_model(make_queries, scorer):
     X, relevance, group = make_queries()
     options = {"subset_size": 4} | ({} if scorer == "linear" else {"subsample": 0.6})
     first, again, other = (
@@ -162,7 +142,7 @@ def test_the_same_seed_gives_the_same_model(make_queries, scorer):
     assert not np.array_equal(first, other)
 
 
-def test_large_subsets_are_sampled_and_say_so(make_queries):
+def test_large_subsets_are_sampled_and_counted(make_queries):
     X, relevance, group = make_queries(n_queries=8)
     group = np.array([group.sum() // 2, group.sum() - group.sum() // 2])
     for scorer in SCORERS:
@@ -174,7 +154,7 @@ def test_large_subsets_are_sampled_and_say_so(make_queries):
         assert "effective_samples" not in exact.history_
 
 
-def test_the_best_round_is_restored(make_queries):
+def test_early_stopping_restores_the_best_round(make_queries):
     X, relevance, group = make_queries()
     dev = make_queries(1)
     for scorer in SCORERS:
@@ -202,70 +182,34 @@ def test_metrics(make_queries):
     crf = make("linear", eval_metric=lambda r, s, g: float(len(g)))
     crf.fit(X, relevance, group=group, eval_set=dev)
     assert crf.history_["eval_metric"] == [30.0] * 8
+    crf = make("linear", gain="linear").fit(X, relevance, group=group)
+    scores = crf.predict(X)
+    assert crf.score(X, relevance, group) == ndcg(relevance, scores, group, gain="linear")
+    assert crf.score(X, relevance, group) != ndcg(relevance, scores, group)
 
 
-def test_scikit_learn_manners(make_queries):
+def test_coefficients_and_penalty(make_queries):
     X, relevance, group = make_queries()
-    crf = make("trees", max_depth=2, tree_params={"gamma": 0.1})
-    before = crf.get_params()
-    assert clone(crf).get_params() == before
-    crf.fit(X, relevance, group=group)
-    assert crf.get_params() == before
-    assert "RankingCRF" in repr(crf)
-    crf.set_params(max_depth=3)
-    assert crf.max_depth == 3
-
-
-def test_callbacks_are_called_and_may_stop(make_queries):
-    X, relevance, group = make_queries()
-    for scorer in SCORERS:
-        seen = []
-
-        def stop_at_three(progress, seen=seen):
-            seen.append(progress.n_rounds)
-            return progress.n_rounds == 3
-
-        crf = make(scorer).fit(X, relevance, group=group, callbacks=[stop_at_three])
-        assert seen == [1, 2, 3]
-        assert crf.n_rounds_ == 3
-
-
-def test_coefficients(make_queries):
-    X, relevance, group = make_queries()
-    crf = make("linear").fit(X, relevance, group=group)
-    np.testing.assert_allclose(crf.predict(X), X @ crf.coef_, **NEAR)
-    assert crf.coef_[0] > 0 > crf.coef_[1]
+    free, held = (
+        make("linear", l2=l2, sweeps=20).fit(X, relevance, group=group) for l2 in (0.0, 10.0)
+    )
+    np.testing.assert_allclose(free.predict(X), X @ free.coef_, **NEAR)
+    assert free.coef_[0] > 0 > free.coef_[1]
+    assert np.abs(held.coef_).max() < 0.8 * np.abs(free.coef_).max()
     with pytest.raises(AttributeError, match="this model has trees"):
         _ = make("trees").fit(X, relevance, group=group).coef_
 
 
-def test_a_penalty_holds_weights_down(make_queries):
-    X, relevance, group = make_queries()
-    free, held = (
-        make("linear", l2=l2, sweeps=20).fit(X, relevance, group=group).coef_ for l2 in (0.0, 10.0)
-    )
-    assert np.abs(held).max() < 0.8 * np.abs(free).max()
-
-
-@pytest.mark.parametrize("objective", ["kl", "likelihood", "loss_scaled", "expected_loss"])
-def test_trees_learn_from_few_queries(make_queries, objective):
-    """The usual weight of a leaf is made for hundreds."""
+def test_trees_learn_from_few_queries(make_queries):
+    """The usual weight of a leaf is made for hundreds, and lighter with some objectives."""
     X, relevance, group = make_queries(n_queries=30)
-    crf = RankingCRF("trees", objective=objective, random_state=0).fit(X, relevance, group=group)
-    assert crf.score(X, relevance, group) > 0.9
+    for objective in ("kl", "loss_scaled", "expected_loss"):
+        crf = RankingCRF("trees", objective=objective, random_state=0)
+        assert crf.fit(X, relevance, group=group).score(X, relevance, group) > 0.9
 
 
-def test_steps_out_of_range_are_halved(make_queries):
-    X, relevance, group = make_queries(n_queries=60)
-    crf = RankingCRF(
-        "trees", objective="loss_scaled", min_child_weight=0, reg_lambda=0, learning_rate=1.0,
-        n_estimators=30, random_state=0,
-    ).fit(X, relevance, group=group)  # fmt: skip
-    assert np.isfinite(crf.predict(X)).all()
-
-
-@pytest.mark.parametrize("scorer", ["linear", "trees"])
-def test_a_model_can_be_the_base_after_its_scorer_argument_was_changed(make_queries, scorer):
+@each_scorer
+def test_warm_start_after_the_scorer_argument_was_changed(make_queries, scorer):
     X, relevance, group = make_queries()
     crf = RankingCRF("linear", sweeps=2, random_state=0).fit(X, relevance, group=group)
     if scorer == "trees":
@@ -275,9 +219,143 @@ def test_a_model_can_be_the_base_after_its_scorer_argument_was_changed(make_quer
     assert (model.base is None) == (scorer == "linear")
 
 
-def test_a_training_that_stops_early_still_warns_that_no_tree_split(make_queries):
+def test_training_that_stops_early_warns_that_no_tree_split(make_queries):
     X, relevance, group = make_queries()
     crf = RankingCRF("trees", n_estimators=5, min_child_weight=1e9, random_state=0)
     with pytest.warns(RuntimeWarning, match="no tree found a split"):
         crf.fit(X, relevance, group=group, callbacks=[lambda progress: True])
     assert crf.n_rounds_ == 1
+
+
+# Arguments and data: `tests/bad_inputs` has most of what raises.
+
+DOCUMENTS, RELEVANCE, GROUP = np.arange(12.0).reshape(6, 2), [0, 1, 2, 0, 1, 0], [4, 2]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"temperature": 0}, "temperature is 0: it must be above 0"),
+        ({"loss_weight": -2.0, "objective": "loss_augmented"}, "loss_weight is -2.0"),
+        ({"cut": 0}, "cut is 0: it must be a whole number of 1 or more"),
+        ({"subset_size": 1}, "subset_size is 1: it must be a whole number of 2 or more"),
+        ({"subset_size": 500}, "subset_size is 500: it must be at most 160"),
+        ({"n_subsets": 0}, "n_subsets is 0: it must be a whole number of 1 or more"),
+        ({"n_samples": 10}, "n_samples is 10, but nothing is sampled"),
+        ({"eval_metric": "ndcg@0"}, "eval_metric is 'ndcg@0': choose 'ndcg'"),
+        ({"step": 0.0}, "step is 0.0: it must be above 0, or None"),
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"scorer": "trees", "tree_params": {"eta": 1}}, "RankingCRF sets these itself"),
+        ({"max_depth": 3}, "max_depth is 3, but scorer is 'linear'"),
+        ({"scorer": "trees", "step": 1.0}, "argument of scorer='linear'; leave it None"),
+        ({"objective": "likelihood", "temperature": 1.0}, "temperature is 1.0, but objective is"),
+        ({"loss_weight": 1.0}, "argument of objective='loss_augmented'; leave it None"),
+        ({"truths": "sum"}, "argument of objective='likelihood' or 'loss_augmented'; leave it"),
+        (
+            {"truths": "sum", "objective": "likelihood", "subset_size": 30},
+            'truths is "sum" and subset_size is 30',
+        ),
+        ({"eval_metric": lambda *given: float("nan")}, "eval_metric gave NaN on the eval_set"),
+    ],
+)
+def test_fit_rejects_arguments(options, message):
+    crf = RankingCRF(**options)
+    eval_set = (DOCUMENTS, RELEVANCE, GROUP)
+    with pytest.raises(ValueError, match=message):
+        crf.fit(DOCUMENTS, RELEVANCE, group=GROUP, eval_set=eval_set)
+    assert not hasattr(crf, "model_")
+
+
+def test_early_stopping_needs_an_eval_set():
+    with pytest.raises(ValueError, match="early_stopping_rounds needs an eval_set"):
+        RankingCRF(early_stopping_rounds=3).fit(DOCUMENTS, RELEVANCE, group=GROUP)
+
+
+def test_fit_raises_where_a_step_is_too_large():
+    with pytest.raises(ValueError, match=r"step is 1e\+308: weights grew .* take a smaller one"):
+        RankingCRF(step=1e308).fit(1e30 * DOCUMENTS, RELEVANCE, group=GROUP)
+
+
+def test_lists_of_queries():
+    crf, queries = RankingCRF(random_state=0), [DOCUMENTS[:4], DOCUMENTS[4:]]
+    with pytest.raises(ValueError, match="pass a list of arrays"):
+        crf.fit([own.tolist() for own in queries], [RELEVANCE[:4], RELEVANCE[4:]])
+    crf.fit(queries, [RELEVANCE[:4], RELEVANCE[4:]])
+    with pytest.raises(ValueError, match=r"a list of 2 queries: explain one at a time, X\[i\]"):
+        crf.explain(queries)
+    assert len(crf.explain(queries[:1]).positions) == 4
+
+
+def test_score_reads_features_once(monkeypatch):
+    crf = RankingCRF(sweeps=1).fit(DOCUMENTS, RELEVANCE, group=GROUP)
+    reads, matched = [], type(crf.columns_).matched
+
+    def counted(*given, **how):
+        reads.append(1)
+        return matched(*given, **how)
+
+    monkeypatch.setattr(type(crf.columns_), "matched", counted)
+    crf.score(DOCUMENTS, RELEVANCE, GROUP)
+    assert len(reads) == 1
+
+
+# Model files: `tests/contracts` saves and damages files of every kind.
+
+
+def test_models_without_rounds_are_saved(make_queries, tmp_path):
+    X, relevance, group = make_queries()
+    for scorer, none in (("linear", {"sweeps": 0}), ("trees", {"n_estimators": 0})):
+        crf = make(scorer, **none).fit(X, relevance, group=group)
+        assert not crf.predict(X).any()
+        crf.save(tmp_path / "model.crfx")
+        assert not load(tmp_path / "model.crfx").predict(X).any()
+
+
+def test_metric_of_the_user_is_not_saved(make_queries, tmp_path):
+    X, relevance, group = make_queries()
+    crf = make("linear", eval_metric=lambda *given: 1.0)
+    crf.fit(X, relevance, group=group, eval_set=make_queries(1)).save(tmp_path / "model.crfx")
+    found = load(tmp_path / "model.crfx")
+    assert found.eval_metric == "ndcg"
+    assert "eval_metric" not in found.history_
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A file of each scorer, after three rounds."""
+    folder = tmp_path_factory.mktemp("models")
+    trees = {"n_estimators": 3, "min_child_weight": 0.0}
+    for scorer, few in (("linear", {"sweeps": 3}), ("trees", trees)):
+        crf = RankingCRF(scorer, random_state=0, n_jobs=1, **few)
+        crf.fit(DOCUMENTS, RELEVANCE, group=GROUP).save(folder / scorer)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("scorer", "manifest", "arrays", "message"),
+    [
+        ("linear", lambda v: v["model"].update(scorer="trees"), {}, "scores are not those of"),
+        ("linear", lambda v: v["model"].update(scorer="x"), {}, "unknown scorer 'x'"),
+        ("linear", lambda v: v["arguments"].update(max_depth=3), {}, "max_depth is 3, but scorer"),
+        ("linear", lambda v: v["training"].pop("step"), {}, "told in a way that"),
+        ("linear", lambda v: v["training"].update(step=-1.0), {}, "an impossible step"),
+        ("linear", lambda v: v["training"].update(n_counted=-1.0), {}, "counts what is not there"),
+        ("linear", lambda v: v.pop("n_skipped"), {}, "n_skipped"),
+        ("linear", None, {"weights": lambda a: a[:1]}, "the array weights does not fit"),
+        ("linear", None, {"training.sum": lambda a: a[:1]}, "the array training.sum does not fit"),
+        ("trees", lambda v: v.update(n_rounds=2, best_iteration=1), {}, "rounds are not as many"),
+        ("trees", lambda v: v.update(n_rounds=5), {}, "but its history is shorter"),
+        ("linear", lambda v: v.update(n_rounds=5), {}, "but its history is shorter"),
+        ("linear", lambda v: v.update(n_rounds=-1), {}, "its n_rounds is -1: it must be a whole"),
+        ("linear", lambda v: v.update(best_iteration=3), {}, "its best_iteration is 3"),
+        ("linear", lambda v: v.update(n_skipped=-1), {}, "its n_skipped is -1"),
+        ("linear", lambda v: v["training"].update(step="0.5"), {}, "its step is '0.5'"),
+        ("trees", lambda v: v.update(training={}), {}, "told in a way that"),
+    ],
+)
+def test_load_rejects_broken_files(files, tmp_path, changed, scorer, manifest, arrays, message):
+    path = tmp_path / "model.crfx"
+    shutil.copy(files / scorer, path)
+    changed(path, manifest, arrays)
+    with pytest.raises(ValueError, match=rf"model\.crfx is not a model file of crfx: .*{message}"):
+        load(path)

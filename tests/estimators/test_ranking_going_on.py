@@ -1,4 +1,4 @@
-"""RankingCRF trained further: as one run, from memory, pickle and file; and models underneath."""
+"""Warm starts of RankingCRF: from memory, pickle and file, as one run; interruptions; bases."""
 
 import pickle
 
@@ -18,37 +18,30 @@ def make(scorer, n, **options):
     return RankingCRF(scorer, **{**settings, **leaves, **options})
 
 
-def from_memory(crf, path):
-    return crf
+WAYS = {
+    "memory": lambda crf, path: crf,
+    "pickle": lambda crf, path: pickle.loads(pickle.dumps(crf)),
+    "file": lambda crf, path: crf.save(path) or path,
+}
 
 
-def from_pickle(crf, path):
-    return pickle.loads(pickle.dumps(crf))
-
-
-def from_file(crf, path):
-    crf.save(path)
-    return path
-
-
-@pytest.mark.parametrize("kept", [from_memory, from_pickle, from_file])
 @pytest.mark.parametrize(
-    ("scorer", "options"),
+    ("scorer", "options", "way"),
     [
-        ("linear", {}),
-        ("linear", {"l2": 0.5, "batch_size": 3, "burn_in": 2, "step": 0.1}),
-        ("linear", {"objective": "expected_loss", "n_subsets": 2}),
-        ("trees", {}),
-        ("trees", {"subsample": 0.6, "colsample_bynode": 0.5, "learning_rate": 0.4}),
-        ("trees", {"objective": "expected_loss", "n_subsets": 1}),
+        ("linear", {}, "file"),
+        ("linear", {"l2": 0.5, "batch_size": 3, "burn_in": 2, "step": 0.1}, "pickle"),
+        ("linear", {"objective": "expected_loss", "n_subsets": 2}, "memory"),
+        ("trees", {}, "memory"),
+        ("trees", {"subsample": 0.6, "colsample_bynode": 0.5, "learning_rate": 0.4}, "file"),
+        ("trees", {"objective": "expected_loss", "n_subsets": 1}, "pickle"),
     ],
 )
-def test_two_runs_are_one_longer_run(make_queries, tmp_path, scorer, options, kept):
+def test_two_runs_are_one_longer_run(make_queries, tmp_path, scorer, options, way):
     X, relevance, group = make_queries()
     whole = make(scorer, 7, **options).fit(X, relevance, group=group)
     first = make(scorer, 3, **options).fit(X, relevance, group=group)
     before = first.predict(X)
-    start = kept(first, tmp_path / "first.crfx")
+    start = WAYS[way](first, tmp_path / "first.crfx")
     second = make(scorer, 4, **options).fit(X, relevance, group=group, init_model=start)
     np.testing.assert_array_equal(second.predict(X), whole.predict(X))
     assert second.history_["objective"] == whole.history_["objective"]
@@ -75,25 +68,21 @@ def test_early_stopping_goes_on_counting(make_queries, tmp_path, scorer):
     assert third.n_rounds_ >= second.n_rounds_
 
 
-@pytest.mark.parametrize("scorer", ROUNDS)
-def test_another_eval_set_is_not_compared_with(make_queries, scorer):
+def test_values_of_another_eval_set_are_not_compared(make_queries):
     X, relevance, group = make_queries()
-    first = make(scorer, 3).fit(X, relevance, group=group, eval_set=make_queries(1))
-    second = make(scorer, 3, early_stopping_rounds=5)
+    first = make("linear", 3).fit(X, relevance, group=group, eval_set=make_queries(1))
+    second = make("linear", 3, early_stopping_rounds=5)
     second.fit(X, relevance, group=group, eval_set=make_queries(2), init_model=first)
-    metric = second.history_["eval_metric"]
-    assert np.isnan(metric[:3]).all()
-    assert not np.isnan(metric[3:]).any()
+    assert np.isnan(second.history_["eval_metric"]).tolist() == [True] * 3 + [False] * 3
 
 
-def test_a_checkpoint_goes_on(make_queries, tmp_path):
+def test_checkpoint_is_resumed(make_queries, tmp_path):
     X, relevance, group = make_queries()
-    for scorer in ROUNDS:
-        path = tmp_path / f"{scorer}.crfx"
-        whole = make(scorer, 6).fit(X, relevance, group=group, callbacks=[Checkpoint(path, 4)])
-        assert load(path).n_rounds_ == 4
-        rest = make(scorer, 2).fit(X, relevance, group=group, init_model=path)
-        np.testing.assert_array_equal(rest.predict(X), whole.predict(X))
+    path = tmp_path / "m.crfx"
+    whole = make("trees", 6).fit(X, relevance, group=group, callbacks=[Checkpoint(path, 4)])
+    assert load(path).n_rounds_ == 4
+    rest = make("trees", 2).fit(X, relevance, group=group, init_model=path)
+    np.testing.assert_array_equal(rest.predict(X), whole.predict(X))
 
 
 def test_trees_on_a_linear_model_and_back(make_queries, tmp_path):
@@ -115,49 +104,32 @@ def test_trees_on_a_linear_model_and_back(make_queries, tmp_path):
     assert back.score(X, relevance, group) > 0.9
 
 
+@pytest.mark.parametrize("place", ["callback", "metric"])
 @pytest.mark.parametrize("scorer", ROUNDS)
-def test_an_interrupted_run_keeps_what_it_has(make_queries, scorer):
+def test_interrupted_run_keeps_whole_rounds(make_queries, scorer, place):
     X, relevance, group = make_queries()
+    calls = []
 
-    def interrupt(progress):
-        if progress.n_rounds == 3:
+    def interrupt(*_):
+        calls.append(1)
+        if len(calls) == 3:
             raise KeyboardInterrupt
+        return 0.5 if place == "metric" else False
 
-    crf = make(scorer, 8)
+    crf, given, n_kept = make(scorer, 8), {"callbacks": [interrupt]}, 3
+    if place == "metric":  # before the round is settled
+        crf, given, n_kept = make(scorer, 8, eval_metric=interrupt), {}, 2
     with pytest.raises(KeyboardInterrupt):
-        crf.fit(X, relevance, group=group, callbacks=[interrupt])
-    assert crf.n_rounds_ == 3
-    three = make(scorer, 3).fit(X, relevance, group=group)
-    np.testing.assert_array_equal(crf.predict(X), three.predict(X))
-    rest = make(scorer, 5).fit(X, relevance, group=group, init_model=crf)
+        crf.fit(X, relevance, group=group, eval_set=make_queries(1), **given)
+    assert crf.n_rounds_ == len(crf.history_["objective"]) == n_kept
+    few = make(scorer, n_kept).fit(X, relevance, group=group)
+    np.testing.assert_array_equal(crf.predict(X), few.predict(X))
+    rest = make(scorer, 8 - n_kept).fit(X, relevance, group=group, init_model=crf)
     whole = make(scorer, 8).fit(X, relevance, group=group)
     np.testing.assert_array_equal(rest.predict(X), whole.predict(X))
 
 
-@pytest.mark.parametrize("scorer", ROUNDS)
-def test_a_round_that_is_cut_short_leaves_nothing_behind(make_queries, scorer):
-    X, relevance, group = make_queries()
-    seen = []
-
-    def metric(relevance, scores, group):
-        seen.append(len(seen))
-        if len(seen) == 3:
-            raise KeyboardInterrupt
-        return 0.5
-
-    crf = make(scorer, 8, eval_metric=metric)
-    with pytest.raises(KeyboardInterrupt):
-        crf.fit(X, relevance, group=group, eval_set=make_queries(1))
-    assert crf.n_rounds_ == len(crf.history_["objective"]) == 2
-    two = make(scorer, 2).fit(X, relevance, group=group)
-    np.testing.assert_array_equal(crf.predict(X), two.predict(X))
-    rest = make(scorer, 6).fit(X, relevance, group=group, init_model=crf)
-    whole = make(scorer, 8).fit(X, relevance, group=group)
-    np.testing.assert_array_equal(rest.predict(X), whole.predict(X))
-
-
-def test_steps_go_on_from_where_they_were(make_queries):
-    """None: those of the first run; a number: that one."""
+def test_step_is_that_of_the_first_run_unless_given(make_queries):
     X, relevance, group = make_queries()
     whole = make("linear", 4, step=0.07).fit(X, relevance, group=group)
     first = make("linear", 2, step=0.07).fit(X, relevance, group=group)
@@ -170,7 +142,7 @@ def test_steps_go_on_from_where_they_were(make_queries):
 
 
 @pytest.mark.parametrize("scorer", ROUNDS)
-def test_a_run_that_fails_at_once_leaves_the_estimator_as_it_was(make_queries, scorer):
+def test_run_that_fails_in_its_first_round_changes_nothing(make_queries, scorer):
     X, relevance, group = make_queries()
     crf = make(scorer, 2).fit(X, relevance, group=group)
     before = crf.predict(X)

@@ -29,7 +29,7 @@ def make(scorer, **options):
 @pytest.mark.parametrize(
     "crf", [make("linear", sweeps=2), make("trees", n_estimators=3)], ids=["linear", "trees"]
 )
-def test_a_model_ranks_them_a_file_at_a_time(crf, kinds):
+def test_model_ranks_shards_a_file_at_a_time(crf, kinds):
     shards, (X, relevance, group), weights = kinds
     crf.fit(X, relevance, group=group)
     np.testing.assert_allclose(crf.predict(shards.X), crf.predict(X), rtol=SAME_SCORES)
@@ -64,18 +64,17 @@ def test_trees_on_a_linear_scorer_go_on_from_files(kinds):
     np.testing.assert_allclose(found.predict(X), expected.predict(X), rtol=SAME_SCORES)
 
 
-def test_what_shards_have_is_not_given_again(kinds):
-    shards, (X, relevance, group), weights = kinds
-    crf = make("trees", n_estimators=3)
-    with pytest.raises(ValueError, match="X is shards, which have their own sizes"):
-        crf.fit(shards.X, shards.y, group=group)
-    with pytest.raises(ValueError, match="sample_weight is given beside shards"):
-        crf.fit(shards.X, shards.y, sample_weight=weights)
+def test_shards_that_cannot_be_judged_or_explained(kinds):
+    shards, (X, relevance, group), _ = kinds
+    crf = make("linear", sweeps=1)
     with pytest.raises(ValueError, match="eval_set: its shards have sample_weight"):
         crf.fit(X, relevance, group=group, eval_set=(shards.X, shards.y))
+    crf.fit(X, relevance, group=group)
+    with pytest.raises(ValueError, match="X_q is shards: explain one query at a time"):
+        crf.explain(shards.X)
 
 
-def test_sweeps_need_features_in_memory(kinds):
+def test_epochs_need_features_in_memory(kinds):
     shards, (X, relevance, group), _ = kinds
     with pytest.raises(ValueError, match=r"own = shards.load\(\)"):
         make("linear").fit(shards.X, shards.y)
@@ -84,18 +83,3 @@ def test_sweeps_need_features_in_memory(kinds):
     assert crf.predict(own["X"]) == pytest.approx(
         make("linear", sweeps=2).fit(X, relevance, group=group).predict(X)
     )
-
-
-def test_other_shards(make_queries, tmp_path):
-    X, relevance, group = make_queries()
-    typed = crfx.write_shards(
-        tmp_path / "typed", X, relevance, lengths=group, edge_types=[0] * len(X)
-    )
-    with pytest.raises(ValueError, match="have edge_types: documents of a query have no edges"):
-        make("trees").fit(typed.X, typed.y)
-    named = crfx.write_shards(tmp_path / "named", X, ["good"] * len(X), lengths=group)
-    with pytest.raises(ValueError, match="relevance is not a list of numbers"):
-        make("trees").fit(named.X, named.y)
-    crf = make("linear", sweeps=1).fit(X, relevance, group=group)
-    with pytest.raises(ValueError, match="X_q is shards: explain one query at a time"):
-        crf.explain(named.X)
