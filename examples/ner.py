@@ -46,7 +46,7 @@ def with_vectors(sentences):
 # 3. Train without and with vectors. Tags are IOB1 in the files; "bio" converts them and rules out
 #    what no annotator would write, such as an I-PER after an O.
 for name, features in [("names", template), ("names and vectors", with_vectors)]:
-    crf = LinearCRF(l2=0.5, tol=1e-3, min_count=2, constraints="bio")
+    crf = LinearCRF(l2=0.5, tol=1e-4, min_count=2, constraints="bio")
     crf.fit(features(X_train), y_train)
     f1 = span_f1(y_test, crf.predict(features(X_test)))
     print(f"{name:18} F1 of entities {f1:.3f}")

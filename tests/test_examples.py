@@ -18,7 +18,7 @@ def output_of(example, folder):
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
     )
     complaint = result.stderr.strip().rpartition("\n")[2]
     if complaint.startswith("FileNotFoundError") and "$CRFX_DATA" in complaint:

@@ -276,6 +276,13 @@ def test_votes_give_no_probabilities_of_labellings():
 # Where fitting fails.
 
 
+def test_eval_metric_of_labels_counts_votes():
+    """The last entry of the history is the score of the fitted model."""
+    found = crf("perceptron", herding=True, burn_in=1, eval_metric="token_accuracy")
+    found.fit(X, Y, eval_set=(X, Y))
+    assert found.history_["eval_metric"][-1] == found.score(X, Y)
+
+
 @pytest.mark.parametrize("herding", [False, True])
 def test_fit_that_fails_before_it_learns_changes_nothing(herding):
     found = crf("perceptron", herding=herding).fit(SPARSE, Y)

@@ -324,7 +324,7 @@ class HiddenUnitCRF(LabellingEstimator):
         self, truth: Truth, seed: int, n_rounds: int, to_go: int | None, *, is_new: bool
     ) -> ParameterTrainer:
         # Perceptrons learn with the decoder that they are used with.
-        model = self._scored.base_model() if self._is_perceptron else self.model_
+        model = self._scored.decoded if self._is_perceptron else self.model_
         task = replace(self._task(truth), decode=self._scored.decode)
         settings = self._epoch_settings(truth, seed, n_rounds)
         trainer: ParameterTrainer

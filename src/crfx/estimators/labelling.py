@@ -154,7 +154,7 @@ class LabellingEstimator(Estimator):
         settings = self._objective_settings
 
         def scored() -> Problem:
-            model = self.model_ if self.eval_metric == "loss" else self._predictor.base_model()
+            model = self.model_ if self.eval_metric == "loss" else self._predictor.decoded
             return model.problem(watched.batch)
 
         def decode(problem: Problem) -> IntArray:

@@ -80,7 +80,9 @@ class WarmStart:
         return None if self.estimator is None else base_model(self.estimator)
 
     def continued_if(self, is_continued: bool) -> WarmStart:
-        """Return the start whose rounds are continued: not that of a base model."""
+        """Return the start if its rounds are continued, else one without estimator: a base model
+        adds its scores, not its rounds.
+        """
         return self if is_continued else replace(self, estimator=None)
 
 
@@ -137,7 +139,7 @@ def _lowered(estimator: Any, names: Sequence[str]) -> tuple[Any, ...]:
 
 @dataclass(eq=False)
 class Session:
-    """The rounds of a call of ``fit``; the one place that writes fitted attributes in training."""
+    """The rounds of a call of ``fit``, which write the fitted attributes after every round."""
 
     estimator: Any
     n_rounds: int
@@ -154,7 +156,7 @@ class Session:
         estimator = self.estimator
         if self.standing is not None:
             trainer.restore(self.standing)
-        estimator.training_ = Training(self.n_rounds, trainer)
+        estimator.training_ = Training(to_go=self.n_rounds, trainer=trainer)
         try:
             best = self._run_rounds(trainer, metric)
             state = trainer.state() if self.keeps_state else None
@@ -167,9 +169,7 @@ class Session:
             raise
         finally:
             trainer.release()
-        if (
-            counter_of(estimator) == "n_rounds_"
-        ):  # later rounds are gone, later iterations were done
+        if counter_of(estimator) == "n_rounds_":  # iterations that were done are not undone
             estimator.n_rounds_ = best
 
     def _run_rounds(self, trainer: Trainer, metric: Metric | None) -> int:

@@ -31,6 +31,11 @@ class Predictor(Protocol):
         """The fitted model."""
         ...
 
+    @property
+    def decoded(self) -> Model:
+        """The model whose scores `decode` takes: the fitted one, or with other scores."""
+        ...
+
     def labels(self, batch: Batch, n_rounds: int | None = None) -> IntArray:
         """Return the label codes (rows,) of a batch."""
         ...
@@ -66,9 +71,14 @@ class Scored:
     n_jobs: int | None = None
     joint: Model | None = None
 
+    @property
+    def decoded(self) -> Model:
+        """The model whose scores are decoded."""
+        return self.model if self.joint is None else self.joint
+
     def labels(self, batch: Batch, n_rounds: int | None = None) -> IntArray:
         """Return the label codes (rows,) of a batch."""
-        problems = scored_parts(self.base_model(), batch, n_rounds, self.n_jobs)
+        problems = scored_parts(self.decoded, batch, n_rounds, self.n_jobs)
         return stacked(map(self.decode, problems))
 
     def decode(self, problem: Problem) -> IntArray:
@@ -88,8 +98,8 @@ class Scored:
         return self
 
     def base_model(self) -> Model:
-        """Return the model whose scores are decoded."""
-        return self.model if self.joint is None else self.joint
+        """Return the model whose scores another one may add to: those that are decoded."""
+        return self.decoded
 
     def problems(
         self, batch: Batch, n_rounds: int | None = None, *, table_per_row: bool = False
@@ -137,6 +147,11 @@ class Voted:
         """The fitted model."""
         return self.by_scores.model
 
+    @property
+    def decoded(self) -> Model:
+        """The fitted model; its features are what is voted on."""
+        return self.by_scores.decoded
+
     def labels(self, batch: Batch, n_rounds: int | None = None) -> IntArray:
         """Return the label codes (rows,) of a batch."""
         return stacked(map(self.decode, self._problems(batch, n_rounds)))
@@ -163,10 +178,10 @@ class Voted:
         raise ValueError("init_model votes (herding): it has no scores to stand on")
 
     def _problems(self, batch: Batch, n_rounds: int | None) -> Any:
-        return scored_parts(self.by_scores.base_model(), batch, n_rounds, self.by_scores.n_jobs)
+        return scored_parts(self.decoded, batch, n_rounds, self.by_scores.n_jobs)
 
     def _shares(self, batch: Batch) -> npt.NDArray[np.float32]:
-        model = self.by_scores.base_model()
+        model = self.decoded
         model.use_threads(thread_count(self.by_scores.n_jobs))
         counts = np.zeros((batch.n_rows, model.n_labels), np.float32)
         rows, voter = np.arange(batch.n_rows), copied(model)
