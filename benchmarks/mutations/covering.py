@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import sqlite3
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from scratch import copy_repository, environment
 
 # Left out, because they are slow and test other things than `src`: pages, tables, harnesses.
 LEFT_OUT = ("tests/documentation", "tests/reproduce", "tests/fuzz", "tests/wheel")
+AHEAD, RARE = 5, 50  # cases, tests
 FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -88,7 +90,7 @@ class Coverage:
         for lines in lines_to_cover(ast.parse(source), line):
             tests = {test for number in lines for test in self._tests(by_line.get(number, ()))}
             if tests:
-                return self._specific_first(module, tests)
+                return self._specific_first(module, source.splitlines()[line - 1], tests)
         return []
 
     def _tests(self, contexts: Any) -> Iterator[str]:
@@ -101,15 +103,26 @@ class Coverage:
                 file = test.partition("::")[0] + "::"
                 yield from (other for other in self.seconds if other.startswith(file))
 
-    def _specific_first(self, module: str, tests: set[str]) -> list[str]:
-        """Sort tests: a case of every function, then the next; near ones first, then small ones."""
+    def _specific_first(self, module: str, text: str, tests: set[str]) -> list[str]:
+        """Sort tests: a case of every function, then the next; near ones first, then small ones.
+
+        A test gets ahead by some cases for each word of the line that its name has, and few others.
+        """
+        shared = {test: words(text) & words(test.partition("::")[2]) for test in tests}
+        n_tests = Counter(word for found in shared.values() for word in found)
         cases: Counter[str] = Counter()
         keys = {}
         for test in sorted(tests, key=lambda test: (self._n_lines.get(test, 0), test)):
             function = test.partition("[")[0]
-            keys[test] = (cases[function], distance(module, test), len(keys))
+            n_rare = sum(n_tests[word] <= RARE for word in shared[test])
+            keys[test] = (cases[function] - AHEAD * n_rare, distance(module, test), len(keys))
             cases[function] += 1
         return sorted(tests, key=keys.__getitem__)
+
+
+def words(text: str) -> set[str]:
+    """Return the longer words of a text, and the names in it."""
+    return set(re.findall(r"[a-z][a-z_]{3,}", text.lower()))
 
 
 def distance(module: str, test: str) -> int:
