@@ -49,6 +49,7 @@ SOURCE = textwrap.dedent(
             return 1
     '''
 )
+AREA, VOLUME = set(range(10, 19)), {25}
 
 
 def test_apply_mutation_finds_the_repeated_line_after_lines_moved(scripts):
@@ -94,12 +95,12 @@ def test_shares_follow_lines_but_leave_no_folder_out(scripts):
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("return width", [{16}]),
-        ("        LIMIT\n", [{11, 12, 13}]),  # the condition in several lines
-        ("except TypeError", [{17}]),
-        ("def area", [set(range(10, 19)), set(range(10, 19)) | {25}]),
-        ("sides", [{25}, set(range(10, 19)) | {25}]),
-        ("LIMIT = ", [set(range(10, 19)) | {25}]),
+        ("return width", (True, [{16}, AREA | VOLUME])),
+        ("        LIMIT\n", (True, [{11, 12, 13}, AREA | VOLUME])),  # a condition
+        ("except TypeError", (True, [{17}, AREA | VOLUME])),
+        ("def area", (False, [AREA, AREA | VOLUME])),
+        ("sides", (False, [VOLUME, AREA | VOLUME])),
+        ("LIMIT = ", (False, [AREA | VOLUME])),
     ],
 )
 def test_lines_to_cover_says_who_tests_a_line(scripts, line, expected):

@@ -78,20 +78,23 @@ class Coverage:
         self._source = work / "covered" / "src"
         self._n_lines = _lines_by_test(work / "coverage")
 
-    def tests_of(self, module: str, line: int) -> list[str]:
+    def tests_of(self, module: str, line: int) -> tuple[list[str], bool]:
         """Return the tests that execute a line, those first that are most specific to it.
 
         What is executed by an import is tested by what it serves: the function of a signature, the
-        methods of a class, all functions of a module.  If no test executes those, the tests of the
-        folder count.
+        methods of a class, all functions of a module.  Those of the module also stand in for a line
+        of a function that no test executes (False): another process may execute it.
         """
         source = (self._source / module).read_text(encoding="utf-8")
         by_line = self._data.contexts_by_lineno(str(self._source / module))
-        for lines in lines_to_cover(ast.parse(source), line):
+        in_function, choices = lines_to_cover(ast.parse(source), line)
+        for lines in choices:
             tests = {test for number in lines for test in self._tests(by_line.get(number, ()))}
             if tests:
-                return self._specific_first(module, source.splitlines()[line - 1], tests)
-        return []
+                is_executed = not in_function or lines is choices[0]
+                text = source.splitlines()[line - 1]
+                return self._specific_first(module, text, tests), is_executed
+        return [], False
 
     def _tests(self, contexts: Any) -> Iterator[str]:
         """Yield the tests of contexts such as `FILE::TEST|run`; a fixture serves its whole file."""
@@ -133,17 +136,21 @@ def distance(module: str, test: str) -> int:
     return 1 if of_test.parent.name == of_module.parent.name else 2
 
 
-def lines_to_cover(tree: ast.Module, line: int) -> list[set[int]]:
-    """Return sets of lines, the first of which that a test executes says who tests this line."""
+def lines_to_cover(tree: ast.Module, line: int) -> tuple[bool, list[set[int]]]:
+    """Tell whether a line is in a function, and return sets of lines.
+
+    The first set of which a test executes any says who tests the line.
+    """
     around = [node for node in ast.walk(tree) if isinstance(node, ast.stmt) and _spans(node, line)]
     around.sort(key=lambda node: (node.lineno, -node.end_lineno))
     statement = around[-1]
     within = [node for node in around[:-1] if isinstance(node, FUNCTION) and _in_body(node, line)]
     if within:
         header = _header(statement)
-        return [header if line in header else {line}]  # a line such as `except ValueError:`
+        own = header if line in header else {line}  # a line such as `except ValueError:`
+        return True, [own, _bodies(tree)]
     owners = [node for node in around if isinstance(node, FUNCTION | ast.ClassDef)]
-    return [_bodies(node) for node in [*reversed(owners), tree]]
+    return False, [_bodies(node) for node in [*reversed(owners), tree]]
 
 
 def _spans(node: ast.stmt, line: int) -> bool:

@@ -138,11 +138,11 @@ class Worker:
         if applied is None:
             return {"outcome": "gone"}
         mutated, line = applied
-        covering = self._coverage.tests_of(mutation["module"], line)
+        covering, is_executed = self._coverage.tests_of(mutation["module"], line)
         while True:
             tests = self._chosen(covering)
             if not tests:
-                return {"outcome": "uncovered", "n_covering": len(covering)}
+                return {"outcome": "uncovered", "n_chosen": 0, "n_covering": len(covering)}
             path.write_text(mutated, encoding="utf-8")
             found = run_tests(self._repository, tests, self._limit(tests))
             path.write_bytes(original)
@@ -152,7 +152,7 @@ class Worker:
                 break
             covering = [test for test in covering if test not in unfit]
         return {
-            "outcome": "caught" if failed else "survived",
+            "outcome": "caught" if failed else "survived" if is_executed else "uncovered",
             "by": failed,
             "n_passed": found["n_passed"],
             "n_chosen": len(tests),
@@ -219,7 +219,7 @@ def is_settled(outcome: dict[str, Any] | None, arguments: Any) -> bool:
         return False
     return (
         outcome["outcome"] in ("caught", "gone")
-        or outcome.get("n_chosen", 0) == outcome["n_covering"]
+        or outcome.get("n_chosen") == outcome["n_covering"]
         or (
             outcome["most_tests"] >= arguments.most_tests
             and outcome["most_seconds"] >= arguments.most_seconds
