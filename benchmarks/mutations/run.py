@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import compileall
+import fcntl
 import importlib
 import importlib.util
 import json
@@ -267,6 +268,8 @@ def main() -> None:
 
     drawn = read_lines(DRAWN)
     if not arguments.table:
+        lock = (arguments.work / "lock").open("w")
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises if another run uses the folder
         if not (arguments.work / "durations.json").exists():
             measure_coverage(arguments.tests, arguments.src, arguments.work)
         known = outcomes()
