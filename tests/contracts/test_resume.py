@@ -4,6 +4,7 @@ as one that was not, to the bit: for every kind of estimator.
 
 import json
 import zipfile
+from copy import copy
 
 import numpy as np
 import pytest
@@ -213,3 +214,44 @@ def test_interrupt_between_rounds_leaves_a_model_that_loads(make, monkeypatch, t
     assert rounds_done(crf) == len(crf.history_["objective"]) == 1
     crf.save(tmp_path / "m.crfx")
     assert load(tmp_path / "m.crfx").training_.to_go == 2
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: LinearCRF("sgd", sweeps=5, step=0.1, **ONE),
+        lambda: LinearCRF(max_iter=5, **ONE),
+        lambda: HiddenUnitCRF(3, sweeps=5, step=0.1, **ONE),
+        lambda: RankingCRF(sweeps=5, step=0.1, **ONE),
+        lambda: GBCRF(5, **ONE),
+    ],
+)
+def test_copy_taken_in_training_leaves_the_training_alone(make, tmp_path):
+    """A checkpoint that is saved after the copy resumes to the same model."""
+    crf = make()
+    data = (queries if isinstance(crf, RankingCRF) else dense)(0)
+    arguments = named(crf, *data)
+    path = tmp_path / "m.crfx"
+
+    def keep(progress):
+        copy(crf)
+        if progress.n_rounds == 3:
+            progress.save(path)
+
+    whole = contents(resumed(crf, arguments, None, keep), tmp_path)
+    assert (
+        contents(resumed(make(), arguments, load(path), lambda progress: None), tmp_path) == whole
+    )
+
+
+def test_resumed_rejects_a_checkpoint_of_another_kind():
+    X, y, _ = dense(0)
+    ranker = RankingCRF(sweeps=2, step=0.1, **ONE)
+
+    def interrupt(progress):
+        raise Cut
+
+    with pytest.raises(Cut):
+        resumed(ranker, named(ranker, *queries(0)), None, interrupt)
+    with pytest.raises(ValueError, match="init_model is a RankingCRF"):
+        resumed(LinearCRF(), {"X": X, "y": y}, ranker, interrupt)

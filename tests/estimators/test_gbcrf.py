@@ -355,3 +355,11 @@ def test_without_edges_chains_may_watch_a_training_on_forests():
     forests = GBCRF(2, **settings).fit(X, Y, parents=parents, eval_set=(X, Y))
     chains = GBCRF(2, **settings).fit(X, Y, eval_set=(X, Y))
     assert forests.history_["eval_metric"] == chains.history_["eval_metric"]
+
+
+def test_fit_takes_subclasses_with_attributes_of_other_estimators():
+    class Mine(GBCRF):
+        trainer = "somebody"
+
+    X, y = [np.eye(2)] * 3, [["a", "b"]] * 3
+    assert Mine(2).fit(X, y).n_rounds_ == 2

@@ -149,3 +149,11 @@ def test_to_json_rejects_bases_and_unfitted_models(tmp_path):
     with pytest.raises(ValueError, match="not fitted"):
         LinearCRF().to_json(tmp_path / "model.json")
     assert not list(tmp_path.iterdir())
+
+
+def test_to_json_writes_models_of_subclasses(tmp_path):
+    class Mine(LinearCRF):
+        pass
+
+    Mine(max_iter=2).fit([[["a"], ["b"]]], [["x", "y"]]).to_json(tmp_path / "m.json")
+    assert json.loads((tmp_path / "m.json").read_text())["labels"] == ["x", "y"]

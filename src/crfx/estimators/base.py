@@ -82,7 +82,7 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the attributes for copies and pickles, which a running training leaves alone."""
-        attributes: dict[str, Any] = super().__getstate__()
+        attributes: dict[str, Any] = dict(super().__getstate__())  # it may be that of the estimator
         if "training_" in attributes:
             attributes["training_"] = self.training_.frozen()
         return attributes
@@ -95,7 +95,8 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
 
     def _saved(self) -> Saved:
         """Return the record of the estimator that a model file holds."""
-        return Saved.of(type(self).__name__, self.get_params(deep=False), vars(self))
+        arguments = self.get_params(deep=False)
+        return Saved.of(type(self).__name__, arguments, vars(self), rounds_done(self))
 
     def _draw_seed(self) -> int:
         """Draw a seed from ``random_state``, the same for all workers."""
@@ -156,7 +157,7 @@ def rounds_argument(estimator: Any) -> str:
 
 def counter_of(estimator: Any) -> str:
     """Return the name of the fitted attribute that counts rounds, iterations or sweeps."""
-    return "n_iter_" if hasattr(estimator, "trainer") else "n_rounds_"
+    return "n_iter_" if "trainer" in table_of(estimator).kinds else "n_rounds_"
 
 
 def rounds_done(estimator: Any) -> int:

@@ -241,7 +241,8 @@ class LinearCRF(LabellingEstimator):
         """
         check_arguments(self)
         start = read_warm_start(init_model, classes, self.constraints)
-        is_continued = start.is_a(type(self)) and has_parts(start.model, self._parts)
+        is_same_class = type(start.estimator) is type(self)
+        is_continued = is_same_class and has_parts(start.model, self._parts)
         passed = Passed(X, y, lengths, parents, edge_types, sample_weight, allowed)
         settings = self._settings_of_input(start, is_continued)
         data = read_training_set(passed, settings, start.known)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from crfx.estimators.arguments import table_of, usual_value
-from crfx.estimators.base import Estimator, check_fitted, counter_of, fitted, rounds_done
+from crfx.estimators.base import Estimator, counter_of, fitted, rounds_done
 from crfx.estimators.labelling import LabellingEstimator, base_model, with_classes
 from crfx.inputs import weights
 from crfx.inputs.label_codes import named_classes
@@ -100,7 +100,7 @@ def read_init_model(init_model: Any, kind: type[Estimator]) -> WarmStart:
     if init_model is None:
         return WarmStart()
     if isinstance(init_model, Unfinished):
-        checkpoint = init_model.checkpoint
+        checkpoint = fitted(init_model.checkpoint, kind)
         return WarmStart(checkpoint, to_go=checkpoint.training_.to_go)
     return WarmStart(fitted(init_model, kind))
 
@@ -306,7 +306,6 @@ def resumed(
     if checkpoint is not None:
         if checkpoint.training_.to_go is None:
             return checkpoint
-        check_fitted(checkpoint)
         if callable(estimator.eval_metric):  # which no file can hold
             checkpoint = copy(checkpoint).set_params(eval_metric=estimator.eval_metric)
         others["init_model"] = Unfinished(checkpoint)

@@ -95,8 +95,17 @@ class Saved:
     votes: list[npt.NDArray[np.float32]] | None = None
 
     @classmethod
-    def of(cls, class_name: str, arguments: dict[str, Any], attributes: Mapping[str, Any]) -> Saved:
-        """Return the record of an estimator with these arguments and fitted attributes."""
+    def of(
+        cls,
+        class_name: str,
+        arguments: dict[str, Any],
+        attributes: Mapping[str, Any],
+        n_done: int,
+    ) -> Saved:
+        """Return the record of an estimator with these arguments and fitted attributes.
+
+        ``n_done`` are its rounds, iterations or epochs.
+        """
         training: Training = attributes.get("training_", Training())
         best: TrainingState | None = None
         state = training.state()
@@ -106,7 +115,7 @@ class Saved:
             class_name=class_name,
             arguments=arguments,
             columns=attributes["columns_"],
-            n_done=int(attributes[f"{_COUNTERS[class_name]}_"]),
+            n_done=n_done,
             best_iteration=attributes["best_iteration_"],
             history=attributes["history_"],
             to_go=training.to_go,

@@ -21,7 +21,8 @@ History = dict[str, list[float]]
 class Progress:
     """The state of a training run after a round.
 
-    ``history`` has one entry per round and name; ``save`` writes the model as it is now to a file.
+    ``history`` has one entry per round and name, and later rounds do not change it; ``save``
+    writes the model as it is now to a file.
     """
 
     n_rounds: int
