@@ -1,4 +1,4 @@
-"""The page about the speed of HiddenUnitCRF, rendered from what `hidden_units.py` measured."""
+"""The page about the speed of HiddenUnitCRF, rendered from results of `hidden_units.py`."""
 
 from __future__ import annotations
 
@@ -105,10 +105,10 @@ def kernel(part: dict[str, Any]) -> list[str]:
         "|---|---|---|---|---|",
     ]
     for name, title in KERNEL_ROWS:
-        for isa, own in part["sets"].items():
-            both = [own["seconds"][f"{name}_{task}"] for task in ("scores", "gradient")]
+        for isa, figures in part["sets"].items():
+            both = [figures["seconds"][f"{name}_{task}"] for task in ("scores", "gradient")]
             cells = [title, NAMES[isa], *(f"{1e3 * one:.1f} ms" for one in both)]
-            cells.append(f"{in_products(name, own['seconds']):.2f}")
+            cells.append(f"{in_products(name, figures['seconds']):.2f}")
             lines.append("| " + " | ".join(cells) + " |")
     lines += [
         "",
@@ -141,8 +141,8 @@ def sweep(part: dict[str, Any]) -> list[str]:
         "|---|---|---|---|---|---|---|",
     ]
     for size in next(iter(part["sets"].values()))["sizes"]:
-        for isa, own in part["sets"].items():
-            ours, theirs = own["sizes"][size], peers_of(part, isa)[size]
+        for isa, figures in part["sets"].items():
+            ours, theirs = figures["sizes"][size], peers_of(part, isa)[size]
             before, after = (abs(ours[when] / theirs[when] - 1) for when in ("first", "last"))
             lines.append(
                 f"| {size} | {NAMES[isa]} | {theirs['seconds']:.2f} s | {ours['seconds']:.3f} s | "
@@ -171,8 +171,8 @@ def threads(part: dict[str, Any]) -> list[str]:
         ("linear_lbfgs", "LinearCRF"),
         ("products", "independent matrix products"),
     ):
-        for isa, own in part["sets"].items():
-            one, two = own["1"][name], own["2"][name]
+        for isa, figures in part["sets"].items():
+            one, two = figures["1"][name], figures["2"][name]
             equal = "–"
             if "digest" in one:
                 equal = "yes" if one["digest"] == two["digest"] else "**no**"

@@ -1,4 +1,4 @@
-"""Workers that are processes of this machine, and the memory they hold."""
+"""Workers in processes of this machine, and their memory."""
 
 from __future__ import annotations
 
