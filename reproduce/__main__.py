@@ -31,7 +31,7 @@ _WIDTH_IN_A_PIPE = 120
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+    """An argument parser that reports errors in one line."""
 
     def error(self, message: str) -> NoReturn:
         """Print the error and exit with code 2."""

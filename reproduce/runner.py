@@ -1,4 +1,4 @@
-"""Runs the units of a table that are missing, one after the other or some at a time."""
+"""Runs of the missing units of a table, one after the other or several at a time."""
 
 from __future__ import annotations
 
