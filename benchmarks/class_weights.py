@@ -142,7 +142,7 @@ def page(result: dict[str, Any]) -> str:
     counts, weights = result["proteins"], result["weights"]
     values = ", ".join(f"{label} {weights[label]:.3g}" for label in weights)
     lines = [
-        "# Weights of labels: what they do to rare labels, and to all",
+        "# Weights of labels: their effect on rare labels and on all labels",
         "",
         "Rendered by `benchmarks/class_weights.py` from "
         "[results/class-weights.json](results/class-weights.json).",
@@ -150,9 +150,9 @@ def page(result: dict[str, Any]) -> str:
         host_line(result, ("crfx", "numpy", "xgboost")),
         "",
         f"CB513, eight classes, windows of {2 * WINDOW + 1} positions; {counts['learned']} "
-        f"proteins to learn from, {counts['judged']} others to judge on, fold 0 left alone. "
+        f"proteins for training, {counts['judged']} others for evaluation, fold 0 not used. "
         f"Balanced weights: {values}. Accuracy, mean of the recalls, and the recall of each class "
-        "that the judged proteins have, in percent. What the rows are: "
+        "that the judged proteins have, in percent. The rows are described in "
         "[decision 0017](../docs/decisions/0017-class-weights.md).",
     ]
     for decode, words in (

@@ -100,7 +100,7 @@ def page(result: dict[str, Any]) -> str:
         host_line(result, ("crfx", "numpy", "xgboost")),
         "",
         "CoNLL-2003, English entities. `crfx train --model … --train eng.train.gz -o m.crfx`, "
-        "nothing else said: features of the default template, the command's own settings, no word "
+        "no other options: features of the default template, the command's defaults, no word "
         "lists, no vectors, no development file. Then `crfx eval m.crfx eng.testb.gz`. Settings "
         "were chosen on testa ([text-template.md](text-template.md)). Seconds of training are of "
         "the whole command.",

@@ -197,7 +197,7 @@ def size(part: dict[str, Any]) -> list[str]:
         f"{one['sweeps']} sweeps, its average and objective included; no dropout, the step given, "
         "each trainer in a process of its own.",
         "",
-        "| trainer | a sweep | 1,000 positions | peak | after training |",
+        "| trainer | an epoch | 1,000 positions | peak | after training |",
         "|---|---|---|---|---|",
     ]
     for name in ("sgd", "perceptron"):
@@ -212,9 +212,9 @@ def size(part: dict[str, Any]) -> list[str]:
     lines += [
         "",
         f"An array of parameters takes {single:.2f} GB in float32. There are the model's, those "
-        f"that move, their sum over sweeps in float64 ({double:.2f} GB), the last average and the "
+        f"that move, their sum over epochs in float64 ({double:.2f} GB), the last average and the "
         f"one that takes its place: {(4 * single + double):.2f} GB at the most; with Python, the "
         f"corpus and what reads it ({one['before'] / 1e9:.2f} GB before `fit`) that is the peak. "
-        "After training the model stays, and the two arrays that `init_model` goes on with.",
+        "After training the model remains, with the two arrays from which `init_model` continues.",
     ]
     return lines

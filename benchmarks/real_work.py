@@ -35,7 +35,7 @@ def page() -> str:
         "",
         "| what | figure | page |",
         "|---|---|---|",
-        "| from a clone to a model of one's own file | 2 commands: `make setup`, `crfx train` | "
+        "| from a clone to a model of your own file | 2 commands: `make setup`, `crfx train` | "
         "[README](../README.md) |",
         *rows,
         _bad_inputs(read("bad-inputs")),
@@ -51,7 +51,7 @@ def _entities(result: dict[str, Any]) -> str:
     model = result["models"]["linear"]
     f1, tag, help_seconds = model["testb"]["f1"], model["tag_ten_lines"], result["help"]
     return (
-        f"| `crfx train --model linear`, `crfx eval` on CoNLL-2003, nothing but the file | F1 "
+        f"| `crfx train --model linear`, `crfx eval` on CoNLL-2003, the file alone | F1 "
         f"{100 * f1:.2f} on testb (≥ {100 * cli.LEAST_F1:.0f}): {verdict(f1 >= cli.LEAST_F1)}; "
         f"`crfx --help` in {help_seconds:.2f} s (≤ {cli.MOST_SECONDS_HELP}): "
         f"{verdict(help_seconds <= cli.MOST_SECONDS_HELP)}; `crfx tag` of ten lines in {tag:.2f} s "
@@ -84,7 +84,7 @@ def _bad_inputs(result: dict[str, Any]) -> str:
     n_refused = sum(case["refused"] for case in result["cases"])
     reached = n_refused == n_cases >= LEAST_BAD_INPUTS
     return (
-        f"| bad inputs, each refused clearly | {n_refused} of {n_cases} (≥ {LEAST_BAD_INPUTS}): "
+        f"| bad inputs, each with a clear error | {n_refused} of {n_cases} (≥ {LEAST_BAD_INPUTS}): "
         f"{verdict(reached)} | [bad-inputs](bad-inputs.md) |"
     )
 

@@ -1,7 +1,7 @@
 """What does the report page look like, and what does it cost to write it?
 
 Entities of CoNLL-2003 (in $CRFX_DATA): `crfx train` on eng.train, `crfx report` on eng.testa, and
-on the same file ten times over, whose memory tells whether it grows. Chromium takes the pictures.
+on the same file ten times over, whose memory shows whether it grows. Chromium takes screenshots.
 
     python benchmarks/report_page.py               # all, some five minutes
     python benchmarks/report_page.py --render      # only write the page anew
@@ -38,7 +38,7 @@ PHONE, DESK = 360, 1280
 COLUMNS, HEIGHT, GAP = 4, 1500, 24
 """A phone's page is long: it is shown in columns."""
 COLOURS = 128
-"""Of a picture's palette: enough for letters and cells."""
+"""Colours of a screenshot's palette: enough for letters and cells."""
 
 
 def run(*arguments: str) -> tuple[float, int]:
@@ -51,7 +51,7 @@ def run(*arguments: str) -> tuple[float, int]:
 
 
 def measure(folder: Path) -> dict[str, Any]:
-    """Train, write both pages, take the pictures."""
+    """Train, write both pages and take screenshots."""
     begin = time.perf_counter()
     train, testa = (str(find_conll2003(f"eng.{part}")) for part in ("train", "testa"))
     model = folder / "ner.crfx"
@@ -132,7 +132,7 @@ def page(result: dict[str, Any]) -> str:
         "```",
         "",
         f"CoNLL-2003, English entities; F1 on testa {100 * result['f1']:.2f}. What is on the page "
-        "is told in [docs/report-page.md](../docs/report-page.md).",
+        "is described in [docs/report-page.md](../docs/report-page.md).",
         "",
         "| file | positions | processor | greatest memory | page |",
         "|---|---|---|---|---|",

@@ -152,8 +152,8 @@ def page(result: dict[str, Any]) -> str:
     lines += [
         "",
         "The last column is the objective, or the share of the first label among those predicted. "
-        "Sweeps over shards go in another order than those in memory. What stays in memory is told "
-        "in [shards](../docs/shards.md#what-stays-in-memory).",
+        "Epochs over shards use another order than those in memory. What stays in memory is "
+        "described in [shards](../docs/shards.md#what-stays-in-memory).",
         "",
     ]
     return "\n".join(lines)

@@ -39,7 +39,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return 0, or 2 after an error told in one line."""
+    """Run the command; return 0, or 2 after an error, which is printed in one line."""
     arguments = _parser().parse_args(argv)
     try:
         _run(arguments)

@@ -1,6 +1,6 @@
 """CRFsuite (Okazaki 2007; python-crfsuite), for comparisons; no other file imports it.
 
-It is trained and asked for tags with a watch in hand.
+Its training and tagging are timed.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class Fields:
         return [Fields(value, f"{name}[{index}]") for index, value in enumerate(values)]
 
     def nothing_left(self) -> None:
-        """Raise if there are fields that nobody asked for."""
+        """Raise ValueError if there are fields that were not read."""
         if self._unread:
             raise ValueError(f"{self.place}: unknown {', '.join(sorted(self._unread))}")
 

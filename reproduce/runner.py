@@ -119,7 +119,7 @@ def _run_side_by_side(
 
 
 def _end_with_parent() -> None:
-    """Let a killed run leave nothing behind: a worker would go on for hours, for nobody."""
+    """End the workers of a killed run, which would otherwise run for hours."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 

@@ -156,7 +156,7 @@ def list_tables() -> list[Path]:
 
 
 def read_table(path: Path, *, quick: bool = False) -> Table:
-    """Read and check one file; what is wrong is told with the file and the place in it."""
+    """Read and check one file; errors name the file and the place in it."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:

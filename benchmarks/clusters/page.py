@@ -153,7 +153,7 @@ def _overhead(part: dict[str, Any]) -> list[str]:
 def _kills(part: dict[str, Any]) -> list[str]:
     lines = [
         f"{part['workers']} workers train on 600 words; one of them gets SIGKILL at a random "
-        "moment, is started again by Dask, and training goes on from the model that was kept last. "
+        "moment, is started again by Dask, and training resumes from the last saved model. "
         "Identical: trees or weights, transitions and the objective of every round, to the bit.",
         "",
         "| | worker | after s | s undisturbed | s | identical |",
@@ -172,7 +172,7 @@ def _scale(part: dict[str, Any]) -> list[str]:
         f"{part['features']} features, {part['labels']} labels, chains of 20. Told: by the model "
         "below.",
         "",
-        "| | workers | rows | s a round | told | bytes a round |",
+        "| | workers | rows | s a round | predicted | bytes a round |",
         "|---|---|---|---|---|---|",
     ]
     models = models_of(part)
