@@ -93,15 +93,15 @@ def ways(weights: dict[str, float], y: list[Any]) -> dict[str, tuple[dict[str, A
     """Arguments of the estimator and of fit, by what is tried."""
     arguments: dict[str, tuple[dict[str, Any], Any]] = {"none": ({}, None)}
     for power in POWERS:
-        own = {label: weight**power for label, weight in weights.items()}
-        arguments[f"balanced, to the power {power:g}"] = ({"class_weight": own}, None)
+        powers = {label: weight**power for label, weight in weights.items()}
+        arguments[f"balanced, to the power {power:g}"] = ({"class_weight": powers}, None)
     arguments["balanced, label-wise likelihood"] = (
         {"class_weight": "balanced", "objective": "labelwise_likelihood"},
         None,
     )
     arguments["of whole sequences"] = (
         {},
-        [np.mean([weights[label] for label in own]) for own in y],
+        [np.mean([weights[label] for label in sequence]) for sequence in y],
     )
     least = min(weights.values())
     costs = {label: float(np.log(weight / least)) for label, weight in weights.items()}

@@ -82,8 +82,9 @@ def held_memory() -> int:
 
 
 def watched(script: str, *arguments: str) -> dict[str, Any]:
-    """What ``script --work ARGUMENTS`` tells in JSON, from a process of its own, and the most
-    anonymous memory that it had: ``bytes``, without what the system may read again from files.
+    """Run ``script --work ARGUMENTS`` in a process of its own; return its JSON and ``bytes``.
+
+    These are its largest anonymous memory, without pages that the system can read from files again.
     """
     asked = [sys.executable, "-W", "ignore", script, "--work", *arguments]
     child = subprocess.Popen(asked, stdout=subprocess.PIPE, text=True)

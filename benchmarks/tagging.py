@@ -235,8 +235,8 @@ def measure(sets: Sequence[str], *, quick: bool) -> dict[str, Any]:
         folder = Path(name)
         sizes = prepare(folder)
         result = in_turns(sets, passes, "core", folder, repeats, peers="peer")
-        ours, theirs = (read_tags(folder / own) for own in ("1", "peer"))
-    result["sets"] = {isa: {"seconds": own} for isa, own in result["sets"].items()}
+        ours, theirs = (read_tags(folder / name) for name in ("1", "peer"))
+    result["sets"] = {isa: {"seconds": seconds} for isa, seconds in result["sets"].items()}
     same = sum(a == b for a, b in zip(theirs, ours, strict=True)) / len(ours)
     return {**sizes, "repeats": passes * repeats, "same_tags": same, **result}
 
