@@ -58,13 +58,13 @@ PAGE = ROOT / "reports" / "boosting.md"
 
 
 def ocr_task() -> tuple[list, list]:
-    """All OCR letters."""
+    """Return all OCR letters."""
     letters = load_ocr()
     return letters.X, letters.y
 
 
 def conll_task() -> tuple[list, list]:
-    """The sentences that CoNLL-2003 trains on, as vectors of three words."""
+    """Return the training sentences of CoNLL-2003, as vectors of three words."""
     train = conll2003.part(conll2003.load().train, conll2003.Options())
     return train.X, train.y
 
@@ -78,7 +78,9 @@ def save_tasks(folder: Path) -> None:
         X, y = task()
         codes = np.unique(np.concatenate(y), return_inverse=True)[1]
         rows = np.concatenate(X).astype(np.float32)
-        np.savez(folder / f"{name}.npz", rows=rows, codes=codes, lengths=[len(own) for own in y])
+        np.savez(
+            folder / f"{name}.npz", rows=rows, codes=codes, lengths=[len(labels) for labels in y]
+        )
 
 
 def load_case(folder: str, case: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
@@ -90,7 +92,7 @@ def load_case(folder: str, case: str) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 def core(folder: str) -> dict[str, dict[str, float]]:
     """Measure both in the instruction set of this process: seconds of the fastest round."""
-    found = {}
+    result = {}
     for case, runs in RUNS.items():
         rows, codes, lengths, depth = load_case(folder, case)
         ours: list[float] = []
@@ -102,13 +104,13 @@ def core(folder: str) -> dict[str, dict[str, float]]:
             crf = GBCRF(ROUNDS, max_depth=depth, random_state=0)
             ours += crf.fit(rows, codes, lengths=lengths).history_["seconds"][1:]
             own_bins += xgboost_rounds(other, depth, ROUNDS)
-        found[case] = {
+        result[case] = {
             "ours": min(ours),
             "xgboost": min(theirs),
             "own_bins": min(own_bins),
             "share_of_bins": n_bins(other) / n_bins(same),
         }
-    return found
+    return result
 
 
 def same_bins(rows: np.ndarray, codes: np.ndarray) -> Any:
@@ -131,7 +133,7 @@ def its_own_bins(rows: np.ndarray, codes: np.ndarray) -> Any:
 
 
 def xgboost_settings(n_classes: int, depth: int) -> dict[str, object]:
-    """What GBCRF's defaults are called there."""
+    """Return XGBoost's names of GBCRF's defaults."""
     return {
         "objective": "multi:softprob",
         "num_class": n_classes,
@@ -189,9 +191,9 @@ def memory() -> dict[str, object]:
     return {"input": X.nbytes, "peak_above": peak_memory() - before, "labels": len(np.unique(y))}
 
 
-def figure(key: str, own: dict[str, Any], peers: dict[str, Any]) -> float:
+def figure(key: str, ours: dict[str, Any], peers: dict[str, Any]) -> float:
     """Return a figure that has a target."""
-    seconds = own["seconds"][key]
+    seconds = ours["seconds"][key]
     return seconds["ours"] / seconds["xgboost"]
 
 
@@ -199,11 +201,11 @@ def measure(sets: list[str], *, quick: bool) -> dict[str, Any]:
     """Measure everything."""
     with tempfile.TemporaryDirectory() as folder:
         save_tasks(Path(folder))
-        found = in_turns(sets, 1 if quick else PASSES, "core", folder)
-    found["sets"] = {isa: {"seconds": own} for isa, own in found["sets"].items()}
+        result = in_turns(sets, 1 if quick else PASSES, "core", folder)
+    result["sets"] = {isa: {"seconds": seconds} for isa, seconds in result["sets"].items()}
     say("memory and margins")
     once = {name: in_child(name) for name in ("memory", "margins")}
-    return {"rounds": ROUNDS, **found, **once}
+    return {"rounds": ROUNDS, **result, **once}
 
 
 def page(result: dict[str, Any]) -> str:
@@ -230,8 +232,8 @@ def page(result: dict[str, Any]) -> str:
     ]
     for target in TARGETS:
         title = target.title.removeprefix("round on ").removesuffix(", rounds of XGBoost")
-        for isa, own in result["sets"].items():
-            seconds = own["seconds"][target.key]
+        for isa, figures in result["sets"].items():
+            seconds = figures["seconds"][target.key]
             ours, theirs, own_bins = (seconds[key] for key in ("ours", "xgboost", "own_bins"))
             lines.append(
                 f"| {title} | {NAMES[isa]} | {ours * 1e3:.0f} ms | {theirs * 1e3:.0f} ms | "

@@ -74,41 +74,46 @@ def balanced(y: list[Any]) -> dict[str, float]:
 
 def figures(crf: Any, X: list[Any], y: list[Any], seconds: float) -> dict[str, Any]:
     """Accuracy, recall by label and its mean, in percent."""
-    true, told = np.concatenate(y), {}
+    true, scores = np.concatenate(y), {}
     for decode in ("viterbi", "marginal"):
-        found = np.concatenate(crf.set_params(decode=decode).predict(X))
+        predicted = np.concatenate(crf.set_params(decode=decode).predict(X))
         labels = np.unique(true).tolist()
-        recall = {own: 100 * float(np.mean(found[true == own] == own)) for own in labels}
-        told[decode] = {
-            "accuracy": 100 * float(np.mean(found == true)),
+        recall = {
+            label: 100 * float(np.mean(predicted[true == label] == label)) for label in labels
+        }
+        scores[decode] = {
+            "accuracy": 100 * float(np.mean(predicted == true)),
             "mean_recall": float(np.mean(list(recall.values()))),
             "recall": recall,
         }
-    return {**told, "seconds": seconds}
+    return {**scores, "seconds": seconds}
 
 
 def ways(weights: dict[str, float], y: list[Any]) -> dict[str, tuple[dict[str, Any], Any]]:
     """Arguments of the estimator and of fit, by what is tried."""
-    found: dict[str, tuple[dict[str, Any], Any]] = {"none": ({}, None)}
+    arguments: dict[str, tuple[dict[str, Any], Any]] = {"none": ({}, None)}
     for power in POWERS:
-        own = {label: weight**power for label, weight in weights.items()}
-        found[f"balanced, to the power {power:g}"] = ({"class_weight": own}, None)
-    found["balanced, label-wise likelihood"] = (
+        powers = {label: weight**power for label, weight in weights.items()}
+        arguments[f"balanced, to the power {power:g}"] = ({"class_weight": powers}, None)
+    arguments["balanced, label-wise likelihood"] = (
         {"class_weight": "balanced", "objective": "labelwise_likelihood"},
         None,
     )
-    found["of whole sequences"] = ({}, [np.mean([weights[label] for label in own]) for own in y])
+    arguments["of whole sequences"] = (
+        {},
+        [np.mean([weights[label] for label in sequence]) for sequence in y],
+    )
     least = min(weights.values())
     costs = {label: float(np.log(weight / least)) for label, weight in weights.items()}
-    found["loss-augmented by logs"] = (
+    arguments["loss-augmented by logs"] = (
         {"objective": "loss_augmented", "task_loss": Hamming(weights=costs)},
         None,
     )
-    return found
+    return arguments
 
 
 def measure() -> dict[str, Any]:
-    """All models, all ways."""
+    """Measure all models in all ways."""
     measured_on, first = machine(), time.perf_counter()  # files may change while this runs
     X, y, X_judged, y_judged = parts()
     weights = balanced(y)
@@ -132,12 +137,12 @@ def measure() -> dict[str, Any]:
 
 
 def page(result: dict[str, Any]) -> str:
-    """The report, rendered from what was measured."""
+    """Return the report, rendered from the measurements."""
     labels = list(result["rows"][0]["viterbi"]["recall"])
     counts, weights = result["proteins"], result["weights"]
-    told = ", ".join(f"{label} {weights[label]:.3g}" for label in weights)
+    values = ", ".join(f"{label} {weights[label]:.3g}" for label in weights)
     lines = [
-        "# Weights of labels: what they do to rare labels, and to all",
+        "# Weights of labels: their effect on rare labels and on all labels",
         "",
         "Rendered by `benchmarks/class_weights.py` from "
         "[results/class-weights.json](results/class-weights.json).",
@@ -145,9 +150,9 @@ def page(result: dict[str, Any]) -> str:
         host_line(result, ("crfx", "numpy", "xgboost")),
         "",
         f"CB513, eight classes, windows of {2 * WINDOW + 1} positions; {counts['learned']} "
-        f"proteins to learn from, {counts['judged']} others to judge on, fold 0 left alone. "
-        f"Balanced weights: {told}. Accuracy, mean of the recalls, and the recall of each class "
-        "that the judged proteins have, in percent. What the rows are: "
+        f"proteins for training, {counts['judged']} others for evaluation, fold 0 not used. "
+        f"Balanced weights: {values}. Accuracy, mean of the recalls, and the recall of each class "
+        "that the judged proteins have, in percent. The rows are described in "
         "[decision 0017](../docs/decisions/0017-class-weights.md).",
     ]
     for decode, words in (
@@ -162,11 +167,11 @@ def page(result: dict[str, Any]) -> str:
             "|---" * (4 + len(labels)) + "|",
         ]
         for row in result["rows"]:
-            own = row[decode]
-            cells = " | ".join(f"{own['recall'][label]:.0f}" for label in labels)
+            scores = row[decode]
+            cells = " | ".join(f"{scores['recall'][label]:.0f}" for label in labels)
             lines.append(
-                f"| {row['model']} | {row['way']} | {own['accuracy']:.1f} | "
-                f"{own['mean_recall']:.1f} | {cells} |"
+                f"| {row['model']} | {row['way']} | {scores['accuracy']:.1f} | "
+                f"{scores['mean_recall']:.1f} | {cells} |"
             )
     return "\n".join([*lines, ""])
 

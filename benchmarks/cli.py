@@ -1,4 +1,4 @@
-"""How good is a tagger from two commands, and how soon do commands answer?
+"""How good is a tagger from two commands, and how fast do commands answer?
 
 Entities of CoNLL-2003 (in $CRFX_DATA): `crfx train` on eng.train with nothing but the file, then
 `crfx eval` on eng.testa and eng.testb, for every model. Then the time of `crfx --help`, and of
@@ -57,11 +57,11 @@ def measure_model(name: str, folder: Path) -> dict[str, Any]:
     begin = time.perf_counter()
     crfx("train", "--model", name, "--train", files["train"], "-o", model, "-q")
     seconds = time.perf_counter() - begin
-    found: dict[str, Any] = {"seconds": seconds, "bytes": Path(model).stat().st_size}
+    result: dict[str, Any] = {"seconds": seconds, "bytes": Path(model).stat().st_size}
     for part in ("testa", "testb"):
-        told = json.loads(crfx("eval", model, files[part], "--json"))
-        found[part] = {"f1": told["span"]["f1"], "accuracy": told["accuracy"]}
-    return found | {"tag_ten_lines": measure_tagging(model, files["testb"], folder)}
+        evaluation = json.loads(crfx("eval", model, files[part], "--json"))
+        result[part] = {"f1": evaluation["span"]["f1"], "accuracy": evaluation["accuracy"]}
+    return result | {"tag_ten_lines": measure_tagging(model, files["testb"], folder)}
 
 
 def measure_tagging(model: str, path: str, folder: Path) -> float:
@@ -74,24 +74,24 @@ def measure_tagging(model: str, path: str, folder: Path) -> float:
 
 
 def measure(models: list[str], before: dict[str, Any]) -> dict[str, Any]:
-    """The models that are asked for, and how soon help is there."""
+    """Measure the requested models, and the time of `crfx --help`."""
     begin = time.perf_counter()
-    found = dict(before.get("models", {}))
+    trained = dict(before.get("models", {}))
     with tempfile.TemporaryDirectory() as folder:
         for name in models:
-            found[name] = measure_model(name, Path(folder))
-            print(name, found[name], file=sys.stderr, flush=True)
+            trained[name] = measure_model(name, Path(folder))
+            print(name, trained[name], file=sys.stderr, flush=True)
     return {
         "command": command_line(),
         "machine": machine(),
         "help": fastest({"help": lambda: crfx("--help")}, REPEATS)["help"],
-        "models": found,
+        "models": trained,
         "took": time.perf_counter() - begin,
     }
 
 
 def page(result: dict[str, Any]) -> str:
-    """The report, rendered from what was measured."""
+    """Return the report, rendered from the measurements."""
     lines = [
         "# From a file to a tagger",
         "",
@@ -100,7 +100,7 @@ def page(result: dict[str, Any]) -> str:
         host_line(result, ("crfx", "numpy", "xgboost")),
         "",
         "CoNLL-2003, English entities. `crfx train --model … --train eng.train.gz -o m.crfx`, "
-        "nothing else said: features of the default template, the command's own settings, no word "
+        "no other options: features of the default template, the command's defaults, no word "
         "lists, no vectors, no development file. Then `crfx eval m.crfx eng.testb.gz`. Settings "
         "were chosen on testa ([text-template.md](text-template.md)). Seconds of training are of "
         "the whole command.",

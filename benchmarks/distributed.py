@@ -49,7 +49,7 @@ PARTS = {
 
 
 def found() -> dict[str, Any]:
-    """What has been measured so far."""
+    """Return the recorded measurements."""
     result: dict[str, Any] = json.loads(TARGET.read_text(encoding="utf-8"))
     return result
 

@@ -1,4 +1,4 @@
-"""What does a round of GBCRF cost where its trees grow on a GPU, and what remains on the host?
+"""What does a round of GBCRF cost if trees grow on a GPU, and what remains on the host?
 
 A round of GBCRF and one of XGBoost's own `multi:softprob` on the same rows with the same settings,
 each on the GPU and on all cores; short runs take turns in one process, and each figure is the mean
@@ -63,7 +63,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Case:
-    """A row: what is measured, how many rounds a run has, and how many runs there are.
+    """A row: the task, the rounds of a run, and the number of runs.
 
     Without a shape (positions, features) it is OCR; ``small`` is the shape with --small.
     """
@@ -77,11 +77,11 @@ class Case:
     depth: int = 6
 
     def task(self, small: bool) -> Task:
-        """The instances."""
+        """Return the instances."""
         if small or self.shape is not None:
             return simulated(*(self.small if small else self.shape))
         letters = load_ocr()
-        lengths = np.array([len(own) for own in letters.X])
+        lengths = np.array([len(word) for word in letters.X])
         return Task(np.concatenate(letters.X), np.concatenate(letters.y), lengths)
 
 
@@ -129,7 +129,7 @@ def ours(case: Case, task: Task, device: str) -> float:
 
 
 def theirs(case: Case, data: Any, n_labels: int, device: str) -> float:
-    """The same of XGBoost's softmax."""
+    """Measure XGBoost's softmax in the same way."""
     import xgboost
 
     settings = xgboost_settings(n_labels, case.depth) | {"device": device}
@@ -144,7 +144,7 @@ def theirs(case: Case, data: Any, n_labels: int, device: str) -> float:
 
 
 def one_case(key: str, device: str, small: bool) -> dict[str, Any]:
-    """All figures of a row, in this process."""
+    """Measure all figures of a row in this process."""
     import xgboost
 
     case = CASES[key]
@@ -188,12 +188,12 @@ def split(case: Case, task: Task, n_labels: int, device: str) -> dict[str, float
     crf = GBCRF(case.rounds, max_depth=case.depth, random_state=0, device=device)
     with timers(parts):
         crf.fit(task.X, task.y, lengths=task.lengths, callbacks=[watch])
-    found = {name: seconds / (case.rounds - 1) for name, seconds in parts.items()}
-    found["round"] = (ended - begun) / (case.rounds - 1)
-    copying = min(found["boost"], constant_round(len(task.X), n_labels, device, case.depth))
-    found |= {"copying": copying, "growing": found.pop("boost") - copying}
-    found["rest"] = found["round"] - sum(found[name] for name in PARTS if name in found)
-    return {name: found[name] for name in (*PARTS, "round")}
+    result = {name: seconds / (case.rounds - 1) for name, seconds in parts.items()}
+    result["round"] = (ended - begun) / (case.rounds - 1)
+    copying = min(result["boost"], constant_round(len(task.X), n_labels, device, case.depth))
+    result |= {"copying": copying, "growing": result.pop("boost") - copying}
+    result["rest"] = result["round"] - sum(result[name] for name in PARTS if name in result)
+    return {name: result[name] for name in (*PARTS, "round")}
 
 
 @contextmanager
@@ -245,17 +245,17 @@ def constant_round(n_rows: int, n_labels: int, device: str, depth: int) -> float
     learner = XGBoostLearner(settings, n_jobs=thread_count(None), device=device)
     matrix = learner.training_matrix(np.zeros((n_rows, 1), np.float32))
     parts = Counter[str]()
-    found = []
+    seconds = []
     with timers(parts):
         for number in range(6):
             parts.clear()
             learner.grow(matrix, gradient, curvature, number)
-            found.append(parts["boost"])
-    return min(found[1:])
+            seconds.append(parts["boost"])
+    return min(seconds[1:])
 
 
 def gpu_name() -> str | None:
-    """The GPU and its driver; None where there is none."""
+    """Return the names of the GPU and its driver, or None."""
     asked = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
     try:
         done = subprocess.run(asked, capture_output=True, text=True, check=True)
@@ -271,7 +271,7 @@ def in_new_process(*arguments: str) -> dict[str, Any]:
 
 
 def page(result: dict[str, Any]) -> str:
-    """The report, rendered from what was measured."""
+    """Return the report, rendered from the measurements."""
     host, device = result["machine"], result["device"]
     versions = ", ".join(f"{name} {v}" for name, v in host["versions"].items() if v)
     lines = [
@@ -307,7 +307,7 @@ def page(result: dict[str, Any]) -> str:
 
 
 def split_table(rows: list[dict[str, Any]]) -> list[str]:
-    """What a round of GBCRF on the GPU consists of."""
+    """Return a table of the parts of a round of GBCRF on the GPU."""
     names = [CASES[row["case"]].name.split(",")[0].split(" ×")[0] for row in rows]
     lines = [
         "## Where the time goes",
@@ -319,12 +319,12 @@ def split_table(rows: list[dict[str, Any]]) -> list[str]:
         f"| part | {' | '.join(names)} |",
         f"|---|{'---|' * len(rows)}",
     ]
-    for part, told in PARTS.items():
+    for part, description in PARTS.items():
         cells = [
             f"{row['split'][part] * 1e3:.1f} ms ({row['split'][part] / row['split']['round']:.0%})"
             for row in rows
         ]
-        lines.append(f"| {told} | {' | '.join(cells)} |")
+        lines.append(f"| {description} | {' | '.join(cells)} |")
     whole = " | ".join(f"{row['split']['round'] * 1e3:.1f} ms" for row in rows)
     lines += [f"| **a round** | {whole} |", ""]
     last = rows[-1]

@@ -88,7 +88,7 @@ class Letters:
 
     @classmethod
     def load(cls) -> Letters:
-        """All words."""
+        """Return all words."""
         words = load_ocr()
         X = 2 * np.concatenate(words.X).astype(np.float32) - 1
         labels = np.unique(np.concatenate(words.y), return_inverse=True)[1]
@@ -96,12 +96,12 @@ class Letters:
 
     @property
     def shape(self) -> HiddenShape:
-        """Of a function on them."""
+        """Return the shape of a function on them."""
         return HiddenShape(self.X.shape[1], UNITS, int(self.labels.max()) + 1)
 
     @property
     def sizes(self) -> dict[str, int]:
-        """What a result says of them."""
+        """Return their numbers for a result."""
         shape = self.shape
         return {
             "instances": self.batch.n_instances,
@@ -152,25 +152,25 @@ def kernel(repeats: str) -> dict[str, float]:
         return fastest(tasks, int(repeats))
 
 
-def kernel_figure(key: str, own: dict[str, Any], peers: dict[str, Any]) -> float:
+def kernel_figure(key: str, ours: dict[str, Any], peers: dict[str, Any]) -> float:
     """Return scores and gradient of summed units, in matrix products."""
-    return in_products("softplus", own["seconds"])
+    return in_products("softplus", ours["seconds"])
 
 
 def measure_kernel(sets: Sequence[str], *, quick: bool) -> dict[str, Any]:
     """Measure the kernels in every instruction set."""
     passes, repeats = (1, 2) if quick else (PASSES, REPEATS)
-    found = in_turns(sets, passes, "kernel", repeats)
-    found["sets"] = {isa: {"seconds": own} for isa, own in found["sets"].items()}
+    result = in_turns(sets, passes, "kernel", repeats)
+    result["sets"] = {isa: {"seconds": seconds} for isa, seconds in result["sets"].items()}
     largest_v = {name: largest for name, (_, largest) in KERNELS.items()}
-    return {**Letters.load().sizes, "repeats": passes * repeats, "largest": largest_v, **found}
+    return {**Letters.load().sizes, "repeats": passes * repeats, "largest": largest_v, **result}
 
 
 # One epoch of stochastic gradient descent.
 
 
 class Ours:
-    """A model with random first weights, and the steps that the core takes with it."""
+    """A model with random first weights, trained by steps of the core."""
 
     def __init__(self, letters: Letters) -> None:
         self.truth = Truth(letters.batch, Chain(1), letters.labels)
@@ -184,12 +184,12 @@ class Ours:
         self.begin()
 
     def begin(self) -> None:
-        """From the first weights."""
+        """Start from the first weights."""
         n_features = self.truth.batch.X.shape[1]
         self.parameters = CoreParameters(self._take.sweeps, n_features, self.start)
 
     def sweep(self, order: np.ndarray, size: int, step: float, period: float) -> None:
-        """One pass, as `fit` makes it, without dropout."""
+        """Run one epoch, as `fit` does, without dropout."""
         self._take(Steps(order, size, 0, step, period, 0.0, counts=False), self.parameters)
 
     def loss(self) -> float:
@@ -199,7 +199,7 @@ class Ours:
 
     @property
     def named_start(self) -> dict[str, np.ndarray]:
-        """The first weights by name."""
+        """Return the first weights by name."""
         set_weights(self.model, self.start)
         node: Any = self.model.node
         edge: Any = self.model.edge
@@ -257,10 +257,10 @@ def schedule(letters: Letters, sizes: str) -> list[tuple[int, np.ndarray, float,
     ]
 
 
-def sweep_figure(key: str, own: dict[str, Any], peers: dict[str, Any]) -> float:
+def sweep_figure(key: str, ours: dict[str, Any], peers: dict[str, Any]) -> float:
     """Return how many times faster than PyTorch an epoch is."""
     size = key.removeprefix("sweep_")
-    return peers[size]["seconds"] / own["sizes"][size]["seconds"]
+    return peers[size]["seconds"] / ours["sizes"][size]["seconds"]
 
 
 def measure_sweep(sets: Sequence[str], *, quick: bool) -> dict[str, Any]:
@@ -268,9 +268,9 @@ def measure_sweep(sets: Sequence[str], *, quick: bool) -> dict[str, Any]:
     sizes = ",".join(map(str, BATCH_SIZES))
     passes, repeats = (1, 1) if quick else (2, SWEEP_REPEATS)
     asked = (sets, passes, "sweep", sizes, repeats)
-    found = in_turns(*asked, peers="torch_sweep", peer_passes=1)
-    by_size = {str(row["size"]): row for row in found["peers"]}
-    ours = {isa: {str(row["size"]): row for row in rows} for isa, rows in found["sets"].items()}
+    result = in_turns(*asked, peers="torch_sweep", peer_passes=1)
+    by_size = {str(row["size"]): row for row in result["peers"]}
+    ours = {isa: {str(row["size"]): row for row in rows} for isa, rows in result["sets"].items()}
     for rows in ours.values():
         for size, row in rows.items():
             losses = {"ours": row["first"], "torch": by_size[size]["first"]}
@@ -319,12 +319,12 @@ def threads(n_jobs: str) -> dict[str, Any]:
         ),
         "linear_lbfgs": LinearCRF(max_iter=THREADS_ITERATIONS, tol=0.0, n_jobs=int(n_jobs)),
     }
-    found = {"products": {"seconds": min(timed(partial(products, int(n_jobs))) for _ in range(3))}}
+    result = {"products": {"seconds": min(timed(partial(products, int(n_jobs))) for _ in range(3))}}
     for name, crf in made.items():
         seconds = timed(partial(crf.fit, X, words.y))
         bits = b"".join(part.tobytes() for part in parameter_arrays(crf.model_))
-        found[name] = {"seconds": seconds, "digest": hashlib.sha256(bits).hexdigest()}
-    return found
+        result[name] = {"seconds": seconds, "digest": hashlib.sha256(bits).hexdigest()}
+    return result
 
 
 def products(n_jobs: int) -> None:
@@ -334,9 +334,9 @@ def products(n_jobs: int) -> None:
         list(pool.map(lambda _: matrix @ matrix, range(PRODUCTS)))
 
 
-def threads_figure(key: str, own: dict[str, Any], peers: dict[str, Any]) -> float:
+def threads_figure(key: str, ours: dict[str, Any], peers: dict[str, Any]) -> float:
     """Return how many times faster two threads are."""
-    one, two = (own[n_jobs][key.removeprefix("threads_")]["seconds"] for n_jobs in ("1", "2"))
+    one, two = (ours[n_jobs][key.removeprefix("threads_")]["seconds"] for n_jobs in ("1", "2"))
     return one / two
 
 
@@ -345,8 +345,10 @@ def measure_threads(sets: Sequence[str], *, quick: bool) -> dict[str, Any]:
     runs = {isa: {} for isa in sets}
     for number in range(1 if quick else THREADS_PASSES):
         for n_jobs in ("1", "2") if number % 2 == 0 else ("2", "1"):
-            for isa, own in in_turns(sets, 1, "threads", n_jobs)["sets"].items():
-                runs[isa][n_jobs] = lowest(runs[isa][n_jobs], own) if n_jobs in runs[isa] else own
+            for isa, figures in in_turns(sets, 1, "threads", n_jobs)["sets"].items():
+                runs[isa][n_jobs] = (
+                    lowest(runs[isa][n_jobs], figures) if n_jobs in runs[isa] else figures
+                )
     return {
         **Letters.load().sizes,
         "batch_size": THREADS_BATCH,
@@ -408,11 +410,11 @@ def measure_size() -> dict[str, Any]:
     """Measure the memory of each trainer: a peak is a property of a process."""
     begin = time.perf_counter()
     start = {"command": command_line(), "machine": machine()}
-    found = {}
+    sizes = {}
     for case in SIZE_CASES:
         say(f"size, {case}")
-        found[case] = in_child("size", case)
-    return {**start, **found, "took": time.perf_counter() - begin}
+        sizes[case] = in_child("size", case)
+    return {**start, **sizes, "took": time.perf_counter() - begin}
 
 
 BY_SET = {

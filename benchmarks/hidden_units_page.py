@@ -1,4 +1,4 @@
-"""The page about the speed of HiddenUnitCRF, rendered from what `hidden_units.py` measured."""
+"""The page about the speed of HiddenUnitCRF, rendered from results of `hidden_units.py`."""
 
 from __future__ import annotations
 
@@ -105,10 +105,10 @@ def kernel(part: dict[str, Any]) -> list[str]:
         "|---|---|---|---|---|",
     ]
     for name, title in KERNEL_ROWS:
-        for isa, own in part["sets"].items():
-            both = [own["seconds"][f"{name}_{task}"] for task in ("scores", "gradient")]
+        for isa, figures in part["sets"].items():
+            both = [figures["seconds"][f"{name}_{task}"] for task in ("scores", "gradient")]
             cells = [title, NAMES[isa], *(f"{1e3 * one:.1f} ms" for one in both)]
-            cells.append(f"{in_products(name, own['seconds']):.2f}")
+            cells.append(f"{in_products(name, figures['seconds']):.2f}")
             lines.append("| " + " | ".join(cells) + " |")
     lines += [
         "",
@@ -141,8 +141,8 @@ def sweep(part: dict[str, Any]) -> list[str]:
         "|---|---|---|---|---|---|---|",
     ]
     for size in next(iter(part["sets"].values()))["sizes"]:
-        for isa, own in part["sets"].items():
-            ours, theirs = own["sizes"][size], peers_of(part, isa)[size]
+        for isa, figures in part["sets"].items():
+            ours, theirs = figures["sizes"][size], peers_of(part, isa)[size]
             before, after = (abs(ours[when] / theirs[when] - 1) for when in ("first", "last"))
             lines.append(
                 f"| {size} | {NAMES[isa]} | {theirs['seconds']:.2f} s | {ours['seconds']:.3f} s | "
@@ -171,8 +171,8 @@ def threads(part: dict[str, Any]) -> list[str]:
         ("linear_lbfgs", "LinearCRF"),
         ("products", "independent matrix products"),
     ):
-        for isa, own in part["sets"].items():
-            one, two = own["1"][name], own["2"][name]
+        for isa, figures in part["sets"].items():
+            one, two = figures["1"][name], figures["2"][name]
             equal = "–"
             if "digest" in one:
                 equal = "yes" if one["digest"] == two["digest"] else "**no**"
@@ -197,7 +197,7 @@ def size(part: dict[str, Any]) -> list[str]:
         f"{one['sweeps']} sweeps, its average and objective included; no dropout, the step given, "
         "each trainer in a process of its own.",
         "",
-        "| trainer | a sweep | 1,000 positions | peak | after training |",
+        "| trainer | an epoch | 1,000 positions | peak | after training |",
         "|---|---|---|---|---|",
     ]
     for name in ("sgd", "perceptron"):
@@ -212,9 +212,9 @@ def size(part: dict[str, Any]) -> list[str]:
     lines += [
         "",
         f"An array of parameters takes {single:.2f} GB in float32. There are the model's, those "
-        f"that move, their sum over sweeps in float64 ({double:.2f} GB), the last average and the "
+        f"that move, their sum over epochs in float64 ({double:.2f} GB), the last average and the "
         f"one that takes its place: {(4 * single + double):.2f} GB at the most; with Python, the "
         f"corpus and what reads it ({one['before'] / 1e9:.2f} GB before `fit`) that is the peak. "
-        "After training the model stays, and the two arrays that `init_model` goes on with.",
+        "After training the model remains, with the two arrays from which `init_model` continues.",
     ]
     return lines

@@ -1,4 +1,4 @@
-"""The model of HiddenUnitCRF in PyTorch: what the sweeps of the core are measured against.
+"""The model of HiddenUnitCRF in PyTorch, to compare with the epochs of the core.
 
 Written for speed as far as plain tensors and autograd go: units are computed for the rows that
 there are, only the forward algorithm runs over a padded mini-batch, and mini-batches are cut and
@@ -22,7 +22,7 @@ except ImportError:
 
 @dataclass(frozen=True, eq=False)
 class Padded:
-    """A mini-batch: rows as they are, and where they lie in the padded (instances, positions)."""
+    """A mini-batch: rows, and their places in the padded array (instances, positions)."""
 
     X: torch.Tensor  # (rows, features)
     labels: torch.Tensor  # (instances, positions), 0 where there is none
@@ -58,8 +58,8 @@ class TorchHiddenUnitCRF(torch.nn.Module):
     def __init__(self, parameters: dict[str, np.ndarray]) -> None:
         super().__init__()
         for name, values in parameters.items():
-            own = torch.from_numpy(values.astype(np.float32))
-            self.register_parameter(name, torch.nn.Parameter(own))
+            tensor = torch.from_numpy(values.astype(np.float32))
+            self.register_parameter(name, torch.nn.Parameter(tensor))
 
     def forward(self, batch: Padded) -> torch.Tensor:
         """-log p of the labels, summed over the mini-batch."""
@@ -79,14 +79,14 @@ class TorchHiddenUnitCRF(torch.nn.Module):
     def truth(self, node: torch.Tensor, batch: Padded) -> torch.Tensor:
         """(instances,): what the labels score."""
         labels, mask = batch.labels, batch.mask
-        own = (node.gather(2, labels[:, :, None]).squeeze(2) * mask).sum(dim=1)
+        nodes = (node.gather(2, labels[:, :, None]).squeeze(2) * mask).sum(dim=1)
         edges = (self.edge[labels[:, :-1], labels[:, 1:]] * mask[:, 1:]).sum(dim=1)
         ends = self.start[labels[:, 0]] + self.end[labels.gather(1, batch.last).squeeze(1)]
-        return own + edges + ends
+        return nodes + edges + ends
 
 
 def sweep(model: TorchHiddenUnitCRF, batches: list[Padded], step: float, period: float) -> None:
-    """One pass of SGD; step t has size step / (1 + t / period), as in `crfx.trainers.sgd`."""
+    """Run one epoch of SGD; step t has size step / (1 + t / period), as in `crfx.trainers.sgd`."""
     optimizer = torch.optim.SGD(model.parameters(), lr=step)
     for number, batch in enumerate(batches):
         optimizer.param_groups[0]["lr"] = step / (1 + number / period)

@@ -95,7 +95,7 @@ def workload(n_labels: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def our_tasks(n_labels: int) -> dict[str, Task]:
-    """The core on one thread and on two."""
+    """Return the tasks of the core on one thread and on two."""
     node, edge, offsets = workload(n_labels)
     tasks: dict[str, Task] = {}
     for jobs in (1, 2):
@@ -107,7 +107,7 @@ def our_tasks(n_labels: int) -> dict[str, Task]:
 
 
 def product_task(n_labels: int) -> Task:
-    """The yardstick."""
+    """Return the task of one matrix product, the unit of comparison."""
     node, edge, _ = workload(n_labels)
     out = np.empty_like(node)
     return lambda: np.matmul(node, edge, out=out)
@@ -230,23 +230,23 @@ def growth(shape: str, positions: int | str) -> dict[str, object]:
     }
 
 
-def figure(key: str, own: dict[str, Any], peers: dict[str, Any]) -> float:
+def figure(key: str, ours: dict[str, Any], peers: dict[str, Any]) -> float:
     """Return a figure that has a target."""
     if key == "two_threads":
-        return min(row["statistics_1"] / row["statistics_2"] for row in own["seconds"].values())
+        return min(row["statistics_1"] / row["statistics_2"] for row in ours["seconds"].values())
     task, _, labels = key.partition("_")
-    seconds = own["seconds"][labels]
+    seconds = ours["seconds"][labels]
     return seconds[f"{task}_1"] / seconds["product"]
 
 
 def measure(sets: list[str], *, quick: bool, peers: bool) -> dict[str, Any]:
     """Measure everything."""
     passes, repeats = (1, 5) if quick else (PASSES, REPEATS)
-    found = in_turns(sets, passes, "core", repeats)
-    found["sets"] = {isa: {"seconds": own} for isa, own in found["sets"].items()}
+    result = in_turns(sets, passes, "core", repeats)
+    result["sets"] = {isa: {"seconds": seconds} for isa, seconds in result["sets"].items()}
     if peers and not quick:
         say("pytorch-crf")
-        found["peers"] = in_child("peer", PEER_REPEATS)
+        result["peers"] = in_child("peer", PEER_REPEATS)
     shapes = [
         (shape, n) for shape in ("one chain", "chains of 8") for n in GROWTH[: 2 if quick else None]
     ]
@@ -255,7 +255,7 @@ def measure(sets: list[str], *, quick: bool, peers: bool) -> dict[str, Any]:
         "seed": SEED,
         "repeats": passes * repeats,
         "peer_batches": PEER_BATCHES,
-        **found,
+        **result,
         "growth": [in_child("growth", shape, n, isa=sets[0]) for shape, n in shapes],
         "growth_set": sets[0],
     }
@@ -270,8 +270,8 @@ def speed_table(result: dict[str, Any]) -> list[str]:
     ]
     for labels in map(str, LABELS):
         for task, title in (("statistics", "full statistics"), ("viterbi", "Viterbi")):
-            for isa, own in result["sets"].items():
-                seconds, peers = own["seconds"][labels], peers_of(result, isa).get(labels, {})
+            for isa, figures in result["sets"].items():
+                seconds, peers = figures["seconds"][labels], peers_of(result, isa).get(labels, {})
                 one, two = seconds[f"{task}_1"], seconds[f"{task}_2"]
                 cells = [labels, title, NAMES[isa], _ms(one), f"{one / seconds['product']:.1f}"]
                 cells += [_ms(two), f"{one / two:.2f}×"]
@@ -299,7 +299,7 @@ def _ms(seconds: float) -> str:
 def page(result: dict[str, Any]) -> str:
     """Return the report, rendered from what was measured."""
     first = next(iter(result["sets"].values()))["seconds"]
-    units = ", ".join(f"K = {labels}: {_ms(own['product'])}" for labels, own in first.items())
+    units = ", ".join(f"K = {labels}: {_ms(row['product'])}" for labels, row in first.items())
     lines = [
         "# Inference: speed",
         "",

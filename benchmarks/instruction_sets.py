@@ -39,7 +39,7 @@ Figure = Callable[[str, dict[str, Any], dict[str, Any]], float]
 def available() -> list[str]:
     """Return the instruction sets that this processor has, the widest first."""
     code = "from crfx._core import instruction_set; print(instruction_set())"
-    found = []
+    sets = []
     for isa in SETS:
         asked = subprocess.run(
             [sys.executable, "-c", code],
@@ -49,8 +49,8 @@ def available() -> list[str]:
             check=True,
         )
         if asked.stdout.strip() == isa:  # others fall back to the next below
-            found.append(isa)
-    return found
+            sets.append(isa)
+    return sets
 
 
 def sets_of(text: str) -> list[str]:
@@ -138,7 +138,7 @@ def in_turns(
     peer_passes
         Passes in which the peers take part, the first ones; None for all.
     """
-    found: dict[str, Any] = {}
+    fastest: dict[str, Any] = {}
     for number in range(passes):
         turns = list(sets)
         if peers is not None and (peer_passes is None or number < peer_passes):
@@ -147,11 +147,11 @@ def in_turns(
         for name in turns[first:] + turns[:first]:
             say(f"{task}, pass {number + 1} of {passes}: {name}")
             if name == "peers":
-                own = in_child(str(peers), *arguments)
+                figures = in_child(str(peers), *arguments)
             else:
-                own = in_child(task, *arguments, isa=name)
-            found[name] = lowest(found[name], own) if name in found else own
-    return {"peers": found.pop("peers", {}), "sets": {isa: found[isa] for isa in sets}}
+                figures = in_child(task, *arguments, isa=name)
+            fastest[name] = lowest(fastest[name], figures) if name in fastest else figures
+    return {"peers": fastest.pop("peers", {}), "sets": {isa: fastest[isa] for isa in sets}}
 
 
 def measured(
@@ -176,8 +176,8 @@ def measured(
     """
     part: dict[str, Any] = {"command": command_line(), "machine": machine(sets)}
     begin = time.perf_counter()
-    found = measure()
-    part |= {"took": time.perf_counter() - begin} | found
+    result = measure()
+    part |= {"took": time.perf_counter() - begin} | result
     part["sets"] = with_earlier(part, recorded)
     part["figures"] = figures_of(part, targets, figure)
     say(f"took {part['took']:.0f} s")
@@ -238,24 +238,24 @@ def report_parts(
 def with_earlier(part: dict[str, Any], recorded: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sets of a part, and those that only an earlier record has."""
     sets = dict(part["sets"])
-    for isa, own in recorded.get("sets", {}).items():
+    for isa, figures in recorded.get("sets", {}).items():
         if isa not in sets:
             kept = {key: recorded[key] for key in ("command", "machine", "took", "peers")}
-            sets[isa] = {"earlier": kept} | own
+            sets[isa] = {"earlier": kept} | figures
     return {isa: sets[isa] for isa in SETS if isa in sets}
 
 
 def peers_of(part: Mapping[str, Any], isa: str) -> dict[str, Any]:
     """Return the figures of the peers that were measured beside a set."""
-    found: dict[str, Any] = part["sets"][isa].get("earlier", part)["peers"]
-    return found
+    peers: dict[str, Any] = part["sets"][isa].get("earlier", part)["peers"]
+    return peers
 
 
 def figures_of(part: Mapping[str, Any], targets: Iterable[Target], figure: Figure) -> Figures:
     """Return the figures that have targets, by key and instruction set."""
     return {
         target.key: {
-            isa: figure(target.key, own, peers_of(part, isa)) for isa, own in part["sets"].items()
+            isa: figure(target.key, ours, peers_of(part, isa)) for isa, ours in part["sets"].items()
         }
         for target in targets
     }
@@ -296,8 +296,8 @@ def answers(parts: Iterable[tuple[Mapping[str, Any], Iterable[Target]]]) -> list
     ]
     for part, targets in parts:
         for target in targets:
-            own = part["figures"][target.key]
-            cells = [target.cell(isa, own[isa]) if isa in own else "–" for isa in sets]
+            figures = part["figures"][target.key]
+            cells = [target.cell(isa, figures[isa]) if isa in figures else "–" for isa in sets]
             lines.append("| " + " | ".join([target.title, *cells]) + " |")
     return lines
 
@@ -305,7 +305,10 @@ def answers(parts: Iterable[tuple[Mapping[str, Any], Iterable[Target]]]) -> list
 def host_lines(part: Mapping[str, Any], named: tuple[str, ...]) -> list[str]:
     """Return where and when a part was measured, and the sets that an earlier run measured."""
     lines = [host_line(dict(part), named)]
-    for isa, own in part["sets"].items():
-        if "earlier" in own:
-            lines += ["", f"{NAMES[isa]} as recorded earlier: {host_line(own['earlier'], named)}"]
+    for isa, figures in part["sets"].items():
+        if "earlier" in figures:
+            lines += [
+                "",
+                f"{NAMES[isa]} as recorded earlier: {host_line(figures['earlier'], named)}",
+            ]
     return lines

@@ -88,27 +88,27 @@ def xgboost_ways(raw: bytes, X: Any) -> dict[str, Callable[[], Any]]:
     """XGBoost's own predictions of a matrix, by name."""
     import xgboost
 
-    found: dict[str, Callable[[], Any]] = {}
+    ways: dict[str, Callable[[], Any]] = {}
     for n_threads in threads():
         booster = xgboost.Booster({"nthread": n_threads})
         booster.load_model(bytearray(raw))
-        found[f"in place, {n_threads}"] = lambda booster=booster: booster.inplace_predict(
+        ways[f"in place, {n_threads}"] = lambda booster=booster: booster.inplace_predict(
             X, predict_type="margin"
         )
-        found[f"matrix, {n_threads}"] = lambda booster=booster, n=n_threads: booster.predict(
+        ways[f"matrix, {n_threads}"] = lambda booster=booster, n=n_threads: booster.predict(
             xgboost.DMatrix(X, nthread=n), output_margin=True
         )
-    return found
+    return ways
 
 
 def threads() -> list[int]:
-    """One, and all."""
+    """Return one thread and all."""
     return sorted({1, len(os.sched_getaffinity(0))})
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A fitted estimator, and how to make sentences for it and to show them to it."""
+    """A fitted estimator, and functions that make its sentences and pass them to it."""
 
     crf: Any
     make: Callable[[int, int], tuple[list[Any], list[Any]]]
@@ -155,8 +155,8 @@ def subjects(folder: str) -> dict[str, Subject]:
 def boosted(folder: str) -> dict[str, Subject]:
     """Return those that have trees of XGBoost, by kind of features."""
     return {
-        name.rpartition(", ")[2]: own
-        for name, own in subjects(folder).items()
+        name.rpartition(", ")[2]: subject
+        for name, subject in subjects(folder).items()
         if name.startswith("GBCRF")
     }
 
@@ -168,18 +168,18 @@ def digest(scores: Any) -> str:
 
 def peer(folder: str, share: str) -> dict[str, Any]:
     """Measure XGBoost's own predictions: seconds by features, rows and way."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for features, subject in boosted(folder).items():
-        found[features] = {}
+        result[features] = {}
         for rows, n_sentences in SENTENCES.items():
             matrix = subject.matrix(subject.make(n_sentences, 1)[0])
             tasks = xgboost_ways(subject.crf.model_.node.raw, matrix)
             digests = {digest(way()) for way in tasks.values()}
-            found[features][str(rows)] = {
+            result[features][str(rows)] = {
                 "seconds": fastest(tasks, repeats_of(rows, share)),
                 "digest": digests.pop() if len(digests) == 1 else "",
             }
-    return found
+    return result
 
 
 def repeats_of(rows: int, share: str) -> int:
@@ -195,7 +195,9 @@ def core(folder: str, share: str) -> dict[str, Any]:
             str(rows): time_trees(subject, rows, n_sentences, share)
             for rows, n_sentences in SENTENCES.items()
         }
-    estimators = {name: time_estimator(own, share) for name, own in subjects(folder).items()}
+    estimators = {
+        name: time_estimator(subject, share) for name, subject in subjects(folder).items()
+    }
     return {"trees": trees, "estimators": estimators}
 
 
@@ -205,10 +207,10 @@ def time_trees(subject: Subject, rows: int, n_sentences: int, share: str) -> dic
     matrix = subject.matrix(X)
     tasks: dict[str, Callable[[], Any]] = {}
     for n in threads():
-        own = copy.deepcopy(subject.crf).set_params(n_jobs=n)
-        own.model_.use_threads(n)
-        tasks[f"predict, {n}"] = lambda own=own: own.predict(subject.seen(X))
-        tasks[f"scores, {n}"] = partial(own.model_.node.scores, matrix, rows)
+        crf = copy.deepcopy(subject.crf).set_params(n_jobs=n)
+        crf.model_.use_threads(n)
+        tasks[f"predict, {n}"] = lambda crf=crf: crf.predict(subject.seen(X))
+        tasks[f"scores, {n}"] = partial(crf.model_.node.scores, matrix, rows)
     return {
         "seconds": fastest(tasks, repeats_of(rows, share)),
         "digest": digest(subject.crf.model_.node.scores(matrix, rows)),
@@ -217,15 +219,15 @@ def time_trees(subject: Subject, rows: int, n_sentences: int, share: str) -> dic
 
 def time_estimator(subject: Subject, share: str) -> dict[str, dict[str, float]]:
     """Return seconds of a call, by rows and kind of prediction."""
-    found = {}
+    seconds = {}
     for rows, n_sentences in SENTENCES.items():
         X, _ = subject.make(n_sentences, 1)
         tasks = {
             "predict": lambda X=X: subject.crf.predict(subject.seen(X)),
             "marginals": lambda X=X: subject.crf.predict_marginals(subject.seen(X)),
         }
-        found[str(rows)] = fastest(tasks, repeats_of(rows, share))
-    return found
+        seconds[str(rows)] = fastest(tasks, repeats_of(rows, share))
+    return seconds
 
 
 def measure(sets: Sequence[str], *, quick: bool) -> dict[str, Any]:
@@ -233,13 +235,13 @@ def measure(sets: Sequence[str], *, quick: bool) -> dict[str, Any]:
     passes, share = (1, 0.1) if quick else (PASSES, 1.0)
     with tempfile.TemporaryDirectory() as folder:
         save_subjects(Path(folder))
-        found = in_turns(sets, passes, "core", folder, share, peers="peer")
-    return {"threads": threads(), **found}
+        result = in_turns(sets, passes, "core", folder, share, peers="peer")
+    return {"threads": threads(), **result}
 
 
-def figure(key: str, own: dict[str, Any], peers: dict[str, Any]) -> float:
+def figure(key: str, ours_by_part: dict[str, Any], peers: dict[str, Any]) -> float:
     """Return the time of one sentence, dense, over that of XGBoost's trees."""
-    ours, theirs = (each["dense"]["20"]["seconds"] for each in (own["trees"], peers))
+    ours, theirs = (each["dense"]["20"]["seconds"] for each in (ours_by_part["trees"], peers))
     return best(ours, "predict") / best_of_xgboost(theirs)
 
 
@@ -265,8 +267,8 @@ def page(result: dict[str, Any]) -> str:
     for features in ("dense", "words"):
         for rows in SENTENCES:
             for n in result["threads"]:
-                for isa, own in result["sets"].items():
-                    ours = own["trees"][features][str(rows)]
+                for isa, figures in result["sets"].items():
+                    ours = figures["trees"][features][str(rows)]
                     theirs = peers_of(result, isa)[features][str(rows)]
                     row = tree_cells(ours["seconds"], theirs["seconds"], n)
                     equal = "yes" if ours["digest"] == theirs["digest"] else "**no**"
@@ -284,9 +286,9 @@ def page(result: dict[str, Any]) -> str:
         "|---" * (2 * len(SENTENCES) + 2) + "|",
     ]
     for name in KINDS:
-        for isa, own in result["sets"].items():
+        for isa, figures in result["sets"].items():
             cells = [
-                _time(own["estimators"][name][str(rows)][task])
+                _time(figures["estimators"][name][str(rows)][task])
                 for rows in SENTENCES
                 for task in ("predict", "marginals")
             ]
@@ -303,17 +305,21 @@ def page(result: dict[str, Any]) -> str:
 def tree_cells(ours: dict[str, float], theirs: dict[str, float], n: int) -> list[str]:
     """Return seconds of both on so many threads, and their ratios."""
     xgboost = [theirs[f"{way}, {n}"] for way in ("in place", "matrix")]
-    own = [ours[f"{way}, {n}"] for way in ("predict", "scores")]
-    return [*map(_time, own), *map(_time, xgboost), *(f"{one / min(xgboost):.2f}" for one in own)]
+    seconds = [ours[f"{way}, {n}"] for way in ("predict", "scores")]
+    return [
+        *map(_time, seconds),
+        *map(_time, xgboost),
+        *(f"{one / min(xgboost):.2f}" for one in seconds),
+    ]
 
 
 def best(seconds: dict[str, float], way: str) -> float:
-    """The fastest of a way, over threads."""
-    return min(own for name, own in seconds.items() if name.startswith(way))
+    """Return the fastest time of a way, over threads."""
+    return min(value for name, value in seconds.items() if name.startswith(way))
 
 
 def best_of_xgboost(seconds: dict[str, float]) -> float:
-    """Its fastest way."""
+    """Return the time of XGBoost's fastest way."""
     return min(best(seconds, way) for way in ("in place", "matrix"))
 
 

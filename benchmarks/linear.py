@@ -1,4 +1,4 @@
-"""How does LinearCRF stand beside CRFsuite: objective, seconds, memory, tags?
+"""How does LinearCRF compare with CRFsuite: objective, seconds, memory, tags?
 
 Both get the same features and lower the same objective, sum -log p + |w|^2, over the pairs of
 feature and label, and the transitions, that occur. Data sets come from $CRFX_DATA.
@@ -79,7 +79,7 @@ def chunking() -> dict[str, object]:
     texts, y = chunking_task()
     with tempfile.TemporaryDirectory() as folder:
         model = str(Path(folder) / "chunking.crfsuite")
-        found, crf, vocabulary = train_both(texts, y, model)
+        result, crf, vocabulary = train_both(texts, y, model)
         test = load_conll2000().test
         template = Template(CHUNKING, ("word", "pos"))
         asked = [template.features(sentence) for sentence in test.X]
@@ -88,7 +88,7 @@ def chunking() -> dict[str, object]:
     ours = np.split(crf.predict(X, lengths=lengths), np.cumsum(lengths)[:-1])
     same = np.concatenate(ours) == np.concatenate(theirs)
     scores = {"ours": span_f1(test.y, ours), "crfsuite": span_f1(test.y, theirs)}
-    return {**found, "f1": scores, "same_tags": float(same.mean())}
+    return {**result, "f1": scores, "same_tags": float(same.mean())}
 
 
 def letters() -> dict[str, object]:
@@ -111,27 +111,27 @@ def train_both(
             crf, vocabulary, trace = train_ours(texts, y, n_jobs)
             runs[f"ours_{n_jobs}"].append(trace)
             say(f"crfx on {n_jobs}, {in_short(trace)}")
-    ends = {name: own[0].objectives[-1] for name, own in runs.items()}
-    found = {
+    ends = {name: run[0].objectives[-1] for name, run in runs.items()}
+    result = {
         "instances": len(texts),
         "positions": int(sum(map(len, texts))),
         "labels": len(crf.classes_),
         "lowest": min(ends.values()),
         "near": NEAR,
-        "tools": {name: summary(own, min(ends.values())) for name, own in runs.items()},
+        "tools": {name: summary(run, min(ends.values())) for name, run in runs.items()},
     }
-    return found, crf, vocabulary
+    return result, crf, vocabulary
 
 
 def in_short(trace: Trace) -> str:
-    """A run in a line."""
+    """Return a run as one line."""
     return (
         f"{len(trace.seconds)} iterations in {trace.seconds[-1]:.1f} s: {trace.objectives[-1]:.3f}"
     )
 
 
 def summary(runs: list[Trace], lowest: float) -> dict[str, object]:
-    """The fastest of several runs of a tool; they all take the same path."""
+    """Return the fastest of several runs of a tool; all runs compute the same."""
     number = runs[0].first_below(lowest * (1 + NEAR))
     near = None if number is None else min(run.seconds[number] for run in runs)
     return {
@@ -186,7 +186,7 @@ def fit_some(template: Template, X: Sequence[Any], y: Sequence[Any]) -> None:
 
 
 def fit_shortly(tool: str, X: Any, y: Sequence[Any]) -> None:
-    """A few iterations, which need the memory of many."""
+    """Train a few iterations, which need as much memory as many."""
     if tool == "crfsuite":
         params = crfsuite.settings(L2, MEMORY_ITERATIONS, TOL)
         crfsuite.train(X, (labels.tolist() for labels in y), params)
@@ -197,17 +197,17 @@ def fit_shortly(tool: str, X: Any, y: Sequence[Any]) -> None:
 
 
 def measure_memory() -> dict[str, object]:
-    """Each in a process of its own: a peak is a property of a process."""
+    """Measure each case in a separate process, because a peak belongs to a process."""
     train = load_conll2003().train
-    found: dict[str, object] = {
+    result: dict[str, object] = {
         "instances": len(train.X),
         "positions": int(sum(map(len, train.X))),
         "iterations": MEMORY_ITERATIONS,
     }
     for case in MEMORY_CASES:
         say(case)
-        found[case] = in_child("memory", case)
-    return found
+        result[case] = in_child("memory", case)
+    return result
 
 
 # Many labels: the Brown corpus.
@@ -239,24 +239,26 @@ def brown(case: str, every: str) -> dict[str, object]:
 
 
 def measure_brown(every: int) -> dict[str, object]:
-    """Each in a process of its own, one after the other."""
-    found: dict[str, object] = {"every": every}
+    """Measure each case in a separate process, one after the other."""
+    result: dict[str, object] = {"every": every}
     for case in BROWN_CASES:
         say(case)
-        found[case] = in_child("brown", case, every)
-    return found
+        result[case] = in_child("brown", case, every)
+    return result
 
 
 def iterations_to_near(recorded: dict[str, Any]) -> dict[str, dict[str, int]]:
     """Return after how many iterations each tool is near, from the parts that train to the end."""
-    found = {}
+    iterations = {}
     for name in TASKS:
         if name not in recorded:
             raise SystemExit(f"measure this first: python benchmarks/linear.py --only {name}")
         tools = recorded[name]["tools"]
         tool_names = {"ours": "ours_1", "crfsuite": "crfsuite"}
-        found[name] = {key: tools[own]["iterations_to_near"] for key, own in tool_names.items()}
-    return found
+        iterations[name] = {
+            key: tools[tool]["iterations_to_near"] for key, tool in tool_names.items()
+        }
+    return iterations
 
 
 BY_SET = ("training", "tagging")
@@ -269,12 +271,12 @@ def once(part: str, every: int) -> dict[str, Any]:
     begin = time.perf_counter()
     start = {"command": command_line(), "machine": machine()}
     if part == "memory":
-        found = measure_memory()
+        result = measure_memory()
     elif part == "brown":
-        found = measure_brown(every)
+        result = measure_brown(every)
     else:
-        found = in_child(part)
-    return {**start, **found, "took": time.perf_counter() - begin}
+        result = in_child(part)
+    return {**start, **result, "took": time.perf_counter() - begin}
 
 
 def measure(

@@ -1,4 +1,4 @@
-"""The page about LinearCRF and CRFsuite, rendered from what `linear.py` measured."""
+"""The page about LinearCRF and CRFsuite, rendered from the measurements of `linear.py`."""
 
 from __future__ import annotations
 
@@ -92,9 +92,9 @@ def training(part: dict[str, Any]) -> list[str]:
     ]
     for name, title in (("chunking", "CoNLL-2000"), ("letters", "OCR letters")):
         near = part["to_near"][name]
-        for isa, own in part["sets"].items():
+        for isa, figures in part["sets"].items():
             seconds = [peers_of(part, isa)[name]]
-            seconds += [own["seconds"][f"{name}_{n_jobs}"] for n_jobs in (1, 2)]
+            seconds += [figures["seconds"][f"{name}_{n_jobs}"] for n_jobs in (1, 2)]
             each = [one / part["iterations"] for one in seconds]
             ends = [each[0] * near["crfsuite"], each[1] * near["ours"], each[2] * near["ours"]]
             cells = [title, NAMES[isa], *(f"{1e3 * one:.1f} ms" for one in each)]
@@ -156,17 +156,17 @@ def to_the_end(part: dict[str, Any]) -> list[str]:
     ]
 
 
-def end_row(name: str, own: dict[str, Any], theirs: dict[str, Any]) -> str:
+def end_row(name: str, ours: dict[str, Any], theirs: dict[str, Any]) -> str:
     """Return a tool's line."""
-    near, peer = own["seconds_to_near"], theirs["seconds_to_near"]
-    cells = [name, f"{own['weights']:,}", str(own["iterations"]), f"{own['seconds']:.2f} s"]
-    cells.append(f"{own['objective']:.2f}")
+    near, peer = ours["seconds_to_near"], theirs["seconds_to_near"]
+    cells = [name, f"{ours['weights']:,}", str(ours["iterations"]), f"{ours['seconds']:.2f} s"]
+    cells.append(f"{ours['objective']:.2f}")
     if near is None:
-        cells += ["never", "–", "–", f"{own['reading']:.2f} s", "–", "–"]
+        cells += ["never", "–", "–", f"{ours['reading']:.2f} s", "–", "–"]
     else:
-        whole = near + own["reading"]
-        cells += [str(own["iterations_to_near"]), f"{near:.2f} s"]
-        cells += [f"{peer / near:.1f}" if peer else "–", f"{own['reading']:.2f} s"]
+        whole = near + ours["reading"]
+        cells += [str(ours["iterations_to_near"]), f"{near:.2f} s"]
+        cells += [f"{peer / near:.1f}" if peer else "–", f"{ours['reading']:.2f} s"]
         cells.append(f"{whole:.2f} s")
         cells.append(f"{(peer + theirs['reading']) / whole:.1f}" if peer else "–")
     return "| " + " | ".join(cells) + " |"
@@ -188,8 +188,8 @@ def tagging(part: dict[str, Any]) -> list[str]:
         "|---|---|---|---|---|",
     ]
     for name in ("prepared", "dicts"):
-        for isa, own in part["sets"].items():
-            both = [peers_of(part, isa)[name], own["seconds"][name]]
+        for isa, figures in part["sets"].items():
+            both = [peers_of(part, isa)[name], figures["seconds"][name]]
             speeds = [part["positions"] / seconds for seconds in both]
             lines.append(
                 f"| {name} | {NAMES[isa]} | {speeds[0]:,.0f} tokens/s | {speeds[1]:,.0f} tokens/s "
@@ -229,11 +229,11 @@ def memory(part: dict[str, Any]) -> list[str]:
         cells = [title, "–", "–", f"{row['above_sentences'] / 1e6:.0f} MB"]
         share = row["above_sentences"] / peer["above_sentences"]
         if case.endswith("-dicts"):
-            own = row["above_features"] / peer["above_features"]
+            ratio = row["above_features"] / peer["above_features"]
             cells[1] = f"{row['above_features'] / 1e6:.0f} MB"
-            cells[2] = f"{own:.2f}"
+            cells[2] = f"{ratio:.2f}"
             if case.startswith("ours"):
-                cells[2] += f" (≤ {MOST_ABOVE_DICTS:g}: {verdict(own <= MOST_ABOVE_DICTS)})"
+                cells[2] += f" (≤ {MOST_ABOVE_DICTS:g}: {verdict(ratio <= MOST_ABOVE_DICTS)})"
         aimed = not case.startswith("crfsuite") and not case.endswith("-dicts")
         target = f" (≤ {MOST_ABOVE_SENTENCES:g}: {verdict(share <= MOST_ABOVE_SENTENCES)})"
         cells.append(f"{share:.2f}{target if aimed else ''}")
@@ -249,7 +249,7 @@ def memory(part: dict[str, Any]) -> list[str]:
 
 
 def chosen_sentences(every: int) -> str:
-    """Which sentences of the Brown corpus were taken."""
+    """Return which sentences of the Brown corpus were used."""
     return "All" if every == 1 else f"One sentence in {every}, and all that bring a new tag"
 
 

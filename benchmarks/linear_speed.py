@@ -1,4 +1,4 @@
-"""Training and tagging beside CRFsuite, in every instruction set: two parts of `linear.py`."""
+"""Training and tagging against CRFsuite, in every instruction set: two parts of `linear.py`."""
 
 from __future__ import annotations
 
@@ -62,9 +62,11 @@ def save_rows(path: Path, X: Any, lengths: Any, labels: Any) -> None:
 
 def load_rows(path: Path) -> tuple[Any, Any, Any]:
     """Return what `save_rows` wrote."""
-    own = np.load(path)
-    X = sparse.csr_matrix((own["data"], own["indices"], own["indptr"]), shape=tuple(own["shape"]))
-    return X, own["lengths"], own["labels"]
+    arrays = np.load(path)
+    X = sparse.csr_matrix(
+        (arrays["data"], arrays["indices"], arrays["indptr"]), shape=tuple(arrays["shape"])
+    )
+    return X, arrays["lengths"], arrays["labels"]
 
 
 def write(path: Path, content: object) -> None:
@@ -79,35 +81,35 @@ def read(path: Path) -> Any:
 
 def core_training(folder: str, iterations: str) -> dict[str, float]:
     """Measure LinearCRF: seconds of the first iterations by task and threads."""
-    found = {}
+    seconds = {}
     for name in TASKS:
         X, lengths, labels = load_rows(Path(folder) / f"{name}.npz")
         for n_jobs in (1, 2):
             crf = new_crf(n_jobs, int(iterations), tol=0.0)
             begin = time.perf_counter()
             crf.fit(X, labels, lengths=lengths)
-            found[f"{name}_{n_jobs}"] = time.perf_counter() - begin
-    return found
+            seconds[f"{name}_{n_jobs}"] = time.perf_counter() - begin
+    return seconds
 
 
 def peer_training(folder: str, iterations: str) -> dict[str, float]:
     """Measure CRFsuite: seconds of the first iterations by task."""
-    found = {}
+    seconds = {}
     for name in TASKS:
         texts, y = read(Path(folder) / f"{name}.texts")
         trace = crfsuite.train(texts, y, crfsuite.settings(L2, int(iterations), 1e-12))
-        found[name] = trace.seconds[-1]
-    return found
+        seconds[name] = trace.seconds[-1]
+    return seconds
 
 
 def training_figure(
-    to_near: dict[str, dict[str, int]], key: str, own: dict[str, Any], peers: dict[str, Any]
+    to_near: dict[str, dict[str, int]], key: str, ours: dict[str, Any], peers: dict[str, Any]
 ) -> float:
     """Return how many times faster than CRFsuite we come near the lower objective."""
     name, _, n_jobs = key.removeprefix("training_").partition("_")
     steps = to_near[name]
     theirs = peers[name] * steps["crfsuite"]
-    return theirs / (own["seconds"][f"{name}_{n_jobs or 1}"] * steps["ours"])
+    return theirs / (ours["seconds"][f"{name}_{n_jobs or 1}"] * steps["ours"])
 
 
 def measure_training(
@@ -117,7 +119,7 @@ def measure_training(
     passes, iterations = (1, 10) if quick else (PASSES, ITERATIONS)
     with tempfile.TemporaryDirectory() as folder:
         save_training(Path(folder))
-        found = in_turns(
+        result = in_turns(
             sets,
             passes,
             "core_training",
@@ -126,8 +128,8 @@ def measure_training(
             peers="peer_training",
             peer_passes=PEER_PASSES,
         )
-    found["sets"] = {isa: {"seconds": own} for isa, own in found["sets"].items()}
-    return {"iterations": iterations, "passes": passes, "to_near": to_near, **found}
+    result["sets"] = {isa: {"seconds": seconds} for isa, seconds in result["sets"].items()}
+    return {"iterations": iterations, "passes": passes, "to_near": to_near, **result}
 
 
 # Tags from a trained model, in every instruction set.
@@ -190,10 +192,10 @@ def peer_tagging(folder: str, repeats: str) -> dict[str, float]:
     return fastest(tasks, int(repeats))
 
 
-def tagging_figure(key: str, own: dict[str, Any], peers: dict[str, Any]) -> float:
+def tagging_figure(key: str, ours: dict[str, Any], peers: dict[str, Any]) -> float:
     """Return how many times faster than CRFsuite we tag."""
     name = key.removeprefix("tagging_")
-    return peers[name] / own["seconds"][name]
+    return peers[name] / ours["seconds"][name]
 
 
 def measure_tagging(sets: Sequence[str], *, quick: bool) -> dict[str, Any]:
@@ -201,6 +203,6 @@ def measure_tagging(sets: Sequence[str], *, quick: bool) -> dict[str, Any]:
     passes, repeats = (1, 2) if quick else (PASSES, REPEATS)
     with tempfile.TemporaryDirectory() as folder:
         sizes = save_tagging(Path(folder))
-        found = in_turns(sets, passes, "core_tagging", folder, repeats, peers="peer_tagging")
-    found["sets"] = {isa: {"seconds": own} for isa, own in found["sets"].items()}
-    return {**sizes, "iterations": TAGGING_ITERATIONS, "repeats": passes * repeats, **found}
+        result = in_turns(sets, passes, "core_tagging", folder, repeats, peers="peer_tagging")
+    result["sets"] = {isa: {"seconds": seconds} for isa, seconds in result["sets"].items()}
+    return {**sizes, "iterations": TAGGING_ITERATIONS, "repeats": passes * repeats, **result}

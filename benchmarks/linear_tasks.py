@@ -47,16 +47,16 @@ def as_dicts(template: Template, sentence: Any, names: dict[str, str]) -> list[d
     In memory too they are what a function of a user makes: ``names`` are there once, words are
     those of the sentence, and what is computed from them is new.
     """
-    own = {text: text for token in sentence for text in token}
-    found = []
+    texts = {text: text for token in sentence for text in token}
+    dicts = []
     for features in template.features(sentence):
         pairs = (feature.partition("=")[::2] for feature in features)
-        found.append({names.setdefault(key, key): own.get(text, text) for key, text in pairs})
-    return found
+        dicts.append({names.setdefault(key, key): texts.get(text, text) for key, text in pairs})
+    return dicts
 
 
 def all_dicts(template: Template, sentences: Sequence[Any]) -> list[list[dict[str, str]]]:
-    """The dicts of all sentences."""
+    """Return the dicts of all sentences."""
     names: dict[str, str] = {}
     return [as_dicts(template, sentence, names) for sentence in sentences]
 
@@ -93,14 +93,14 @@ def count_weights(crf: LinearCRF) -> int:
 
 
 def chunking_task() -> tuple[Texts, list[Any]]:
-    """The sentences that CoNLL-2000 trains on, as lists of names."""
+    """Return the training sentences of CoNLL-2000, as lists of names."""
     train = load_conll2000().train
     template = Template(CHUNKING, ("word", "pos"))
     return [template.features(sentence) for sentence in train.X], train.y
 
 
 def letters_task() -> tuple[Texts, list[Any]]:
-    """All OCR letters, as lists of the pixels that are on."""
+    """Return all OCR letters, as lists of the pixels that are on."""
     letters = load_ocr()
     names = np.array([f"pixel{number}" for number in range(letters.X[0].shape[1])])
     return [[names[row > 0].tolist() for row in word] for word in letters.X], letters.y
@@ -111,7 +111,7 @@ TASKS = {"chunking": chunking_task, "letters": letters_task}
 
 
 def brown_task(every: int) -> tuple[Iterator[list[list[str]]], list[Any]]:
-    """Every so manyth sentence, and all those in which a tag is new: all tags are there."""
+    """Return every ``every``-th sentence, and all with a new tag, so that all tags occur."""
     brown = load_brown()
     seen: set[str] = set()
     chosen = []

@@ -1,4 +1,4 @@
-"""What every benchmark needs: fair timing, the machine in words, results on disk."""
+"""Shared parts of benchmarks: fair timing, a description of the machine, results on disk."""
 
 from __future__ import annotations
 
@@ -82,8 +82,9 @@ def held_memory() -> int:
 
 
 def watched(script: str, *arguments: str) -> dict[str, Any]:
-    """What ``script --work ARGUMENTS`` tells in JSON, from a process of its own, and the most
-    anonymous memory that it had: ``bytes``, without what the system may read again from files.
+    """Run ``script --work ARGUMENTS`` in a process of its own; return its JSON and ``bytes``.
+
+    These are its largest anonymous memory, without pages that the system can read from files again.
     """
     asked = [sys.executable, "-W", "ignore", script, "--work", *arguments]
     child = subprocess.Popen(asked, stdout=subprocess.PIPE, text=True)
@@ -92,14 +93,14 @@ def watched(script: str, *arguments: str) -> dict[str, Any]:
         most = max(most, _status_bytes("RssAnon:", child.pid))
         time.sleep(0.01)
     assert child.stdout is not None
-    told = child.stdout.read()
+    output = child.stdout.read()
     if child.returncode:
         raise RuntimeError(f"{' '.join(arguments)}: it ended with {child.returncode}")
-    return {**json.loads(told), "bytes": most}
+    return {**json.loads(output), "bytes": most}
 
 
 def command_line() -> str:
-    """How to run this again, from the root of the checkout."""
+    """Return the command that repeats the run from the root of the checkout."""
     return " ".join(["python", str(Path(sys.argv[0]).resolve().relative_to(ROOT)), *sys.argv[1:]])
 
 
@@ -109,12 +110,12 @@ def say(text: str) -> None:
 
 
 def verdict(reached: bool) -> str:
-    """How a target went, in a word."""
+    """Return whether a target was reached, in a word."""
     return "reached" if reached else "**missed**"
 
 
 def host_line(part: dict[str, Any], named: tuple[str, ...]) -> str:
-    """Where and when a part was measured, with what versions, and how to do it again."""
+    """Return the machine, date, versions and command of a part."""
     host = part["machine"]
     sets = ", ".join(host.get("instruction_sets", [host["instruction_set"]]))
     versions = ", ".join(
@@ -144,13 +145,13 @@ def write_json(path: Path, content: object) -> None:
 
 
 def _status_bytes(name: str, process: int | str = "self") -> int:
-    """A line of what Linux tells of a process; 0 where that has just ended."""
+    """Return a number of bytes from Linux's status of a process; 0 if it has ended."""
     try:
         status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
     except (FileNotFoundError, ProcessLookupError):
         return 0
-    found = [line.split()[1] for line in status.splitlines() if line.startswith(name)]
-    return int(found[0]) * 1024 if found else 0
+    values = [line.split()[1] for line in status.splitlines() if line.startswith(name)]
+    return int(values[0]) * 1024 if values else 0
 
 
 def _processor() -> str:
@@ -170,7 +171,7 @@ def _version(name: str) -> str | None:
 
 
 def _commit() -> str:
-    """The commit measured, marked if the code differs from it; results may."""
+    """Return the measured commit, marked if the code differs from it; results may differ."""
 
     def git(*arguments: str) -> str:
         asked = ["git", *arguments]

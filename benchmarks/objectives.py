@@ -1,4 +1,4 @@
-"""What do objectives that know the loss cost, beside the likelihood?
+"""What do loss-sensitive objectives cost, compared with the likelihood?
 
 OCR: 6,877 words, 52,152 letters, 26 labels, one table of transitions; scores as those of a model
 half way, noise with the truth raised. Value and gradient of all parts, without curvature and with
@@ -74,26 +74,29 @@ def core(repeats: str) -> dict[str, Any]:
     _, codes = np.unique(np.concatenate(data.y), return_inverse=True)
     problem, truth = problem_of([len(word) for word in data.y], codes, 26)
     made = {name: OBJECTIVES[name].bind(truth, Hamming(), THREADS) for name in COMPARED}
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         how: fastest(
-            {name: partial(own.evaluate, problem, PARTS, curvature) for name, own in made.items()},
+            {
+                name: partial(objective.evaluate, problem, PARTS, curvature)
+                for name, objective in made.items()
+            },
             int(repeats),
         )
         for how, curvature in (("gradient", None), ("curvature", parse("auto")))
     }
-    return found | {"loss_scaled": {str(length): by_length(length) for length in LENGTHS}}
+    return result | {"loss_scaled": {str(length): by_length(length) for length in LENGTHS}}
 
 
-def figure(key: str, own: dict[str, Any], peers: dict[str, Any]) -> float:
+def figure(key: str, ours: dict[str, Any], peers: dict[str, Any]) -> float:
     """Return the time of a gradient over that of the likelihood."""
-    return own["gradient"][key] / own["gradient"]["likelihood"]
+    return ours["gradient"][key] / ours["gradient"]["likelihood"]
 
 
 def measure(sets: Sequence[str], *, quick: bool) -> dict[str, Any]:
     """Measure every instruction set."""
     passes, repeats = (1, 3) if quick else (PASSES, REPEATS)
-    found = in_turns(sets, passes, "core", repeats)
-    return {"threads": THREADS, "repeats": passes * repeats, **found}
+    result = in_turns(sets, passes, "core", repeats)
+    return {"threads": THREADS, "repeats": passes * repeats, **result}
 
 
 def by_length(length: int) -> dict[str, float]:
@@ -103,9 +106,9 @@ def by_length(length: int) -> dict[str, float]:
     problem, truth = problem_of([length] * n, codes, 26)
     made = {name: OBJECTIVES[name] for name in ("likelihood", "loss_scaled")}
     made["loss_scaled"] = type(made["loss_scaled"])(longest=length)
-    bound = {name: own.bind(truth, Hamming(), 1) for name, own in made.items()}
+    bound = {name: objective.bind(truth, Hamming(), 1) for name, objective in made.items()}
     seconds = fastest(
-        {name: partial(own.evaluate, problem, PARTS) for name, own in bound.items()}, 5
+        {name: partial(objective.evaluate, problem, PARTS) for name, objective in bound.items()}, 5
     )
     return {name: each / n for name, each in seconds.items()}
 
@@ -131,10 +134,10 @@ def page(result: dict[str, Any]) -> str:
         "|---|---|---|---|---|---|",
     ]
     for name in COMPARED:
-        for isa, own in result["sets"].items():
+        for isa, figures in result["sets"].items():
             cells = [name, NAMES[isa]]
             for how in ("gradient", "curvature"):
-                seconds = own[how]
+                seconds = figures[how]
                 cells += [f"{1e3 * seconds[name]:.1f}"]
                 cells += [f"{seconds[name] / seconds['likelihood']:.2f}"]
             lines.append("| " + " | ".join(cells) + " |")
@@ -149,8 +152,10 @@ def page(result: dict[str, Any]) -> str:
         "|---|---|---|---|---|",
     ]
     for length in map(str, LENGTHS):
-        for isa, own in result["sets"].items():
-            scaled, plain = (own["loss_scaled"][length][n] for n in ("loss_scaled", "likelihood"))
+        for isa, figures in result["sets"].items():
+            scaled, plain = (
+                figures["loss_scaled"][length][n] for n in ("loss_scaled", "likelihood")
+            )
             lines.append(
                 f"| {length} | {NAMES[isa]} | {1e3 * scaled:.2f} | {1e3 * plain:.4f} | "
                 f"{scaled / plain:.0f} |"

@@ -1,4 +1,4 @@
-"""Does GBCRF train on features that memory has no room for, and how much slower than in memory?
+"""Does GBCRF train on features larger than memory, and how much slower than in memory?
 
 Wide data: 300 float32 features, 5 labels, in chains of 50, in shards of 39 MB. The same 10 rounds
 run once from the shards and once with all features in memory, each in a process of its own, whose
@@ -56,24 +56,24 @@ def write(folder: Path, positions: int) -> None:
 
 
 def work(way: str, folder: str, rounds: int, depth: int) -> dict[str, Any]:
-    """One training, in this process."""
+    """Train once in this process."""
     from crfx import GBCRF, Shards
 
     shards = Shards(folder)
-    found: dict[str, Any] = {"rows": shards.n_rows}
+    result: dict[str, Any] = {"rows": shards.n_rows}
     if way == "nothing":
-        return found
-    given: dict[str, Any] = {"X": shards.X, "y": shards.y}
+        return result
+    arguments: dict[str, Any] = {"X": shards.X, "y": shards.y}
     if way == "memory":
         X = np.empty((shards.n_rows, FEATURES), np.float32)
         for rows, chunk in shards.matrix().chunks():
             X[rows] = chunk
-        given = {"X": X, "y": np.array(shards.labels()), "lengths": shards.lengths}
+        arguments = {"X": X, "y": np.array(shards.labels()), "lengths": shards.lengths}
     begin = time.perf_counter()
-    crf = GBCRF(rounds, max_depth=depth, n_jobs=1, random_state=SEED).fit(**given)
+    crf = GBCRF(rounds, max_depth=depth, n_jobs=1, random_state=SEED).fit(**arguments)
     seconds = time.perf_counter() - begin
     labels = crf.predict(shards.X)
-    return found | {
+    return result | {
         "seconds": seconds,
         "round": float(np.median(crf.history_["seconds"])),
         "objective": crf.history_["objective"][-1],
@@ -84,12 +84,12 @@ def work(way: str, folder: str, rounds: int, depth: int) -> dict[str, Any]:
 def measure(positions: int, rounds: int, depth: int) -> dict[str, Any]:
     """Both ways, one after the other."""
     measured_on, first = machine(), time.perf_counter()
-    found: dict[str, Any] = {}
+    runs: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder), positions)
         for way in ("nothing", *WAYS):
-            found[way] = watched(__file__, way, folder, str(rounds), str(depth))
-            print(f"{way}: {found[way]}", file=sys.stderr, flush=True)
+            runs[way] = watched(__file__, way, folder, str(rounds), str(depth))
+            print(f"{way}: {runs[way]}", file=sys.stderr, flush=True)
     return {
         "command": command_line(),
         "machine": measured_on,
@@ -97,12 +97,12 @@ def measure(positions: int, rounds: int, depth: int) -> dict[str, Any]:
         "sizes": {"features": FEATURES, "labels": LABELS, "length": LENGTH, "shard": SHARD},
         "rounds": rounds,
         "depth": depth,
-        **found,
+        **runs,
     }
 
 
 def tables(result: dict[str, Any]) -> str:
-    """What was measured, and what was to be reached."""
+    """Return the measurements and the targets."""
     sizes, rows = result["sizes"], result["shards"]["rows"]
     size = 4 * rows * sizes["features"]
     share = size / result["shards"]["bytes"]
@@ -123,11 +123,11 @@ def tables(result: dict[str, Any]) -> str:
         "|---|---|---|---|---|---|",
     ]
     for way in WAYS:
-        own = result[way]
+        run = result[way]
         lines.append(
-            f"| {'on disk' if way == 'shards' else 'in memory'} | {own['bytes'] / 1e6:.0f} | "
-            f"{size / own['bytes']:.2f} | {own['seconds']:.0f} | {own['round']:.1f} | "
-            f"{own['objective']:.10g} |"
+            f"| {'on disk' if way == 'shards' else 'in memory'} | {run['bytes'] / 1e6:.0f} | "
+            f"{size / run['bytes']:.2f} | {run['seconds']:.0f} | {run['round']:.1f} | "
+            f"{run['objective']:.10g} |"
         )
     lines += [
         "",

@@ -1,4 +1,4 @@
-"""How much faster than NumPy are sums over all permutations of a query, and how far do they reach?
+"""How much faster than NumPy are sums over all permutations of a query, and for which sizes?
 
 Yardstick: the permutations of six documents listed once (720 x 6), then for every query and
 objective matrix products and exponentials over them, as one would write it in NumPy; one query at a
@@ -64,7 +64,7 @@ BACK = np.ascontiguousarray(ORDERS.T)
 
 
 def objective(name: str) -> RankingObjective:
-    """As both sides compute it."""
+    """Return the objective that both sides compute."""
     return RankingObjective(name, temperature=TEMPERATURE)
 
 
@@ -107,15 +107,15 @@ def normalised(logs: Any) -> tuple[float, Any]:
 
 
 def check(name: str) -> float:
-    """The largest difference between both sides, over some queries."""
+    """Return the largest difference between both sides, over some queries."""
     scores, gains, offsets = queries(DOCUMENTS, LISTED_QUERIES)
-    found = objective(name).evaluate(scores, gains, offsets)
+    evaluation = objective(name).evaluate(scores, gains, offsets)
     worst = 0.0
     for k in range(LISTED_QUERIES):
         rows = slice(offsets[k], offsets[k + 1])
         value, gradient = by_listing(name, scores[rows], gains[rows])
-        difference = np.abs(found.gradient[rows] - gradient).max()
-        worst = max(worst, abs(found.value[k] - value), difference)
+        difference = np.abs(evaluation.gradient[rows] - gradient).max()
+        worst = max(worst, abs(evaluation.value[k] - value), difference)
     return float(worst)
 
 
@@ -134,13 +134,13 @@ def core(repeats: str) -> dict[str, Any]:
 
 def sizes() -> dict[str, dict[str, float]]:
     """Measure exact sums by number of documents: seconds per query."""
-    found = {}
+    seconds = {}
     for m in SIZES:
         n = max(8, min(2000, 2**18 // 2**m))
         evaluate = partial(objective("kl").evaluate, *queries(m, n), n_jobs=1)
         tasks = {"gradient": evaluate, "curvature": partial(evaluate, curvature=True)}
-        found[str(m)] = {task: each / n for task, each in fastest(tasks, 3).items()}
-    return found
+        seconds[str(m)] = {task: each / n for task, each in fastest(tasks, 3).items()}
+    return seconds
 
 
 def listing(repeats: str) -> dict[str, float]:
@@ -149,8 +149,8 @@ def listing(repeats: str) -> dict[str, float]:
     rows = [slice(DOCUMENTS * k, DOCUMENTS * (k + 1)) for k in range(LISTED_QUERIES)]
 
     def task(name: str) -> None:
-        for own in rows:
-            by_listing(name, scores[own], gains[own])
+        for query in rows:
+            by_listing(name, scores[query], gains[query])
 
     tasks = {name: partial(task, name) for name in OBJECTIVES}
     seconds = fastest(tasks, int(repeats))
@@ -159,28 +159,28 @@ def listing(repeats: str) -> dict[str, float]:
 
 def samples() -> list[dict[str, Any]]:
     """Effective samples by size and by the spread of scores."""
-    found = []
+    rows = []
     for name in ("likelihood", "loss_scaled"):
-        own = RankingObjective(name, n_samples=N_SAMPLES)
+        sampled = RankingObjective(name, n_samples=N_SAMPLES)
         for spread in SPREADS:
             effective = [
-                float(np.median(own.evaluate(*queries(m, 20, spread)).effective))
+                float(np.median(sampled.evaluate(*queries(m, 20, spread)).effective))
                 for m in SAMPLED_SIZES
             ]
-            found.append({"objective": name, "spread": spread, "effective": effective})
-    return found
+            rows.append({"objective": name, "spread": spread, "effective": effective})
+    return rows
 
 
-def figure(key: str, own: dict[str, Any], peers: dict[str, Any]) -> float:
+def figure(key: str, ours: dict[str, Any], peers: dict[str, Any]) -> float:
     """Return how many times faster than NumPy all objectives are together."""
-    return sum(peers.values()) / sum(each["gradient"] for each in own["speed"].values())
+    return sum(peers.values()) / sum(each["gradient"] for each in ours["speed"].values())
 
 
 def measure(sets: Sequence[str], *, quick: bool) -> dict[str, Any]:
     """Measure everything."""
     passes, repeats = (1, 3) if quick else (PASSES, REPEATS)
-    found = in_turns(sets, passes, "core", repeats, peers="listing")
-    return {**found, "samples": in_child("samples")}
+    result = in_turns(sets, passes, "core", repeats, peers="listing")
+    return {**result, "samples": in_child("samples")}
 
 
 def page(result: dict[str, Any]) -> str:
@@ -201,10 +201,10 @@ def page(result: dict[str, Any]) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for name in OBJECTIVES:
-        for isa, own in result["sets"].items():
-            seconds, theirs = own["speed"][name], peers_of(result, isa)[name]
+        for isa, figures in result["sets"].items():
+            seconds, theirs = figures["speed"][name], peers_of(result, isa)[name]
             cells = [name, NAMES[isa], *(_time(seconds[task]) for task in seconds), _time(theirs)]
-            cells += [f"{theirs / seconds['gradient']:.0f}", f"{own['difference'][name]:.0e}"]
+            cells += [f"{theirs / seconds['gradient']:.0f}", f"{figures['difference'][name]:.0e}"]
             lines.append("| " + " | ".join(cells) + " |")
     lines += [
         "",
@@ -216,8 +216,8 @@ def page(result: dict[str, Any]) -> str:
         "|---" * (len(SIZES) + 2) + "|",
     ]
     for task, words in (("gradient", "gradient"), ("curvature", "and curvature")):
-        for isa, own in result["sets"].items():
-            cells = [_time(own["sizes"][str(m)][task]) for m in SIZES]
+        for isa, figures in result["sets"].items():
+            cells = [_time(figures["sizes"][str(m)][task]) for m in SIZES]
             lines.append("| " + " | ".join([words, NAMES[isa], *cells]) + " |")
     lines += [
         "",

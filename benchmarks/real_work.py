@@ -1,4 +1,4 @@
-"""Is it ready for real work?  One page from what other benchmarks have measured.
+"""Is crfx ready for real work?  One page from the measurements of other benchmarks.
 
     python benchmarks/real_work.py
 
@@ -21,12 +21,12 @@ LEAST_BAD_INPUTS = 200
 
 
 def read(name: str) -> Any:
-    """What was measured."""
+    """Return recorded measurements."""
     return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def page() -> str:
-    """The report, rendered from what was measured."""
+    """Return the report, rendered from the measurements."""
     rows = [_entities(read("cli")), _tagging(read("tagging")), _latency(read("latency"))]
     lines = [
         "# Ready for real work",
@@ -35,7 +35,7 @@ def page() -> str:
         "",
         "| what | figure | page |",
         "|---|---|---|",
-        "| from a clone to a model of one's own file | 2 commands: `make setup`, `crfx train` | "
+        "| from a clone to a model of your own file | 2 commands: `make setup`, `crfx train` | "
         "[README](../README.md) |",
         *rows,
         _bad_inputs(read("bad-inputs")),
@@ -47,54 +47,54 @@ def page() -> str:
     return "\n".join([*lines, ""])
 
 
-def _entities(found: dict[str, Any]) -> str:
-    own = found["models"]["linear"]
-    f1, tag, told = own["testb"]["f1"], own["tag_ten_lines"], found["help"]
+def _entities(result: dict[str, Any]) -> str:
+    model = result["models"]["linear"]
+    f1, tag, help_seconds = model["testb"]["f1"], model["tag_ten_lines"], result["help"]
     return (
-        f"| `crfx train --model linear`, `crfx eval` on CoNLL-2003, nothing but the file | F1 "
+        f"| `crfx train --model linear`, `crfx eval` on CoNLL-2003, the file alone | F1 "
         f"{100 * f1:.2f} on testb (≥ {100 * cli.LEAST_F1:.0f}): {verdict(f1 >= cli.LEAST_F1)}; "
-        f"`crfx --help` in {told:.2f} s (≤ {cli.MOST_SECONDS_HELP}): "
-        f"{verdict(told <= cli.MOST_SECONDS_HELP)}; `crfx tag` of ten lines in {tag:.2f} s "
+        f"`crfx --help` in {help_seconds:.2f} s (≤ {cli.MOST_SECONDS_HELP}): "
+        f"{verdict(help_seconds <= cli.MOST_SECONDS_HELP)}; `crfx tag` of ten lines in {tag:.2f} s "
         f"(≤ {cli.MOST_SECONDS_TAG}): {verdict(tag <= cli.MOST_SECONDS_TAG)} | [cli](cli.md) |"
     )
 
 
-def _tagging(found: dict[str, Any]) -> str:
-    isa = next(iter(found["sets"]))
+def _tagging(result: dict[str, Any]) -> str:
+    isa = next(iter(result["sets"]))
     target = tagging.TARGETS[0]
-    figure = target.cell(isa, found["figures"][target.key][isa])
+    figure = target.cell(isa, result["figures"][target.key][isa])
     return (
         f"| tagging testb, file to file, beside python-crfsuite, one thread, {NAMES[isa]} | times "
         f"as fast: {figure} | [tagging](tagging.md) |"
     )
 
 
-def _latency(found: dict[str, Any]) -> str:
-    isa = next(iter(found["sets"]))
+def _latency(result: dict[str, Any]) -> str:
+    isa = next(iter(result["sets"]))
     (target,) = latency.TARGETS
-    figure = target.cell(isa, found["figures"][target.key][isa])
+    figure = target.cell(isa, result["figures"][target.key][isa])
     return (
         f"| `GBCRF`, one sentence of 20 tokens, 300 rounds, 9 labels, {NAMES[isa]} | of XGBoost's "
         f"time: {figure} | [latency](latency.md) |"
     )
 
 
-def _bad_inputs(found: dict[str, Any]) -> str:
-    n_cases = len(found["cases"])
-    n_refused = sum(case["refused"] for case in found["cases"])
+def _bad_inputs(result: dict[str, Any]) -> str:
+    n_cases = len(result["cases"])
+    n_refused = sum(case["refused"] for case in result["cases"])
     reached = n_refused == n_cases >= LEAST_BAD_INPUTS
     return (
-        f"| bad inputs, each refused clearly | {n_refused} of {n_cases} (≥ {LEAST_BAD_INPUTS}): "
+        f"| bad inputs, each with a clear error | {n_refused} of {n_cases} (≥ {LEAST_BAD_INPUTS}): "
         f"{verdict(reached)} | [bad-inputs](bad-inputs.md) |"
     )
 
 
-def _fuzz(found: dict[str, Any]) -> str:
-    minutes = min(own["minutes"] for own in found.values())
-    executions = sum(own["executions"] for own in found.values())
-    findings = sum(len(own["findings"]) for own in found.values())
+def _fuzz(result: dict[str, Any]) -> str:
+    minutes = min(loader["minutes"] for loader in result.values())
+    executions = sum(loader["executions"] for loader in result.values())
+    findings = sum(len(loader["findings"]) for loader in result.values())
     return (
-        f"| coverage-guided fuzzing of {len(found)} loaders | {minutes:.0f} minutes each or more, "
+        f"| coverage-guided fuzzing of {len(result)} loaders | {minutes:.0f} minutes each or more, "
         f"{executions:,} inputs, {findings} findings left | [fuzz](fuzz.md) |"
     )
 

@@ -1,7 +1,7 @@
-"""What does the report page look like, and what does it take to write it?
+"""What does the report page look like, and what does it cost to write it?
 
 Entities of CoNLL-2003 (in $CRFX_DATA): `crfx train` on eng.train, `crfx report` on eng.testa, and
-on the same file ten times over, whose memory tells whether it grows. Chromium takes the pictures.
+on the same file ten times over, whose memory shows whether it grows. Chromium takes screenshots.
 
     python benchmarks/report_page.py               # all, some five minutes
     python benchmarks/report_page.py --render      # only write the page anew
@@ -38,7 +38,7 @@ PHONE, DESK = 360, 1280
 COLUMNS, HEIGHT, GAP = 4, 1500, 24
 """A phone's page is long: it is shown in columns."""
 COLOURS = 128
-"""Of a picture's palette: enough for letters and cells."""
+"""Colours of a screenshot's palette: enough for letters and cells."""
 
 
 def run(*arguments: str) -> tuple[float, int]:
@@ -51,7 +51,7 @@ def run(*arguments: str) -> tuple[float, int]:
 
 
 def measure(folder: Path) -> dict[str, Any]:
-    """Train, write both pages, take the pictures."""
+    """Train, write both pages and take screenshots."""
     begin = time.perf_counter()
     train, testa = (str(find_conll2003(f"eng.{part}")) for part in ("train", "testa"))
     model = folder / "ner.crfx"
@@ -59,24 +59,24 @@ def measure(folder: Path) -> dict[str, Any]:
     many = folder / "many.conll.gz"
     with gzip.open(testa) as file:
         many.write_bytes(gzip.compress(file.read() * COPIES, compresslevel=1))
-    found: dict[str, Any] = {"command": command_line(), "machine": machine()}
+    result: dict[str, Any] = {"command": command_line(), "machine": machine()}
     for name, data in (("once", testa), ("many", str(many))):
         page = folder / f"{name}.html"
         seconds, memory = run("report", str(model), data, "-o", str(page), "-q")
-        found[name] = {"seconds": seconds, "memory": memory, "bytes": page.stat().st_size}
-    told = subprocess.run(
+        result[name] = {"seconds": seconds, "memory": memory, "bytes": page.stat().st_size}
+    process = subprocess.run(
         [sys.executable, "-m", "crfx", "eval", str(model), testa, "--json"],
         check=True,
         capture_output=True,
     )
-    judged = json.loads(told.stdout)
-    found |= {"tokens": judged["tokens"], "f1": judged["span"]["f1"]}
-    found["pictures"] = take_pictures(folder / "once.html", folder)
-    return found | {"took": time.perf_counter() - begin}
+    judged = json.loads(process.stdout)
+    result |= {"tokens": judged["tokens"], "f1": judged["span"]["f1"]}
+    result["pictures"] = take_pictures(folder / "once.html", folder)
+    return result | {"took": time.perf_counter() - begin}
 
 
 def take_pictures(page: Path, folder: Path) -> dict[str, int]:
-    """The bytes of each."""
+    """Take screenshots and return the bytes of each."""
     from PIL import Image
 
     frame = folder / "frame.html"  # a window is never as narrow as a phone
@@ -89,13 +89,13 @@ def take_pictures(page: Path, folder: Path) -> dict[str, int]:
     for column in range(COLUMNS):
         box = (0, column * HEIGHT, PHONE, (column + 1) * HEIGHT)
         phone.paste(strip.crop(box), (column * (PHONE + GAP), 0))
-    found = {
+    images = {
         "phone": phone,
         "desktop": picture(page, folder, DESK, 2000),
         "dark": picture(page, folder, DESK, 2000, DARK),
     }
     sizes = {}
-    for name, image in found.items():
+    for name, image in images.items():
         path = REPORTS / "figures" / f"report-page-{name}.png"
         image.quantize(COLOURS).save(path, optimize=True)
         sizes[name] = path.stat().st_size
@@ -103,7 +103,7 @@ def take_pictures(page: Path, folder: Path) -> dict[str, int]:
 
 
 def picture(page: Path, folder: Path, width: int, height: int, *options: str) -> Any:
-    """What Chromium shows."""
+    """Return a screenshot by Chromium."""
     from PIL import Image
 
     program = shutil.which("chromium") or "google-chrome"
@@ -116,7 +116,7 @@ def picture(page: Path, folder: Path, width: int, height: int, *options: str) ->
 
 
 def page(result: dict[str, Any]) -> str:
-    """The report, rendered from what was measured."""
+    """Return the report, rendered from the measurements."""
     once, many = result["once"], result["many"]
     lines = [
         "# The report page, looked at",
@@ -132,7 +132,7 @@ def page(result: dict[str, Any]) -> str:
         "```",
         "",
         f"CoNLL-2003, English entities; F1 on testa {100 * result['f1']:.2f}. What is on the page "
-        "is told in [docs/report-page.md](../docs/report-page.md).",
+        "is described in [docs/report-page.md](../docs/report-page.md).",
         "",
         "| file | positions | processor | greatest memory | page |",
         "|---|---|---|---|---|",
@@ -158,9 +158,11 @@ def page(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _row(name: str, tokens: int, own: dict[str, Any]) -> str:
-    memory, size = own["memory"] / 2**20, own["bytes"] / 1e3
-    return f"| {name} | {tokens:,} | {own['seconds']:.1f} s | {memory:.0f} MiB | {size:.0f} kB |"
+def _row(name: str, tokens: int, figures: dict[str, Any]) -> str:
+    memory, size = figures["memory"] / 2**20, figures["bytes"] / 1e3
+    return (
+        f"| {name} | {tokens:,} | {figures['seconds']:.1f} s | {memory:.0f} MiB | {size:.0f} kB |"
+    )
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""How much memory, and how much time, do training and tagging from shards take?
+"""How much memory and time do training and tagging from shards take?
 
 2 million positions of 100 features, 5 labels, in chains of 50: 800 MB of float32 in shards of
 100 000 positions, 40 MB each. The same training runs once with all of it in memory and once from
@@ -60,7 +60,7 @@ def write(folder: Path) -> None:
 
 
 def in_memory(shards: Any) -> dict[str, Any]:
-    """What the shards hold, in arrays that are filled in place: nothing is there twice."""
+    """Return the contents of shards, in arrays that are filled in place, without copies."""
     X = np.empty((shards.n_rows, FEATURES), np.float32)
     for rows, chunk in shards.matrix().chunks():
         X[rows] = chunk
@@ -68,7 +68,7 @@ def in_memory(shards: Any) -> dict[str, Any]:
 
 
 def work(task: str, way: str, folder: Path) -> dict[str, Any]:
-    """One run, in this process."""
+    """Run once in this process."""
     from crfx import HiddenUnitCRF, LinearCRF, Shards
 
     models = {
@@ -83,19 +83,19 @@ def work(task: str, way: str, folder: Path) -> dict[str, Any]:
     if task == "predict":
         first = shards[:1]
         crf.fit(first.X, first.y)
-    given = in_memory(shards) if way == "memory" else {"X": shards.X, "y": shards.y}
+    arguments = in_memory(shards) if way == "memory" else {"X": shards.X, "y": shards.y}
     if task == "predict":
-        del given["y"]
+        del arguments["y"]
     begin = time.perf_counter()
     if task == "predict":
-        found = float(np.mean(crf.predict(**given) == 0))
+        outcome = float(np.mean(crf.predict(**arguments) == 0))
     else:
-        found = crf.fit(**given).history_["objective"][-1]
-    return {"seconds": time.perf_counter() - begin, "found": found}
+        outcome = crf.fit(**arguments).history_["objective"][-1]
+    return {"seconds": time.perf_counter() - begin, "found": outcome}
 
 
 def measure() -> dict[str, Any]:
-    """All tasks, both ways."""
+    """Measure all tasks in both ways."""
     measured_on, first = machine(), time.perf_counter()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
@@ -122,9 +122,9 @@ def measure() -> dict[str, Any]:
 
 
 def page(result: dict[str, Any]) -> str:
-    """The report, rendered from what was measured."""
+    """Return the report, rendered from the measurements."""
     sizes = result["sizes"]
-    size, shard = (4e-6 * sizes["features"] * sizes[own] for own in ("positions", "shard"))
+    size, shard = (4e-6 * sizes["features"] * sizes[name] for name in ("positions", "shard"))
     lines = [
         "# Shards: memory and time",
         "",
@@ -152,8 +152,8 @@ def page(result: dict[str, Any]) -> str:
     lines += [
         "",
         "The last column is the objective, or the share of the first label among those predicted. "
-        "Sweeps over shards go in another order than those in memory. What stays in memory is told "
-        "in [shards](../docs/shards.md#what-stays-in-memory).",
+        "Epochs over shards use another order than those in memory. What stays in memory is "
+        "described in [shards](../docs/shards.md#what-stays-in-memory).",
         "",
     ]
     return "\n".join(lines)

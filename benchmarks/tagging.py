@@ -1,4 +1,4 @@
-"""How fast is a file tagged, beside CRFsuite: read it, make features, decode, write it?
+"""How fast is tagging a file, compared with CRFsuite: read, make features, decode, write?
 
 CoNLL-2003 testb from $CRFX_DATA, an uncompressed file with three columns and no label. Both tools
 have the same features, those of `crfx.features.templates`, and a model of 20 iterations on
@@ -72,14 +72,14 @@ class Watch:
         self._last = time.perf_counter()
 
     def note(self, stage: str) -> None:
-        """A stage has ended."""
+        """Record the end of a stage."""
         now = time.perf_counter()
         self.seconds[stage] += now - self._last
         self._last = now
 
 
 class PlainFeatures:
-    """The features of a template in plain Python: texts, made a line of the template at a time."""
+    """The features of a template in plain Python: texts, one line of the template at a time."""
 
     def __init__(self, template: Template) -> None:
         self.template = template
@@ -91,7 +91,7 @@ class PlainFeatures:
         self.reach = max([0, *map(abs, offsets)])
 
     def __call__(self, sentence: Sequence[tuple[str, ...]]) -> list[list[str]]:
-        """A list of texts for every token."""
+        """Return a list of texts for every token."""
         n, reach = len(sentence), self.reach
         start, end = ["<start>"] * reach, ["<end>"] * reach
         columns = list(zip(*sentence, strict=True))
@@ -103,7 +103,7 @@ class PlainFeatures:
         return [[text for text in row if text is not None] for row in zip(*lines, strict=True)]
 
     def lines(self) -> list[tuple[str, list[tuple[int, int]]]]:
-        """Of the template: the name of the feature, and which values it looks at, where."""
+        """Return the lines of the template: name of the feature, columns and offsets."""
         return self.template._lines
 
     def _line(
@@ -152,8 +152,8 @@ def by_crfsuite(
     labels = [tagger.tag(each) for each in texts]
     watch.note("decode")
     with target.open("w", encoding="utf-8") as file:
-        for lines, own in zip(rows, labels, strict=True):
-            pairs = zip(lines, own, strict=True)
+        for lines, tags in zip(rows, labels, strict=True):
+            pairs = zip(lines, tags, strict=True)
             file.write("\n".join(f"{line} {label}" for line, label in pairs) + "\n\n")
     watch.note("write")
     return watch.seconds | {"total": sum(watch.seconds.values())}
@@ -185,7 +185,7 @@ def prepare(folder: Path) -> dict[str, Any]:
     text = "".join("".join(" ".join(t) + "\n" for t in s) + "\n" for s in test)
     (folder / "testb").write_text(text, encoding="utf-8")
     n_tokens = sum(map(len, test))
-    n_features = sum(len(own) for sentence in test for own in plain(sentence))
+    n_features = sum(len(features) for sentence in test for features in plain(sentence))
     return {
         "sentences": len(test),
         "tokens": n_tokens,
@@ -223,9 +223,9 @@ def peer(folder: str, repeats: str) -> dict[str, float]:
     return take_turns({"CRFsuite": tag}, int(repeats))["CRFsuite"]
 
 
-def figure(key: str, own: dict[str, Any], peers: dict[str, Any]) -> float:
+def figure(key: str, ours: dict[str, Any], peers: dict[str, Any]) -> float:
     """Return how many times faster than CRFsuite ours is."""
-    return peers["total"] / own["seconds"][key.rpartition("_")[2]]["total"]
+    return peers["total"] / ours["seconds"][key.rpartition("_")[2]]["total"]
 
 
 def measure(sets: Sequence[str], *, quick: bool) -> dict[str, Any]:
@@ -234,28 +234,28 @@ def measure(sets: Sequence[str], *, quick: bool) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         sizes = prepare(folder)
-        found = in_turns(sets, passes, "core", folder, repeats, peers="peer")
-        ours, theirs = (read_tags(folder / own) for own in ("1", "peer"))
-    found["sets"] = {isa: {"seconds": own} for isa, own in found["sets"].items()}
+        result = in_turns(sets, passes, "core", folder, repeats, peers="peer")
+        ours, theirs = (read_tags(folder / name) for name in ("1", "peer"))
+    result["sets"] = {isa: {"seconds": seconds} for isa, seconds in result["sets"].items()}
     same = sum(a == b for a, b in zip(theirs, ours, strict=True)) / len(ours)
-    return {**sizes, "repeats": passes * repeats, "same_tags": same, **found}
+    return {**sizes, "repeats": passes * repeats, "same_tags": same, **result}
 
 
 def take_turns(
     tasks: dict[str, Callable[[], dict[str, float]]], repeats: int
 ) -> dict[str, dict[str, float]]:
-    """Of every task its fastest run, the tasks taking turns; the first of each does not count."""
+    """Return the fastest run of every task; tasks run in turns, and first runs are not counted."""
     best: dict[str, dict[str, float]] = {}
     for repeat in range(repeats + 1):
         for name, task in tasks.items():
-            found = task()
-            if repeat and (name not in best or found["total"] < best[name]["total"]):
-                best[name] = found
+            watch = task()
+            if repeat and (name not in best or watch["total"] < best[name]["total"]):
+                best[name] = watch
     return best
 
 
 def read_tags(path: Path) -> list[str]:
-    """The last column of a file."""
+    """Return the last column of a file."""
     return [line.rpartition(" ")[2] for line in path.read_text().splitlines() if line]
 
 
@@ -280,12 +280,14 @@ def page(result: dict[str, Any]) -> str:
         f"| CRFsuite | – | {peer['total']:.3f} | 1 |",
     ]
     for n_jobs in ("1", "2"):
-        for isa, own in result["sets"].items():
-            seconds = own["seconds"][n_jobs]["total"]
+        for isa, figures in result["sets"].items():
+            seconds = figures["seconds"][n_jobs]["total"]
             ratio = peers_of(result, isa)["total"] / seconds
             threads = "1 thread" if n_jobs == "1" else f"{n_jobs} threads"
             lines.append(f"| crfx, {threads} | {NAMES[isa]} | {seconds:.3f} | {ratio:.1f} |")
-    ours = min(own["total"] for isa in result["sets"].values() for own in isa["seconds"].values())
+    ours = min(
+        figures["total"] for isa in result["sets"].values() for figures in isa["seconds"].values()
+    )
     lines += [
         "",
         f"Of CRFsuite's time {peer['features']:.3f} s are spent on features in Python; the rest "

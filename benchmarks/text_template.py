@@ -1,4 +1,4 @@
-"""Which features and settings should text files get when the user names none?
+"""Which features and settings should be the defaults for text files?
 
 Every trial is judged on sentences that are kept for choosing: CoNLL-2003 testa (entities), the last
 tenth of CoNLL-2000's training sentences (chunks), UD-EWT dev (universal tags). Data sets come from
@@ -59,7 +59,7 @@ COLUMN = "{c}[-2..2]\n{c}[-1..0] & {c}[0..1]\n"
 
 @dataclass(frozen=True)
 class Trial:
-    """Lines beside those of the default template, or in their place; settings beside the chosen."""
+    """Lines added to the default template, or replacing its lines; settings beside the chosen."""
 
     task: str
     what: str
@@ -101,7 +101,7 @@ def data_of(task: str) -> tuple[tuple[str, ...], Any, Any]:
 
 
 def template_of(trial: Trial, columns: tuple[str, ...]) -> Template:
-    """The default, and what the trial has beside it or in the place of the word's lines."""
+    """Return the default template with the lines of a trial, added or instead of word lines."""
     word, further = columns[0], columns[1:]
     if trial.instead is None:
         text = text_template(columns)
@@ -122,8 +122,8 @@ def run(trial: Trial) -> dict[str, Any]:
     crf = LinearCRF(**CHOSEN | trial.settings, n_jobs=1).fit(template(X), y)
     seconds = time.process_time() - begin_cpu
     report = TagReport(crf.classes_.tolist())
-    for true, found in zip(y_dev, crf.predict(template(X_dev)), strict=True):
-        report.add(list(true), found.tolist())
+    for true, predicted in zip(y_dev, crf.predict(template(X_dev)), strict=True):
+        report.add(list(true), predicted.tolist())
     scores = {}
     if report.has_spans():  # in schemes that need not be the same
         scores["F1"] = 100 * report.span().f1
@@ -142,8 +142,8 @@ def run(trial: Trial) -> dict[str, Any]:
     }
 
 
-def page(found: dict[str, Any]) -> str:
-    """The report in Markdown."""
+def page(results: dict[str, Any]) -> str:
+    """Return the report in Markdown."""
     lines = [
         "# The template for text files",
         "",
@@ -158,17 +158,17 @@ def page(found: dict[str, Any]) -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for name, trial in TRIALS.items():
-        if name in found:
-            own = found[name]
+        if name in results:
+            result = results[name]
             other = ", ".join(f"{key}={value}" for key, value in trial.settings.items())
             lines.append(
                 f"| {trial.task} | {trial.what} | {other} | "
-                f"{own['scores'][FIGURE[trial.task]]:.2f} | {own['weights']:,} | "
-                f"{own['iterations']} | {own['seconds']:.0f} |"
+                f"{result['scores'][FIGURE[trial.task]]:.2f} | {result['weights']:,} | "
+                f"{result['iterations']} | {result['seconds']:.0f} |"
             )
-    if "test" in found:
-        own = found["test"]
-        f1, seconds = own["scores"]["F1"], own["seconds"]
+    if "test" in results:
+        result = results["test"]
+        f1, seconds = result["scores"]["F1"], result["seconds"]
         lines += [
             "",
             f"CoNLL-2003 testb with the default: F1 {f1:.2f} (≥ {WANTED:.0f}: "
@@ -181,10 +181,10 @@ def page(found: dict[str, Any]) -> str:
             "The template there:",
             "",
             "```",
-            own["template"].rstrip(),
+            result["template"].rstrip(),
             "```",
         ]
-    named = sorted({host_line(own, ("crfx", "numpy")) for own in found.values()})
+    named = sorted({host_line(result, ("crfx", "numpy")) for result in results.values()})
     return "\n".join([*lines, "", "\n\n".join(named), ""])
 
 
@@ -199,11 +199,11 @@ def main() -> None:
     if arguments.test:
         trials = {"test": Trial("test", "the default")}
     for name, trial in ({} if arguments.render else trials).items():
-        own = run(trial)
-        print(name, own["scores"], f"{own['seconds']:.0f} s", file=sys.stderr, flush=True)
+        result = run(trial)
+        print(name, result["scores"], f"{result['seconds']:.0f} s", file=sys.stderr, flush=True)
         # Read anew: another process may have added trials meanwhile.
-        found = json.loads(TARGET.read_text()) if TARGET.exists() else {}
-        write_json(TARGET, found | {name: own})
+        results = json.loads(TARGET.read_text()) if TARGET.exists() else {}
+        write_json(TARGET, results | {name: result})
     write_whole(PAGE, page(json.loads(TARGET.read_text())))
 
 

@@ -1,4 +1,4 @@
-"""How does TreeCRF scale: with the window, the order, the labels, and how much memory does it take?
+"""How does TreeCRF scale with window, order and labels, and how much memory does it take?
 
 Windows and orders are those of the paper's Table 3 and its claim of linear growth (Dietterich,
 Ashenfelder and Bulatov 2004), on its proteins; memory is compared with growing the same trees by
@@ -101,27 +101,27 @@ def orders(rounds: str) -> dict[str, float]:
     }
 
 
-def growth(key: str, own: dict[str, Any], peers: dict[str, Any]) -> float:
+def growth(key: str, ours: dict[str, Any], peers: dict[str, Any]) -> float:
     """Return a round's seconds over those with window 1, or of order 1."""
-    return own["seconds"][key.rpartition("_")[2]] / own["seconds"]["1"]
+    return ours["seconds"][key.rpartition("_")[2]] / ours["seconds"]["1"]
 
 
 def measure_rounds(part: str, sets: Sequence[str], *, quick: bool) -> dict[str, Any]:
     """Measure windows or orders in every instruction set."""
     passes, rounds = (1, 10) if quick else (PASSES, ROUNDS)
-    found = in_turns(sets, passes, part, rounds)
-    found["sets"] = {isa: {"seconds": own} for isa, own in found["sets"].items()}
-    return {"rounds": rounds, "passes": passes, "leaves": LEAVES, **found}
+    result = in_turns(sets, passes, part, rounds)
+    result["sets"] = {isa: {"seconds": seconds} for isa, seconds in result["sets"].items()}
+    return {"rounds": rounds, "passes": passes, "leaves": LEAVES, **result}
 
 
 def linear() -> dict[str, Any]:
     """Measure linear CRFs over all conjunctions, by window."""
-    found = {}
+    windows = {}
     for window in LINEAR_WINDOWS:
         say(f"linear, window {window}")
         seconds, features = linear_seconds(window)
-        found[str(window)] = {"seconds": seconds, "features": features}
-    return found
+        windows[str(window)] = {"seconds": seconds, "features": features}
+    return windows
 
 
 def words() -> tuple[list[Any], list[Any]]:
@@ -193,12 +193,12 @@ def labels() -> dict[str, Any]:
     data = load_ud_ewt()
     X = [describe(list(tokens)) for tokens in data.train.tokens]
     test = [describe(list(tokens)) for tokens in data.test.tokens]
-    y = [[tag or "_" for tag in own] for own in data.train.xpos]
+    y = [[tag or "_" for tag in tags] for tags in data.train.xpos]
     before, begin = held_memory(), time.perf_counter()
     crf = TreeCRF(n_estimators=12, max_leaves=100, random_state=0).fit(X, y)
     took = time.perf_counter() - begin
     peak = peak_memory()
-    right = crf.score(test, [[tag or "_" for tag in own] for own in data.test.xpos])
+    right = crf.score(test, [[tag or "_" for tag in tags] for tags in data.test.xpos])
     return {
         "before": before,
         "peak": peak,
@@ -215,10 +215,10 @@ def labels() -> dict[str, Any]:
 
 
 def brown_limit() -> dict[str, Any]:
-    """What the Brown corpus would need: the pairs of labels that occur, and bytes."""
+    """Return the needs of the Brown corpus: the pairs of labels that occur, and bytes."""
     sentences = load_brown().y
     names = sorted({str(tag) for sentence in sentences for tag in sentence})
-    pairs = {pair for own in sentences for pair in itertools.pairwise(map(str, own))}
+    pairs = {pair for tags in sentences for pair in itertools.pairwise(map(str, tags))}
     return {
         "labels": len(names),
         "positions": sum(map(len, sentences)),
@@ -229,7 +229,7 @@ def brown_limit() -> dict[str, Any]:
 def methods() -> dict[str, Any]:
     """McNemar's exact test between all rows of the table that have their labels kept."""
     stored = read_units(RESULTS, read_table(find_table("treecrf")))
-    found: dict[str, Any] = {}
+    comparisons: dict[str, Any] = {}
     for data, units in METHODS.items():
         rows = sorted({row for row, _ in stored if row.startswith(f"{data}-")})
         rights = {
@@ -237,16 +237,16 @@ def methods() -> dict[str, Any]:
             for row in rows
             if all((row, unit) in stored for unit in units)
         }
-        found[data] = [
+        comparisons[data] = [
             {"one": one, "other": other, **mcnemar(rights[one], rights[other])}
             for one, other in itertools.combinations(rights, 2)
             if len(rights[one]) == len(rights[other])
         ]
-    return found
+    return comparisons
 
 
 def mcnemar(one: list[float], other: list[float]) -> dict[str, Any]:
-    """Positions that only one of two methods has right, and how probable so uneven a share is.
+    """Count positions that only one of two methods has right, and test the difference.
 
     >>> mcnemar([1.0, 1.0, 0.0], [0.0, 1.0, 0.0])["only_one"]
     1
@@ -274,10 +274,10 @@ def measure(
     begin = time.perf_counter()
     start = {"command": command_line(), "machine": machine()}
     if part == "memory":
-        found = {case: in_child("memory", case) for case in MEMORY_CASES}
+        outcome = {case: in_child("memory", case) for case in MEMORY_CASES}
     else:
-        found = in_child(part)
-    return {**start, "found": found, "took": time.perf_counter() - begin}
+        outcome = in_child(part)
+    return {**start, "found": outcome, "took": time.perf_counter() - begin}
 
 
 CHILDREN: dict[str, Callable[..., Any]] = {

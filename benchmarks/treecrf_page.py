@@ -1,4 +1,4 @@
-"""The page about how TreeCRF scales, rendered from what `treecrf.py` measured."""
+"""The page about how TreeCRF scales, rendered from the measurements of `treecrf.py`."""
 
 from __future__ import annotations
 
@@ -72,8 +72,8 @@ def windows(part: dict[str, Any]) -> list[str]:
 def round_cells(part: dict[str, Any], case: str) -> list[str]:
     """Return a round and its growth in every instruction set."""
     cells = []
-    for own in part["sets"].values():
-        seconds = own["seconds"]
+    for figures in part["sets"].values():
+        seconds = figures["seconds"]
         cells += [f"{1e3 * seconds[case]:.2f} ms", f"{seconds[case] / seconds['1']:.2f}"]
     return cells
 
@@ -96,7 +96,7 @@ def orders(part: dict[str, Any]) -> list[str]:
     return lines
 
 
-def linear(found: dict[str, Any]) -> list[str]:
+def linear(windows: dict[str, Any]) -> list[str]:
     """Return the linear CRFs of Table 3."""
     lines = [
         "## Linear CRFs over all conjunctions, by window",
@@ -108,17 +108,17 @@ def linear(found: dict[str, Any]) -> list[str]:
         "| window | an iteration | features that occur | paper |",
         "|---|---|---|---|",
     ]
-    for window, own in found.items():
+    for window, row in windows.items():
         lines.append(
-            f"| {window} | {own['seconds']:.2f} s | {own['features']:,} | {PAPER[window][0]:g} s |"
+            f"| {window} | {row['seconds']:.2f} s | {row['features']:,} | {PAPER[window][0]:g} s |"
         )
     return lines
 
 
-def memory(found: dict[str, Any]) -> list[str]:
+def memory(peaks: dict[str, Any]) -> list[str]:
     """Against rows x labels."""
-    ours, copies = found["ours"], found["copies"]
-    added = {name: own["peak"] - own["before"] for name, own in found.items()}
+    ours, copies = peaks["ours"], peaks["copies"]
+    added = {name: row["peak"] - row["before"] for name, row in peaks.items()}
     share = added["ours"] / added["copies"]
     pairs = 4 * ours["rows"] * ours["labels"] ** 2
     return [
@@ -139,21 +139,21 @@ def memory(found: dict[str, Any]) -> list[str]:
     ]
 
 
-def labels(found: dict[str, Any]) -> list[str]:
+def labels(result: dict[str, Any]) -> list[str]:
     """Many labels."""
-    limit = found["limit"]
+    limit = result["limit"]
     whole = 4.0 * limit["positions"] * limit["labels"] ** 2
     pruned = 4.0 * limit["positions"] * limit["pairs"]
     return [
         "## Many labels",
         "",
-        f"UD English EWT, {found['labels']} fine tags, {found['instances']:,} sentences of "
-        f"{found['positions']:,} words, {found['features']:,} features (words and spelling within "
-        f"one position); trees of 100 leaves, all threads: a round takes "
-        f"{found['seconds']:.1f} s, the peak is {found['peak'] / 1e9:.2f} GB (≤ "
-        f"{MOST_BYTES / 1e9:g}: {verdict(found['peak'] <= MOST_BYTES)}). After "
-        f"{found['rounds']} rounds, which is too few, {100 * found['accuracy']:.2f} % of the test "
-        "words are right.",
+        f"UD English EWT, {result['labels']} fine tags, {result['instances']:,} sentences of "
+        f"{result['positions']:,} words, {result['features']:,} features (words and spelling "
+        f"within one position); trees of 100 leaves, all threads: a round takes "
+        f"{result['seconds']:.1f} s, the peak is {result['peak'] / 1e9:.2f} GB (≤ "
+        f"{MOST_BYTES / 1e9:g}: {verdict(result['peak'] <= MOST_BYTES)}). After "
+        f"{result['rounds']} rounds, which is too few, {100 * result['accuracy']:.2f} % of "
+        "the test words are right.",
         "",
         f"The limit: Brown's {limit['labels']} tags and {limit['positions']:,} words need "
         f"{whole / 1e12:.2f} TB for one array of all pairs of labels at all words, and "
@@ -163,7 +163,7 @@ def labels(found: dict[str, Any]) -> list[str]:
     ]
 
 
-def methods(found: dict[str, Any]) -> list[str]:
+def methods(data_sets: dict[str, Any]) -> list[str]:
     """McNemar's test."""
     lines = [
         "## McNemar's test between methods",
@@ -175,7 +175,7 @@ def methods(found: dict[str, Any]) -> list[str]:
         "| one | other | only one right | only the other | p |",
         "|---|---|---|---|---|",
     ]
-    for pairs in found.values():
+    for pairs in data_sets.values():
         for row in pairs:
             lines.append(
                 f"| {row['one']} | {row['other']} | {row['only_one']} | {row['only_other']} | "

@@ -38,8 +38,8 @@ def with_vectors(sentences):
     for sentence, names in zip(sentences, template(sentences), strict=True):
         rows = glove.rows(token.word for token in sentence)
         yield [
-            dict.fromkeys(own, 1.0) | ({"vector": vector_of[row]} if row >= 0 else {})
-            for own, row in zip(names, rows, strict=True)
+            dict.fromkeys(features, 1.0) | ({"vector": vector_of[row]} if row >= 0 else {})
+            for features, row in zip(names, rows, strict=True)
         ]
 
 

@@ -15,23 +15,23 @@ FEELINGS = ["very negative", "negative", "neutral", "positive", "very positive"]
 
 # 1. The words of every phrase, from the leaves up: each node comes before its children.
 def phrases(words, parents):
-    found = [[] if word is None else [word.lower()] for word in words]
+    texts = [[] if word is None else [word.lower()] for word in words]
     for node in range(len(words) - 1, 0, -1):
-        found[parents[node]] = found[node] + found[parents[node]]
-    return found
+        texts[parents[node]] = texts[node] + texts[parents[node]]
+    return texts
 
 
 # 2. Features of a phrase: its words, its first word (not, too, very, ...), pairs, its length.
 def features(words, parents):
     tree = []
     for phrase in phrases(words, parents):
-        found = {f"has {word}": len(phrase) ** -0.5 for word in phrase}
-        found |= {"bias": 1.0, f"length {min(len(phrase), 6)}": 1.0}
+        values = {f"has {word}": len(phrase) ** -0.5 for word in phrase}
+        values |= {"bias": 1.0, f"length {min(len(phrase), 6)}": 1.0}
         if len(phrase) > 1:
-            found[f"starts with {phrase[0]}"] = 1.0
+            values[f"starts with {phrase[0]}"] = 1.0
         if len(phrase) == 2:
-            found[" ".join(phrase)] = 1.0
-        tree.append(found)
+            values[" ".join(phrase)] = 1.0
+        tree.append(values)
     return tree
 
 

@@ -30,9 +30,11 @@ def make_line(draw):
     words, labels = [], []
     for part in draw.choice(LINES).split():
         kind = part.strip("{}") if part.startswith("{") else None
-        own = draw.choice(NAMES[kind]).split() if kind else [part]
-        words += own
-        labels += [f"{'I' if i else 'B'}-{kind.upper()}" for i in range(len(own))] if kind else "O"
+        tokens = draw.choice(NAMES[kind]).split() if kind else [part]
+        words += tokens
+        labels += (
+            [f"{'I' if i else 'B'}-{kind.upper()}" for i in range(len(tokens))] if kind else "O"
+        )
     return words, labels
 
 
@@ -43,13 +45,13 @@ lines, y = zip(*(make_line(draw) for _ in range(300)), strict=True)
 # 2. Features of a word and its neighbours. DictVectorizer gives sparse matrices: what a word does
 #    not have is missing, for training and prediction alike.
 def features(line, i):
-    found = {}
+    values = {}
     for name, at in (("before", i - 1), ("word", i), ("after", i + 1)):
         if 0 <= at < len(line):
-            found[f"{name}={line[at]}"] = 1
-            found[f"{name} has a full stop"] = int("." in line[at])
-            found[f"{name} length"] = len(line[at])
-    return found
+            values[f"{name}={line[at]}"] = 1
+            values[f"{name} has a full stop"] = int("." in line[at])
+            values[f"{name} length"] = len(line[at])
+    return values
 
 
 train, valid, test = slice(0, 200), slice(200, 250), slice(250, 300)

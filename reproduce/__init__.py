@@ -1,4 +1,4 @@
-"""Published tables run again: our figures beside those of the papers.
+"""Published tables, run again, with our figures beside those of the papers.
 
     python -m reproduce --list
     python -m reproduce loss-gradients

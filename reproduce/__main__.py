@@ -31,7 +31,7 @@ _WIDTH_IN_A_PIPE = 120
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+    """An argument parser that reports errors in one line."""
 
     def error(self, message: str) -> NoReturn:
         """Print the error and exit with code 2."""
@@ -39,7 +39,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; return 0, or 2 after an error told in one line."""
+    """Run the command; return 0, or 2 after an error, which is printed in one line."""
     arguments = _parser().parse_args(argv)
     try:
         _run(arguments)

@@ -9,7 +9,7 @@ from typing import Any
 from crfx.report.plots.drawing import INK, PALETTE, new_figure, save
 
 HATCHES = ("", "///", "...", "xxx", "---", "++")
-"""Of the series, so that bars can be told apart in print without colours."""
+"""Patterns of the series, which distinguish bars in print without colours."""
 
 
 def bar_chart(

@@ -1,4 +1,4 @@
-"""Compares two rows of a table on what both were tested on, one by one.
+"""Comparisons of two rows of a table, item by item on their common test data.
 
 In the file of the table::
 
@@ -41,7 +41,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What was found, in points (hundredths)."""
+    """The difference of two rows, in points (hundredths)."""
 
     mean: float
     interval: tuple[float, float]
@@ -52,7 +52,7 @@ class Difference:
 
 
 class HasCurves(Protocol):
-    """A unit of a row, as far as it matters here."""
+    """The part of a unit of a row that comparisons need."""
 
     @property
     def curves(self) -> dict[str, list[float]]:
@@ -94,7 +94,7 @@ def compare(
 def difference(
     first: Sequence[float] | np.ndarray, second: Sequence[float] | np.ndarray
 ) -> Difference:
-    """Of numbers that belong together, by place.
+    """Return the difference of paired numbers.
 
     >>> found = difference([0.5, 0.5, 1.0], [0.5, 0.25, 0.5])
     >>> found.mean, found.better, found.equal, found.worse, found.sign_test

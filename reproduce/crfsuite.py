@@ -1,6 +1,6 @@
-"""The one door to CRFsuite (Okazaki 2007; python-crfsuite), a peer to measure against.
+"""CRFsuite (Okazaki 2007; python-crfsuite), for comparisons; no other file imports it.
 
-It is trained and asked for tags with a watch in hand.
+Its training and tagging are timed.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ class Trace:
     n_weights: int = 0
 
     def note(self, seconds: float, objective: float) -> None:
-        """An iteration has ended."""
+        """Record the end of an iteration."""
         self.seconds.append(seconds)
         self.objectives.append(objective)
 
     def first_below(self, value: float) -> int | None:
-        """The iteration, from 0, that first reached a value; None: none did."""
-        reached = (number for number, own in enumerate(self.objectives) if own <= value)
+        """Return the first iteration, from 0, that reached a value, or None."""
+        reached = (number for number, objective in enumerate(self.objectives) if objective <= value)
         return next(reached, None)
 
 
@@ -43,7 +43,7 @@ def _library() -> Any:
 
 
 def _new_trainer(trace: Trace, tell: Callable[[str], None] | None) -> Any:
-    """A trainer that notes in ``trace`` what it says, and tells it, where asked to."""
+    """Return a trainer that records its messages in ``trace`` and can print them."""
 
     class Watched(_library().BaseTrainer):  # type: ignore[misc]
         begin = 0.0
@@ -62,7 +62,7 @@ def _new_trainer(trace: Trace, tell: Callable[[str], None] | None) -> Any:
 
 
 def settings(l2: float, max_iter: int, tol: float) -> dict[str, object]:
-    """What `LinearCRF` calls l2, max_iter and tol.
+    """Return CRFsuite's parameters for l2, max_iter and tol of `LinearCRF`.
 
     L-BFGS without an L1 penalty; weights for the pairs and transitions that occur, as is its
     default.  ``epsilon``, a second reason to stop, is so small that it is never the one.
@@ -101,7 +101,7 @@ def train(
 
 
 def open_tagger(model: str) -> Any:
-    """A tagger that reads a model file."""
+    """Return a tagger for a model file."""
     tagger = _library().Tagger()
     tagger.open(model)
     return tagger
@@ -114,14 +114,14 @@ def prepared(X: Iterable[Any]) -> list[Any]:
 
 
 def tag_prepared(tagger: Any, items: Sequence[Any]) -> list[list[str]]:
-    """The tags of prepared instances."""
-    found = []
+    """Return the tags of prepared instances."""
+    tags = []
     for item in items:
         tagger.set(item)
-        found.append(tagger.tag())
-    return found
+        tags.append(tagger.tag())
+    return tags
 
 
 def tag(tagger: Any, X: Iterable[Any]) -> list[list[str]]:
-    """The tags of dicts or texts."""
+    """Return the tags of dicts or texts."""
     return [tagger.tag(features) for features in X]

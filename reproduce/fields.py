@@ -1,4 +1,4 @@
-"""Reads a TOML file field by field, and says where something is wrong."""
+"""Reading of TOML files field by field, with errors that name the place."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _FOLDER_NAME = re.compile(r"[a-z0-9][a-z0-9-]*")
 
 
 class Fields:
-    """One part of a file, read field by field; what nobody read is a mistake."""
+    """One part of a file, read field by field; a field that is not read is an error."""
 
     def __init__(self, content: Mapping[str, Any], place: str) -> None:
         self._content, self._unread, self.place = content, set(content), place
@@ -35,7 +35,7 @@ class Fields:
         return str(value)
 
     def number(self, name: str, default: int | None) -> int | None:
-        """A whole number of 0 or more."""
+        """Return a whole number of 0 or more."""
         value: int | None = self._checked(name, default, int, "a whole number")
         if value is not None and value < 0:
             raise ValueError(f"{self.place}: {name} is {value}: it must be 0 or more")
@@ -46,7 +46,7 @@ class Fields:
         return bool(self._checked(name, default, bool, "true or false"))
 
     def mapping(self, name: str) -> dict[str, Any]:
-        """A table of plain values, by default empty."""
+        """Return a table of plain values, by default empty."""
         value = self._checked(name, {}, dict, "a table")
         for key, entry in value.items():
             if not _is_plain(entry):
@@ -54,31 +54,31 @@ class Fields:
         return dict(value)
 
     def values(self, name: str, default: list[Any]) -> list[Any]:
-        """A list."""
+        """Return a list."""
         return list(self._checked(name, default, list, "a list"))
 
     def texts(self, name: str) -> list[str]:
-        """A list of texts, by default empty."""
+        """Return a list of texts, by default empty."""
         values = self.values(name, [])
         if not all(isinstance(value, str) for value in values):
             raise ValueError(f"{self.place}: {name} is not a list of texts")
         return values
 
     def parts(self, name: str) -> list[Fields]:
-        """A list of tables, by default empty, to be read in turn."""
+        """Return a list of tables, by default empty, to be read in turn."""
         values = self.values(name, [])
         if not all(isinstance(value, dict) for value in values):
             raise ValueError(f"{self.place}: {name} is not a list of tables, [[{name}]]")
         return [Fields(value, f"{name}[{index}]") for index, value in enumerate(values)]
 
     def nothing_left(self) -> None:
-        """Raise if there are fields that nobody asked for."""
+        """Raise ValueError if there are fields that were not read."""
         if self._unread:
             raise ValueError(f"{self.place}: unknown {', '.join(sorted(self._unread))}")
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a number; True and False are not."""
+    """Return whether a value is a number; True and False are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -96,7 +96,7 @@ def check_distinct(names: Sequence[str], what: str) -> None:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether JSON gives it back as it is."""
+    """Return whether JSON preserves a value."""
     if isinstance(value, dict):
         return all(map(_is_plain, value.values()))
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The plots that a table asks for: curves, and bars of what its rows reach.
+"""Settings of the plots of a table: curves, and bars of the figures of its rows.
 
 In the file of the table::
 
@@ -64,7 +64,7 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Bars that stand together: the row of each of the series, empty where there is none."""
+    """A group of bars: the row of each series, empty if there is none."""
 
     label: str
     rows: tuple[str, ...]
@@ -81,7 +81,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """A plot of what rows reach in a metric."""
+    """A bar plot of the figures of rows in a metric."""
 
     name: str
     title: str

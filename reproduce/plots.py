@@ -1,4 +1,4 @@
-"""Which results of a table go into which plot."""
+"""The plots of a table, with their results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from reproduce.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A plot: its file as seen from the page, what it shows, and how it is drawn into a file."""
+    """A plot: its path relative to the page, its title, and the function that draws it."""
 
     file: str
     title: str
@@ -24,8 +24,8 @@ class Picture:
 
 
 def pictures(table: Table, summaries: list[RowSummary]) -> list[Picture]:
-    """Those for which there is something to draw."""
-    found = []
+    """Return the plots that have results."""
+    plots = []
     for plot in table.plots:
         if curves := _curves(plot, summaries):
             drawn = partial(
@@ -36,7 +36,7 @@ def pictures(table: Table, summaries: list[RowSummary]) -> list[Picture]:
                 title=plot.title,
                 log_scale=plot.log,
             )
-            found.append(Picture(_file(table, plot.name), plot.title, drawn))
+            plots.append(Picture(_file(table, plot.name), plot.title, drawn))
     for bars in table.bars:
         if panels := _panels(bars, summaries):
             (metric,) = (each for each in table.metrics if each.name == bars.metric)
@@ -48,8 +48,8 @@ def pictures(table: Table, summaries: list[RowSummary]) -> list[Picture]:
                 digits=metric.digits,
                 least=bars.least,
             )
-            found.append(Picture(_file(table, bars.name), bars.title, drawn))
-    return found
+            plots.append(Picture(_file(table, bars.name), bars.title, drawn))
+    return plots
 
 
 def draw(table: Table, summaries: list[RowSummary], folder: Path) -> list[Path]:
@@ -78,7 +78,7 @@ def _curves(plot: Plot, summaries: list[RowSummary]) -> dict[str, Curve]:
 
 
 def _points(line: Line, summaries: list[RowSummary]) -> Curve | None:
-    """The curve in the unit asked for, or the first that has it; None where it is not done."""
+    """Return the curve of the requested unit, or of the first unit that has it, or None."""
     for each in summaries:
         if each.row.name != line.row:
             continue
@@ -96,15 +96,15 @@ def _panels(
     done = {each.row.name: each for each in summaries}
 
     def values(group: Group) -> dict[str, float | None]:
-        found = [done[row].ours(group.metric) if row else None for row in group.rows]
-        means = [None if each is None else each.value for each in found]
+        figures = [done[row].ours(group.metric) if row else None for row in group.rows]
+        means = [None if each is None else each.value for each in figures]
         return dict(zip(bars.series, means, strict=True))
 
     panels = {
         panel.title: {
-            label: found
-            for label, found in ((group.label, values(group)) for group in panel.groups)
-            if any(value is not None for value in found.values())
+            label: values_of_rows
+            for label, values_of_rows in ((group.label, values(group)) for group in panel.groups)
+            if any(value is not None for value in values_of_rows.values())
         }
         for panel in bars.panels
     }

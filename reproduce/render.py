@@ -1,4 +1,4 @@
-"""Writes a table: for the terminal, and as a page; from the summaries alone."""
+"""Rendering of a table for the terminal and as a page, from the summaries alone."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _NONE = "–"
 
 
 def heading(table: Table) -> str:
-    """The title; a quick version says that it is one."""
+    """Return the title, marked if the version is quick."""
     if not table.quick:
         return table.title
     return f"{table.title} (quick version: fewer rounds, less data, not to be quoted)"
 
 
 def for_terminal(table: Table, summaries: list[RowSummary]) -> rich.table.Table:
-    """The table for a terminal."""
+    """Return the table for a terminal."""
     from rich.table import Table as RichTable
 
     first, *others = _metric_groups(table)
@@ -41,7 +41,7 @@ def for_terminal(table: Table, summaries: list[RowSummary]) -> rich.table.Table:
 
 
 def page(table: Table, summaries: list[RowSummary], results: str) -> str:
-    """The page, in Markdown; `results` is where the units lie, as seen from the page."""
+    """Return the page in Markdown; `results` is the path of the units relative to the page."""
     quick = " --quick" if table.quick else ""
     stored = f"{results}/{table.stem}.jsonl"
     begin = (
@@ -75,7 +75,7 @@ def relative(results: Path, folder: Path) -> str:
 
 
 def _metric_groups(table: Table) -> list[list[Metric]]:
-    """The metrics by their groups, in order; mostly there is one."""
+    """Return the metrics by their groups, in order; mostly there is one."""
     groups: dict[str, list[Metric]] = {}
     for metric in table.metrics:
         groups.setdefault(metric.group, []).append(metric)
@@ -88,7 +88,7 @@ def _table(metrics: list[Metric], summaries: list[RowSummary]) -> str:
 
 
 def _by_unit(metric: Metric, summaries: list[RowSummary]) -> str:
-    """A column for each unit of any row that is done."""
+    """Return a column for each finished unit of any row."""
     done = {each.row.title: each.units for each in summaries if each.units}
     names = list(dict.fromkeys(unit for units in done.values() for unit in units))
     lines = [["", *(f"unit {name}" for name in names)]]
@@ -149,18 +149,20 @@ def _row_notes(summaries: list[RowSummary]) -> list[str]:
 
 
 def _comparisons(table: Table, summaries: list[RowSummary]) -> list[str]:
-    """One list for each comparison of which something is done."""
+    """Return one list for each comparison that has results."""
     units = {each.row.name: each.units for each in summaries}
     titles = {row.name: row.title for row in table.rows}
     shown = []
     for asked in table.comparisons:
         lines = [["", "", "difference", "95 %", "better / equal / worse", "sign test"]]
         for one, other in asked.pairs:
-            if found := compare(units[one], units[other], asked.curve):
-                figures = [format(value, ".2f") for value in (found.mean, *found.interval)]
+            if difference := compare(units[one], units[other], asked.curve):
+                figures = [
+                    format(value, ".2f") for value in (difference.mean, *difference.interval)
+                ]
                 interval = f"{figures[1]} to {figures[2]}"
-                counts = f"{found.better} / {found.equal} / {found.worse}"
-                sign = f"p = {found.sign_test:.2g}"
+                counts = f"{difference.better} / {difference.equal} / {difference.worse}"
+                sign = f"p = {difference.sign_test:.2g}"
                 lines.append([titles[one], titles[other], figures[0], interval, counts, sign])
         if len(lines) > 1:
             shown += [f"**{asked.title}**\n\n{_markdown(lines)}"]
@@ -183,7 +185,7 @@ def _settings(summaries: list[RowSummary]) -> list[str]:
 
 
 def _settings_by_unit(row: Row) -> list[str]:
-    """One list of arguments, where there are any; or some, each after the units that it is for."""
+    """Return one list of arguments if there are any, or several, each after its units."""
     units_of: dict[str, list[str]] = {}
     for unit in row.units:
         units_of.setdefault(_arguments(row.settings_of(unit)), []).append(unit)
@@ -192,12 +194,12 @@ def _settings_by_unit(row: Row) -> list[str]:
     return [f"units {', '.join(units)}: `{arguments}`" for arguments, units in units_of.items()]
 
 
-def _arguments(given: dict[str, Any]) -> str:
-    return ", ".join(f"{name}={value!r}" for name, value in given.items())
+def _arguments(arguments: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in arguments.items())
 
 
 def _runs(summaries: list[RowSummary]) -> list[str]:
-    """On what the units ran; one line for each combination of machine and software."""
+    """Return where the units ran: one line for each combination of machine and software."""
     units = [unit for each in summaries for unit in each.units.values()]
     if not units:
         return []

@@ -1,4 +1,4 @@
-"""Stores what the units of a table gave: a file per table, a line per unit.
+"""Storage of the results of a table: a file per table, a line per unit.
 
 A line of ``<table>.jsonl`` is a JSON object that begins with its key: table, row and unit. Its
 figures follow, and everything they depend on. Lines are sorted by their keys. Of the curves of a
@@ -30,7 +30,7 @@ UnitKey: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class UnitResult:
-    """A finished unit: its figures and curves, what was asked for, and where it ran."""
+    """A finished unit: its figures and curves, its settings, and where it ran."""
 
     seed: Any
     figures: dict[str, float]

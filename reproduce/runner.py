@@ -1,4 +1,4 @@
-"""Runs the units of a table that are missing, one after the other or some at a time."""
+"""Runs of the missing units of a table, one after the other or several at a time."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _run_side_by_side(
 
 
 def _end_with_parent() -> None:
-    """Let a killed run leave nothing behind: a worker would go on for hours, for nobody."""
+    """End the workers of a killed run, which would otherwise run for hours."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 

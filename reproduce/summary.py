@@ -1,4 +1,4 @@
-"""The rows of a table with what is done of each: ours, to be set beside the published figures."""
+"""The rows of a table with their results, to compare with the published figures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from reproduce.table import Published, Row, Table
 
 @dataclass(frozen=True, slots=True)
 class RowSummary:
-    """A row and its units that are done, with today's settings."""
+    """A row and its finished units, with the current settings."""
 
     row: Row
     units: dict[str, UnitResult]
@@ -22,14 +22,14 @@ class RowSummary:
         """Mean and standard deviation over the units that are done, in the form of a published
         figure; None where there is none.
         """
-        found = [unit.figures[metric] for unit in self.units.values() if metric in unit.figures]
-        if not found:
+        figures = [unit.figures[metric] for unit in self.units.values() if metric in unit.figures]
+        if not figures:
             return None
-        return Published(mean(found), stdev(found) if len(found) > 1 else None)
+        return Published(mean(figures), stdev(figures) if len(figures) > 1 else None)
 
     @property
     def done(self) -> str:
-        """How many units are done, in words."""
+        """Return how many units are done, in words."""
         if self.row.experiment is None:
             return "–"
         return f"{len(self.units)} of {len(self.row.units)}"
@@ -42,7 +42,7 @@ def summarise(table: Table, results: Path) -> list[RowSummary]:
 
 
 def as_json(table: Table, summaries: list[RowSummary]) -> dict[str, Any]:
-    """The summary as one object."""
+    """Return the summary as one object."""
 
     def figure(of: Published | None) -> dict[str, float | None] | None:
         return None if of is None else {"value": of.value, "spread": of.spread}

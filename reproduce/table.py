@@ -1,4 +1,4 @@
-"""What a table compares: its rows, their settings, and the published figures.
+"""Tables: rows, their settings, and the published figures.
 
 A file in TOML::
 
@@ -52,7 +52,7 @@ from reproduce.plot_settings import Bars, Plot, read_bars, read_plot
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A figure that every unit of a table has, by name, and how to print it."""
+    """A figure that every unit of a table has: its name, and how to print it."""
 
     name: str
     title: str
@@ -63,7 +63,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A published figure, with its spread over folds where one was given."""
+    """A published figure, with its spread over folds if it was published."""
 
     value: float
     spread: float | None
@@ -87,13 +87,13 @@ class Row:
     note: str
 
     def settings_of(self, unit: str) -> dict[str, Any]:
-        """The settings a unit is run with."""
+        """Return the settings of a unit."""
         return self.chosen.get(unit, self.settings)
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table as it is to be run: defaults merged into the rows, `--quick` applied."""
+    """A table ready to run: defaults are merged into the rows, and `--quick` is applied."""
 
     name: str
     title: str
@@ -109,7 +109,7 @@ class Table:
 
     @property
     def stem(self) -> str:
-        """The name of its files, results and page, without the extension; quick ones apart."""
+        """Return the name of its files (results, page) without extension; quick ones differ."""
         return f"{self.name}-quick" if self.quick else self.name
 
     def curves_of(self, row: str) -> set[str]:
@@ -147,8 +147,8 @@ def find_table(name: str) -> Path:
 def list_tables() -> list[Path]:
     """Return the files of all tables: of `reports/tables` here, else of the checkout of crfx."""
     for base in (Path.cwd(), Path(__file__).parents[1]):
-        if found := sorted((base / "reports" / "tables").glob("*.toml")):
-            return found
+        if paths := sorted((base / "reports" / "tables").glob("*.toml")):
+            return paths
     raise FileNotFoundError(
         "there is no folder reports/tables here: go to a checkout of crfx, or give the path of a "
         "table, a file .toml"
@@ -156,7 +156,7 @@ def list_tables() -> list[Path]:
 
 
 def read_table(path: Path, *, quick: bool = False) -> Table:
-    """Read and check one file; what is wrong is told with the file and the place in it."""
+    """Read and check one file; errors name the file and the place in it."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
@@ -201,16 +201,16 @@ def _table(name: str, fields: Fields, quick: bool) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class _Layers:
-    """What lies under and over the settings of a row, and how many units are enough."""
+    """The defaults and overrides of the settings of a row, and the number of units."""
 
     under: dict[str, dict[str, Any]]
     over: dict[str, dict[str, Any]]
     units: int | None
 
-    def merged(self, key: str, own: dict[str, Any]) -> dict[str, Any]:
-        content = dict(own)
-        if "estimator" not in own:  # another estimator has other arguments
-            content = {**self.under.get(key, {}), **own, **self.over.get(key, {})}
+    def merged(self, key: str, row_content: dict[str, Any]) -> dict[str, Any]:
+        content = dict(row_content)
+        if "estimator" not in row_content:  # another estimator has other arguments
+            content = {**self.under.get(key, {}), **row_content, **self.over.get(key, {})}
         return {name: None if value == "none" else value for name, value in content.items()}
 
 
@@ -223,11 +223,11 @@ def _row(fields: Fields, layers: _Layers, metrics: list[str], quick: bool) -> Ro
     check_distinct(units, f"{fields.place}: unit")
     for unit in units:
         check_folder_name(unit, f"{fields.place}: the name of a unit")
-    own = {key: fields.mapping(key) for key in ("settings", "data")}
-    merged = {key: layers.merged(key, own[key]) for key in own}
-    chosen = _chosen(fields, units, own["settings"], layers)
+    settings_by_key = {key: fields.mapping(key) for key in ("settings", "data")}
+    merged = {key: layers.merged(key, settings_by_key[key]) for key in settings_by_key}
+    chosen = _chosen(fields, units, settings_by_key["settings"], layers)
     in_quick = fields.flag("quick", True)
-    if not experiment and (own["settings"] or own["data"] or not note):
+    if not experiment and (settings_by_key["settings"] or settings_by_key["data"] or not note):
         raise ValueError(
             f"{fields.place} has no experiment: then it has no settings and no data, and a note "
             "that says why"
@@ -253,38 +253,38 @@ def _row(fields: Fields, layers: _Layers, metrics: list[str], quick: bool) -> Ro
 
 
 def _chosen(
-    fields: Fields, units: list[str], own: dict[str, Any], layers: _Layers
+    fields: Fields, units: list[str], row_settings: dict[str, Any], layers: _Layers
 ) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
+    by_unit: dict[str, dict[str, Any]] = {}
     for part in fields.parts("chosen"):
         part.place = f"{fields.place}, {part.place}"
-        settings = layers.merged("settings", {**own, **part.mapping("settings")})
+        settings = layers.merged("settings", {**row_settings, **part.mapping("settings")})
         meant = [str(unit) for unit in part.values("units", [])]
         part.nothing_left()
         if not meant:
             raise ValueError(f"{part.place} has no units")
         for unit in meant:
-            if unit not in units or unit in found:
-                what = "is chosen for twice" if unit in found else "is no unit of the row"
+            if unit not in units or unit in by_unit:
+                what = "is chosen for twice" if unit in by_unit else "is no unit of the row"
                 raise ValueError(f"{part.place}: {unit!r} {what}")
-            found[unit] = settings
-    return found
+            by_unit[unit] = settings
+    return by_unit
 
 
 def _published(fields: Fields, metrics: list[str]) -> dict[str, Published]:
-    found = {}
-    for metric, given in fields.mapping("published").items():
+    figures = {}
+    for metric, value in fields.mapping("published").items():
         if metric not in metrics:
             raise ValueError(f"{fields.place}: published {metric!r} is no metric of the table")
-        pair = given if isinstance(given, list) else [given, None]
+        pair = value if isinstance(value, list) else [value, None]
         numbers = [number for number in pair if number is not None]
         if len(pair) != 2 or any(not is_number(number) for number in numbers):
             raise ValueError(
-                f"{fields.place}: published {metric!r} is {given!r}, not a number or a pair of "
+                f"{fields.place}: published {metric!r} is {value!r}, not a number or a pair of "
                 "number and spread"
             )
-        found[metric] = Published(float(pair[0]), None if pair[1] is None else float(pair[1]))
-    return found
+        figures[metric] = Published(float(pair[0]), None if pair[1] is None else float(pair[1]))
+    return figures
 
 
 def _metric(fields: Fields) -> Metric:

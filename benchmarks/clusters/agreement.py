@@ -1,4 +1,4 @@
-"""Is the model that 1, 2 and 3 workers train the one that is trained without them?"""
+"""Do 1, 2 and 3 workers train the same model as a process without workers?"""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _continuous() -> Task:
 
 
 def subjects() -> dict[str, Subject]:
-    """By name."""
+    """Return the subjects by name."""
     from crfx import GBCRF, HiddenUnitCRF, LinearCRF, RankingCRF, TreeCRF
 
     return {
@@ -76,7 +76,7 @@ def subjects() -> dict[str, Subject]:
 
 
 def measure() -> dict[str, Any]:
-    """Every subject without workers, then with 1, 2 and 3."""
+    """Train every subject without workers, then with 1, 2 and 3."""
     from crfx.distributed import cluster
 
     made = {name: (subject, subject.task()) for name, subject in subjects().items()}
@@ -119,16 +119,19 @@ def _fitted(subject: Subject, task: Task, n_jobs: int | None = 1) -> tuple[Any, 
 
 def _compared(crf: Any, alone: Any, task: Task) -> dict[str, Any]:
     ours, theirs = (np.concatenate(_answers(each, task)) for each in (crf, alone))
-    last, own = crf.history_["objective"][-1], alone.history_["objective"][-1]
-    found = {"same": float(np.mean(ours == theirs)), "objective": abs(last - own) / abs(own)}
+    last, expected = crf.history_["objective"][-1], alone.history_["objective"][-1]
+    differences = {
+        "same": float(np.mean(ours == theirs)),
+        "objective": abs(last - expected) / abs(expected),
+    }
     if hasattr(crf, "coef_") and hasattr(crf, "classes_"):
-        found["parameters"] = float(
+        differences["parameters"] = float(
             max(
                 np.abs(crf.coef_ - alone.coef_).max(),
                 np.abs(crf.transitions_ - alone.transitions_).max(),
             )
         )
-    return found
+    return differences
 
 
 def _answers(crf: Any, task: Task) -> Any:
@@ -136,5 +139,5 @@ def _answers(crf: Any, task: Task) -> Any:
     crf.set_params(n_jobs=1)
     if hasattr(crf, "rank"):
         return crf.rank(**task.test)
-    found = crf.predict(**task.test)
-    return found if isinstance(found, list) else [found]
+    labels = crf.predict(**task.test)
+    return labels if isinstance(labels, list) else [labels]

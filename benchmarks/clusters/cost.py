@@ -1,4 +1,4 @@
-"""A model of what a round costs, fitted to what was measured, and what it says of larger runs.
+"""A model of the cost of a round, fitted to measurements, and its predictions for larger runs.
 
 seconds = row * rows / min(workers, cores) + worker * (workers - 1) + round: what is done per row is
 shared by as many workers as there are cores, what is told grows with their number, and the rest is
@@ -14,25 +14,25 @@ from scipy.optimize import nnls
 
 
 def fitted(rows: list[dict[str, Any]], cores: int) -> dict[str, float]:
-    """The coefficients, and the largest relative error of what they say."""
+    """Return the coefficients and the largest relative error of their predictions."""
     seconds = np.array([row["seconds"] for row in rows])
     design = np.array([features(row["rows"], row["workers"], cores) for row in rows])
-    found, _ = nnls(design / seconds[:, None], np.ones(len(rows)))
-    told = design @ found
+    coefficients, _ = nnls(design / seconds[:, None], np.ones(len(rows)))
+    predicted = design @ coefficients
     return {
-        "row": float(found[0]),
-        "worker": float(found[1]),
-        "round": float(found[2]),
-        "error": float(np.abs(told / seconds - 1).max()),
+        "row": float(coefficients[0]),
+        "worker": float(coefficients[1]),
+        "round": float(coefficients[2]),
+        "error": float(np.abs(predicted / seconds - 1).max()),
     }
 
 
 def features(n_rows: float, n_workers: int, cores: int) -> tuple[float, float, float]:
-    """What the coefficients are multiplied by: rows that a core has, workers to tell, one."""
+    """Return the factors of the coefficients: rows per core, number of workers, one."""
     return n_rows / min(n_workers, cores), n_workers - 1.0, 1.0
 
 
 def seconds(model: dict[str, float], n_rows: float, n_workers: int, cores: int) -> float:
-    """Of a round."""
-    told = features(n_rows, n_workers, cores)
-    return float(np.dot(told, [model["row"], model["worker"], model["round"]]))
+    """Return the seconds of a round."""
+    factors = features(n_rows, n_workers, cores)
+    return float(np.dot(factors, [model["row"], model["worker"], model["round"]]))

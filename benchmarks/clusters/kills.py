@@ -68,7 +68,7 @@ def measure() -> dict[str, Any]:
 
 
 def _identical(one: Any, other: Any) -> bool:
-    """To the bit: trees or weights, tables, and the objective of every round."""
+    """Return whether models have equal bits: trees or weights, tables, objective of every round."""
     if not np.array_equal(one.transitions_, other.transitions_):
         return False
     same = one.history_["objective"] == other.history_["objective"]

@@ -14,7 +14,7 @@ MOST = 1.2
 
 
 def measure() -> dict[str, Any]:
-    """The fastest of several runs that take turns: here, and in a worker."""
+    """Return the fastest of several runs in turns: in this process, and in a worker."""
     from crfx import GBCRF, LinearCRF
     from crfx.distributed import cluster
 

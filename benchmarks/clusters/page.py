@@ -1,4 +1,4 @@
-"""The report of `benchmarks/distributed.py`, rendered from what was measured."""
+"""The report of `benchmarks/distributed.py`, rendered from the measurements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BILLION = 1_000_000_000
 
 
 def rendered(result: dict[str, Any]) -> str:
-    """All parts that there are."""
+    """Return the page with all measured parts."""
     lines = [
         "# On many machines, and beyond memory",
         "",
@@ -31,17 +31,17 @@ def rendered(result: dict[str, Any]) -> str:
         "scale": ("Seconds of a round", _scale),
         "large": ("Ten million positions", _large),
     }
-    for name, (title, told) in parts.items():
+    for name, (title, render) in parts.items():
         if name in result:
             lines += ["", f"## {title}", "", host_line(result[name], NAMED), ""]
-            lines += told(result[name])
+            lines += render(result[name])
     if (beyond := _out_of_core()) is not None:
         lines += ["", "## Beyond memory", "", host_line(beyond, NAMED), "", *_beyond(beyond)]
     return "\n".join([*lines, ""])
 
 
 def _summary(result: dict[str, Any]) -> list[str]:
-    """What was to be reached, and what was."""
+    """Return the targets and the results."""
     lines = ["| what | to reach | measured | |", "|---|---|---|---|"]
 
     def add(what: str, wanted: str, got: str, reached: bool) -> None:
@@ -82,12 +82,12 @@ def _summary(result: dict[str, Any]) -> list[str]:
 
 
 def _out_of_core() -> dict[str, Any] | None:
-    """What `out_of_core.py` has measured."""
+    """Return the measurements of `out_of_core.py`, if there are any."""
     path = RESULTS / "out-of-core.json"
     if not path.exists():
         return None
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return result
 
 
 def _feature_bytes(part: dict[str, Any]) -> float:
@@ -107,10 +107,11 @@ def _beyond(part: dict[str, Any]) -> list[str]:
         "| features | peak | s | s a round |",
         "|---|---|---|---|",
     ]
-    for name, told in (("shards", "on disk"), ("memory", "in memory")):
+    for name, where in (("shards", "on disk"), ("memory", "in memory")):
         row = part[name]
         lines.append(
-            f"| {told} | {row['bytes'] / 1e6:,.0f} MB | {row['seconds']:.0f} | {row['round']:.1f} |"
+            f"| {where} | {row['bytes'] / 1e6:,.0f} MB | {row['seconds']:.0f} | "
+            f"{row['round']:.1f} |"
         )
     return lines
 
@@ -152,7 +153,7 @@ def _overhead(part: dict[str, Any]) -> list[str]:
 def _kills(part: dict[str, Any]) -> list[str]:
     lines = [
         f"{part['workers']} workers train on 600 words; one of them gets SIGKILL at a random "
-        "moment, is started again by Dask, and training goes on from the model that was kept last. "
+        "moment, is started again by Dask, and training resumes from the last saved model. "
         "Identical: trees or weights, transitions and the objective of every round, to the bit.",
         "",
         "| | worker | after s | s undisturbed | s | identical |",
@@ -171,15 +172,15 @@ def _scale(part: dict[str, Any]) -> list[str]:
         f"{part['features']} features, {part['labels']} labels, chains of 20. Told: by the model "
         "below.",
         "",
-        "| | workers | rows | s a round | told | bytes a round |",
+        "| | workers | rows | s a round | predicted | bytes a round |",
         "|---|---|---|---|---|---|",
     ]
     models = models_of(part)
     for row in part["rows"]:
-        told = cost.seconds(models[row["name"]], row["rows"], row["workers"], cores)
+        predicted = cost.seconds(models[row["name"]], row["rows"], row["workers"], cores)
         lines.append(
             f"| {row['name']} | {row['workers']} | {row['rows']:,} | {row['seconds']:.3f} | "
-            f"{told:.3f} | {row['bytes_per_round']:,.0f} |"
+            f"{predicted:.3f} | {row['bytes_per_round']:,.0f} |"
         )
     lines += [
         "",
@@ -203,13 +204,13 @@ def _scale(part: dict[str, Any]) -> list[str]:
     ]
     for name, model in models.items():
         for number in (10, 50, 200):
-            told = cost.seconds(model, BILLION, number, number)
-            lines.append(f"| {name} | {number} | {told:.1f} | {BILLION // number:,} |")
+            predicted = cost.seconds(model, BILLION, number, number)
+            lines.append(f"| {name} | {number} | {predicted:.1f} | {BILLION // number:,} |")
     return lines
 
 
 def models_of(part: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """The fitted model of each estimator, by name."""
+    """Return the cost model of each estimator, by name."""
     cores = part["machine"]["cores"]
     names = dict.fromkeys(row["name"] for row in part["rows"])
     return {

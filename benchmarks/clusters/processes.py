@@ -1,4 +1,4 @@
-"""Workers that are processes of this machine, and the memory they hold."""
+"""Workers in processes of this machine, and their memory."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from typing import Any
 
 @contextmanager
 def workers(number: int) -> Iterator[Any]:
-    """A client of so many, one thread each; they have loaded what they need, and come back when
-    they are killed: also again a quarter of a minute later, where Dask else gives them up.
+    """Yield a client of ``number`` workers with one thread each, with all modules loaded.
+
+    Workers that are killed are restarted, also after the quarter of a minute in which Dask would
+    otherwise give them up.
     """
     import dask
     from distributed import Client, LocalCluster

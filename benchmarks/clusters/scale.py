@@ -53,7 +53,7 @@ def measure() -> dict[str, Any]:
 
 
 def measure_large() -> dict[str, Any]:
-    """From shards on disk, with two workers: time, and the peak of all processes together."""
+    """Train from shards on disk with two workers; return time and peak memory of all processes."""
     import crfx
     from crfx.distributed import cluster
 

@@ -1,4 +1,4 @@
-"""What is learned: real data where there is a set for it, and noise where size is the question."""
+"""Training tasks: real data if there is a data set, and noise to measure size."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def ocr(n_words: int | None = None) -> Task:
 
     data = load_ocr()
     train, test = data.fold(0)
-    own = train[:n_words]
+    words = train[:n_words]
     return Task(
-        {"X": [data.X[k] for k in own], "y": [data.y[k] for k in own]},
+        {"X": [data.X[k] for k in words], "y": [data.y[k] for k in words]},
         {"X": [data.X[k] for k in test]},
     )
 
@@ -64,6 +64,6 @@ def noise(
 
 
 def as_lists(task: dict[str, Any]) -> dict[str, Any]:
-    """The same as lists of instances."""
+    """Return the task with lists of instances."""
     ends = np.cumsum(task["lengths"])[:-1]
     return {name: np.split(task[name], ends) for name in ("X", "y")}

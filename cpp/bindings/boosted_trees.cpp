@@ -45,10 +45,9 @@ void make(crfx::BoostedTrees* at, Vector1<const int64_t> starts, Integers output
 
 void score(const crfx::BoostedTrees& trees, const BoundRows& rows, int64_t n_trees,
            Vector1<float> scores, int n_threads) {
-  if (n_trees < 0 || n_trees > trees.n_trees())
-    throw crfx::InputError("there are not so many trees");
+  if (n_trees < 0 || n_trees > trees.n_trees()) throw crfx::InputError("n_trees is out of range");
   if (static_cast<int64_t>(scores.shape(0)) != rows.view.n_rows * trees.n_outputs())
-    throw crfx::InputError("there are not as many scores as rows times outputs");
+    throw crfx::InputError("pass one score per row and output");
   nb::gil_scoped_release released;
   trees.score(rows.view, n_trees, scores.data(), n_threads);
 }

@@ -1,4 +1,4 @@
-// What all sweeps over chains take from Python.
+// Arguments from Python that all epochs over chains share.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -35,7 +35,7 @@ inline crfx::SweepLoss sweep_loss_of(const std::string& name) {
   throw nanobind::value_error(("unknown loss: " + name).c_str());
 }
 
-// A loss; holds on to the arrays it views.
+// A loss; keeps the arrays it views alive.
 struct BoundLoss {
   BoundLoss(const std::string& kind, MaybeVector1<const double> class_weights,
             MaybeVector1<const float> table, bool by_length, double unit)
@@ -48,7 +48,7 @@ struct BoundLoss {
   crfx::ChainLoss view;
 };
 
-// Chains (or forests) with their labels. Holds on to the arrays it views.
+// Chains (or forests) with their labels. Keeps the arrays it views alive.
 struct BoundChains {
   BoundChains(Vector1<const int64_t> offsets, MaybeVector1<const int64_t> parents,
               MaybeVector1<const int32_t> edge_types, Vector1<const int32_t> labels,
@@ -106,7 +106,7 @@ struct BoundChains {
   crfx::ChainData view;
 };
 
-// Steps over instances, in the order given.
+// Steps over instances, in the given order.
 struct BoundSteps {
   BoundSteps(Vector1<const int64_t> order, int64_t batch_size, int64_t first, double step,
              double period, double penalty, double smallest_shrinkage, bool counts, int n_threads)

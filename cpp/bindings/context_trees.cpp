@@ -1,4 +1,4 @@
-// Trees over features and the labels before, for Python. Arrays are viewed, not copied.
+// Trees over features and previous labels, for Python. Arrays are viewed, not copied.
 #include "crfx/context_trees.hpp"
 
 #include <nanobind/stl/optional.h>
@@ -27,7 +27,7 @@ crfx::Workers workers_of(nb::handle workers) {
             const Vector<double> own(numbers, {static_cast<size_t>(n)}, nb::none());
             const auto sums = nb::cast<Vector1<const double>>(workers.attr("sum")(own));
             if (static_cast<int64_t>(sums.shape(0)) != n)
-              throw crfx::InputError("sums of workers have another length than what was summed");
+              throw crfx::InputError("the sums over workers have a wrong length");
             std::copy_n(sums.data(), n, numbers);
           }};
 }
@@ -46,7 +46,7 @@ struct BoundBins {
 
   static const uint8_t* checked(const BoundRows& rows, const Vector1<const uint8_t>& is_category) {
     if (!rows.view.is_sparse() && static_cast<int64_t>(is_category.shape(0)) != rows.view.n_base)
-      throw crfx::InputError("there are not as many flags of categories as features");
+      throw crfx::InputError("pass one flag of categories per feature");
     return is_category.data();
   }
 

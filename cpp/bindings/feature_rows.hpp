@@ -1,11 +1,11 @@
-// Rows of features that trees ask of, as Python passes them.
+// Rows of features for trees, as Python passes them.
 #pragma once
 
 #include "chains.hpp"
 #include "crfx/bins.hpp"
 #include "crfx/errors.hpp"
 
-// Holds on to the arrays it views.
+// Keeps the arrays it views alive.
 struct BoundRows {
   BoundRows(Vector1<const float> values, Vector1<const int64_t> first, int64_t n_features,
             int64_t n_base)
@@ -18,7 +18,7 @@ struct BoundRows {
     view.n_base = n_base;
     for (int64_t row = 0; row < view.n_rows; ++row)
       if (first.data()[row] < 0 || first.data()[row] + n_features > view.n_values)
-        throw crfx::InputError("a row lies outside of the values");
+        throw crfx::InputError("a row is outside of the values");
   }
   BoundRows(Vector1<const int64_t> starts, Vector1<const int32_t> indices,
             Vector1<const float> values, int64_t n_features)

@@ -19,14 +19,14 @@ using namespace nb::literals;
 
 namespace {
 
-// What is wrong with a feature, without its place, which the caller adds.
+// The error of a feature, without its place, which the caller adds.
 struct BadFeature {
   std::string what;
 };
 
 constexpr size_t kLongestShown = 80;
 
-// An object as Python writes it, for a message: on one line, and not all of it where it is long.
+// An object as Python writes it, for a message: on one line, shortened if it is long.
 std::string shown(PyObject* object) {
   const nb::object written = nb::steal(PyObject_Repr(object));
   Py_ssize_t size = 0;
@@ -58,7 +58,7 @@ std::string_view text_of(PyObject* text) {
   return {letters, static_cast<size_t>(size)};
 }
 
-// Runs what may meet a bad feature, and names its place.
+// Runs a function that may meet a bad feature, and adds its place to the error.
 template <class Read>
 void with_place(size_t instance, size_t position, Read read) {
   try {
@@ -70,7 +70,7 @@ void with_place(size_t instance, size_t position, Read read) {
   }
 }
 
-// Gathers the rows of a sparse matrix. Values are kept only once one is not 1.
+// Collects the rows of a sparse matrix. Values are kept only if one of them is not 1.
 class Rows {
  public:
   Rows(crfx::NameTable& names, uint64_t n_hashed, bool grows)
@@ -89,7 +89,7 @@ class Rows {
   void end_row() { starts_.push_back(static_cast<int64_t>(indices_.size())); }
   size_t n_rows() const { return starts_.size() - 1; }
 
-  // (lengths, starts, indices, values or None, features that are not known)
+  // (lengths, starts, indices, values or None, unknown features)
   nb::tuple arrays(std::vector<int64_t>&& lengths) {
     nb::object values = nb::none();
     if (!values_.empty()) values = nb::cast(to_array(std::move(values_)));
@@ -161,11 +161,11 @@ void read_list(std::string_view key, nb::handle values, Rows& rows) {
   }
 }
 
-// An array of one axis (NumPy's, a series of pandas) as a list; nothing where it is none.
+// An array of one axis (NumPy's, a series of pandas) as a list; nothing for other objects.
 nb::object listed_array(PyObject* value, std::string_view key) {
   const nb::handle array(value);
   if (!PySequence_Check(value) || !nb::hasattr(array, "ndim") || !nb::hasattr(array, "tolist"))
-    return {};  // numbers, of NumPy too, are out at once
+    return {};  // excludes numbers at once, those of NumPy too
   const auto n_axes = nb::cast<int64_t>(array.attr("ndim"));
   if (n_axes > 1)
     throw BadFeature{"the feature " + quoted({key, {}, false}) + " is an array of " +
@@ -173,7 +173,7 @@ nb::object listed_array(PyObject* value, std::string_view key) {
   return n_axes == 1 ? nb::object(array.attr("tolist")()) : nb::object();
 }
 
-// One entry of a dict: text is a feature of its own, a number is the value of the key's.
+// One entry of a dict: a text is a feature of its own, a number is the value of the feature key.
 void read_entry(std::string_view key, PyObject* value, Rows& rows) {
   if (PyUnicode_Check(value)) {
     rows.add({key, text_of(value), true}, 1);
@@ -196,7 +196,7 @@ void read_dict(PyObject* features, const std::string& prefix, Rows& rows) {
   Py_ssize_t place = 0;
   std::string longer;
   while (PyDict_Next(features, &place, &next_key, &next_value)) {
-    // Owned: reading a number may run code of the user's, which may change the dict.
+    // Owned: reading a number may run code of the user, which may change the dict.
     const nb::object key = nb::borrow(next_key), value = nb::borrow(next_value);
     if (!PyUnicode_Check(key.ptr()))
       throw BadFeature{"a feature has the name " + shown(key.ptr()) + ": names are texts"};
@@ -228,7 +228,7 @@ void read_position(PyObject* position, Rows& rows) {
   rows.end_row();
 }
 
-// A line of a template: what its features are called, and the columns and offsets they are made of.
+// A line of a template: the name of its features, and their columns and offsets.
 struct Line {
   std::string prefix;
   std::vector<std::pair<int64_t, int64_t>> terms;  // column, offset
@@ -259,7 +259,7 @@ class ColumnsOfTexts {
   }
   size_t count() const { return columns_.size(); }
   int64_t length() const { return length_; }
-  // False where the value is None.
+  // False if the value is None.
   bool append(int64_t column, int64_t position, std::string& text) const {
     if (position < 0 || position >= length_) {
       text += position < 0 ? "<start>" : "<end>";
@@ -349,7 +349,7 @@ class FeatureNames {
       for (const Line& line : lines)
         for (const auto& term : line.terms)
           if (term.first < 0 || term.first >= static_cast<int64_t>(columns.count()))
-            throw nb::value_error("a line asks for a column that there is not");
+            throw nb::value_error("a line of the template uses a column that does not exist");
       for (int64_t position = 0; position < columns.length(); ++position) {
         with_place(lengths.size(), static_cast<size_t>(position), [&] {
           for (const Line& line : lines) read_line(line, columns, position, text, rows);

@@ -1,4 +1,4 @@
-// Hidden units for Python: scores and gradients of all rows, and sweeps over instances.
+// Hidden units for Python: scores and gradients of all rows, and epochs over instances.
 #include "crfx/hidden.hpp"
 
 #include <nanobind/stl/string.h>

@@ -54,7 +54,7 @@ crfx::EdgeOutput edge_output(const Maybe<T>& each, const Maybe<double>& sum) {
   return each ? crfx::EdgeOutput::each : sum ? crfx::EdgeOutput::sum : crfx::EdgeOutput::none;
 }
 
-// A scored batch. Holds on to the arrays it views, and to the visit order of its forests.
+// A scored batch. Keeps the arrays it views and the visit order of its forests alive.
 template <class S>
 struct BoundProblem {
   Array<const S> node, edge;

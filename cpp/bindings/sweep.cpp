@@ -1,4 +1,4 @@
-// Sweeps over instances for Python: data are handed over once, parameters with every sweep.
+// Epochs over instances, for Python: data are passed once, parameters with every epoch.
 #include <nanobind/stl/tuple.h>
 
 #include <tuple>

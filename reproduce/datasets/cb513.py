@@ -89,10 +89,10 @@ def _eight_classes(path: Path, sequences: list[str]) -> list[NDArray[np.str_]]:
     with open_text(path) as file:
         classes = {row["input"]: row["expected"] for row in csv.DictReader(file)}
     longest = max(map(len, classes))  # what is longer was cut to this length, from both ends
-    found = []
+    arrays = []
     for sequence in sequences:
         # A sequence that was not cut is its own head and tail, and overlaps itself wholly.
         head, tail = classes[sequence[:longest]], classes[sequence[-longest:]]
         overlap = 2 * longest - len(sequence)
-        found.append(np.array(list(head + tail[overlap:])))
-    return found
+        arrays.append(np.array(list(head + tail[overlap:])))
+    return arrays

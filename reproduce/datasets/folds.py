@@ -1,4 +1,4 @@
-"""Random folds, for data sets that come without."""
+"""Random folds, for data sets without official folds."""
 
 from __future__ import annotations
 

@@ -24,14 +24,14 @@ def load_mq2007() -> MillionQuery:
     names = [f"S{number}.txt" for number in range(1, N_PARTS + 1)]
     paths = [find("letor-mq2007", name, how_to_get=_HOW_TO_GET) for name in names]
     parts = tuple(letor.read(path) for path in paths)
-    found = (
+    sizes = (
         sum(len(part.group) for part in parts),
         sum(len(part.X) for part in parts),
         max(part.X.shape[1] for part in parts),
     )
-    if found != (_N_QUERIES, _N_DOCUMENTS, _N_FEATURES):
+    if sizes != (_N_QUERIES, _N_DOCUMENTS, _N_FEATURES):
         raise ValueError(
-            f"{paths[0].parent}: {found[0]} queries, {found[1]} documents and {found[2]} features, "
+            f"{paths[0].parent}: {sizes[0]} queries, {sizes[1]} documents and {sizes[2]} features, "
             f"expected {_N_QUERIES}, {_N_DOCUMENTS} and {_N_FEATURES}"
         )
     return MillionQuery(

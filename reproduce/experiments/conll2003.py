@@ -98,7 +98,7 @@ def _beside_words(X: Array32, sentences: Conll2003Split) -> Any:
 
 @cache
 def _vocabulary() -> Vocabulary:
-    """What the template says of the training sentences."""
+    """Return the vocabulary of the template's features in the training sentences."""
     vocabulary = Vocabulary()
     _TEMPLATE.encode(_columns(load().train), vocabulary, learn=True)
     return vocabulary
@@ -127,16 +127,16 @@ def elsewhere(sentences: Conll2003Split) -> Array32:
     How many, and of those that begin no sentence and are not in a headline, the share that begins
     with a capital, that follows a word which does, and that precedes one; missing if there is none.
     """
-    own = [_mentions([token.word for token in sentence]) for sentence in sentences.X]
+    mentioned = [_mentions([token.word for token in sentence]) for sentence in sentences.X]
     totals: dict[tuple[int, str], Array64] = {}
     keys = [
         [(int(document), token.word.lower()) for token in sentence]
         for document, sentence in zip(sentences.documents, sentences.X, strict=True)
     ]
-    for words, mentions in zip(keys, own, strict=True):
+    for words, mentions in zip(keys, mentioned, strict=True):
         for word, mention in zip(words, mentions, strict=True):
             totals[word] = totals.get(word, 0.0) + mention
-    all_own = np.concatenate(own)
+    all_own = np.concatenate(mentioned)
     others = np.array([totals[word] for words in keys for word in words]) - all_own
     with np.errstate(invalid="ignore"):
         shares = others[:, 2:] / others[:, 1:2]
@@ -165,7 +165,7 @@ def _tags() -> list[str]:
 
 
 def bio2(tags: Sequence[str]) -> list[str]:
-    """From IOB1, where B marks only what follows its own kind, to B at the start of every span.
+    """Convert IOB1, where B only separates spans of one kind, to B at the start of every span.
 
     >>> bio2(["I-PER", "I-PER", "B-PER", "O", "I-LOC"])
     ['B-PER', 'I-PER', 'B-PER', 'O', 'B-LOC']

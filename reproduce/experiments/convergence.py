@@ -67,7 +67,7 @@ def _train(task: Task) -> Part:
 
 
 def _mean_gammas(estimator: GBCRF, part: Part, n_rounds: int) -> dict[str, float]:
-    """All kinds from the same scores, in double precision: exact ones divide by p (1 - p)."""
+    """Return the mean gamma of every kind, in double precision: exact ones divide by p (1 - p)."""
     from crfx.inputs.passed import Passed, read_input
 
     problem = estimator.model_.problem(read_input(Passed(part.X)).batch, n_rounds)
@@ -78,9 +78,9 @@ def _mean_gammas(estimator: GBCRF, part: Part, n_rounds: int) -> dict[str, float
     }
     means: dict[str, float] = {}
     for kind in _KINDS:
-        found = sum_product(
+        sums = sum_product(
             offsets=problem.batch.offsets, curvature=kind, edge_marginals=None, **arrays
         )
-        assert found.node_gamma is not None
-        means[kind] = float(found.node_gamma.mean())
+        assert sums.node_gamma is not None
+        means[kind] = float(sums.node_gamma.mean())
     return means

@@ -111,26 +111,26 @@ def describe(words: Sequence[str]) -> list[list[str]]:
     >>> describe(["Running", "on"])[1]
     ['-1 word Running', '-1 prefix Runn', '-1 suffix ning', '-1 capital', '-1 ing', '0 word on']
     """
-    own = [_spelled(word) for word in words]
+    spelled = [_spelled(word) for word in words]
     return [
         [
             f"{shift} {feature}"
             for shift in (-1, 0, 1)
             if 0 <= at + shift < len(words)
-            for feature in own[at + shift]
+            for feature in spelled[at + shift]
         ]
         for at in range(len(words))
     ]
 
 
 def _spelled(word: str) -> list[str]:
-    found = [f"word {word}"]
+    names = [f"word {word}"]
     if len(word) > 4:
-        found += [f"prefix {word[:4]}", f"suffix {word[-4:]}"]
+        names += [f"prefix {word[:4]}", f"suffix {word[-4:]}"]
     properties: dict[str, Any] = {
         "hyphen": "-" in word,
         "capital": any(letter.isupper() for letter in word),
         "number": any(letter.isdigit() for letter in word),
         "ing": word.endswith("ing"),
     }
-    return found + [name for name, holds in properties.items() if holds]
+    return names + [name for name, holds in properties.items() if holds]

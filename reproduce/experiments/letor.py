@@ -1,4 +1,4 @@
-"""Table 1 and Figure 2 of Volkovs, Larochelle and Zemel (2011): orders of documents, by NDCG.
+"""Table 1 and Figure 2 of Volkovs, Larochelle and Zemel (2011): rankings, by NDCG.
 
 A unit is one of LETOR's folds.  Every point of a row's grid is trained on the fold's training part
 and judged on its validation part; the best is then tested, once.  Where training draws at random,
@@ -71,12 +71,12 @@ def run(task: Task) -> Outcome:
 
 
 def _chosen(task: Task, fold: RankingFold, options: Options, seed: int | None) -> Outcome:
-    """With one seed: try all points, and test the best."""
+    """Try all grid points with one seed, and test the best."""
     judge = Judge()
     tried: list[tuple[float, dict[str, Any], Fitted]] = []
     for point in _points(options.grid):
-        own = point if seed is None else {**point, "random_state": seed}
-        fitted = fit(task, fold, judge, own)
+        settings = point if seed is None else {**point, "random_state": seed}
+        fitted = fit(task, fold, judge, settings)
         figure = judge(fold.validation, fitted.scores(fold.validation.X))
         tried.append((figure, point, fitted))
     best, chosen, fitted = max(tried, key=lambda each: each[0])  # of equals the first
@@ -118,22 +118,24 @@ def _fit_ours(task: Task, fold: RankingFold, settings: dict[str, Any]) -> Fitted
 
 
 def evaluated(part: Rankings, scores: Any) -> dict[str, float]:
-    """Mean NDCG in percent, by evaluation and cut."""
-    found: dict[str, float] = {}
+    """Return mean NDCG in percent, by evaluation and cut."""
+    figures: dict[str, float] = {}
     for name in EVALUATIONS:
         means = mean_ndcg(_by_query(part, scores, name, CUTS))
-        found |= {f"{name}_{cut}": 100 * float(mean) for cut, mean in zip(CUTS, means, strict=True)}
-    return found
+        figures |= {
+            f"{name}_{cut}": 100 * float(mean) for cut, mean in zip(CUTS, means, strict=True)
+        }
+    return figures
 
 
 def by_query(part: Rankings, scores: Any) -> dict[str, list[float]]:
-    """NDCG of the queries that count, which are the same for all rows."""
-    found = {}
+    """Return NDCG of the queries that count, which are the same for all rows."""
+    curves = {}
     for cut, name in COMPARED:
         values = _by_query(part, scores, name, (cut,))[:, 0]
         # Rounded, so that equal orders do not differ by the last bit.
-        found[f"{name}_{cut}"] = [round(float(each), 6) for each in values if not np.isnan(each)]
-    return found
+        curves[f"{name}_{cut}"] = [round(float(each), 6) for each in values if not np.isnan(each)]
+    return curves
 
 
 def _by_query(part: Rankings, scores: Any, name: str, cuts: tuple[int, ...]) -> Any:
@@ -161,7 +163,7 @@ def _fold(options: Options, unit: str) -> RankingFold:
 
 
 def _limited(part: Rankings, n_queries: int | None) -> Rankings:
-    """The first queries, so many."""
+    """Return the first ``n_queries`` queries, or all."""
     if n_queries is None or n_queries >= len(part.group):
         return part
     rows = int(part.group[:n_queries].sum())
@@ -172,7 +174,7 @@ def _limited(part: Rankings, n_queries: int | None) -> Rankings:
 
 @cache
 def load(name: str) -> MillionQuery:
-    """The data set, read once in a process."""
+    """Return the data set, read once per process."""
     if name not in _LOADERS:
         raise ValueError(f"data is {name!r}: choose one of {', '.join(_LOADERS)}")
     return _LOADERS[name]()

@@ -25,13 +25,13 @@ class Options:
 
 
 def run(task: Task) -> Outcome:
-    """The slopes; the only unit is "figure"."""
+    """Return the slopes; the only unit is "figure"."""
     task.only_unit("figure")
     options = task.options(Options)
     if options.objective not in OBJECTIVES:
         known = ", ".join(OBJECTIVES)
         raise ValueError(f"objective is {options.objective!r}: choose one of {known}")
-    found = OBJECTIVES[options.objective](ENERGIES, LOSSES)
-    slope = -found.gradient / np.linalg.norm(found.gradient)
+    evaluation = OBJECTIVES[options.objective](ENERGIES, LOSSES)
+    slope = -evaluation.gradient / np.linalg.norm(evaluation.gradient)
     figures = {f"at_{number}": float(each) for number, each in enumerate(slope, 1)}
-    return Outcome({**figures, "value": float(found.value)})
+    return Outcome({**figures, "value": float(evaluation.value)})

@@ -1,4 +1,4 @@
-"""The likelihood against objectives that know the loss, with the same potentials."""
+"""The likelihood against loss-sensitive objectives, with the same potentials."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ def run(task: Task) -> Outcome:
     train, test = _parts(task, options)
     chosen = _best(task, options, train)
     estimator = _fitted(_with(task, options.grid[chosen] if options.grid else {}), options, train)
-    found = predict(estimator, test)
-    figures = _judged("error", test.y, found)
+    predicted = predict(estimator, test)
+    figures = _judged("error", test.y, predicted)
     if options.source == "conll2003":
-        figures |= _judged("f1", test.y, found)
+        figures |= _judged("f1", test.y, predicted)
     else:
         best = predict(estimator.set_params(decode="viterbi"), test)
         figures["error_viterbi"] = _judged("error", test.y, best)["error"]
@@ -79,11 +79,13 @@ def _parts(task: Task, options: Options) -> tuple[Part, Part]:
 
 def _sentences(split: Any) -> Part:
     words = [[token.word for token in sentence] for sentence in split.X]
-    return Part([describe(own) for own in words], [conll2003.bio2(tags) for tags in split.y])
+    return Part(
+        [describe(sentence) for sentence in words], [conll2003.bio2(tags) for tags in split.y]
+    )
 
 
 def _best(task: Task, options: Options, train: Part) -> int:
-    """Which of the grid is best on the held-out part."""
+    """Return the number of the best grid point on the held-out part."""
     if len(options.grid) < 2:
         return 0
     rest, judged = train.hold_out(_HELD_OUT)
@@ -91,8 +93,8 @@ def _best(task: Task, options: Options, train: Part) -> int:
     loss = _LOSSES[options.judge]
     shares = []
     for settings in options.grid:
-        found = predict(_fitted(_with(task, settings), options, rest), judged)
-        counts = np.array([loss(a, b) for a, b in zip(judged.y, found, strict=True)])
+        predicted = predict(_fitted(_with(task, settings), options, rest), judged)
+        counts = np.array([loss(a, b) for a, b in zip(judged.y, predicted, strict=True)])
         wrong, total = counts.sum(axis=0)
         shares.append(wrong / total)
     return int(np.argmin(shares))
@@ -107,30 +109,30 @@ def _fitted(task: Task, options: Options, train: Part) -> Any:
 
 
 def _with(task: Task, settings: dict[str, Any]) -> Task:
-    """The task with other settings; an objective is a table of its name and settings."""
+    """Return the task with other settings; an objective is a table of its name and settings."""
     merged = {**task.settings, **settings}
     merged["objective"] = registry.from_plain(merged.get("objective", "likelihood"))
     return replace(task, settings=merged)
 
 
-def _error(true: Any, found: Any) -> tuple[float, float]:
-    """(wrong, all) positions of an instance."""
-    return float(np.sum(np.asarray(true) != np.asarray(found))), float(len(true))
+def _error(true: Any, predicted: Any) -> tuple[float, float]:
+    """Return (wrong, all) positions of an instance."""
+    return float(np.sum(np.asarray(true) != np.asarray(predicted))), float(len(true))
 
 
-def _f1(true: Any, found: Any) -> tuple[float, float]:
-    """(found and wanted spans that are not each other's, both together) of an instance."""
-    wanted, own = spans(true), spans(found)
-    return float(len(wanted ^ own)), float(len(wanted) + len(own))
+def _f1(true: Any, predicted: Any) -> tuple[float, float]:
+    """Return (spans in only one of both labellings, spans in both together) of an instance."""
+    true_spans, predicted_spans = spans(true), spans(predicted)
+    return float(len(true_spans ^ predicted_spans)), float(len(true_spans) + len(predicted_spans))
 
 
 _LOSSES: dict[str, Loss] = {"error": _error, "f1": _f1}
 """Parts of a share: of errors, and of 1 - F1."""
 
 
-def _judged(name: str, true: list[Any], found: list[Any]) -> dict[str, float]:
-    """A figure in percent, and between which two it lies when instances are drawn anew."""
-    counts = np.array([_LOSSES[name](a, b) for a, b in zip(true, found, strict=True)])
+def _judged(name: str, true: list[Any], predicted: list[Any]) -> dict[str, float]:
+    """Return a figure in percent, with a bootstrap interval over instances."""
+    counts = np.array([_LOSSES[name](a, b) for a, b in zip(true, predicted, strict=True)])
 
     def percent(of: NDArray[np.float64]) -> float:
         wrong, total = of.sum(axis=0)

@@ -93,7 +93,7 @@ def parts(split: str, fold: int) -> tuple[Part, Part]:
 
 
 def without(part: Part, share: float) -> Part:
-    """The same with a random share of all values missing."""
+    """Return the features with a random share of all values missing."""
     if not share:
         return part
     random = np.random.default_rng(0)

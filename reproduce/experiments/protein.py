@@ -72,5 +72,5 @@ def _parts(task: Task, options: Options) -> tuple[Part, Part]:
 
 
 def _known(whole: Part, instances: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Part:
-    """Without the proteins whose classes are not known: they teach nothing."""
+    """Return the part without proteins of unknown classes, from which nothing can be learned."""
     return whole.take(np.array([i for i in instances if whole.y[i][0] is not None]))

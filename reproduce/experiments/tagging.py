@@ -112,9 +112,9 @@ def chunking(task: Task) -> Outcome:
         train, test = train.hold_out(0.1)
     assert test is not None
     test = test.limited(options.test)
-    found, figures = _tagged(task, options, train.limited(options.train), test, ("word", "pos"))
-    right = 100 * token_accuracy(test.y, found)
-    return Outcome({"f1": 100 * span_f1(test.y, found), "accuracy": right, **figures})
+    predicted, figures = _tagged(task, options, train.limited(options.train), test, ("word", "pos"))
+    right = 100 * token_accuracy(test.y, predicted)
+    return Outcome({"f1": 100 * span_f1(test.y, predicted), "accuracy": right, **figures})
 
 
 def pos(task: Task) -> Outcome:
@@ -124,8 +124,8 @@ def pos(task: Task) -> Outcome:
     parts = parts_of_speech(options.source)
     test = parts["test" if options.tested else "dev"].limited(options.test)
     train = parts["train"].limited(options.train)
-    found, figures = _tagged(task, options, train, test, ("word",))
-    return Outcome({"accuracy": 100 * token_accuracy(test.y, found), **figures})
+    predicted, figures = _tagged(task, options, train, test, ("word",))
+    return Outcome({"accuracy": 100 * token_accuracy(test.y, predicted), **figures})
 
 
 def _tagged(
@@ -148,14 +148,14 @@ def _tagged(
 def _tagged_by_crfsuite(
     task: Task, train: Part, test: Part
 ) -> tuple[list[list[str]], dict[str, float]]:
-    """The same by the peer; settings but `estimator` are parameters of its own."""
+    """Tag by CRFsuite; settings other than `estimator` are its parameters."""
     params = {name: value for name, value in task.settings.items() if name != "estimator"}
-    labels = (list(own) for own in train.y)
+    labels = (list(tags) for tags in train.y)
     with tempfile.TemporaryDirectory() as folder:
         model = str(Path(folder) / "model")
         trace = crfsuite.train(train.X, labels, params, model)
-        found = crfsuite.tag(crfsuite.open_tagger(model), test.X)
-    return found, {
+        predicted = crfsuite.tag(crfsuite.open_tagger(model), test.X)
+    return predicted, {
         "rounds": len(trace.seconds),
         # The median, as of ours; what lies between iterations, not what comes before the first.
         "seconds_per_round": float(np.median(np.diff(trace.seconds))) if trace.seconds[1:] else 0.0,
@@ -173,7 +173,7 @@ def parts_of_speech(source: str) -> dict[str, Part]:
     if source == "ud-ewt":
         ewt = load_ud_ewt()
         splits = {"train": ewt.train, "dev": ewt.dev, "test": ewt.test}
-        return {name: Part(own.tokens, list(own.upos)) for name, own in splits.items()}
+        return {name: Part(split.tokens, list(split.upos)) for name, split in splits.items()}
     if source != "treebank-sample":
         raise ValueError(f"source is {source!r}: choose 'treebank-sample' or 'ud-ewt'")
     sample = load_treebank_sample()

@@ -1,4 +1,4 @@
-"""What an experiment gets to do, and what it gives back."""
+"""The input and the output of an experiment."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Task:
         return kind(**self.data)
 
     def fold(self, n_folds: int) -> int:
-        """The unit as the number of a fold."""
+        """Return the unit as the number of a fold."""
         if not self.unit.isdecimal() or int(self.unit) >= n_folds:
             raise ValueError(f"units are the folds 0 to {n_folds - 1}")
         return int(self.unit)

@@ -1,4 +1,4 @@
-"""Trains the estimator of a task and tells how that went."""
+"""Training and evaluation of the estimator of a task."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ class Part:
         return len(self.y)
 
     def take(self, instances: NDArray[np.int64]) -> Part:
-        """Some of the instances, in the order given."""
+        """Return some of the instances, in the given order."""
         lists = (self.X, self.y, self.parents, self.edge_types)
         return Part(*(None if each is None else [each[i] for i in instances] for each in lists))  # type: ignore[arg-type]
 
     def limited(self, n_instances: int | None) -> Part:
-        """A fixed random subset of at most so many; None: all."""
+        """Return a fixed random subset of limited size; None: all."""
         if n_instances is None or n_instances >= len(self):
             return self
         chosen = np.random.default_rng(_SEED).permutation(len(self))[:n_instances]
         return self.take(np.sort(chosen))
 
     def hold_out(self, share: float) -> tuple[Part, Part | None]:
-        """What to train on, and a random share to validate on; None where the share is 0."""
+        """Return the training part and a random validation part, or None if its share is 0."""
         if not 0 <= share < 1:
             raise ValueError(f"validation is {share}: it must be 0 or more and below 1")
         n_held = round(share * len(self))
@@ -55,7 +55,7 @@ class Part:
 
     @property
     def structure(self) -> dict[str, Any]:
-        """The keyword arguments of `fit` and `predict` that say how positions hang together."""
+        """Return the keyword arguments of `fit` and `predict` for the structure."""
         named = {"parents": self.parents, "edge_types": self.edge_types}
         return {name: value for name, value in named.items() if value is not None}
 

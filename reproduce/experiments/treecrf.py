@@ -76,8 +76,8 @@ def _by_round(estimator: Any, part: Part) -> dict[str, list[float]]:
     for n_rounds in range(1, estimator.n_rounds_ + 1):
         for decode, curve in curves.items():
             estimator.set_params(decode=decode)
-            found = estimator.predict(part.X, n_rounds=n_rounds)
-            curve.append(100 * token_accuracy(part.y, found))
+            predicted = estimator.predict(part.X, n_rounds=n_rounds)
+            curve.append(100 * token_accuracy(part.y, predicted))
     estimator.set_params(decode="marginal")
     return curves
 
@@ -85,7 +85,11 @@ def _by_round(estimator: Any, part: Part) -> dict[str, list[float]]:
 def _right(estimator: Any, part: Part) -> list[float]:
     """1 where a position has the right label, else 0: for tests between methods."""
     pairs = zip(part.y, predict(estimator, part), strict=True)
-    return [float(same) for true, found in pairs for same in np.asarray(true) == np.asarray(found)]
+    return [
+        float(same)
+        for true, predicted in pairs
+        for same in np.asarray(true) == np.asarray(predicted)
+    ]
 
 
 def _cross_validated(task: Task, options: ProteinOptions) -> Outcome:
@@ -111,7 +115,7 @@ def _cross_validated(task: Task, options: ProteinOptions) -> Outcome:
 
 @cache
 def load_residues(part: str) -> list[str]:
-    """The letters of all chains."""
+    """Return the letters of all chains."""
     residues: list[str] = getattr(load_qian_sejnowski(), part).residues
     return residues
 
@@ -135,7 +139,7 @@ def _chains(options: ProteinOptions, part: str) -> Part:
 
 
 def letter_frame(chain: str) -> Any:
-    """One column of categories."""
+    """Return a frame with one column of categories."""
     import pandas
 
     letters = pandas.Categorical(list(chain), categories=list(AMINO_ACIDS))

@@ -110,12 +110,12 @@ def phrase_features(words: list[str | None], parents: NDArray[np.int64]) -> NDAr
         sizes[parents[node]] += sizes[node]
     begin = np.arange(len(parents))
     is_word = np.array([word is not None for word in words])
-    own = vectors([word or "" for word in words]).astype(np.float64)
-    known = is_word & ~np.isnan(own[:, 0])
-    own[~known] = 0.0
+    embedded = vectors([word or "" for word in words]).astype(np.float64)
+    known = is_word & ~np.isnan(embedded[:, 0])
+    embedded[~known] = 0.0
     summed = [
         running[begin + sizes] - running[begin]
-        for column in (own, is_word[:, None], known[:, None])
+        for column in (embedded, is_word[:, None], known[:, None])
         for running in [np.concatenate([np.zeros((1, column.shape[1])), column.cumsum(axis=0)])]
     ]
     total, n_words, n_known = summed

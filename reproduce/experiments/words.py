@@ -37,23 +37,23 @@ def vectors(words: Sequence[str]) -> Array32:
     """(words, 100) GloVe vectors; a word without one is missing, NaN throughout."""
     glove = _glove()
     rows = glove.rows(words)
-    found = glove.vectors[rows]
-    found[rows < 0] = np.nan
-    return found
+    embedded = glove.vectors[rows]
+    embedded[rows < 0] = np.nan
+    return embedded
 
 
 def vectors_with_numbers(words: Sequence[str]) -> Array32:
-    """As `vectors`, but missing only where no number is meant.
+    """Return `vectors`, with vectors for numbers too.
 
     GloVe knows few numbers. One it does not know takes the mean of its parts: 1996-08-22 that of
     four digits, two hyphens and twice two digits, where n digits stand for all numbers of n digits
     that GloVe knows.
     """
-    found = vectors(words)
-    for word, vector in zip(words, found, strict=True):
+    embedded = vectors(words)
+    for word, vector in zip(words, embedded, strict=True):
         if np.isnan(vector[0]) and _DIGITS.search(word):
             vector[:] = _mean_of_parts(_DIGITS.sub(_as_pattern, word))
-    return found
+    return embedded
 
 
 _DIGITS = re.compile("[0-9]+")
@@ -114,8 +114,8 @@ def letters(words: Sequence[str]) -> Array32:
     array([[18.,  1.],
            [nan, nan]], dtype=float32)
     """
-    found = [[_letter(word.lower(), place) for place in LETTERS] for word in words]
-    return np.array(found, dtype=np.float32).reshape(-1, len(LETTERS))
+    codes = [[_letter(word.lower(), place) for place in LETTERS] for word in words]
+    return np.array(codes, dtype=np.float32).reshape(-1, len(LETTERS))
 
 
 def _letter(word: str, place: int) -> float:
@@ -126,6 +126,6 @@ def _letter(word: str, place: int) -> float:
 
 
 def split(X: Any, lengths: Sequence[int]) -> list[Any]:
-    """One matrix per instance, of an array or of CSR."""
+    """Return one matrix per instance, from an array or CSR."""
     ends = np.cumsum(lengths)
     return [X[end - length : end] for end, length in zip(ends, lengths, strict=True)]

@@ -1,4 +1,4 @@
-"""Other ways to learn a ranking, to stand beside ours: those of the paper's Table 1, and today's.
+"""Other ways to learn a ranking, for comparison: those of the paper's Table 1, and current ones.
 
 One file each.  A ranker is trained on one part; those that take steps or rounds keep the one that
 is best on a second part, by the figure of a `Judge`.

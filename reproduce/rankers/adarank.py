@@ -19,9 +19,9 @@ from reproduce.rankers.base import Array64, Fitted, Given, linear, with_levels
 _ALMOST_ONE = 1 - 1e-12
 
 
-def fit(given: Given, rounds: int = 300, cut: int = 5) -> Fitted:
+def fit(data: Given, rounds: int = 300, cut: int = 5) -> Fitted:
     """Boost; the round that is best on validation is kept.  O(n log n) a round."""
-    part = with_levels(given.train)
+    part = with_levels(data.train)
     X = np.asarray(part.X, np.float64)
 
     def quality(scores: Array64) -> Array64:
@@ -30,7 +30,7 @@ def fit(given: Given, rounds: int = 300, cut: int = 5) -> Fitted:
     of_feature = np.stack([quality(column) for column in X.T])
     weights, kept = np.zeros(X.shape[1]), (-np.inf, np.zeros(X.shape[1]), 0)
     P = np.full(len(part.group), 1 / len(part.group))
-    judged = np.asarray(given.validation.X, np.float64)
+    judged = np.asarray(data.validation.X, np.float64)
     feature = -1
     for number in range(1, rounds + 1):
         weighted = of_feature @ P
@@ -39,7 +39,7 @@ def fit(given: Given, rounds: int = 300, cut: int = 5) -> Fitted:
         feature = int(np.argmax(weighted))
         reached = min(float(weighted[feature]), _ALMOST_ONE)
         weights[feature] += 0.5 * np.log((1 + reached) / (1 - reached))
-        figure = given.judge(given.validation, judged @ weights)
+        figure = data.judge(data.validation, judged @ weights)
         if figure > kept[0]:
             kept = (figure, weights.copy(), number)
         P = np.exp(-quality(X @ weights))

@@ -1,4 +1,4 @@
-"""What rankers have in common: lists of documents, and who judges an order of them."""
+"""Shared parts of rankers: lists of documents, and the evaluation of their order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array64 = npt.NDArray[np.float64]
 
 
 class Fitted(NamedTuple):
-    """A trained ranker: scores of documents (n, features) -> (n,), and how many rounds it took."""
+    """A trained ranker: scores of documents (n, features) -> (n,), and its number of rounds."""
 
     scores: Callable[[npt.NDArray[np.float32]], Array64]
     rounds: int
@@ -31,8 +31,8 @@ class Judge:
     gain: Gain = "linear"
 
     def __call__(self, part: Rankings, scores: Array64) -> float:
-        """Higher is better."""
-        found = ndcg_by_query(
+        """Return the figure; higher is better."""
+        ndcg = ndcg_by_query(
             part.relevance,
             scores,
             part.group,
@@ -40,12 +40,12 @@ class Judge:
             definition=self.definition,
             gain=self.gain,
         )
-        return float(mean_ndcg(found).mean())
+        return float(mean_ndcg(ndcg).mean())
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a ranker is given: what to learn from, and by what to choose among rounds."""
+    """The data of a ranker: a training part, and a validation part to choose among rounds."""
 
     train: Rankings
     validation: Rankings
@@ -58,17 +58,17 @@ Ranker: TypeAlias = Callable[..., Fitted]
 
 
 def linear(weights: Array64, rounds: int) -> Fitted:
-    """A ranker that scores by weights (features,)."""
+    """Return a ranker that scores by weights (features,)."""
     return Fitted(lambda X: np.asarray(X, np.float64) @ weights, rounds)
 
 
 def query_of(part: Rankings) -> npt.NDArray[np.int64]:
-    """The number of its query, from 0, for every document."""
+    """Return the number of the query of every document, from 0."""
     return np.repeat(np.arange(len(part.group)), part.group)
 
 
 def with_levels(part: Rankings) -> Rankings:
-    """The queries whose documents differ in relevance: of others there is nothing to learn."""
+    """Return the queries whose documents differ in relevance; others teach nothing."""
     starts = np.cumsum(part.group) - part.group
     least, most = (ufunc.reduceat(part.relevance, starts) for ufunc in (np.minimum, np.maximum))
     kept = least < most

@@ -1,4 +1,4 @@
-"""Today's boosted trees for ranking: XGBoost's `rank:ndcg` and LightGBM's `lambdarank`.
+"""Current boosted trees for ranking: XGBoost's `rank:ndcg` and LightGBM's `lambdarank`.
 
 The one door to LightGBM.  Both stop when NDCG@10 of the validation part has not risen for a while.
 """
@@ -16,7 +16,7 @@ _METRIC_CUT = 10
 
 
 def fit_xgboost(
-    given: Given,
+    data: Given,
     n_estimators: int = 300,
     early_stopping_rounds: int = 50,
     random_state: int = 0,
@@ -25,7 +25,7 @@ def fit_xgboost(
     """LambdaMART by XGBoost; settings are its parameters."""
     import xgboost
 
-    train, validation = given.train, given.validation
+    train, validation = data.train, data.validation
     grown = xgboost.QuantileDMatrix(train.X, train.relevance, group=train.group)
     watched = xgboost.QuantileDMatrix(
         validation.X, validation.relevance, group=validation.group, ref=grown
@@ -35,7 +35,7 @@ def fit_xgboost(
             "objective": "rank:ndcg",
             "eval_metric": f"ndcg@{_METRIC_CUT}",
             "seed": random_state,
-            "nthread": given.n_jobs or 0,
+            "nthread": data.n_jobs or 0,
             **settings,
         },
         grown,
@@ -47,28 +47,28 @@ def fit_xgboost(
     kept = booster.best_iteration + 1
 
     def scores(X: npt.NDArray[np.float32]) -> Array64:
-        found = booster.inplace_predict(X, iteration_range=(0, kept), predict_type="margin")
-        return np.asarray(found, np.float64)
+        margins = booster.inplace_predict(X, iteration_range=(0, kept), predict_type="margin")
+        return np.asarray(margins, np.float64)
 
     return Fitted(scores, kept)
 
 
 def fit_lightgbm(
-    given: Given,
+    data: Given,
     n_estimators: int = 300,
     early_stopping_rounds: int = 50,
     random_state: int = 0,
     **settings: Any,
 ) -> Fitted:
     """LambdaMART by LightGBM; settings are its parameters."""
-    train, validation = given.train, given.validation
+    train, validation = data.train, data.validation
     lightgbm = _lightgbm()
     parameters = {
         "objective": "lambdarank",
         "metric": "ndcg",
         "eval_at": [_METRIC_CUT],
         "seed": random_state,
-        "num_threads": given.n_jobs or 0,
+        "num_threads": data.n_jobs or 0,
         "deterministic": True,
         "force_row_wise": True,  # else it tries both, and times them
         "verbosity": -1,

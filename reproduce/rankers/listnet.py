@@ -1,4 +1,4 @@
-"""ListNet (Cao, Qin, Liu, Tsai and Li 2007): who comes first, as a probability.
+"""ListNet (Cao, Qin, Liu, Tsai and Li 2007): the probability of each document to be first.
 
 With P(i) proportional to exp(relevance) and Q(i) to exp(score) within a query, the sum over queries
 of the cross-entropy -sum_i P(i) log Q(i), plus l2 |w|^2.  It is convex in the weights of a linear
@@ -13,11 +13,11 @@ import numpy.typing as npt
 from reproduce.rankers.base import Array64, Fitted, Given, linear, query_of, with_levels
 
 
-def fit(given: Given, l2: float = 1.0, max_iter: int = 200) -> Fitted:
+def fit(data: Given, l2: float = 1.0, max_iter: int = 200) -> Fitted:
     """Minimise; O(n d) an iteration."""
     from scipy.optimize import minimize
 
-    part = with_levels(given.train)
+    part = with_levels(data.train)
     X, query = np.asarray(part.X, np.float64), query_of(part)
     target = softmax(part.relevance, query)[0]
 
@@ -25,14 +25,14 @@ def fit(given: Given, l2: float = 1.0, max_iter: int = 200) -> Fitted:
         value, slope = cross_entropy(X @ weights, target, query)
         return value + l2 * float(weights @ weights), slope @ X + 2 * l2 * weights
 
-    found = minimize(
+    solution = minimize(
         value_and_slope,
         np.zeros(X.shape[1]),
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": max_iter},
     )
-    return linear(found.x, rounds=int(found.nit))
+    return linear(solution.x, rounds=int(solution.nit))
 
 
 def cross_entropy(
@@ -44,7 +44,7 @@ def cross_entropy(
 
 
 def softmax(scores: Array64, query: npt.NDArray[np.int64]) -> tuple[Array64, Array64]:
-    """Of every document within its query, and its logarithm."""
+    """Return the softmax of every document within its query, and its logarithm."""
     most = np.full(query[-1] + 1, -np.inf)
     np.maximum.at(most, query, scores)
     shifted = scores - most[query]

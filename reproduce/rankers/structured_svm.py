@@ -41,13 +41,13 @@ class Hinge:
         return float(value), wrong - self._truth
 
     def _by_rank(self, scores: Array64) -> Array64:
-        """The discount of every document, where scores order each query."""
-        found = np.empty(len(scores))
-        found[np.lexsort((-scores, self.query))] = self._discount
-        return found
+        """Return the discount of every document if scores order each query."""
+        discounts = np.empty(len(scores))
+        discounts[np.lexsort((-scores, self.query))] = self._discount
+        return discounts
 
     def _mean_over_ties(self, relevance: Array64) -> Array64:
-        """The mean discount of the documents of a query that share a relevance."""
+        """Return the mean discount of the documents of a query with equal relevance."""
         pairs = np.stack([self.query, relevance], axis=1)
         _, tie = np.unique(pairs, axis=0, return_inverse=True)
         tie = tie.reshape(-1)
@@ -55,11 +55,11 @@ class Hinge:
         return np.asarray(means[tie])
 
 
-def fit(given: Given, l2: float = 1.0, steps: int = 2000, gain: Gain = "linear") -> Fitted:
+def fit(data: Given, l2: float = 1.0, steps: int = 2000, gain: Gain = "linear") -> Fitted:
     """Take the steps; O(n (d + log n)) each."""
     if not l2 > 0:
         raise ValueError(f"l2 is {l2}: it must be above 0")
-    part = with_levels(given.train)
+    part = with_levels(data.train)
     hinge, X = Hinge(part, gain), np.asarray(part.X, np.float64)
     weights, total = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     for step in range(1, steps + 1):

@@ -1,4 +1,4 @@
-// Features as small numbers, by which trees look for splits.
+// Features as small numbers (bins), in which trees search for splits.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace crfx {
 
-// What trees ask of: rows of features, dense or sparse; NaN and absent entries are missing.
+// The input of trees: rows of features, dense or sparse; NaN and absent entries are missing.
 //
 // Dense: the features of row r are the `n_features` numbers from values[first[r]] on. Rows may
 // overlap: a window over neighbours is then no more than a longer row (see crfx.features.windows).
@@ -25,7 +25,7 @@ struct FeatureRows {
   bool is_sparse() const { return starts != nullptr; }
 };
 
-// A row at a time as dense numbers; sparse rows are spread out, and taken back after use.
+// One row at a time as dense numbers; sparse rows are spread out, and cleared after use.
 class RowReader {
  public:
   explicit RowReader(const FeatureRows& rows);
@@ -43,7 +43,7 @@ class Bins {
  public:
   // is_category: one per feature before any window; not read where rows are sparse: all numbers.
   // Bins are made from the rows of all workers. The first `overlap` rows of dense values are also
-  // the last ones of the worker before.
+  // the last ones of the previous worker.
   Bins(const FeatureRows& rows, const uint8_t* is_category, int n_threads,
        const Workers& workers = {}, int64_t overlap = 0);
 
@@ -84,8 +84,8 @@ class Bins {
   std::vector<uint32_t> cells_;           // sparse: the bin of every entry, among all
 };
 
-// Where the numbers of a column are cut into bins, which hold equally many rows, or one value each
-// where these are few.
+// Cuts the numbers of a column into bins, which hold equally many rows, or one value each if there
+// are few values.
 
 constexpr int kMostBins = 255;  // of values, so that a number fits into a byte
 
@@ -100,9 +100,9 @@ class Cutting {
   }
   std::vector<float> cuts;
 
-  // What follows is for values of which no more is known than how many rows have them.
+  // The following is for values of which only the number of rows is known.
 
-  // Whether it matters which these are: some of them begin a bin, or end one.
+  // Whether their values matter: some of them begin a bin, or end one.
   bool asks(double n_rows) const { return bins_left() > 1 && filled_ + n_rows >= share(); }
   void pass(double n_rows) { filled_ += n_rows; }
   // As if no two rows had the same value.
@@ -113,7 +113,8 @@ class Cutting {
   double bins_left() const {
     return static_cast<double>(kMostBins) - static_cast<double>(cuts.size());
   }
-  // What is left is shared out among the bins that are left: a frequent value takes no other's.
+  // The remaining rows are divided among the remaining bins: a frequent value does not take space
+  // of others.
   double share() const { return rows_left_ / bins_left(); }
   bool is_due() const { return few_ || (bins_left() > 1 && filled_ >= share()); }
   void cut(float at) {
@@ -128,7 +129,7 @@ class Cutting {
   float last_ = 0;
 };
 
-// At most kMostBins - 1, of values none of which is NaN.
+// At most kMostBins - 1 cuts, of values without NaN.
 std::vector<float> find_cuts(std::vector<float> values);
 
 // The columns of a matrix whose rows several workers have.
@@ -139,9 +140,9 @@ struct SharedColumns {
 };
 struct SharedCuts {
   std::vector<float> cuts;
-  float greatest = -1;  // value on any worker; -1 where there are none, or many
+  float greatest = -1;  // value on any worker; -1 if there are none, or many
 };
-// The cuts that one worker with all rows would find, however rows are shared out. Workers exchange
+// The cuts of one worker with all rows, however rows are distributed. Workers exchange
 // 8 bytes per column, 16 per value and worker where no worker has more than kMostBins values of a
 // column, and 0.2 to 2 MB for each other column, most where frequent values are many.
 std::vector<SharedCuts> find_shared_cuts(const SharedColumns& columns, const Workers& workers,

@@ -1,4 +1,4 @@
-// Boosted trees that split on features only, laid out to be walked quickly. Their sum is formed as
+// Boosted trees that split on features only, laid out for fast walks. Their sum is formed as
 // XGBoost forms it, tree by tree in float: the same bits.
 #pragma once
 
@@ -11,7 +11,7 @@
 namespace crfx {
 
 class FeatureSlots;   // which features the trees read
-class FeatureBlocks;  // room for the values of some rows
+class FeatureBlocks;  // memory for the values of some rows
 
 // Trees as XGBoost stores them, one after the other; nodes are counted from the first of a tree.
 struct BoostedTreesView {
@@ -30,14 +30,14 @@ struct BoostedTreesView {
 
 class BoostedTrees {
  public:
-  // Throws InputError unless every walk ends and stays inside.
+  // Throws InputError unless every walk ends and stays within the tree.
   BoostedTrees(const BoostedTreesView& trees, int64_t n_features, int64_t n_outputs);
   ~BoostedTrees();
 
   int64_t n_trees() const { return static_cast<int64_t>(trees_.size()); }
   int64_t n_features() const;
   int64_t n_outputs() const { return n_outputs_; }
-  // Memory of the sets of categories.
+  // Bytes of the sets of categories.
   int64_t set_bytes() const;
 
   // scores (rows x outputs) = sum of the first trees. Many threads may call it at the same time,
@@ -45,7 +45,7 @@ class BoostedTrees {
   void score(const FeatureRows& rows, int64_t n_trees, float* scores, int n_threads) const;
 
  private:
-  // The children of a node stand side by side. A leaf reads slot 0, which is below all thresholds,
+  // The children of a node are adjacent. A leaf reads slot 0, which is below all thresholds,
   // and is its own child: all walks through a tree take equally many steps, without a branch.
   struct Node {
     int32_t value;  // the key of a threshold, the bits of a score, or 2 set + missing_left
@@ -80,7 +80,7 @@ class BoostedTrees {
   std::vector<Node> nodes_;
   std::vector<Set> sets_;
   std::vector<uint64_t> words_;  // categories that go right, 64 to a word
-  std::vector<int32_t> listed_;  // or in order, where they are few and far apart
+  std::vector<int32_t> listed_;  // or in order, if they are few and far apart
   std::unique_ptr<FeatureBlocks> blocks_;
 };
 

@@ -1,8 +1,8 @@
-// Trees that ask for the features of a position and for the labels before it (Dietterich et al.
+// Trees that split on the features of a position and on its previous labels (Dietterich et al.
 // 2004): F^k(context, x), one ensemble per label k.
 //
 // A context is the tuple of the `order` labels before a position, numbered with the oldest label
-// first. A position that has not so many before it has the context "none", and no other.
+// first. A position with fewer previous positions has the context "none", and no other.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,7 @@ struct ContextShape {
 // Trees one after the other, nodes of a tree one after the other, children after their parent.
 struct ContextTrees {
   static constexpr int32_t kLeaf = -1;
-  // features: kLeaf; the number of a feature; or -2 - place, where a node asks for a label.
+  // features: kLeaf; the number of a feature; or -2 - place, where a node splits on a label.
   std::vector<int64_t> starts{0};     // trees + 1
   std::vector<int32_t> features;      // nodes
   std::vector<int32_t> left, right;   // nodes, counted from the first of the tree
@@ -69,7 +69,7 @@ struct ContextTreesView {
     const int64_t word = entry / 64;
     return entry >= 0 && word < set_sizes[node] && (words[sets[node] + word] >> (entry % 64) & 1);
   }
-  // Where a node that asks for a feature sends its value.
+  // The child for a value, at a node that splits on a feature.
   bool goes_left(int64_t node, float x) const {
     if (x != x) return missing_left[node] != 0;
     return sets[node] < 0 ? x < thresholds[node] : has(node, static_cast<int64_t>(x));
@@ -77,11 +77,11 @@ struct ContextTreesView {
 };
 
 // The contexts that reach each leaf of each tree; they do not depend on the row.
-// O(leaves x contexts) of the trees that ask for labels.
+// O(leaves x contexts) of the trees that split on labels.
 class LeafContexts {
  public:
   LeafContexts(const ContextTreesView& trees, const ContextShape& shape);
-  // Whether a tree asks for a label at all; else all contexts reach the same leaf.
+  // Whether a tree splits on a label at all; otherwise all contexts reach the same leaf.
   bool asks(int64_t tree) const { return asks_[static_cast<size_t>(tree)] != 0; }
   const int32_t* begin(int64_t node) const {
     return contexts_.data() + begin_[static_cast<size_t>(node)];
@@ -98,12 +98,12 @@ class LeafContexts {
   std::vector<uint8_t> asks_;
 };
 
-// What a round is fitted to: gradient and curvature of every F^k(context, x).
+// The target of a round: gradient and curvature of every F^k(context, x).
 struct ContextSlopes {
-  const uint8_t* has_context;   // rows: whether there are so many labels before
-  const float* edge;            // rows x contexts x labels: gradient where there are
+  const uint8_t* has_context;   // rows: whether there are enough previous labels
+  const float* edge;            // rows x contexts x labels: gradient if there are
   const float* edge_curvature;  // the same, or null: the weight of the row
-  const float* node;            // rows x labels: gradient where there are not
+  const float* node;            // rows x labels: gradient if there are not
   const float* node_curvature;  // the same, or null
   const float* weights;         // rows, or null: 1
 };
@@ -112,7 +112,7 @@ struct ContextGrowth {
   int max_leaves = 8;
   double l2 = 0, min_child_weight = 0;
   double trimming = 0;      // share of the absolute gradient whose rows need not be searched
-  double column_share = 1;  // share of the columns that each node looks at, labels among them
+  double column_share = 1;  // share of the columns that each node searches, labels included
   uint64_t seed = 0;        // of the columns
 };
 
@@ -122,7 +122,7 @@ struct ContextGrowth {
 //
 // Workers have the same bins and grow the same trees, each from rows of its own. For up to 16
 // labels at once they exchange, in 2 messages per leaf, 16 bytes x labels x (leaves - 1) x (bins +
-// 2 contexts), and some 50 bytes per leaf, or 2 kB where categories split; where nodes look at less
+// 2 contexts), and some 50 bytes per leaf, or 2 kB where categories split; where nodes search less
 // than half of the columns, the bins of these, twice. Trimming takes 20 messages more, of 240 bytes
 // per label.
 ContextTrees grow_context_trees(const Bins& bins, const FeatureRows& rows,

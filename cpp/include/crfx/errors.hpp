@@ -1,4 +1,4 @@
-// Bad input is refused with the place where it was found.
+// Errors of bad input, with its place.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ class InputError : public std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
-// Out of line, so that code compiled per instruction set carries no string handling.
+// Out of line, so that code compiled per instruction set contains no string handling.
 [[noreturn]] void fail_node_score(int64_t instance, int64_t position, int64_t label, double value);
 [[noreturn]] void fail_edge_score(int64_t instance, int64_t position, int64_t entry, int n_axes,
                                   int64_t n_labels, double value);
-// type: -1 where there are no types.
+// type: -1 without types.
 [[noreturn]] void fail_shared_score(const char* name, int64_t type, int64_t entry, int n_axes,
                                     int64_t n_labels, double value);
 [[noreturn]] void fail_no_labelling(int64_t instance);

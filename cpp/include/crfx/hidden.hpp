@@ -29,7 +29,7 @@ struct HiddenTables {
                    // 0: e^V may not be formed at all
 };
 
-// What gradients are added to: each in S over a few rows, then in float64.
+// The sums of gradients: each in S over a few rows, then in float64.
 struct HiddenGradient {
   double* bias;      // H
   double* to_label;  // H x K

@@ -29,13 +29,13 @@ struct Span {
   const S *begin, *end;
 };
 
-// The weights of a feature in one word: where they begin, and a bit for every output that has one.
+// The weights of a feature in one word: their start, and a bit for every output that has one.
 struct PackedFeature {
   uint32_t first, outputs;
 };
 
 // Which outputs a feature has weights for: outputs[starts[f]] to outputs[starts[f + 1]], rising.
-// A feature with all of them is the quick case.
+// A feature with all of them is the fast case.
 struct WeightPattern {
   const int64_t* starts;  // features + 1
   const int32_t* outputs;

@@ -1,4 +1,4 @@
-// Numbers names in the order in which they come: a hash table whose names lie in one piece.
+// Numbers names in the order of their arrival: a hash table with all names in one buffer.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The one place for threads, and for what workers (processes that train together) send each other.
+// Threads, and the messages of workers (processes that train together); no other file has either.
 // Work is cut into chunks that depend on the batch alone; results of chunks are combined in order,
 // so that any number of threads gives the same bits.
 #pragma once
@@ -31,8 +31,8 @@ inline int available_threads() {
 #endif
 }
 
-// Whether numbers too small to matter become zero while this lives: on some processors they cost a
-// hundred cycles each. Undone on leaving, since the setting belongs to the calling thread.
+// While this lives, numbers too small to matter become zero (or are kept): on some processors they
+// cost a hundred cycles each. The destructor restores the setting, which belongs to the thread.
 template <bool flush>
 class Denormals {
  public:
@@ -54,7 +54,7 @@ class Denormals {
     return x;
   }
   static void set_control(uint64_t x) { asm volatile("msr fpcr, %0" : : "r"(x)); }
-#else  // slower where they occur, and no less right
+#else  // slower where they occur, but correct
   static constexpr uint64_t kFlush = 0;
   static uint64_t control() { return 0; }
   static void set_control(uint64_t) {}
@@ -65,13 +65,13 @@ using FlushDenormals = Denormals<true>;
 using KeepDenormals = Denormals<false>;
 
 // Whether this process was forked from one that had started threads. They do not exist here, and
-// OpenMP would wait for them for ever; see parallel.cpp.
+// OpenMP would wait for them forever; see parallel.cpp.
 bool threads_are_lost();
 void note_threads();
 
 // Calls body(chunk, workspace) for every chunk, on up to `n_threads` threads (<= 0: all; a forked
 // child of a process that used threads: one).
-// The error of the lowest failing chunk is thrown again here; chunks above it may be skipped.
+// The error of the lowest failing chunk is rethrown here; chunks above it may be skipped.
 template <class Body>
 void for_chunks(int64_t n_chunks, int n_threads, Body&& body) {
   if (n_threads <= 0) n_threads = available_threads();
@@ -108,7 +108,7 @@ void for_chunks(int64_t n_chunks, int n_threads, Body&& body) {
 }
 
 // Processes that do the same work on rows of their own, and exchange sums. Every worker must take
-// part in every sum, on the thread that began the work; all get the same bits, and so make the same
+// part in every sum, on the thread that began the work. All get the same bits, and so take the same
 // decisions. By default there is one worker.
 struct Workers {
   int rank = 0, size = 1;
@@ -163,11 +163,11 @@ class Message {
 };
 
 // Threads that go through the same phases together: every thread runs the same code, calls `each`
-// with the same numbers of chunks, and keeps what it knows of the phases to itself. Between two
-// calls of `each` nothing may throw.
+// with the same numbers of chunks, and keeps its own count of the phases. Between two calls of
+// `each` nothing may throw.
 class Team {
  public:
-  // What the threads of one team share.
+  // The shared state of the threads of a team.
   struct Shared {
     std::atomic<int64_t> next{0};  // chunk, counted over all phases
     std::atomic<int64_t> first_failed{INT64_MAX};
@@ -200,9 +200,9 @@ class Team {
         }
       }
     }
-    begin_ = end + size_;  // every thread has asked once in vain
+    begin_ = end + size_;  // every thread has asked once without getting a chunk
 #pragma omp barrier
-    // Others may have failed in the next phase already, which is no reason to leave this one.
+    // Others may have failed in the next phase already; this phase still completes.
     if (shared_.first_failed.load(std::memory_order_relaxed) < end) throw Stopped{};
   }
 
@@ -236,7 +236,7 @@ void with_team(int n_threads, Body&& body) {
         body(team);
       } catch (const Team::Stopped&) {
       } catch (...) {
-        if (team.size() > 1) throw;  // the others would wait for ever: ends the process
+        if (team.size() > 1) throw;  // the others would wait forever: ends the process
         shared.error = std::current_exception();
       }
     }

@@ -24,7 +24,7 @@ struct RankingOptions {
   bool sum_over_truths = false;  // likelihood and loss_augmented; else their mean
   int64_t cut = 0;               // of NDCG; 0: none
   int64_t n_samples = 0;         // for queries that are too large
-  bool sample_all = false;       // however small they are
+  bool sample_all = false;       // even if they are small
   uint64_t seed = 0;
 };
 
@@ -41,7 +41,7 @@ struct RankingOutputs {
   double* gradient;   // (documents)
   double* curvature;  // (documents), or null: row sums of |covariance|; of expected_loss that of
                       // the model times the standard deviation of its loss, no bound but a scale
-  double* effective;  // (queries): effective number of samples; 0 where nothing was sampled
+  double* effective;  // (queries): effective number of samples; 0 if nothing was sampled
 };
 
 void ranking_objective(const RankingData& data, const RankingOptions& options,

@@ -1,4 +1,4 @@
-// Training by sweeps over chains (or forests) in small steps: stochastic gradient descent, and the
+// Training by epochs over chains (or forests) in small steps: stochastic gradient descent, and the
 // perceptrons. Node scores are linear in the features or come from hidden units, edge scores are
 // tables. `n_threads` <= 0: all cores; parameters do not depend on it.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace crfx {
 
-// What steps lower; crfx.objectives has the formulas.
+// The loss that steps minimise; crfx.objectives has the formulas.
 enum class SweepLoss {
   likelihood,
   perceptron,
@@ -25,15 +25,14 @@ enum class SweepLoss {
 
 struct ChainLoss {
   SweepLoss kind = SweepLoss::likelihood;
-  // Labels: what a position counts by its true label; null: 1 (docs/decisions/0017).
+  // Labels: the weight of a position by its true label; null: 1 (docs/decisions/0017).
   const double* class_weights = nullptr;
   // Labels x labels, by the true label first; rows whose label is unknown have none. Likelihood and
-  // perceptron: what is added to the scores of nodes (null: nothing); expected_loss: what labels
-  // cost; loss_scaled: the same in whole units; kl: the logarithms of what the target is
-  // proportional to.
+  // perceptron: added to the scores of nodes (null: nothing); expected_loss: costs of labels;
+  // loss_scaled: costs in whole units; kl: logarithms of the unnormalised target.
   const float* table = nullptr;
   bool by_length = false;  // the table is divided by the length of the instance
-  double unit = 1;         // of loss_scaled: what one unit costs
+  double unit = 1;         // of loss_scaled: the cost of one unit
 };
 
 // Chains (with `parents`: forests), their labels, and the tables that score their edges and ends;
@@ -50,8 +49,8 @@ struct ChainData {
   int order = 1;
   Sharing sharing = Sharing::shared;  // each: of base_edge, the table of parameters is shared
   bool has_edge = false, has_start = false, has_end = false;
-  // Scores that are added to those of the parameters: of a model below, and -inf for what is
-  // forbidden. Null where there are none. Nodes: rows x labels; edges: as `sharing` says; pairs:
+  // Scores that are added to those of the parameters: of a base model, and -inf for forbidden
+  // labels. Null if there are none. Nodes: rows x labels; edges: as `sharing` says; pairs:
   // labels x labels, of neighbours in chains too short for an edge (2 to `order` positions).
   const float *base_node = nullptr, *base_edge = nullptr;
   const float *base_start = nullptr, *base_end = nullptr, *base_pairs = nullptr;
@@ -67,7 +66,7 @@ struct ChainData {
 
 // Step t (first, first + 1, ...) has size step / (1 + t / period); period 0: step throughout.
 struct SweepSteps {
-  const int64_t* order;  // instances, as they come
+  const int64_t* order;  // instances, in the order of steps
   int64_t n_instances;
   int64_t batch_size;
   int64_t first;
@@ -88,7 +87,7 @@ struct SweepSteps {
 
 // Linear functions of the features ----------------------------------------------------------------
 
-// What is learned from; all views.
+// Training data; all views.
 struct SweepData {
   ChainData chains;
   const float* dense = nullptr;  // rows x features, where every feature has all outputs; or sparse:
@@ -138,7 +137,7 @@ struct HiddenRates {
   double weights, bias, to_label, constant, skip, edge, ends;
 };
 
-// Parameters with a lazy shrinkage and average, as above, but caught up with by feature:
+// Parameters with a lazy shrinkage and average, as above, but updated by feature:
 // `product_then` and `steps_then` have an entry per feature and one for all other parameters.
 struct HiddenParameters {
   float* values;
@@ -154,11 +153,11 @@ struct Dropout {
   uint64_t seed = 0;
 };
 
-// Where the steps count, the last one does: parameters are averaged over sweeps.
+// If the steps count, only the last one does: parameters are averaged over epochs.
 void hidden_sweep(const HiddenSweepData& data, const SweepSteps& steps, const HiddenRates& rates,
                   const Dropout& dropout, HiddenParameters& parameters);
 
-// Brings all parameters to the last step.
+// Updates all parameters to the last step.
 void hidden_catch_up(const HiddenSweepData& data, HiddenParameters& parameters);
 
 }  // namespace crfx

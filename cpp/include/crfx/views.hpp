@@ -1,4 +1,4 @@
-// What goes into the core and what comes out: plain views over arrays that the caller owns.
+// Inputs and outputs of the core: plain views over arrays that the caller owns.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@ namespace crfx {
 // How edge tables are shared: one for all edges, one per edge type, or one per row.
 enum class Sharing { shared, typed, each };
 
-// Which curvature multipliers (gamma) are wanted, see mixing_*.hpp and exact.hpp.
+// Which curvature multipliers (gamma) to compute, see mixing_*.hpp and exact.hpp.
 enum class Curvature { none, mixing, dobrushin, exact, length };
 
-// Whether and how edge marginals come out: not at all, summed per table, or one table per row.
+// The output of edge marginals: none, summed per table, or one table per row.
 enum class EdgeOutput { none, sum, each };
 
-// An event whose probability lies below this counts as impossible when curvature is computed:
+// An event whose probability is below this counts as impossible when curvature is computed:
 // messages do not resolve it (docs/decisions/0003), and its row of the Hessian is as small.
 template <class S>
 constexpr double kImpossible = sizeof(S) == 4 ? 1e-16 : 1e-30;
@@ -52,7 +52,7 @@ struct Problem {
   CRFX_INLINE int64_t table_size() const { return n_states() * n_labels; }
 };
 
-// Outputs of sum-product; null where not wanted. Arrays indexed by row start zeroed.
+// Outputs of sum-product; null if not wanted. Arrays indexed by row start zeroed.
 template <class S>
 struct SumOutputs {
   double* log_z = nullptr;     // instances
@@ -78,14 +78,14 @@ struct ExpectationOutputs {
   EdgeOutput edge_output = EdgeOutput::none;
 };
 
-// Costs of labels, and which labels are true: what the loss of a batch is made of.
+// The loss of a batch: costs of labels, and true labels.
 struct WholeCosts {
   const int32_t* cost = nullptr;   // rows x labels, 0 at the truth
   const int32_t* truth = nullptr;  // rows
   const double* unit = nullptr;    // instances: the loss that a cost of 1 stands for
 };
 
-// Null where not wanted. Arrays by row start zeroed.
+// Null if not wanted. Arrays by row start zeroed.
 template <class S>
 struct LossScaledOutputs {
   double* value = nullptr;         // instances

@@ -1,4 +1,4 @@
-// Scratch memory of one thread: handed out in aligned pieces, taken back all at once.
+// Scratch memory of one thread: allocated in aligned pieces, released all at once.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class Workspace {
   CRFX_INLINE T* take(int64_t count) {
     return static_cast<T*>(take_bytes(static_cast<size_t>(count) * sizeof(T)));
   }
-  // Takes everything back. Memory is kept for the next instance, as one block.
+  // Releases everything. Memory is kept for the next instance, as one block.
   void reset();
 
  private:

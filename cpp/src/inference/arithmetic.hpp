@@ -1,13 +1,13 @@
-// The three arithmetics in which the recursions of messages.hpp run. They offer the same verbs, so
-// that sum-product, its log-space redo and max-product share one recursion and cannot drift apart.
+// The three arithmetics in which the recursions of messages.hpp run. They have the same functions,
+// so that sum-product, its repetition in log space and max-product share one recursion.
 //
 //   ScaledSum<S>  weights exp(score), rescaled by powers of two (exact), sums   fast
 //   LogSum        scores in float64, log-sum-exp                                 never underflows
 //   MaxPlus<S>    scores, maxima                                                 decoding
 //
 // An edge is a table over (a, r, c): `a` the label that leaves the window, `r` the labels that
-// stay, `c` the new label; sizes A x R x C. A table that is null (the first positions of a chain
-// of order > 1) scores nothing and nothing leaves: A = 1.
+// stay, `c` the new label; sizes A x R x C. A null table (at the first positions of a chain
+// of order > 1) adds no score, and no label leaves: A = 1.
 #pragma once
 
 #include <cmath>

@@ -30,7 +30,7 @@ CRFX_INLINE int64_t first_best(const S* x, const S* y, int64_t n) {
   }
 }
 
-// From the first position on, every lane takes the best label after the one before. Messages are
+// From the first position on, every lane takes the best label given the previous one. Messages are
 // turned into rows of labels, a block of positions at a time.
 template <class S>
 inline void walk_labels(const S* table, const Pack<S>* below, const Bundle<S>& bundle, int64_t K,
@@ -54,7 +54,7 @@ inline void walk_labels(const S* table, const Pack<S>* below, const Bundle<S>& b
   });
 }
 
-// Returns the lanes that stand; the others have scores that overflow.
+// Returns the valid lanes; the others have scores that overflow.
 template <class S>
 inline Bits<S> bundle_best(const Problem<S>& p, const LiftedTables<S>& lifted,
                            const Bundle<S>& bundle, int32_t* labels, Workspace& work) {

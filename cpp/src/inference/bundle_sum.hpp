@@ -78,7 +78,7 @@ class BundleSum {
     if (curvature) add_curvature(out, *curvature);
     if (marginals) add_marginals(out, *marginals);
   }
-  // Whether the lane's results stand; a lane without an instance does not count.
+  // Whether the lane's results are valid; a lane without an instance does not count.
   bool ok(int l) const { return ok_[l] != 0; }
 
   // The messages alone. Then the marginal of a label at t is down x below; with those of t - 1 it

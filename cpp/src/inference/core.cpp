@@ -29,8 +29,8 @@ void check_shared(const Problem<S>& p) {
   if (p.sharing != Sharing::each) check_array("edge", p.edge, p.n_tables, p.order + 1, p);
 }
 
-// Runs body over the chunks of a plan. Chunks meet instances in an order of their own: if one of
-// them refuses its scores, the first bad place of the whole batch is the one to name.
+// Runs body over the chunks of a plan. Chunks process instances in an order of their own: if one of
+// them rejects its scores, the error names the first bad place of the whole batch.
 template <class S, class Body>
 void run(const Problem<S>& p, const Plan& plan, int n_threads, Body&& body) {
   try {
@@ -158,7 +158,7 @@ void max_product(const Problem<S>& p, int32_t* labels, double* scores, int n_thr
 
 namespace {
 
-// Keeps the labellings of every instance apart: threads find them in any order.
+// Stores the labellings by instance, because threads compute them in any order.
 class KBestLists : public LabellingSink {
  public:
   KBestLists(const int64_t* offsets, int64_t n_instances)

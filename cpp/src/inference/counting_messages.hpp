@@ -1,5 +1,5 @@
-// Messages along one chain of any order or one forest that count: they tell labellings by their
-// total cost, a sum over positions of whole numbers.
+// Messages along one chain of any order or one forest that distinguish labellings by their total
+// cost, a sum over positions of whole numbers.
 //
 // As in messages.hpp, with one axis more: e, the cost so far. Scores are scaled by a factor that
 // may differ from total to total. Products over branches are convolutions over e.
@@ -219,9 +219,9 @@ class CountingMessages {
     has_child_[p] = 1;
   }
 
-  // Roots in the order in which they are met on the way up: totals of the first, of two, ...
+  // Roots in the order of the upward pass: totals of the first, of two, ...
   void add_root(int64_t v) {
-    double* own = up(v);  // a root sends nothing up: its room is free
+    double* own = up(v);  // a root sends nothing up: its memory is free
     for (int64_t e = 0; e < L_; ++e) own[e] = log_sum(below(v) + e * W_, inst_.n_states(v));
     convolve(root_total(n_roots_), own, root_total(n_roots_ + 1), 1, 1);
     ++n_roots_;

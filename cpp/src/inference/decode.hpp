@@ -1,4 +1,4 @@
-// The best labelling of one instance, and the walk that any labelling takes through the states.
+// The best labelling of one instance, and the walk of a labelling through the states.
 #pragma once
 
 #include "inference/messages.hpp"

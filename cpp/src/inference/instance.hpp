@@ -1,5 +1,5 @@
 // One instance of a batch: its rows, its tree, the shape of the state at each position, and its
-// edge tables in the arithmetic that is asked for.
+// edge tables in the requested arithmetic.
 #pragma once
 
 #include <cstdint>
@@ -78,7 +78,7 @@ CRFX_INLINE int is_bad(double x) {
   return !(in_range | (x < -std::numeric_limits<double>::max()));
 }
 
-// Index of the first score that is not legal, or -1.
+// Index of the first invalid score, or -1.
 template <class S>
 inline int64_t first_bad(const S* x, int64_t n) {
   int bad = 0;
@@ -127,7 +127,7 @@ class Tables {
     for (int64_t k = 0; keep_ && k < count; ++k)
       if (!each || inst.has_table(k)) shifts_[k] = fill(first + k * size_, room_ + k * size_);
   }
-  // The table, or null where nothing is scored; *shift is the score factored out of it.
+  // The table, or null if there is none; *shift is the score factored out of it.
   const V* get(int64_t v, double* shift) {
     *shift = 0;
     if (!inst_.has_table(v)) return nullptr;

@@ -17,7 +17,7 @@
 
 namespace crfx::CRFX_ISA {
 
-// An array that grows; its numbers lie in a workspace.
+// An array that grows; its numbers are in a workspace.
 template <class T>
 class Growing {
  public:
@@ -45,7 +45,7 @@ struct Candidate {
   int32_t label;       // and takes this label there
 };
 
-// Ties are broken by where the deviation lies.
+// Ties are broken by the place of the deviation.
 struct IsWorse {
   bool operator()(const Candidate& a, const Candidate& b) const {
     if (a.regret != b.regret) return a.regret > b.regret;
@@ -55,7 +55,7 @@ struct IsWorse {
   }
 };
 
-// Candidates in a heap, of which no more than the `needed` best are ever taken.
+// Candidates in a heap, of which at most the `needed` best are taken.
 class Candidates {
  public:
   explicit Candidates(Workspace& work) : heap_(work) {}

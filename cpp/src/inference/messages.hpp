@@ -74,7 +74,7 @@ class Messages {
     return inst.branching ? beside_ + v * width_ : rest(inst.parent(v));
   }
 
-  // Leaves to roots. Sets log_z (sums; for maxima the best score); false where nothing is possible
+  // Leaves to roots. Sets log_z (sums; for maxima the best score); false if nothing is possible
   // (or, for maxima, a score overflows).
   bool pass_up() {
     for (int64_t v = 0; v < inst.n; ++v) has_child_[v] = 0;
@@ -91,7 +91,7 @@ class Messages {
     return ok;
   }
 
-  // Roots to leaves, after pass_up; false where held values matter and nothing can be relied on.
+  // Roots to leaves, after pass_up; false if held values matter and the results are not reliable.
   bool pass_down() {
     down_ = work_.take<V>(inst.n * width_);
     rest_ = work_.take<V>(inst.n * width_);
@@ -121,7 +121,7 @@ class Messages {
 
   uint8_t* held(int64_t v) const { return P::may_hold ? held_ + v * width_ : nullptr; }
 
-  // Whether held values take part in the total at v (or at the edge above it) by more than a hair.
+  // Whether held values have a significant part in the total at v (or at the edge above it).
   bool doubtful(int64_t v) const {
     if constexpr (P::may_hold) {
       const int64_t p = inst.parent(v), states = inst.n_states(v);
@@ -194,7 +194,7 @@ class Messages {
       return 0;  // normalise has taken the maximum out
     } else {
       const int64_t states = inst.n_states(v);
-      V* ones = up(v);  // a root sends nothing up: its room is free
+      V* ones = up(v);  // a root sends nothing up: its memory is free
       for (int64_t s = 0; s < states; ++s) ones[s] = P::one;
       return P::log_of(P::total(below(v), ones, states));
     }
@@ -208,7 +208,7 @@ class Messages {
       for (int64_t s = 0; s < states; ++s) around[s] = P::times(around[s], rest(p)[s]);
       P::normalise(around, states, ok, nullptr);
       for (int64_t s = 0; s < states; ++s) rest(p)[s] = P::times(rest(p)[s], up(v)[s]);
-      bool rest_ok = true;  // may vanish after the last child, when nobody needs it any more
+      bool rest_ok = true;  // may vanish after the last child, when it is no longer needed
       P::normalise(rest(p), states, rest_ok, held(p));
     }
     double shift;

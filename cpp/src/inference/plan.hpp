@@ -21,13 +21,13 @@ struct Plan {
 
 namespace detail {
 
-// Below this share of busy lanes a bundle's chains run better alone.
+// Below this share of busy lanes the chains of a bundle run faster alone.
 constexpr double kLeastFill = 0.3;
 constexpr int64_t kMostChunks = 64;
 constexpr int64_t kRowsPerChunk = 256;
 
-// Longest first, equal lengths in their order. A counting sort where lengths are short, as they
-// mostly are: sorting must not cost more than the work it serves.
+// Longest first, equal lengths in their order. A counting sort if lengths are short, as they
+// mostly are: sorting must not cost more than inference.
 template <class S>
 void order_by_length(const Problem<S>& p, std::vector<int64_t>& instances) {
   int64_t longest = 0;

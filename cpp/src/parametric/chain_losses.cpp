@@ -20,7 +20,7 @@ bool all_known(const ChainPasses& p, int64_t chain) {
   return true;
 }
 
-// Adds the table of the loss, where the truth is known, to the scores of nodes.
+// Adds the table of the loss to the scores of nodes whose label is known.
 void augment(ChainPasses& p) {
   const int K = p.data().n_labels;
   for (int64_t chain = 0; chain < p.n_chains(); ++chain) {
@@ -35,10 +35,10 @@ void augment(ChainPasses& p) {
 
 // Likelihood and perceptron -----------------------------------------------------------------------
 //
-// (what all labellings use, or the best one) - (what those that agree with the known labels use).
-// Where labels have weights v_1 < v_2 < ..., the first becomes sum_l (v_l - v_{l-1}) of the same at
-// level l, where the labels of smaller weight are given (crfx.objectives.class_weights). The second
-// is the same at all levels. Costs are 0 at true labels: it is not changed by them.
+// (features of all labellings, or the best one) - (features of those that agree with known labels).
+// If labels have weights v_1 < v_2 < ..., the first term becomes sum_l (v_l - v_{l-1}) of the same
+// at level l, where the labels of smaller weight are given (crfx.objectives.by_parts). The
+// second is the same at all levels. Costs are 0 at true labels: it is not changed by them.
 
 // The weights of the known labels of a chain, rising, each once.
 void find_levels(const ChainPasses& p, int64_t chain, std::vector<double>& levels) {
@@ -239,11 +239,11 @@ void loss_scaled(ChainPasses& p) {
   p.add_loss_scaled(units.data());
 }
 
-// Divergence from a target that spreads by what labels cost
+// Divergence from a target that follows the costs of labels
 // -----------------------------------------
 //
-// (what the model expects) - (what the target does). The target is a model itself: nodes score the
-// table of the loss, tables only what is forbidden.
+// (expectation of the model) - (expectation of the target). The target is a model itself: the
+// scores of nodes are the table of the loss, and tables only forbid pairs.
 
 void kl(ChainPasses& p, const LossTables& constants) {
   const int K = p.data().n_labels;

@@ -1,5 +1,5 @@
 // A few chains (or forests) at a time: their scores, and passes of inference over them that add to
-// the slopes of a loss. What chain_losses.cpp is written in.
+// the slopes of a loss. The building blocks of chain_losses.cpp.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace crfx {
 
-// The scores of tables in a step: those of parameters, and those below them.
+// The scores of tables in a step: those of parameters and of a base model.
 class TableScores {
  public:
   explicit TableScores(const ChainData& data) : data_(data) {}
@@ -28,14 +28,14 @@ class TableScores {
     take(data_.n_end(), end_);
     add_base();
   }
-  // 0 for what is allowed.
+  // 0 for allowed entries.
   void set_mask();
 
   bool has_edges() const { return data_.has_edge || data_.base_edge; }
   const float* edge() const { return edge_.data(); }
   const float* start() const { return start_.empty() ? nullptr : start_.data(); }
   const float* end() const { return end_.empty() ? nullptr : end_.data(); }
-  // What the table of the edge that ends at a row of the data adds up to, with Sharing::each.
+  // The sum of tables for the edge that ends at a row of the data, with Sharing::each.
   void edge_of_row(int64_t row, float* scores) const;
 
  private:
@@ -53,7 +53,7 @@ class TableScores {
 struct FewChains {
   const int64_t* instances;
   int64_t n_instances;
-  float* node;     // rows x labels: scores, those below not among them; changed on the way
+  float* node;     // rows x labels: scores without those of a base model; changed by passes
   float* slopes;   // rows x labels
   double* tables;  // as many as there are parameters of tables
 };
@@ -63,7 +63,7 @@ class ChainPasses {
  public:
   explicit ChainPasses(const ChainData& data);
 
-  // Takes chains; their slopes are 0 so far.
+  // Takes chains; their slopes begin at 0.
   void begin(const FewChains& chains, const TableScores& tables);
 
   // Chains, and their rows, are counted from 0.
@@ -79,11 +79,11 @@ class ChainPasses {
   double class_weight(int64_t row) const {
     return data_.loss.class_weights ? data_.loss.class_weights[label(row)] : 1.0;
   }
-  // What labels cost (or add) where the truth of a row is known.
+  // The costs of labels (or additions) if the label of a row is known.
   const float* costs(int64_t row) const {
     return data_.loss.table + static_cast<int64_t>(label(row)) * data_.n_labels;
   }
-  // What these are multiplied by.
+  // The factor of these costs.
   float share(int64_t chain) const {
     return data_.loss.by_length ? static_cast<float>(1.0 / static_cast<double>(length(chain)))
                                 : 1.0f;
@@ -103,7 +103,7 @@ class ChainPasses {
   void add_ends(int64_t chain, int64_t row, const T* slopes, double weight);
   // Adds the scores of start and end to (labels,) scores where the row is first or last.
   void add_end_scores(int64_t chain, int64_t row, double* scores) const;
-  // What binds neighbours in a chain too short for an edge; null where nothing does.
+  // The constraints on neighbours in a chain too short for an edge, or null.
   const float* pairs(int64_t chain) const { return is_short(chain) ? data_.base_pairs : nullptr; }
 
   // Terms are chains that a pass is taken over, each with a weight; of the labels at rows for which
@@ -119,13 +119,13 @@ class ChainPasses {
   bool has_terms() const { return !long_.weights.empty() || !short_.weights.empty(); }
 
   // Passes over all terms. Each adds its slopes, times the weights.
-  void add_expected(const TableScores& tables);  // how often scores are used on the average
+  void add_expected(const TableScores& tables);  // by the expected use of scores
   void add_expected() { add_expected(*tables_); }
-  void add_best();                             // how often by the best labelling
+  void add_best();                             // by the best labelling
   void add_expected_cost(const float* cost);   // of rows x labels; weights aside
   void add_loss_scaled(const int32_t* units);  // rows x labels
   void find_marginals(float* marginals);       // rows x labels, into which these are written
-  // What the true labels of a chain use; they are all known.
+  // By the true labels of a chain, which are all known.
   void count_truth(int64_t chain, double weight);
 
   const ChainData& data() const { return data_; }
@@ -159,7 +159,7 @@ class ChainPasses {
   Problem<float> problem(Stack& stack, const TableScores& tables) const;
   EdgeOutput edge_output(const Stack& stack) const;
   void add_node_slopes(const Stack& stack, const float* values, bool weighed);
-  // Adds what a labelling of a stack's term, or of a chain, uses.
+  // Adds the features of a labelling of a stack's term, or of a chain.
   void count(int64_t chain, const int32_t* labels, double weight);
 
   const ChainData& data_;

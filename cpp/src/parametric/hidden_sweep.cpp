@@ -1,4 +1,4 @@
-// Sweeps over instances whose nodes are scored by hidden units.
+// Epochs over instances whose nodes are scored by hidden units.
 #include <algorithm>
 #include <vector>
 
@@ -44,7 +44,7 @@ class Lagging {
   Lagging(const HiddenSweepData& data, HiddenParameters& parameters)
       : data_(data), at_(parameters), H_(data.n_hidden), K_(data.chains.n_labels) {}
 
-  // Of a feature, or of all that belongs to none.
+  // Of a feature, or of all parameters without a feature.
   void catch_up(int64_t feature) {
     double &product = at_.product_then[feature], &steps = at_.steps_then[feature];
     if (product == at_.product && steps == at_.steps) return;
@@ -105,7 +105,7 @@ class HiddenSweeper {
 
   void run() {
     const int n_threads = threads_worth(steps_.n_threads, operations());
-    // Made before the threads are: they may not throw outside of a phase.
+    // Allocated before the threads start: they may not throw outside of a phase.
     std::vector<ChainPasses> all_passes(static_cast<size_t>(n_threads), ChainPasses(data_.chains));
     with_team(n_threads, [&](Team& team) {
       ChainPasses& passes = all_passes[static_cast<size_t>(team.rank())];
@@ -199,8 +199,8 @@ class HiddenSweeper {
     gradient_.resize(static_cast<size_t>(batch_.rows().count() * n_inner_));
   }
 
-  // The features of dense rows, in chunks; of sparse ones, in a part for each thread. Whose
-  // features are whose does not change what becomes of them.
+  // The features of dense rows, in chunks; of sparse ones, in a part for each thread. The
+  // distribution of features over threads does not change the result.
   Ranges features(const Team& team) const {
     return {D_, team.size() == 1 ? std::max<int64_t>(1, D_) : kFeaturesPerChunk};
   }
@@ -270,7 +270,7 @@ class HiddenSweeper {
     for (int64_t e = 0; e < (end - begin) * D_; ++e) to[e] *= kept() ? larger : 0.0f;
   }
 
-  // Without those that are dropped.
+  // Without dropped features.
   void gather_sparse(int64_t begin, int64_t end, int64_t number) {
     Chance kept = coins(number, place(begin));
     const auto larger = static_cast<float>(1 / (1 - dropout_.share));

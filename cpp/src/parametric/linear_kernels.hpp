@@ -10,7 +10,7 @@
 
 namespace crfx::CRFX_ISA {
 
-constexpr int64_t kAhead = 8;  // what lies scattered is fetched so many entries before its use
+constexpr int64_t kAhead = 8;        // scattered data are prefetched so many entries before use
 constexpr int64_t kRowsPerSum = 32;  // added in S, then in float64
 constexpr int64_t kFewEntries = 3;   // of a feature: fewer are summed one output at a time
 

@@ -15,7 +15,7 @@ namespace crfx {
 
 // As many threads as a step of so many multiplications keeps busy: about one for every 40
 // microseconds. The barriers between phases cost a thread five to ten microseconds of a step, and
-// far more where other programs want its processor.
+// far more if other programs need its processor.
 inline int threads_worth(int n_threads, double operations) {
   constexpr double kOperationsPerThread = 1 << 21;
   if (n_threads <= 0) n_threads = available_threads();
@@ -23,7 +23,7 @@ inline int threads_worth(int n_threads, double operations) {
   return std::min(n_threads, static_cast<int>(busy));
 }
 
-// The part, of so many, that a feature belongs to. Neighbours stay together, since their parameters
+// The part of a feature, among a number of parts. Neighbours stay together, since their parameters
 // share lines of the cache; blocks of them are spread.
 inline int64_t part_of(int32_t feature, int64_t n_parts) {
   const uint32_t mixed = (static_cast<uint32_t>(feature) >> 3) * 0x9e3779b1u;
@@ -45,7 +45,7 @@ struct Ranges {
 // Buffers are kept from one mini-batch to the next.
 class MiniBatch {
  public:
-  // Every chunk of rows has so many sums of its own.
+  // The number of sums of every chunk of rows.
   explicit MiniBatch(const ChainData& data, int64_t n_sums = 0)
       : data_(data),
         constants_(data),
@@ -79,7 +79,7 @@ class MiniBatch {
   int64_t n_rows() const { return offsets_.back(); }
   int64_t data_row(int64_t row) const { return data_rows_[static_cast<size_t>(row)]; }
   const Ranges& rows() const { return rows_; }  // chunks of rows, each with sums of its own
-  // For work on single rows: how these are cut changes nothing.
+  // For work on single rows: the chunks do not change the result.
   Ranges rows_for(const Team& team) const {
     const int64_t n_chunks = team.size() == 1 ? 1 : 4 * team.size();
     return {n_rows(), in_tiles(std::max<int64_t>(1, (n_rows() + n_chunks - 1) / n_chunks))};

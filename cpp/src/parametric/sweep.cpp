@@ -1,4 +1,4 @@
-// Sweeps over instances whose nodes are scored by linear functions.
+// Epochs over instances whose nodes are scored by linear functions.
 #include <algorithm>
 #include <vector>
 
@@ -9,8 +9,8 @@ namespace crfx {
 namespace {
 
 // One mini-batch after the other. All threads of a team go through the phases of a step together:
-// parameters are caught up with and moved by whoever has their feature, rows in between are shared
-// out. So every sum has an order of its own.
+// the thread of a feature brings its parameters up to date and updates them; the rows in between
+// are divided among threads. So every sum has a fixed order.
 class Sweeper {
  public:
   Sweeper(const SweepData& data, const SweepSteps& steps, SweepParameters& parameters)
@@ -26,7 +26,7 @@ class Sweeper {
 
   void run() {
     const int n_threads = threads_worth(steps_.n_threads, operations());
-    // Made before the threads are: they may not throw outside of a phase.
+    // Allocated before the threads start: they may not throw outside of a phase.
     std::vector<ChainPasses> all_passes(static_cast<size_t>(n_threads), ChainPasses(data_.chains));
     with_team(n_threads, [&](Team& team) {
       ChainPasses& passes = all_passes[static_cast<size_t>(team.rank())];
@@ -72,7 +72,7 @@ class Sweeper {
                          static_cast<double>(std::max<int64_t>(1, steps_.n_instances));
     const double per_feature = static_cast<double>(first_table_) /
                                static_cast<double>(std::max<int64_t>(1, data_.n_features));
-    // An entry of a sparse row costs a miss of the cache or two.
+    // An entry of a sparse row costs one or two cache misses.
     const double per_entry = data_.dense ? 2 * per_feature : 8 * per_feature + 32;
     return share * (entries * per_entry + 16 * rows * static_cast<double>(chains.table_size()));
   }
@@ -120,8 +120,8 @@ class Sweeper {
 
   // Phases ---------------------------------------------------------------------------------------
 
-  // The features of dense rows, in chunks; of sparse ones, in a part for each thread. Whose
-  // features are whose does not change what becomes of them.
+  // The features of dense rows, in chunks; of sparse ones, in a part for each thread. The
+  // distribution of features over threads does not change the result.
   int64_t n_parts(const Team& team) const {
     return data_.dense ? Ranges(data_.n_features, kFeaturesPerChunk).count() : team.size();
   }

@@ -11,9 +11,7 @@ namespace crfx {
 namespace {
 
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
-constexpr double kSmall = 1e-250;  // sums below are formed again, from what is left alone
-
-// How likely each document is drawn at each rank, among those left.
+constexpr double kSmall = 1e-250;  // smaller sums are formed again, from remaining documents alone
 class Proposal {
  public:
   Proposal(const std::vector<double>& logs, double factor, int m) : m_(static_cast<size_t>(m)) {
@@ -34,7 +32,7 @@ class Proposal {
       for (size_t i = 0; i < m_; ++i) entry_[r * m_ + i] = std::exp(own[i] - top);
     }
   }
-  // Fills weights of the documents that are left; returns their sum.
+  // Computes the weights of the remaining documents; returns their sum.
   double weights(size_t r, const std::vector<int>& left, std::vector<double>& weight) const {
     double total = 0;
     for (size_t k = 0; k < left.size(); ++k)
@@ -130,7 +128,7 @@ double PermutationSamples::normalise() {
 double PermutationSamples::effective() const {
   double squares = 0;
   for (const double x : weight_) squares += x * x;
-  return std::min(1 / squares, static_cast<double>(n_));  // rounding aside, it is no more
+  return std::min(1 / squares, static_cast<double>(n_));  // without rounding, it is never more
 }
 
 }  // namespace crfx

@@ -1,8 +1,8 @@
 // Permutations of queries that are too large for sums over all, by sequential importance sampling.
 //
-// Ranks are filled one by one. Rank r goes to a document that is left, i, with probability
+// Ranks are filled one by one. Rank r goes to a remaining document i with probability
 // proportional to exp(log weight of (i, r) - its mean log weight over the ranks after r): what
-// choosing i now gives, less what it takes from the ranks to come, to first order. A permutation
+// choosing i now gives, less what later ranks lose, to first order. A permutation
 // counts with its weight over the probability of having been drawn.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What the model is pulled towards: the mean of alpha[y_i] over the truths, or over KL's target.
+// The target of the model: the mean of alpha[y_i] over the truths, or over KL's target.
 // Both depend on the gains alone and treat documents of equal gain alike: sums run over how many
 // documents of each gain (a level) have their rank, not over the documents themselves.
 #pragma once
@@ -44,7 +44,7 @@ RankingTarget tempered_target(const GainLevels& levels, const double* worth, con
 // Keeps targets of queries with the same gains: of six documents on three levels there are few.
 class TargetMemo {
  public:
-  // What is kept for these gains, or what make() gives.
+  // The stored target of these gains, or the result of make().
   template <class Make>
   const RankingTarget& get(const GainLevels& levels, const double* gains, Make&& make) {
     Slot& slot = slots_[find(levels, gains)];

@@ -44,7 +44,7 @@ class Maybe {
 };
 
 // Calls body(arithmetic) in scaled arithmetic, then in that of float64, then in log space, until it
-// says that it can be relied on. If log space fails too, no labelling is allowed. `narrow` tells
+// returns that the result is reliable. If log space fails too, no labelling is allowed. `narrow`:
 // whether to try the scores' own type first.
 template <class S, class Body>
 void with_fallback(int64_t instance, bool narrow, Workspace& work, Body&& body) {
@@ -83,7 +83,7 @@ void write_gamma(M& messages, const SumOutputs<S>& out, Workspace& work) {
   }
 }
 
-// Where the sums over edges go, in lanes and alone. Members are null where not wanted.
+// The sums over edges, in lanes and alone. Members are null if not wanted.
 template <class S>
 struct EdgeSums {
   EdgeMarginalSum<S>* marginals = nullptr;
@@ -133,8 +133,8 @@ void check_unit(const Share<S>& share, const Unit& unit) {
     check_scores(Instance<S>(*share.problem, share.instances[k]));
 }
 
-// Asks for the node scores of the unit after this one: units are sorted by length, so its instances
-// lie scattered. Of long instances the beginning; the processor follows from there.
+// Prefetches the node scores of the next unit: units are sorted by length, so its instances are
+// scattered. Of long instances only the beginning; the processor prefetches the rest.
 template <class S>
 void prefetch_next(const Share<S>& share, const Unit& unit) {
   constexpr int64_t kLine = 64, kMostBytes = 2048;
@@ -149,7 +149,7 @@ void prefetch_next(const Share<S>& share, const Unit& unit) {
   }
 }
 
-// Chains side by side; those in which held values matter are redone alone.
+// Chains side by side; those in which held values matter are computed again alone.
 template <class S>
 void sum_bundle(const Share<S>& share, const Unit& unit, const SumOutputs<S>& out,
                 const EdgeSums<S>& sums, Workspace& work) {
@@ -320,7 +320,7 @@ template <class P, class S>
 bool sample_alone(const Instance<S>& inst, const Share<S>& share, int64_t n_samples, uint64_t seed,
                   int32_t* labels, Workspace& work) {
   Messages<P, S> messages(inst, *share.lifted, work);
-  if (!messages.pass_up() || !messages.pass_down()) return false;  // down: can up be relied on?
+  if (!messages.pass_up() || !messages.pass_down()) return false;  // down: is up reliable?
   auto* row = work.take<typename P::Value>(inst.problem->n_labels);
   int64_t* states = work.take<int64_t>(inst.n);
   for (int64_t k = 0; k < n_samples; ++k)

@@ -27,7 +27,7 @@ struct Share {
   const Unit* last;
 };
 
-// Receives the labellings of instances, of each the best first.
+// Receives the labellings of instances, best first.
 class LabellingSink {
  public:
   virtual void take(int64_t instance, double score, const int32_t* labels) = 0;

@@ -32,7 +32,7 @@ void BoostedTrees::score(const FeatureRows& rows, int64_t n_trees, float* scores
   const int64_t n_at_once = rows_at_once(rows.n_rows, slots_->count(), n_threads);
   const int64_t n_chunks = (rows.n_rows + n_at_once - 1) / n_at_once;
   for_chunks(n_chunks, n_threads, [&](int64_t chunk, Workspace&) {
-    const KeepDenormals keep;  // XGBoost does not take them for 0
+    const KeepDenormals keep;  // XGBoost does not treat them as 0
     const int64_t begin = chunk * n_at_once;
     score_rows(rows, begin, std::min(rows.n_rows, begin + n_at_once), n_trees, scores);
   });
@@ -63,7 +63,7 @@ void BoostedTrees::score_rows(const FeatureRows& rows, int64_t begin, int64_t en
 }
 
 // sums (lanes) += the score of one tree, for the rows of one group. Walks wait for memory most of
-// the time: side by side they wait at the same time.
+// the time; side by side they wait at the same time.
 template <bool has_sets>
 void BoostedTrees::add(const Tree& tree, const int32_t* x, float* sums) const {
   const Node* nodes = nodes_.data() + tree.first;
@@ -83,7 +83,7 @@ void BoostedTrees::add(const Tree& tree, const int32_t* x, float* sums) const {
     }
     return moved != 0;
   };
-  // To ask whether all have arrived costs more than some steps in place, but not than many.
+  // Testing whether all walks have ended costs more than a few idle steps, but less than many.
   int32_t level = 0;
   for (; level < std::min(tree.depth, kBlindSteps); ++level) step();
   for (; level < tree.depth && step(); ++level) continue;
@@ -91,7 +91,7 @@ void BoostedTrees::add(const Tree& tree, const int32_t* x, float* sums) const {
     sums[lane] += std::bit_cast<float>(nodes[at[lane]].value);
 }
 
-// As XGBoost decides: what is in the set goes right; numbers that are no category go left.
+// As in XGBoost: members of the set go right; numbers that are no category go left.
 bool BoostedTrees::goes_right(const Node& node, int32_t category) const {
   if (category == kNoCategory) return node.value % 2 == 0;
   const Set& set = sets_[static_cast<size_t>(node.value / 2)];

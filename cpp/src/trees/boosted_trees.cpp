@@ -37,7 +37,7 @@ int64_t BoostedTrees::set_bytes() const {
                               listed_.capacity() * sizeof(int32_t));
 }
 
-// Memory is within what the categories take that are told, however large their numbers are.
+// Memory is bounded by the number of listed categories, however large the categories are.
 void BoostedTrees::read_sets(const BoostedTreesView& trees) {
   sets_.reserve(static_cast<size_t>(trees.n_sets));
   for (int64_t set = 0; set < trees.n_sets; ++set) {
@@ -71,7 +71,7 @@ void BoostedTrees::add_bits(const int32_t* begin, const int32_t* end, int64_t n_
   sets_.push_back({static_cast<int64_t>(first), static_cast<int32_t>(n_words), false});
 }
 
-// Level by level, so that the nodes all walks meet stand together.
+// Level by level, so that the nodes that all walks visit are close together.
 void BoostedTrees::lay_out(const BoostedTreesView& trees, int64_t tree) {
   const int64_t first = trees.starts[tree], size = trees.starts[tree + 1] - first;
   const int32_t output = trees.outputs[tree];
@@ -112,14 +112,14 @@ BoostedTrees::Node BoostedTrees::asking(const BoostedTreesView& trees, int64_t f
   const int32_t feature = trees.features[from], set = trees.sets[from];
   const bool missing_left = trees.missing_left[from] != 0;
   if (feature < 0 || feature >= n_features())
-    throw InputError("a tree asks for a feature that there is not");
-  if (set >= trees.n_sets) throw InputError("a tree asks for a set that there is not");
+    throw InputError("a tree uses a feature that does not exist");
+  if (set >= trees.n_sets) throw InputError("a tree uses a set that does not exist");
   const auto slot = [&](SlotKind kind) {
     return slots_->of(feature, kind) * static_cast<int32_t>(FeatureBlock::kLanes);
   };
   if (set >= 0) return {2 * set + missing_left, -1 - slot(SlotKind::category), 0};
   const float threshold = trees.values[from];
-  // Nothing is below NaN; what is missing may still go left.
+  // Nothing is below NaN; missing values may still go left.
   const int32_t key = threshold == threshold ? key_of(threshold) : kBelowAll + 1;
   return {key, slot(missing_left ? SlotKind::missing_left : SlotKind::missing_right), 0};
 }

@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kLabelsAtOnce = 16;               // labels of a cache line
 constexpr int64_t kCellsAtOnce = int64_t(1) << 26;  // of trees that grow in step: 1 GiB
 
-// Trees that grow in step, so that what each of them tells is told at once.
+// Trees that grow in step, so that their messages to other workers are sent together.
 class GrowthInStep {
  public:
   GrowthInStep(const Workers& workers, int n_threads) : workers_(workers), n_threads_(n_threads) {}
@@ -125,7 +125,7 @@ ContextTrees grow_context_trees(const Bins& bins, const FeatureRows& rows,
       const int64_t at_once = std::max<int64_t>(1, kCellsAtOnce / cells);
       for (int64_t k = 0; k < end - begin; k += at_once)
         grow(k, std::min(k + at_once, end - begin), n_threads);
-    } else {  // nobody waits for another tree
+    } else {  // no tree waits for another
       for_chunks(end - begin, n_threads, [&](int64_t k, Workspace&) { grow(k, k + 1, 1); });
     }
     for (const ContextTrees& each : grown) trees.append(each);

@@ -1,4 +1,4 @@
-// A node of a growing tree over labels before and features: its rows, and the sums over them.
+// A node of a growing tree over previous labels and features: its rows, and the sums over them.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +45,8 @@ struct ContextSplit {
   }
 };
 
-// A node that may still split. Rows are this worker's; sums are of all workers once they are told.
+// A node that may still split. Rows are this worker's; sums are those of all workers after the
+// exchange.
 struct ContextLeaf {
   int64_t node = 0;
   std::vector<int32_t> rows;
@@ -54,7 +55,7 @@ struct ContextLeaf {
   bool has_none = true;
   Bins::Cell total;
   double n_rows = 0;
-  std::vector<int64_t> columns, features;  // that it looks at: labels come first; features alone
+  std::vector<int64_t> columns, features;  // that it searches: labels come first; features alone
   std::vector<Bins::Cell> histogram;
   std::vector<Bins::Cell> by_context;  // contexts; the last is "none"
   ContextSplit best;
@@ -80,7 +81,7 @@ struct LabelSlopes {
   Bins::Cell sum_row(const std::vector<int32_t>& contexts, int32_t row) const;
   // The sum of absolute gradients over all contexts of a row.
   double influence(int32_t row) const;
-  // Sums of a leaf, for its rows; rows that have none of its contexts go.
+  // Sums of a leaf, for its rows; rows without any of its contexts are removed.
   void sum_rows(ContextLeaf& leaf) const;
   // Sums of a leaf over its rows, for its contexts.
   void sum_contexts(ContextLeaf& leaf) const;

@@ -33,7 +33,7 @@ void SplitSearch::find(ContextLeaf& leaf) const {
   }
 }
 
-// Whether to split so is better than what was found so far.
+// Whether this split is better than the best so far.
 bool SplitSearch::improves(const ContextLeaf& leaf, const Cell& left, double* gain) const {
   const Cell right = leaf.total - left;
   if (left.h < least_weight_ || right.h < least_weight_) return false;
@@ -60,7 +60,7 @@ void SplitSearch::search_numbers(ContextLeaf& leaf, int64_t feature) const {
   }
 }
 
-// Sorted by slope, the best set is a first part of them (Fisher 1958); l2 changes nothing in that.
+// Sorted by slope, the best set is a prefix of them (Fisher 1958), for any l2.
 template <class Take>
 void SplitSearch::search_sets(const ContextLeaf& leaf, std::vector<Entry>& entries,
                               Take&& take_first) const {
@@ -107,7 +107,7 @@ void SplitSearch::search_labels(ContextLeaf& leaf, int place) const {
     ContextSplit split{gain, static_cast<int32_t>(-2 - place), 0, {}, false};
     double left_weight = 0;
     for (size_t k = 0; k < n_left; ++k) left_weight += sums[k].sum.h;
-    // What does not occur here, as "none" often does not, goes with the greater part.
+    // What does not occur here, such as "none", goes to the side with more weight.
     if (left_weight * 2 > leaf.total.h)
       for (int64_t label = 0; label <= shape_.n_labels; ++label) split.insert(label);
     for (size_t k = 0; k < sums.size(); ++k) {

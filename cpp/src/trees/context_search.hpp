@@ -17,9 +17,9 @@ class SplitSearch {
 
   // No side of a split has less, nor so small a share of the tree's weight that it is rounding.
   void set_least_weight(double asked, double of_tree);
-  // Sets leaf.best, of the columns that the leaf looks at.
+  // Sets leaf.best, among the columns that the leaf searches.
   void find(ContextLeaf& leaf) const;
-  // What the sum of curvatures counts as.
+  // The regularised sum of curvatures.
   double weight(const Bins::Cell& sum) const { return std::max(sum.h + l2_, 1e-300); }
 
  private:

@@ -10,11 +10,11 @@
 
 namespace crfx {
 
-// Takes rows out that together have at most a share of the absolute gradient and of the curvature,
+// Removes rows that together have at most a share of the absolute gradient and of the curvature,
 // those with the smallest gradients first, in the order of rows where these are equal.
 //
-// Several workers tell their totals, then look for the greatest gradient of which all smaller ones
-// may go: `tell` and `narrow`, kSteps times. Rows that have just that are counted by worker.
+// Several workers exchange their totals, then search for the greatest gradient below which all rows
+// may go: `tell` and `narrow`, kSteps times. Rows with exactly that gradient are counted by worker.
 class Trimming {
  public:
   static constexpr int kSteps = 16;
@@ -29,11 +29,11 @@ class Trimming {
   void tell_equal(Message& message, const Workers& workers);
   void begin_after_others(const Workers& workers);
 
-  // Rows that go; the leaf keeps the others.
+  // The removed rows; the leaf keeps the others.
   std::vector<int32_t> take(ContextLeaf& root);
 
  private:
-  static constexpr int kBits = 4;  // found out in a step
+  static constexpr int kBits = 4;  // determined in a step
   static constexpr uint64_t kPieces = uint64_t(1) << kBits;
 
   size_t count_below(uint64_t key) const;

@@ -6,7 +6,7 @@
 
 namespace crfx {
 
-// A number above a and not above b: half way, where that is such a number.
+// A number above a and not above b: the midpoint, if it is such a number.
 float Cutting::between(float a, float b) {
   if (a == -std::numeric_limits<float>::infinity())  // "outside" is below all numbers
     return -std::numeric_limits<float>::max();

@@ -10,7 +10,7 @@ namespace {
 
 constexpr float kMostCategories = 1 << 24;  // float counts no further
 
-// What stands in a slot for a number.
+// The value of a slot for a number.
 int32_t entry(float x, SlotKind kind, int32_t missing) {
   if (x != x) return missing;
   if (kind != SlotKind::category) return key_of(x);
@@ -32,7 +32,7 @@ int32_t key_of(float x) {
 int32_t FeatureSlots::of(int32_t feature, SlotKind kind) {
   int32_t& slot = slot_of_[static_cast<size_t>(feature)].slots[static_cast<int>(kind)];
   if (slot == 0) {
-    if (count() >= most_) throw InputError("the trees ask for too many features");
+    if (count() >= most_) throw InputError("the trees use too many features");
     slot = static_cast<int32_t>(slots_.size());
     slots_.push_back({feature, kind, missing_of(kind)});
   }

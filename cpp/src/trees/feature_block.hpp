@@ -1,5 +1,5 @@
-// A few rows of features at a time, side by side in lanes, as whole numbers that trees compare: and
-// those features alone that they ask for.
+// A few rows of features at a time, side by side in lanes, as whole numbers that trees compare;
+// only the features that the trees use.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace crfx {
 
-// What stands in a slot where the feature is missing is below all keys or above them: a comparison
-// then sends it to the side that it belongs to, and nobody has to ask.
+// The slot of a missing feature holds a key below or above all others: the comparison then sends it
+// to the correct side without a test for missing values.
 enum class SlotKind { missing_left, missing_right, category };
 
 constexpr int32_t kBelowAll = std::numeric_limits<int32_t>::min();
@@ -24,7 +24,8 @@ constexpr int32_t kNoCategory = -1, kUnknownCategory = -2;
 // NaN.
 int32_t key_of(float x);
 
-// Which features are asked for, and how. Each pair has a slot; slot 0 is kBelowAll in every row.
+// The features in use, and how missing values go. Each pair has a slot; slot 0 is kBelowAll in
+// every row.
 class FeatureSlots {
  public:
   // So many that a slot times the lanes is still a number of 32 bits.
@@ -32,7 +33,7 @@ class FeatureSlots {
 
   explicit FeatureSlots(int64_t n_features, int64_t most = kMost)
       : most_(most), slot_of_(static_cast<size_t>(n_features)) {}
-  // Gives the pair a slot where it has none. Throws InputError where there are `most` already.
+  // Gives the pair a slot if it has none. Throws InputError if there are `most` already.
   int32_t of(int32_t feature, SlotKind kind);
   int64_t n_features() const { return static_cast<int64_t>(slot_of_.size()); }
   int64_t count() const { return static_cast<int64_t>(slots_.size()); }
@@ -53,12 +54,12 @@ class FeatureSlots {
   std::vector<Slot> slots_{Slot{}};
 };
 
-// Room for some groups of kLanes rows.
+// Memory for some groups of kLanes rows.
 class FeatureBlock {
  public:
   static constexpr int64_t kLanes = 8;
 
-  // Reads rows [begin, end). What a group has beyond them is undefined, but for slot 0.
+  // Reads rows [begin, end). Rows of a group beyond them are undefined, except for slot 0.
   void read(const FeatureRows& rows, const FeatureSlots& slots, int64_t begin, int64_t end);
   // slots x lanes
   const int32_t* group(int64_t g) const { return keys_.data() + g * n_slots_ * kLanes; }
@@ -74,11 +75,11 @@ class FeatureBlock {
     size_t at;
     int32_t missing;
   };
-  std::vector<Written> written_;  // by sparse rows, which alone are taken back
+  std::vector<Written> written_;  // by sparse rows; only these are cleared
   bool is_empty_ = true;          // all missing, but for what was written
 };
 
-// Blocks that wait for the next caller: clearing one takes longer than reading a short sentence.
+// Blocks kept for the next caller: clearing one takes longer than reading a short sentence.
 class FeatureBlocks {
  public:
   class Lease {

@@ -127,7 +127,7 @@ void GrowingTree::look_at_columns(ContextLeaf& leaf) {
   if (leaf.looks_at_labels()) slopes_.sum_contexts(leaf);
 }
 
-// The columns that a node looks at: labels come first, then features.
+// The columns that a node searches: labels come first, then features.
 void GrowingTree::draw_columns(ContextLeaf& leaf) {
   const int64_t n_columns = shape_.order + bins_.n_features(), n_seen = count_seen();
   std::vector<int64_t>& columns = leaf.columns;
@@ -148,7 +148,7 @@ int64_t GrowingTree::count_seen() const {
   return std::max<int64_t>(1, std::llround(growth_.column_share * n_columns));
 }
 
-// Whether nodes look at so few columns that sums over these alone cost less than the difference of
+// Whether nodes search so few columns that sums over these alone cost less than the difference of
 // the sums over all.
 bool GrowingTree::is_narrow() const {
   return !bins_.is_sparse() && 2 * count_seen() < shape_.order + bins_.n_features();
@@ -174,7 +174,7 @@ void GrowingTree::search() {
   }
   for (ContextLeaf& leaf : fresh_) {
     search_.find(leaf);
-    if (is_narrow()) leaf.histogram = {};  // of no use to its children
+    if (is_narrow()) leaf.histogram = {};  // its children cannot use it
     if (!leaf.best.found()) continue;
     open_.push_back(std::move(leaf));
     std::push_heap(open_.begin(), open_.end(), worse);
@@ -217,8 +217,8 @@ void GrowingTree::divide_rows() {
   for (ContextLeaf& side : fresh_) side.sum_up();
 }
 
-// What does not occur here, missing values and categories, goes with the greater part.  Sums do not
-// tell: differences of histograms leave crumbs.
+// Missing values and categories that do not occur here go to the side with more weight. Sums do not
+// show what occurs: differences of histograms leave rounding errors.
 void GrowingTree::send_others() {
   ContextSplit& split = parent_.best;
   if (split.feature < 0) return;

@@ -1,4 +1,4 @@
-// A tree over labels before and features that grows, best split first.
+// A growing tree over previous labels and features, best split first.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +14,9 @@
 
 namespace crfx {
 
-// Begins, then is settled, built, searched and divided as long as it is growing. Every step ends in
-// sums over own rows, which may be told to others before the next; what comes next depends on the
-// sums of all alone, and on draws that are the same for all.
+// After the beginning, it is settled, built, searched and divided as long as it grows. Every step
+// ends in sums over the worker's rows, which can be exchanged before the next step. The next step
+// depends only on the sums of all workers, and on random draws that are the same for all.
 class GrowingTree {
  public:
   GrowingTree(const Bins& bins, const FeatureRows& features, const ContextGrowth& growth,
@@ -28,7 +28,7 @@ class GrowingTree {
   void trim();
   std::optional<Trimming> trimming;
 
-  // Whether there are leaves of which not all is known.
+  // Whether there are leaves with unknown sums or splits.
   bool is_growing() const { return !fresh_.empty(); }
   void tell_sums(Message& message);
   // Makes nodes of the leaves whose sums are known.
@@ -42,8 +42,8 @@ class GrowingTree {
   // Splits the leaf that gains most.
   void divide();
 
-  // Leaves are worth what all rows say, also those that were left out of the search. Of several
-  // workers the first counts the others as well.
+  // The values of leaves are fitted to all rows, also those left out of the search. Of several
+  // workers the first one adds the sums of the others.
   void count_trimmed(bool is_first);
   void tell_totals(Message& message) { tell(message, totals_.data(), totals_.size()); }
   ContextTrees finish();
