@@ -36,7 +36,7 @@ class Bin:
 
     @property
     def gap(self) -> float:
-        """How far apart both are; positive where the model is surer than it should be."""
+        """The difference of both; positive where the model is surer than it should be."""
         return self.probability - self.right
 
 

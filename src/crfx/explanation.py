@@ -19,7 +19,7 @@ Array64 = npt.NDArray[np.float64]
 
 
 class Contribution(NamedTuple):
-    """What one feature says for a label: above 0 for it, below 0 against it."""
+    """The contribution of one feature to a label: above 0 for it, below 0 against it."""
 
     feature: str
     input: Any
@@ -120,7 +120,7 @@ class ExplainedPosition(ExplainedScores):
 
     @property
     def place(self) -> int:
-        """Where the predicted label is in ``classes``."""
+        """The index of the predicted label in ``classes``."""
         return self._place(self.predicted) if len(self.classes) > 1 else 0
 
     def strongest(self, label: Any = None, n: int = 5) -> list[Contribution]:

@@ -194,7 +194,7 @@ def span_f1(y_true: Sequence[Sequence[str]], y_pred: Sequence[Sequence[str]]) ->
     >>> span_f1([["B-PER", "I-PER", "O"]], [["B-PER", "I-PER", "B-LOC"]])
     0.6666666666666666
     """
-    right = found = wanted = n_judged = 0
+    right = n_predicted = n_true = n_judged = 0
     for instance, true, predicted in pairs_of_labels(y_true, y_pred):
         if not _is_known(true).all():
             continue
@@ -203,7 +203,9 @@ def span_f1(y_true: Sequence[Sequence[str]], y_pred: Sequence[Sequence[str]]) ->
             a, b = spans(true), spans(predicted)
         except ValueError as error:
             raise ValueError(f"instance {instance}, {error}") from None
-        right, found, wanted = right + len(a & b), found + len(b), wanted + len(a)
+        right += len(a & b)
+        n_true += len(a)
+        n_predicted += len(b)
     if len(y_true) and not n_judged:
         raise ValueError("there is no instance to score: every one has an unknown label")
-    return 2 * right / (found + wanted) if found + wanted else 0.0
+    return 2 * right / (n_predicted + n_true) if n_predicted + n_true else 0.0

@@ -48,7 +48,7 @@ class DigitStrings:
 
 
 def load_digit_strings(n_strings: int = 400, seed: int = 0) -> DigitStrings:
-    """String handwritten digits together; the same arguments give the same strings.
+    """Make strings of handwritten digits; the same arguments give the same strings.
 
     Half of the strings are for training, half for testing. Training strings use only the first
     half of the images and test strings only the second. In scikit-learn's file the images of one

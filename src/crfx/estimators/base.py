@@ -62,7 +62,10 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         return hasattr(self, "model_")
 
     def __sklearn_tags__(self) -> Any:
-        """Neither classifier nor regressor: for scikit-learn those have one target per row of X."""
+        """Return tags of neither a classifier nor a regressor.
+
+        Those have one target per row of X.
+        """
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = tags.input_tags.allow_nan = True
@@ -141,7 +144,7 @@ _COUNTED = {"n_estimators": "rounds", "max_iter": "iterations", "sweeps": "sweep
 
 
 def counted_in(estimator: Any) -> str:
-    """Return what the training is counted in: "rounds", "iterations" or "sweeps"."""
+    """Return what the training is counted in: "rounds", "iterations" or "sweeps" (epochs)."""
     return _COUNTED[rounds_argument(estimator)]
 
 
@@ -155,12 +158,12 @@ def rounds_argument(estimator: Any) -> str:
 
 
 def counter_of(estimator: Any) -> str:
-    """Return the name of the fitted attribute that counts rounds, iterations or sweeps."""
+    """Return the name of the fitted attribute that counts rounds, iterations or epochs."""
     return "n_iter_" if hasattr(estimator, "trainer") else "n_rounds_"
 
 
 def rounds_done(estimator: Any) -> int:
-    """Return how many rounds, iterations or sweeps a model has had."""
+    """Return how many rounds, iterations or epochs a model has had."""
     return int(getattr(estimator, counter_of(estimator)))
 
 

@@ -232,7 +232,7 @@ class GBCRF(LabellingEstimator):
         classes : list of labels, optional
             Labels to know beside those of ``y``; with ``init_model``, labels that it does not know
             yet.  Their scores start at 0, those of old labels stay.  A label of ``y`` that is new
-            to ``init_model`` and not named here is refused, as it may be a slip.
+            to ``init_model`` and not named here raises ValueError, as it may be a typing error.
         callbacks : list of callables, optional
             Each is called after every round with a `crfx.trainers.callbacks.Progress`; True stops.
             `crfx.Checkpoint` is one.

@@ -84,7 +84,7 @@ class LabellingEstimator(Estimator):
     __metadata_request__score = _STRUCTURE
 
     def __sklearn_tags__(self) -> Any:
-        """X is a list of instances; one matrix needs ``lengths`` beside it."""
+        """Return tags for X as a list of instances; one matrix needs ``lengths`` beside it."""
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
         tags.input_tags.dict = tags.input_tags.string = True

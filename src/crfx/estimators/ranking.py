@@ -83,8 +83,8 @@ class RankingCRF(Estimator):
     n_samples : int, optional
         Orders drawn of a subset that is too large for sums (None: 500).
     sweeps, step, batch_size, burn_in, l2 : optional, of scorer "linear"
-        Sweeps over all queries (20), the first step (None: found by trials), queries per step (1),
-        sweeps before weights are averaged (0), penalty ``l2`` times the sum of squares on the sum
+        Epochs over all queries (20), the first step (None: found by trials), queries per step (1),
+        epochs before weights are averaged (0), penalty ``l2`` times the sum of squares on the sum
         over queries (0).
     n_estimators, learning_rate, max_depth, max_leaves, grow_policy, reg_lambda, min_child_weight, \
 subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer "trees"
@@ -94,7 +94,7 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
         of queries that a round looks at, ``tree_params`` are more parameters for XGBoost;
         ``device`` ("cpu", "cuda" or "cuda:N") is where trees grow, as for `GBCRF`.
     early_stopping_rounds : int, optional
-        Stop once ``eval_metric`` has not improved for so many sweeps or rounds; the best is
+        Stop once ``eval_metric`` has not improved for so many epochs or rounds; the best is
         restored.
     eval_metric : "ndcg", "ndcg@5", "letor-ndcg@5" or callable
         Of the ``eval_set``, at any cut, by the usual definition or that of LETOR 4.0
@@ -111,7 +111,7 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
     n_skipped_ : int
         Queries that training skipped: one document, or one relevance level.
     coef_, n_features_in_, feature_names_in_, best_iteration_, n_rounds_
-    history_ : dict of lists, one entry per sweep or round
+    history_ : dict of lists, one entry per epoch or round
         ``objective``, the mean over queries (linear: of subsets drawn once, penalty included;
         trees: of the subsets of the round, after it), ``seconds``, and where they apply
         ``eval_metric``, ``halvings`` and ``effective_samples``, the mean over sampled subsets.
@@ -241,7 +241,7 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
             One with the same scorer is trained further, as if it had been one longer run (to the
             bit); any other stays fixed underneath.
         callbacks : list of callables, optional
-            Each is called after every sweep or round with a `crfx.trainers.callbacks.Progress`;
+            Each is called after every epoch or round with a `crfx.trainers.callbacks.Progress`;
             True stops.  `crfx.Checkpoint` is one.
         """
         check_arguments(self)

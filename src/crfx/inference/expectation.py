@@ -29,7 +29,7 @@ def expectation(
     edge_marginals: Literal["sum", "each"] | None = "sum",
     n_jobs: int | None = None,
 ) -> Expectation:
-    """Expect a cost that is a sum over positions.  Other arguments as in `sum_product`.
+    """Return the expectation of a cost that is a sum over positions.
 
     ``cost`` (rows, K) is what each label costs at each position; for the Hamming loss 1 at wrong
     labels.  Gives ``value`` (instances,), and ``node`` and ``edge``: the gradient of the summed

@@ -39,8 +39,8 @@ def write_shards(
 ) -> Shards:
     """Write instances into files of a folder, and return them as `crfx.Shards`.
 
-    Every file appears whole or not at all; where one cannot be written, those before it are removed
-    again.  The folder is made where it is missing; one that has shards already is refused, as they
+    Every file appears whole or not at all; if one cannot be written, those before it are removed
+    again.  A missing folder is made.  A folder that has shards already raises ValueError: they
     would be read with the new ones.
 
     Parameters

@@ -7,7 +7,7 @@
 
 Columns are separated by tabs if the line of the first token has one, otherwise by blanks.  The
 label is the last column by default.  Lines that start with ``-DOCSTART-`` are not tokens.  Comments
-are recognised only if the user says how they begin, since ``#`` may be a word.
+are recognised only if the user passes how they begin, since ``#`` may be a word.
 """
 
 from __future__ import annotations

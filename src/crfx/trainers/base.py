@@ -48,7 +48,7 @@ class Trainer(ABC):
         """Whether the best of the rounds of an earlier run can be restored."""
 
     def state(self) -> Standing | None:
-        """Return where training stands; None if the model says it all."""
+        """Return the state of training; None if the model is all there is."""
         return None
 
     def restore(self, state: Any) -> None:
@@ -123,7 +123,7 @@ class Training:
     standing: Standing | None = None
 
     def state(self) -> Any:
-        """Return where training stands; None if the model says it all."""
+        """Return the state of training; None if the model is all there is."""
         return self.standing if self.trainer is None else self.trainer.state()
 
     def frozen(self) -> Training:

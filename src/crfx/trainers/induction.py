@@ -226,7 +226,7 @@ class Positions:
 
     @property
     def n_labels(self) -> int:
-        """How many labels there are."""
+        """The number of labels."""
         return int(self.p.shape[1])
 
 

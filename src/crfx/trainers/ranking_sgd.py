@@ -32,13 +32,13 @@ Array64 = npt.NDArray[np.float64]
 EPOCHS_TO_HALF = 10.0
 """After so many epochs steps have half their size."""
 TRIAL = 2**31
-"""Number of the draws by which steps are tried and the objective is told; no sweep has it."""
+"""Number of the draws by which steps are tried and the objective is measured; no epoch has it."""
 
 
 class QueryBatches:
     """Mini-batches of queries for `Descent`: some of ``task.queries``, by their place in it.
 
-    ``base`` (documents,) are scores underneath.  Subsets are drawn once a sweep, by its number.
+    ``base`` (documents,) are scores underneath.  Subsets are drawn once an epoch, by its number.
     """
 
     def __init__(self, task: RankingTask, X: Any, base: Array64, seed: int, size: int) -> None:
