@@ -100,7 +100,8 @@ class GBCRF(LabellingEstimator):
         The same seed gives the same model, bit by bit, for the same number of threads; XGBoost's
         sums of gradients may differ in the last digit for another.
     verbose : int
-        1: a progress bar, on a terminal.
+        1: a progress bar on a terminal; elsewhere a line every ten seconds, to the logger "crfx"
+        (level INFO) if logging is set up, else to standard error.
 
     Attributes
     ----------

@@ -133,7 +133,8 @@ class HiddenUnitCRF(LabellingEstimator):
     random_state : int, RandomState or None
         Seed of the first weights, the order of instances, and dropout.
     verbose : int
-        1: a progress bar, on a terminal.
+        1: a progress bar on a terminal; elsewhere a line every ten seconds, to the logger "crfx"
+        (level INFO) if logging is set up, else to standard error.
 
     Attributes
     ----------

@@ -128,7 +128,8 @@ class LinearCRF(LabellingEstimator):
     random_state : int, RandomState or None
         Seed of the order of instances.  L-BFGS leaves nothing to chance.
     verbose : int
-        1: a progress bar, on a terminal.
+        1: a progress bar on a terminal; elsewhere a line every ten seconds, to the logger "crfx"
+        (level INFO) if logging is set up, else to standard error.
 
     Attributes
     ----------

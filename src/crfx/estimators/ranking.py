@@ -104,7 +104,8 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
     random_state : int, RandomState or None
         Seed of subsets, of the order of queries and of samples.
     verbose : int
-        1: a progress bar, on a terminal.
+        1: a progress bar on a terminal; elsewhere a line every ten seconds, to the logger "crfx"
+        (level INFO) if logging is set up, else to standard error.
 
     Attributes
     ----------

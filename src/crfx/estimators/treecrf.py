@@ -114,7 +114,8 @@ class TreeCRF(LabellingEstimator):
     random_state : int, RandomState or None
         The same seed gives the same model, bit by bit, for any number of threads.
     verbose : int
-        1: a progress bar, on a terminal.
+        1: a progress bar on a terminal; elsewhere a line every ten seconds, to the logger "crfx"
+        (level INFO) if logging is set up, else to standard error.
     start_end : bool
         A score for the last label of a chain.  That of the first is what F says where none comes
         before, so there is nothing to add there.
