@@ -72,14 +72,34 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         return tags
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the arguments; ``deep``: with the settings that they have themselves, such as
-        ``objective__temperature`` where ``objective`` is a ``KL``.
+        """Return the arguments of the estimator, as scikit-learn asks for them.
+
+        Parameters
+        ----------
+        deep : bool, default True
+            Add the settings of arguments, such as ``objective__temperature`` if ``objective`` is a
+            ``KL``.
+
+        Returns
+        -------
+        dict
+            Values by name.
         """
         params: dict[str, Any] = super().get_params(deep=deep)
         return params | _nested_settings(params) if deep else params
 
     def set_params(self, **params: Any) -> Self:
-        """Change arguments, or settings of arguments: a changed copy takes their place."""
+        """Change arguments, or settings of arguments.
+
+        Parameters
+        ----------
+        **params
+            Values by name; ``objective__temperature=1`` replaces ``objective`` by a changed copy.
+
+        Returns
+        -------
+        The estimator itself.
+        """
         super().set_params(**_with_nested(self.get_params(deep=False), params))
         return self
 
@@ -91,7 +111,17 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         return attributes
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one file, whole or not at all."""
+        """Write the model to one file, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; by convention it ends in ``.crfx``.  An existing file is replaced.
+
+        See Also
+        --------
+        crfx.load : Read the file.
+        """
         check_fitted(self)
         check_can_be_saved(type(self))
         write(path, self._saved().to_state())

@@ -250,9 +250,19 @@ class HiddenUnitCRF(LabellingEstimator):
     ) -> Self:
         """Train the parameters.
 
-        The arguments are those of `GBCRF.fit`; features that are missing (NaN, or absent from CSR)
-        count as 0.  An ``init_model`` of the same kind and shape is where the parameters start; any
-        other stays fixed underneath.
+        Features that are missing (NaN, or absent from CSR) count as 0.
+
+        Parameters
+        ----------
+        X, y, lengths, parents, edge_types, sample_weight, eval_set, classes, callbacks, allowed
+            As in `GBCRF.fit`.
+        init_model : fitted estimator, or the path of a model file, optional
+            One of the same kind and shape is where the parameters start; any other stays fixed as
+            the base model.
+
+        Returns
+        -------
+        The estimator itself.
         """
         check_arguments(self)
         start = read_warm_start(init_model, classes, self.constraints)

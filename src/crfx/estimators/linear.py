@@ -236,9 +236,19 @@ class LinearCRF(LabellingEstimator):
     ) -> Self:
         """Train the weights.
 
-        The arguments are those of `GBCRF.fit`; features that are missing (NaN, or absent from CSR)
-        count as 0.  An ``init_model`` of the same kind and shape is where the weights start; any
-        other stays fixed underneath.
+        Features that are missing (NaN, or absent from CSR) count as 0.
+
+        Parameters
+        ----------
+        X, y, lengths, parents, edge_types, sample_weight, eval_set, classes, callbacks, allowed
+            As in `GBCRF.fit`.
+        init_model : fitted estimator, or the path of a model file, optional
+            One of the same kind and shape is where the weights start; any other stays fixed as the
+            base model.
+
+        Returns
+        -------
+        The estimator itself.
         """
         check_arguments(self)
         start = read_warm_start(init_model, classes, self.constraints)
@@ -293,10 +303,29 @@ class LinearCRF(LabellingEstimator):
     ) -> Self:
         """Train for one epoch on more instances, by a trainer that works in epochs.
 
-        Dicts and texts may bring new features.  A label that has not been met before must be named
-        in ``classes``, now or in an earlier call; the first call learns those of ``y`` too.  A call
-        counts as an epoch: ``l2`` is shared out over its instances, and steps become smaller from
-        call to call, so pass many instances at a time.
+        Dicts and texts may bring new features.  A call counts as an epoch: ``l2`` is shared out
+        over its instances, and steps become smaller from call to call, so pass many instances at a
+        time.
+
+        Parameters
+        ----------
+        X, y, lengths, parents, edge_types, sample_weight, allowed
+            As in `GBCRF.fit`.
+        classes : list of labels, optional
+            Labels to know beside those of ``y``.  After the first call, a label that is new must be
+            named here, in this call or in an earlier one.
+
+        Returns
+        -------
+        The estimator itself.
+
+        Examples
+        --------
+        >>> from crfx import LinearCRF
+        >>> crf = LinearCRF(trainer="sgd", random_state=0, n_jobs=1)
+        >>> crf = crf.partial_fit([[["hot"], ["cold"]]], [["sun", "rain"]])
+        >>> crf.partial_fit([[["cold"]]], [["rain"]]).n_iter_
+        2
         """
         check_arguments(self)
         if self.trainer == "lbfgs":
@@ -363,6 +392,11 @@ class LinearCRF(LabellingEstimator):
 
         ``load`` does not read it, and it holds no state of training: use ``save`` for that.
         docs/model-file.md describes the format, with a reader of forty lines.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to write.
         """
         check_fitted(self)
         write_json(self._saved(), path)

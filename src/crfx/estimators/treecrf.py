@@ -207,7 +207,16 @@ class TreeCRF(LabellingEstimator):
         callbacks: Sequence[Callback] | None = None,
         allowed: Any = None,
     ) -> Self:
-        """Train; the arguments are those of `GBCRF.fit`."""
+        """Train the trees.
+
+        Parameters ---------- X, y, lengths, parents, edge_types, sample_weight, eval_set,
+        init_model, classes, callbacks, allowed
+            As in `GBCRF.fit`.
+
+        Returns
+        -------
+        The estimator itself.
+        """
         check_arguments(self)
         start = read_warm_start(init_model, classes, self.constraints)
         passed = Passed(X, y, lengths, parents, edge_types, sample_weight, allowed)
@@ -258,12 +267,19 @@ class TreeCRF(LabellingEstimator):
         return self
 
     def feature_importance(self, kind: ImportanceKind = "total_gain") -> dict[str, float]:
-        """Return the importance of features and of labels before, by name.
+        """Return the importance of features and of the labels before.
 
-        ``name[-1]`` is a feature of the neighbour before, ``label[-1]`` the label before,
-        ``outside[+1]`` (of sparse features) says that there is no neighbour after.  Kinds as in
-        XGBoost: "total_gain", "gain", "weight", "cover" or "total_cover".  Features that are never
-        used are left out; entries of the same name are added.
+        Parameters
+        ----------
+        kind : "total_gain", "gain", "weight", "cover" or "total_cover", default "total_gain"
+            As in XGBoost.
+
+        Returns
+        -------
+        dict
+            Numbers by name.  ``name[-1]`` is a feature of the neighbour before, ``label[-1]`` the
+            label before, and ``outside[+1]`` (of sparse features) that there is no neighbour after.
+            Features that are never used are left out; entries of the same name are added.
         """
         check_fitted(self)
         kinds = ("total_gain", "gain", "weight", "cover", "total_cover")
@@ -294,8 +310,14 @@ class TreeCRF(LabellingEstimator):
         return {names[k]: float(totals[k]) for k in used}
 
     def importance(self) -> Importance:
-        """Return it as `GBCRF.importance`: features as nodes, labels before as edges, shares of one
-        whole, since the same trees ask for both.
+        """Return how much features (``node``) and the labels before (``edge``) matter.
+
+        Both are shares of one whole, since the same trees split on both.
+
+        Returns
+        -------
+        Importance
+            ``node`` and ``edge``: numbers by name, the largest first.
         """
         by_name = shares(self.feature_importance("total_gain"))
         labels = {f"label[-{place + 1}]" for place in range(self.model_.order)}
