@@ -191,7 +191,28 @@ def _is_known(labels: NDArray[Any]) -> NDArray[np.bool_]:
 def pairs_of_labels(
     y_true: Sequence[ArrayLike], y_pred: Sequence[ArrayLike]
 ) -> Iterator[tuple[int, NDArray[Any], NDArray[Any]]]:
-    """Yield number, true labels and predicted labels of every instance, of equal length."""
+    """Yield number, true labels and predicted labels of every instance.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of lists of labels, one per instance
+
+    Yields
+    ------
+    (instance, true, predicted)
+        The number from 0 on, and two (length,) arrays.
+
+    Raises
+    ------
+    ValueError
+        If lengths differ.
+
+    Examples
+    --------
+    >>> for instance, true, predicted in pairs_of_labels([["A", "B"]], [["A", "A"]]):
+    ...     print(instance, true == predicted)
+    0 [ True False]
+    """
     if len(y_true) != len(y_pred):
         raise ValueError(f"y_true has {len(y_true)} instances, y_pred has {len(y_pred)}")
     for instance, pair in enumerate(zip(y_true, y_pred, strict=True)):

@@ -55,6 +55,18 @@ def load_digit_strings(n_strings: int = 400, seed: int = 0) -> DigitStrings:
     writer lie together, so most test strings are by writers not seen in training.
     All images of a digit are used before one is used again.
 
+    Parameters
+    ----------
+    n_strings : int, default 400
+        The number of strings, at least 2.
+    seed : int, default 0
+
+    Returns
+    -------
+    DigitStrings
+
+    Examples
+    --------
     >>> digits = load_digit_strings()
     >>> len(digits.X_train), len(digits.X_test), digits.X_test[0].shape
     (200, 200, (10, 64))

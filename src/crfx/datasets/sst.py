@@ -51,7 +51,24 @@ class Sst:
 
 
 def load_sst() -> Sst:
-    """Load the trees."""
+    """Load the Stanford Sentiment Treebank: binary trees with sentiments.
+
+    Returns
+    -------
+    Sst
+        ``train``, ``dev`` and ``test``.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the data set is missing; the error says where to get it.
+
+    Examples
+    --------
+    >>> data = load_sst()  # doctest: +SKIP
+    >>> len(data.train.y)  # doctest: +SKIP
+    8544
+    """
     train, dev, test = map(_read, find_all("sst", _SHA256, how_to_get=_HOW_TO_GET))
     return Sst(
         train,

@@ -84,6 +84,12 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         -------
         dict
             Values by name.
+
+        Examples
+        --------
+        >>> from crfx import LinearCRF
+        >>> LinearCRF(l2=0.5).get_params()["l2"]
+        0.5
         """
         params: dict[str, Any] = super().get_params(deep=deep)
         return params | _nested_settings(params) if deep else params
@@ -99,6 +105,13 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         The estimator itself.
+
+        Examples
+        --------
+        >>> from crfx import GBCRF
+        >>> from crfx.objectives import KL
+        >>> GBCRF(objective=KL()).set_params(objective__temperature=0.5).objective.temperature
+        0.5
         """
         super().set_params(**_with_nested(self.get_params(deep=False), params))
         return self
@@ -121,6 +134,17 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         See Also
         --------
         crfx.load : Read the file.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from crfx import LinearCRF, load
+        >>> crf = LinearCRF(n_jobs=1).fit([[["hot"], ["cold"]]], [["sun", "rain"]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     crf.save(Path(folder) / "weather.crfx")
+        ...     load(Path(folder) / "weather.crfx").classes_.tolist()
+        ['rain', 'sun']
         """
         check_fitted(self)
         check_can_be_saved(type(self))

@@ -38,6 +38,12 @@ def from_crfsuite(path: str | os.PathLike[str]) -> LinearCRF:
     ------
     ValueError
         If the file is damaged, or is not a linear-chain model of CRFsuite.
+
+    Examples
+    --------
+    >>> crf = from_crfsuite("ner.crfsuite")  # doctest: +SKIP
+    >>> crf.predict([[["word=Rome"]]])  # doctest: +SKIP
+    [array(['B-LOC'], dtype='<U5')]
     """
     read = crfsuite_model.read(path)
     crf = LinearCRF(features="observed", start_end=False)

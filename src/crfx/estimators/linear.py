@@ -397,6 +397,17 @@ class LinearCRF(LabellingEstimator):
         ----------
         path : str or path
             The file to write.
+
+        Examples
+        --------
+        >>> import json, tempfile
+        >>> from pathlib import Path
+        >>> from crfx import LinearCRF
+        >>> crf = LinearCRF(n_jobs=1).fit([[["hot"], ["cold"]]], [["sun", "rain"]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     crf.to_json(Path(folder) / "weather.json")
+        ...     json.loads((Path(folder) / "weather.json").read_text())["labels"]
+        ['rain', 'sun']
         """
         check_fitted(self)
         write_json(self._saved(), path)

@@ -533,6 +533,15 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
         -------
         dict
             Numbers by name; features that are never used are left out.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crfx import RankingCRF
+        >>> X, relevance = np.arange(6.0)[:, None], [0, 1, 2, 0, 1, 2]
+        >>> crf = RankingCRF("trees", n_estimators=2, n_jobs=1).fit(X, relevance, group=[3, 3])
+        >>> list(crf.feature_importance())
+        ['f0']
         """
         check_fitted(self)
         function: Any = self.model_.function

@@ -209,8 +209,11 @@ class TreeCRF(LabellingEstimator):
     ) -> Self:
         """Train the trees.
 
-        Parameters ---------- X, y, lengths, parents, edge_types, sample_weight, eval_set,
-        init_model, classes, callbacks, allowed
+        Parameters
+        ----------
+        X, y, lengths, parents, edge_types, sample_weight
+            As in `GBCRF.fit`.
+        eval_set, init_model, classes, callbacks, allowed
             As in `GBCRF.fit`.
 
         Returns
@@ -280,6 +283,15 @@ class TreeCRF(LabellingEstimator):
             Numbers by name.  ``name[-1]`` is a feature of the neighbour before, ``label[-1]`` the
             label before, and ``outside[+1]`` (of sparse features) that there is no neighbour after.
             Features that are never used are left out; entries of the same name are added.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crfx import TreeCRF
+        >>> X, y = [np.array([[0.0], [1.0], [2.0]])] * 10, [["low", "middle", "high"]] * 10
+        >>> crf = TreeCRF(2, n_jobs=1).fit(X, y)
+        >>> list(crf.feature_importance())
+        ['label[-1]', 'f0']
         """
         check_fitted(self)
         kinds = ("total_gain", "gain", "weight", "cover", "total_cover")
@@ -318,6 +330,15 @@ class TreeCRF(LabellingEstimator):
         -------
         Importance
             ``node`` and ``edge``: numbers by name, the largest first.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crfx import TreeCRF
+        >>> X, y = [np.array([[0.0], [1.0], [2.0]])] * 10, [["low", "middle", "high"]] * 10
+        >>> crf = TreeCRF(2, n_jobs=1).fit(X, y)
+        >>> list(crf.importance().node)
+        ['f0']
         """
         by_name = shares(self.feature_importance("total_gain"))
         labels = {f"label[-{place + 1}]" for place in range(self.model_.order)}

@@ -76,8 +76,32 @@ class Conll:
     def read(self, lines: Iterable[Line], *, labelled: bool = True) -> Iterator[Sentence]:
         """Yield sentences, each with the lines before its first token.
 
-        So other lines are written back where they were.  The last sentence may have no tokens: it
-        holds the lines that remain.
+        So other lines can be written back where they were.  The last sentence may have no tokens:
+        it holds the lines that remain.
+
+        Parameters
+        ----------
+        lines : iterable of Line
+            Such as `crfx.io.lines.open_lines` returns.
+        labelled : bool, default True
+            Whether every token must have a label.
+
+        Yields
+        ------
+        Sentence
+
+        Raises
+        ------
+        ValueError
+            If a line is invalid; the error names the file and the line.
+
+        Examples
+        --------
+        >>> from crfx.io.sentences import Line
+        >>> lines = [Line(1, "the DT O"), Line(2, "Alps NNP B-LOC"), Line(3, "")]
+        >>> (sentence,) = Conll(columns=("word", "pos")).read(lines)
+        >>> sentence.tokens, sentence.labels
+        ([('the', 'DT'), ('Alps', 'NNP')], ['O', 'B-LOC'])
         """
         lines = iter(lines)
         layout = None
@@ -141,7 +165,18 @@ class Conll:
         return Sentence(tokens, labels if layout.labelled else None, block, rows)
 
     def written(self, sentence: Sentence, labels: Sequence[str]) -> list[str]:
-        """Return the lines with other labels; a label is added to lines that had none."""
+        """Return the lines of a sentence with other labels, also for lines that had none.
+
+        Parameters
+        ----------
+        sentence : Sentence
+            As `read` yields it.
+        labels : list of str, one per token
+
+        Returns
+        -------
+        list of str
+        """
         texts = [line.text for line in sentence.lines]
         n_fields = self._width - (sentence.labels is None)
         for row, token, label in zip(sentence.rows, sentence.tokens, labels, strict=True):
