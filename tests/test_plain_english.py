@@ -32,6 +32,12 @@ NOT_A_VERB = re.compile(
 )
 """First words that a docstring of a function must not have."""
 
+NOT_A_NOUN = re.compile(
+    r"(After|Among|As|At|Before|Between|By|During|For|From|How|If|In|Of|On|Since|To|Until|When|"
+    r"Where|Whether|Which|While|Who|Why|With|Without)\b"
+)
+"""First words that a docstring of a class or a module must not have."""
+
 PRIVATE_WORDS = {
     r"in vain": "failed",
     r"go(es|ing)? on\b": "continue, or resume from a checkpoint",
@@ -119,7 +125,22 @@ def fragments(folder: Path) -> list[str]:
     return violations
 
 
-# 2. Docstrings and messages have no private vocabulary
+# 2. Docstrings of classes and modules are noun phrases
+
+
+def noun_fragments(folder: Path) -> list[str]:
+    """Return the classes and modules whose docstrings begin with no noun."""
+    violations = []
+    for name, tree in trees(folder):
+        for node in (tree, *(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))):
+            docstring = ast.get_docstring(node)
+            if docstring and NOT_A_NOUN.match(docstring):
+                line = getattr(node, "lineno", 1)
+                violations.append(f"{name}:{line}: {docstring.splitlines()[0]}")
+    return violations
+
+
+# 3. Docstrings and messages have no private vocabulary
 
 
 def strings(tree: ast.Module) -> Iterator[tuple[str, ast.Constant]]:
@@ -146,7 +167,7 @@ def private_phrases(folder: Path) -> list[str]:
     ]
 
 
-# 3. Variables say what they hold
+# 4. Variables say what they hold
 
 
 def names_in(function: Function) -> set[str]:
@@ -173,7 +194,7 @@ def vague_names(folder: Path, most: dict[str, int] | None = None) -> list[str]:
     ]
 
 
-RULES = (fragments, private_phrases)
+RULES = (fragments, noun_fragments, private_phrases)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
@@ -193,6 +214,8 @@ PLANTED = [
     (fragments, 'def f():\n    """Returns the labels."""', "Returns"),
     (fragments, 'def f():\n    """(rows,) the labels."""', "(rows,)"),
     (fragments, 'def f():\n    """String of digits."""', "String"),
+    (noun_fragments, 'class A:\n    """Where instances start."""', "a.py:1: Where"),
+    (noun_fragments, '"""How good a labelling is."""', "a.py:1: How"),
     (private_phrases, '"""Lines are searched in\nvain."""', "docstring: 'in vain' (a.py:1)"),
     (private_phrases, 'x = f"{1} is seen to"', "message: 'seen to"),
     (private_phrases, 'X = 1\n"""The dead."""', "docstring: 'the dead"),

@@ -177,7 +177,7 @@ class ExplainedPosition(ExplainedScores):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Explanation:
-    """Why one instance was labelled, or one query ordered, as it was.
+    """The reasons for the labels of one instance, or for the order of one query.
 
     ``method`` names how scores were shared out among features; ``predicted`` (length,) are the
     labels (ranks) of all positions, ``positions`` those that were asked for.

@@ -1,4 +1,4 @@
-"""How good a labelling is. Works on lists of label arrays, one per instance, as `predict` gives."""
+"""Measures of labellings: lists of label arrays, one per instance, as `predict` returns them."""
 
 from __future__ import annotations
 

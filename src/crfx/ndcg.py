@@ -1,4 +1,4 @@
-"""How good an order of documents is: normalised discounted cumulative gain (NDCG).
+"""A measure of orders of documents: normalised discounted cumulative gain (NDCG).
 
 DCG@k is the sum of gain(relevance) * discount(rank) over the first k documents of a query, NDCG@k
 that over the DCG@k of the best order.  Two definitions differ in the discount and in what counts:

@@ -32,7 +32,7 @@ class Conll2003Token(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Conll2003Split:
-    """By sentence the tokens, their entity tags, and the number of the document.
+    """Sentences: tokens, their entity tags, and the number of the document.
 
     Tags are IOB1: `I-PER` inside an entity, `B-PER` where one directly follows another of its
     type, `O` outside.

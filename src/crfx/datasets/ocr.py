@@ -27,7 +27,7 @@ _N_WORDS, _N_LETTERS, _N_PIXELS = 6877, 52152, 128
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Ocr:
-    """By word the pixels (length, 128), 0 or 1 row by row, the letters (length,), and the fold."""
+    """Words: the pixels (length, 128), 0 or 1 row by row, the letters (length,), and the fold."""
 
     X: list[NDArray[np.float32]]
     y: list[NDArray[np.str_]]

@@ -25,7 +25,7 @@ _AMINO_ACIDS = "ARNDCQEGHILKMFPSTWYV"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class QianSejnowskiSplit:
-    """By chain the amino acids, as letters and as indicators `X` (length, 20), and the classes.
+    """Chains: amino acids, as letters and as indicators `X` (length, 20), and the classes.
 
     Columns of `X` are in the order `ARNDCQEGHILKMFPSTWYV`; the classes `y` are `h` (helix),
     `e` (sheet) and `_` (coil).

@@ -27,7 +27,7 @@ _HOW_TO_GET = (
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SstSplit:
-    """By sentence a binary tree; each node comes before its children, the root is node 0.
+    """Binary trees, one per sentence; each node comes before its children, the root is node 0.
 
     `words` has the word of a leaf and None at an inner node; `y` is the sentiment of the phrase
     below each node, 0 (very negative) to 4 (very positive); `parents` is -1 at the root;

@@ -31,7 +31,7 @@ NOTHING_KNOWN = (
 
 @dataclass(frozen=True)
 class Numbering:
-    """How names of features become columns.
+    """The way in which names of features become columns.
 
     Names that occur ``min_count`` times get a column each; or all are hashed to ``n_hashed``.
     """

@@ -27,7 +27,7 @@ _SEPARATORS = {"\t": "tabs", " ": "blanks"}
 
 
 class _Layout(NamedTuple):
-    """How the lines of a file look; ``first`` is the number of the first line with a token."""
+    """The layout of the lines of a file; ``first`` is the number of the first line with a token."""
 
     first: int
     separator: str

@@ -16,7 +16,7 @@ Rounds: TypeAlias = Generator[Record, None, None]
 
 
 class Standing(Protocol):
-    """Where a training stands, for an exact resume."""
+    """The state of a training, for an exact resume."""
 
     def copied(self) -> Self:
         """Return a copy that the trainer does not change."""
@@ -72,7 +72,7 @@ feature induction done, and the iterations of the current one."""
 
 @dataclass(frozen=True, eq=False)
 class TrainingState:
-    """Where a training stands: the trainer, its iterations so far, numbers and arrays by name.
+    """The state of a training: the trainer, its iterations so far, numbers and arrays by name.
 
     With it a training resumes as if it had never been interrupted.
     """

@@ -285,8 +285,10 @@ def _direction(slope: Array64, memory: Memory) -> Array64:
 
 @dataclass(frozen=True)
 class LBFGSSettings:
-    """At most ``max_iter`` iterations, ``n_left`` of which are left in a training that resumes;
-    ``tol`` and ``l1`` as in `descend`.  ``is_fresh``: the model is new.
+    """Settings: at most ``max_iter`` iterations; ``tol`` and ``l1`` as in `descend`.
+
+    ``n_left`` is the number of iterations left if the training resumes; ``is_fresh``: the model is
+    new.
     """
 
     max_iter: int

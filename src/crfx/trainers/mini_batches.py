@@ -107,7 +107,7 @@ Make = Callable[[Truth, ScoreArrays | None], MiniBatches]
 
 
 class ShardedMiniBatches:
-    """As `MiniBatches`, for steps whose instances are all of one shard, which is read for them."""
+    """`MiniBatches` for steps whose instances are all of one shard, which is read for them."""
 
     def __init__(self, truth: Truth, base: ScoreArrays | None, model: Model, make: Make) -> None:
         self._truth, self._base, self._model, self._make = truth, base, model, make

@@ -101,9 +101,10 @@ class QueryBatches:
 
 @dataclass(frozen=True)
 class RankingEpochSettings:
-    """How to train by epochs: averaged from epoch ``burn_in`` on, with ``l2`` |w|^2 per query.
+    """Settings of training by epochs, with ``l2`` |w|^2 per query.
 
-    ``step`` is the size of the first step; None: found by trials.
+    Weights are averaged from epoch ``burn_in`` on.  ``step`` is the size of the first step; None:
+    found by trials.
     """
 
     batch_size: int
@@ -227,7 +228,7 @@ class RankingEpochs(Trainer):
 
 @dataclass(frozen=True, eq=False)
 class RankingStood:
-    """Where the epochs of a linear scorer stand, and if interrupted, where they were best."""
+    """The state of the epochs of a linear scorer, and if interrupted, their best weights."""
 
     stands: TrainingState
     best: TrainingState | None = None

@@ -212,7 +212,7 @@ class Steps:
 
 @dataclass(eq=False)
 class Descent:
-    """How to descend: epochs over shuffled instances in mini-batches, see `Steps`.
+    """A descent: epochs over shuffled instances in mini-batches, see `Steps`.
 
     ``l2`` |w|^2 is part of the objective, shared out over the instances.  Steps count for the
     average from epoch ``burn_in`` on, all or with ``by_sweep`` the last of each epoch.  ``ends``
