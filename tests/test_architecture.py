@@ -40,6 +40,7 @@ FLOORS = (
         "explanation",
         "terms",
         "state",
+        "versions",
     ),
     ("_core",),
 )

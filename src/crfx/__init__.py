@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from crfx.structures.constraints import Constraints
     from crfx.trainers.callbacks import Checkpoint
     from crfx.trainers.induction import FeatureInduction
+    from crfx.versions import instruction_set, show_versions
 
 # Idle threads spin before they sleep, by default for milliseconds, and occupy a processor core all
 # that time: XGBoost and our core have a runtime each, and so have other programs. An OpenMP
@@ -56,7 +57,9 @@ __all__ = [
     "TreeCRF",
     "__version__",
     "from_crfsuite",
+    "instruction_set",
     "load",
+    "show_versions",
     "write_shards",
 ]
 
@@ -72,7 +75,9 @@ _HOMES = {
     "Shards": "crfx.io.shards",
     "TreeCRF": "crfx.estimators.treecrf",
     "from_crfsuite": "crfx.estimators.crfsuite_models",
+    "instruction_set": "crfx.versions",
     "load": "crfx.estimators.registry",
+    "show_versions": "crfx.versions",
     "write_shards": "crfx.inputs.shards",
 }
 

@@ -19,7 +19,7 @@ from crfx.scores import IntArray
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Batch:
-    """Where instances start, and how their nodes hang together.
+    """The first rows of instances, and the edges between their nodes.
 
     Parameters
     ----------

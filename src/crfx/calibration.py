@@ -36,7 +36,7 @@ class Bin:
 
     @property
     def gap(self) -> float:
-        """How far apart both are; positive where the model is surer than it should be."""
+        """The difference of both; positive where the model is surer than it should be."""
         return self.probability - self.right
 
 
@@ -61,7 +61,14 @@ class Reliability:
         """How many, the sum of their probabilities, how many are right."""
 
     def add(self, probabilities: npt.ArrayLike, right: npt.ArrayLike) -> None:
-        """Count labels: their probabilities (labels,), and whether each is right (labels,)."""
+        """Count some labels.
+
+        Parameters
+        ----------
+        probabilities : (labels,) numbers from 0 to 1
+        right : (labels,) bool
+            Whether each label is right.
+        """
         p, good = np.asarray(probabilities, np.float64), np.asarray(right, bool)
         if p.ndim != 1 or p.shape != good.shape:
             raise ValueError(
@@ -106,11 +113,29 @@ def _checked(p: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 def reliability(
     y_true: Sequence[Any], y_pred: Sequence[Any], probabilities: Sequence[Any], *, n_bins: int = 10
 ) -> Reliability:
-    """Count the labels of all instances.
+    """Count the labels of all instances by their probability.
 
-    ``y_true`` and ``y_pred`` are lists of label arrays, one per instance; ``probabilities`` has for
-    every label of ``y_pred`` how probable it is, as ``predict_confidence(X)`` gives in ``labels``.
-    Positions whose true label is None, unknown, do not count.
+    Parameters
+    ----------
+    y_true : list of lists of labels, one per instance
+        Positions with None do not count.
+    y_pred : list of lists of labels
+        The predicted labels.
+    probabilities : list of (length,) arrays
+        The probability of every label of ``y_pred``, such as ``labels`` of
+        ``predict_confidence(X)``.
+    n_bins : int, default 10
+        Bins of equal width.
+
+    Returns
+    -------
+    Reliability
+
+    Examples
+    --------
+    >>> counted = reliability([["A", "B"]], [["A", "A"]], [[0.9, 0.6]], n_bins=2)
+    >>> [each.count for each in counted.bins()]
+    [0, 2]
     """
     counted = Reliability(n_bins)
     if len(probabilities) != len(y_pred):
@@ -136,10 +161,21 @@ def reliability(
 def expected_calibration_error(
     y_true: Sequence[Any], y_pred: Sequence[Any], probabilities: Sequence[Any], *, n_bins: int = 10
 ) -> float:
-    """Return the mean distance, over labels, of probability and share that is right, by bin.
+    """Return the mean distance of probability and share of right labels, by bin.
 
-    Arguments as those of `reliability`; 0 is perfect, and the bins decide how fine one looks.
+    It is 0 for perfect calibration, and depends on the bins.
 
+    Parameters
+    ----------
+    y_true, y_pred, probabilities, n_bins
+        As in `reliability`.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
     >>> expected_calibration_error([["A", "B"]], [["A", "A"]], [[0.75, 0.75]])
     0.25
     """

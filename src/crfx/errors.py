@@ -31,7 +31,7 @@ class BadInstance(ValueError):
 
     @property
     def place(self) -> str:
-        """Where it is, in words: "train/2.npz: instance 3, position 4"."""
+        """The place in words: "train/2.npz: instance 3, position 4"."""
         prefix = "".join(f"{name}: " for name in (self.argument, self.file) if name is not None)
         position = "" if self.position is None else f", {_POSITIONS[self.unit]} {self.position}"
         return f"{prefix}{self.unit} {self.instance}{position}"

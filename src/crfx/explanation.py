@@ -19,7 +19,7 @@ Array64 = npt.NDArray[np.float64]
 
 
 class Contribution(NamedTuple):
-    """What one feature says for a label: above 0 for it, below 0 against it."""
+    """The contribution of one feature to a label: above 0 for it, below 0 against it."""
 
     feature: str
     input: Any
@@ -120,21 +120,40 @@ class ExplainedPosition(ExplainedScores):
 
     @property
     def place(self) -> int:
-        """Where the predicted label is in ``classes``."""
+        """The index of the predicted label in ``classes``."""
         return self._place(self.predicted) if len(self.classes) > 1 else 0
 
     def strongest(self, label: Any = None, n: int = 5) -> list[Contribution]:
-        """Return the ``n`` features that say most for or against a label.
+        """Return the features that contribute most for or against a label.
 
         Each counts by what it adds to the label's score, less the mean of what it adds to the
-        others.  By default the label is the predicted one.
+        others.
+
+        Parameters
+        ----------
+        label : optional
+            One of ``classes``; None: the predicted label.
+        n : int, default 5
+            The number of features.
+
+        Returns
+        -------
+        list of Contribution, the largest first
         """
         return self._strongest(self.place if label is None else self._place(label), n)
 
     def edge_contributions(self, label: Any = None, n: int = 5) -> list[Contribution]:
         """Return the `strongest` features of the edge into the position.
 
-        There are none where edges are tables, or where no edge ends.
+        Parameters
+        ----------
+        label, n
+            As in `strongest`.
+
+        Returns
+        -------
+        list of Contribution
+            Empty if edges are tables, or if no edge ends here.
         """
         if self.edge is None:
             return []
@@ -158,7 +177,7 @@ class ExplainedPosition(ExplainedScores):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Explanation:
-    """Why one instance was labelled, or one query ordered, as it was.
+    """The reasons for the labels of one instance, or for the order of one query.
 
     ``method`` names how scores were shared out among features; ``predicted`` (length,) are the
     labels (ranks) of all positions, ``positions`` those that were asked for.
@@ -170,12 +189,23 @@ class Explanation:
     positions: list[ExplainedPosition]
 
     def as_text(self, top: int = 5, tokens: Sequence[str] | None = None, *, first: int = 0) -> str:
-        """Return text for the terminal, with ``top`` features for each position.
-
-        ``tokens`` (length,) are shown if passed; ``first`` is the number of the first position.
+        """Return the explanation as text for the terminal.
 
         The lines of a position, up to what it has without any feature, add up to its score for the
         predicted label, less the mean of the others; then comes what its neighbours add.
+
+        Parameters
+        ----------
+        top : int, default 5
+            The number of features of each position.
+        tokens : (length,) list of str, optional
+            Words to show.
+        first : int, default 0
+            The number of the first position.
+
+        Returns
+        -------
+        str
         """
         if tokens is not None and len(tokens) != len(self.predicted):
             raise ValueError(

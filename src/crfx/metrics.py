@@ -1,4 +1,4 @@
-"""How good a labelling is. Works on lists of label arrays, one per instance, as `predict` gives."""
+"""Measures of labellings: lists of label arrays, one per instance, as `predict` returns them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,27 @@ def token_accuracy(
 ) -> float:
     """Return the share of positions, over all instances together, whose label is right.
 
-    Positions whose true label is None, unknown, do not count; others count with the weight of their
-    instance, where ``sample_weight`` gives one for each.
+    Parameters
+    ----------
+    y_true : list of lists of labels, one per instance
+        Positions with None, whose label is unknown, do not count.
+    y_pred : list of lists of labels
+        As `predict` returns them.
+    sample_weight : (instances,) numbers, optional
+        Weights of instances; None: 1 each.
 
+    Returns
+    -------
+    float
+        From 0 to 1.
+
+    Raises
+    ------
+    ValueError
+        If no position counts, or lengths differ.
+
+    Examples
+    --------
     >>> token_accuracy([["A", "B"], ["A"]], [["A", "B"], ["B"]])
     0.6666666666666666
     >>> token_accuracy([["A", "B"], ["A"]], [["A", "B"], ["B"]], sample_weight=[1, 2])
@@ -48,9 +66,27 @@ def sequence_accuracy(
 ) -> float:
     """Return the share of instances all of whose labels are right.
 
-    Unknown labels (None) may be any; instances without a known label do not count, others count
-    with their weight, where ``sample_weight`` gives one for each.
+    Parameters
+    ----------
+    y_true : list of lists of labels, one per instance
+        Unknown labels (None) may be any; instances without a known label do not count.
+    y_pred : list of lists of labels
+        As `predict` returns them.
+    sample_weight : (instances,) numbers, optional
+        Weights of instances; None: 1 each.
 
+    Returns
+    -------
+    float
+        From 0 to 1.
+
+    Raises
+    ------
+    ValueError
+        If no instance counts, or lengths differ.
+
+    Examples
+    --------
     >>> sequence_accuracy([["A", "B"], ["A"]], [["A", "B"], ["B"]])
     0.5
     >>> sequence_accuracy([["A", "B"], ["A"]], [["A", "B"], ["B"]], sample_weight=[3, 1])
@@ -76,11 +112,31 @@ def label_f1(
 ) -> float:
     """Return the F1 of labels: scikit-learn's ``f1_score`` of all positions together.
 
-    ``average`` over labels: "macro" counts each alike, "weighted" by how often it is true, "micro"
-    adds the counts up first.  ``labels`` are those that count, say all but "O", and one that is
-    neither true nor found has an F1 of 0; None: all there are.  Positions whose true label is None
-    do not count.
+    Parameters
+    ----------
+    y_true : list of lists of labels, one per instance
+        Positions with None, whose label is unknown, do not count.
+    y_pred : list of lists of labels
+        As `predict` returns them.
+    average : "macro", "weighted" or "micro", default "macro"
+        Over labels: "macro" counts each alike, "weighted" by how often it is true, "micro" adds the
+        counts up first.
+    labels : list of labels, optional
+        The labels that count, for example all but "O"; one that is neither true nor predicted has
+        an F1 of 0.  None: all that occur.
 
+    Returns
+    -------
+    float
+        From 0 to 1.
+
+    Raises
+    ------
+    ValueError
+        If no position counts, or lengths differ.
+
+    Examples
+    --------
     >>> label_f1([["A", "B"], ["A"]], [["A", "B"], ["B"]])
     0.6666666666666666
     >>> label_f1([["A", "B"], ["A"]], [["A", "B"], ["B"]], labels=["B"])
@@ -135,7 +191,28 @@ def _is_known(labels: NDArray[Any]) -> NDArray[np.bool_]:
 def pairs_of_labels(
     y_true: Sequence[ArrayLike], y_pred: Sequence[ArrayLike]
 ) -> Iterator[tuple[int, NDArray[Any], NDArray[Any]]]:
-    """Yield number, true labels and predicted labels of every instance, of equal length."""
+    """Yield number, true labels and predicted labels of every instance.
+
+    Parameters
+    ----------
+    y_true, y_pred : list of lists of labels, one per instance
+
+    Yields
+    ------
+    (instance, true, predicted)
+        The number from 0 on, and two (length,) arrays.
+
+    Raises
+    ------
+    ValueError
+        If lengths differ.
+
+    Examples
+    --------
+    >>> for instance, true, predicted in pairs_of_labels([["A", "B"]], [["A", "A"]]):
+    ...     print(instance, true == predicted)
+    0 [ True False]
+    """
     if len(y_true) != len(y_pred):
         raise ValueError(f"y_true has {len(y_true)} instances, y_pred has {len(y_pred)}")
     for instance, pair in enumerate(zip(y_true, y_pred, strict=True)):
@@ -155,11 +232,28 @@ def pairs_of_labels(
 
 
 def spans(labels: Sequence[str] | NDArray[Any]) -> set[tuple[int, int, str]]:
-    """Return the labelled spans (first, last, type) of one instance, by conlleval's rule.
+    """Return the labelled spans of one instance, by conlleval's rule.
 
-    Reads IOB1, IOB2 and IOBES alike: a span ends where the type changes, before B and S, and after
-    E and S.  Labels are O, or one of B, I, E and S, alone or followed by a hyphen and a type.
+    It reads IOB1, IOB2 and IOBES alike: a span ends where the type changes, before B and S, and
+    after E and S.
 
+    Parameters
+    ----------
+    labels : list of str
+        "O", or one of B, I, E and S, alone or followed by a hyphen and a type.
+
+    Returns
+    -------
+    set of (first, last, type)
+        Positions from 0 on, both inclusive.
+
+    Raises
+    ------
+    ValueError
+        If a label marks no span.
+
+    Examples
+    --------
     >>> sorted(spans(["I-PER", "I-PER", "O", "B-LOC", "B-LOC"]))
     [(0, 1, 'PER'), (3, 3, 'LOC'), (4, 4, 'LOC')]
     """
@@ -188,13 +282,30 @@ def spans(labels: Sequence[str] | NDArray[Any]) -> set[tuple[int, int, str]]:
 def span_f1(y_true: Sequence[Sequence[str]], y_pred: Sequence[Sequence[str]]) -> float:
     """Return the F1 of spans, which are right if their ends and type are (CoNLL's rule).
 
-    Instances that have a position whose true label is None, unknown, do not count: a span might
-    reach over it.
+    Parameters
+    ----------
+    y_true : list of lists of str, one per instance
+        Labels as `spans` reads them.  Instances with an unknown label (None) do not count: a span
+        might reach over it.
+    y_pred : list of lists of str
+        As `predict` returns them.
 
+    Returns
+    -------
+    float
+        From 0 to 1; 0 if there are no spans.
+
+    Raises
+    ------
+    ValueError
+        If no instance counts, or lengths differ.
+
+    Examples
+    --------
     >>> span_f1([["B-PER", "I-PER", "O"]], [["B-PER", "I-PER", "B-LOC"]])
     0.6666666666666666
     """
-    right = found = wanted = n_judged = 0
+    right = n_predicted = n_true = n_judged = 0
     for instance, true, predicted in pairs_of_labels(y_true, y_pred):
         if not _is_known(true).all():
             continue
@@ -203,7 +314,9 @@ def span_f1(y_true: Sequence[Sequence[str]], y_pred: Sequence[Sequence[str]]) ->
             a, b = spans(true), spans(predicted)
         except ValueError as error:
             raise ValueError(f"instance {instance}, {error}") from None
-        right, found, wanted = right + len(a & b), found + len(b), wanted + len(a)
+        right += len(a & b)
+        n_true += len(a)
+        n_predicted += len(b)
     if len(y_true) and not n_judged:
         raise ValueError("there is no instance to score: every one has an unknown label")
-    return 2 * right / (found + wanted) if found + wanted else 0.0
+    return 2 * right / (n_predicted + n_true) if n_predicted + n_true else 0.0

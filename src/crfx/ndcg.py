@@ -1,4 +1,4 @@
-"""How good an order of documents is: normalised discounted cumulative gain (NDCG).
+"""A measure of orders of documents: normalised discounted cumulative gain (NDCG).
 
 DCG@k is the sum of gain(relevance) * discount(rank) over the first k documents of a query, NDCG@k
 that over the DCG@k of the best order.  Two definitions differ in the discount and in what counts:
@@ -43,8 +43,35 @@ def ndcg(
     definition: Definition = "usual",
     gain: Gain = "exponential",
 ) -> float:
-    """Return the mean NDCG@cut over the queries; without a cut the whole lists count.
+    """Return the mean NDCG@cut over the queries.
 
+    Parameters
+    ----------
+    relevance : (documents,) numbers, 0 or more
+        The documents of one query after another.
+    scores : (documents,) numbers
+        The larger the score, the better the rank; documents of equal score keep their order.
+    group : (queries,) whole numbers
+        How many documents each query has.
+    cut : int, optional
+        Count only the first documents of each query; None: the whole lists.
+    definition : "usual" or "letor", default "usual"
+        See the table above.
+    gain : "exponential" or "linear", default "exponential"
+        2^relevance - 1, or the relevance.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+
+    Raises
+    ------
+    ValueError
+        If no query has a relevant document (of the usual definition).
+
+    Examples
+    --------
     >>> ndcg([0, 1, 0, 1], [0.9, 0.8, 0.1, 0.2], group=[2, 2], cut=1)
     0.5
     """
@@ -55,7 +82,29 @@ def ndcg(
 
 
 def mean_ndcg(by_query: Array64, weights: Array64 | None = None) -> Array64:
-    """Return (cuts,) the means of `ndcg_by_query` (queries, cuts) over queries that count."""
+    """Return the mean over the queries that count, for every cut.
+
+    Parameters
+    ----------
+    by_query : (queries, cuts) array
+        From `ndcg_by_query`; queries with NaN do not count.
+    weights : (queries,) array, optional
+        Weights in the mean.
+
+    Returns
+    -------
+    (cuts,) array of float64
+
+    Raises
+    ------
+    ValueError
+        If no query counts.
+
+    Examples
+    --------
+    >>> mean_ndcg(np.array([[0.5], [1.0], [np.nan]]))
+    array([0.75])
+    """
     counts = ~np.isnan(by_query).any(axis=1)
     if weights is not None:
         counts &= weights > 0
@@ -77,10 +126,31 @@ def ndcg_by_query(
     definition: Definition = "usual",
     gain: Gain = "exponential",
 ) -> Array64:
-    """Return NDCG of every query at every cut (queries, cuts); NaN if a query is left out.
+    """Return the NDCG of every query at every cut, in O(n log n) for n documents.
 
-    ``relevance`` and ``scores`` (documents,) hold the documents of one query after another,
-    ``group`` (queries,) how many each has.  O(n log n) for n documents.
+    Parameters
+    ----------
+    relevance : (documents,) numbers, 0 or more
+        The documents of one query after another.
+    scores : (documents,) numbers
+        The larger the score, the better the rank; documents of equal score keep their order.
+    group : (queries,) whole numbers
+        How many documents each query has.
+    cuts : list of int or None
+        Each counts only the first documents of a query; None: the whole list.
+    definition, gain
+        As in `ndcg`.
+
+    Returns
+    -------
+    (queries, cuts) array of float64
+        NaN for queries that are left out.
+
+    Examples
+    --------
+    >>> ndcg_by_query([0, 1, 0, 1], [0.9, 0.8, 0.1, 0.2], group=[2, 2], cuts=[1, None]).round(2)
+    array([[0.  , 0.63],
+           [1.  , 1.  ]])
     """
     relevant, score, sizes = _checked(relevance, scores, group)
     if definition not in DEFINITIONS:
@@ -107,8 +177,20 @@ def ndcg_by_query(
 
 
 def gain_of(relevance: Array64, gain: Gain) -> Array64:
-    """Return the gain of a document of this relevance at the first rank.
+    """Return the gain of documents at the first rank.
 
+    Parameters
+    ----------
+    relevance : array of float64, 0 or more
+    gain : "exponential" or "linear"
+        2^relevance - 1, or the relevance.
+
+    Returns
+    -------
+    array like ``relevance``
+
+    Examples
+    --------
     >>> gain_of(np.array([0.0, 1.0, 2.0]), "exponential")
     array([0., 1., 3.])
     """

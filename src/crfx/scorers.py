@@ -113,10 +113,21 @@ def _within(estimator: Any, X: Any) -> tuple[Any, Any]:
 
 
 def make_scorer(metric: Callable[..., float], **settings: Any) -> Scorer:
-    """Return a scorer of a function (y_true, y_pred) of label arrays; larger is better.
+    """Return a scorer for cross-validation and grid search from a metric.
 
-    ``settings`` are further arguments of the function.
+    Parameters
+    ----------
+    metric : callable (y_true, y_pred, ...) -> float
+        A function of lists of label arrays; larger is better.
+    **settings
+        Further arguments of the function.
 
+    Returns
+    -------
+    Scorer
+
+    Examples
+    --------
     >>> from crfx.metrics import label_f1
     >>> make_scorer(label_f1, labels=["B-PER", "I-PER"])
     crfx.scorers.label_f1
@@ -126,8 +137,19 @@ def make_scorer(metric: Callable[..., float], **settings: Any) -> Scorer:
 
 
 def ndcg_at(cut: int | None) -> Scorer:
-    """Return a scorer: the mean NDCG of a ranker at a cut, on a list of queries.
+    """Return a scorer for rankers: the mean NDCG at a cut, on a list of queries.
 
+    Parameters
+    ----------
+    cut : int or None
+        Count only the first documents of each query; None: all.
+
+    Returns
+    -------
+    Scorer
+
+    Examples
+    --------
     >>> ndcg_at(5)
     crfx.scorers.ndcg_at(5)
     """

@@ -24,7 +24,7 @@ Room = dict[str, FloatArray]
 """Arrays by name that may be overwritten: fresh memory costs more than a pass over it."""
 
 Sharing = Literal["none", "shared", "typed", "each"]
-"""Who shares an edge table: nobody has one, all edges, the edges of one type, or no two edges."""
+"""The edges that share a table: none has one, all edges, the edges of one type, or no two."""
 
 LARGEST_SCORE = np.float64(1e100)
 """Sums of larger finite scores could overflow.  float32 has none."""
@@ -98,7 +98,7 @@ class Scores:
     def sharing(self, order: int, *, typed: bool) -> Sharing:
         """Say how edges share tables, and check that the shape of ``edge`` agrees.
 
-        ``typed`` tells whether the batch has edge types.  O(1).
+        ``typed`` is whether the batch has edge types.  O(1).
         """
         if self.edge is None:
             return "none"

@@ -87,18 +87,21 @@ class TagReport:
             self._add_spans(spans([a for a, _ in pairs]), spans([b for _, b in pairs]))
 
     def _add_spans(
-        self, wanted: Collection[tuple[int, int, str]], found: Collection[tuple[int, int, str]]
+        self,
+        true_spans: Collection[tuple[int, int, str]],
+        predicted_spans: Collection[tuple[int, int, str]],
     ) -> None:
-        for name, some in (("wanted", wanted), ("found", found)):
-            self._spans[name].update(kind for _, _, kind in some)
-        self._spans["right"].update(kind for *_, kind in set(wanted) & set(found))
+        for name, counted in (("wanted", true_spans), ("found", predicted_spans)):
+            self._spans[name].update(kind for _, _, kind in counted)
+        self._spans["right"].update(kind for *_, kind in set(true_spans) & set(predicted_spans))
 
     @property
     def accuracy(self) -> float:
         """The share of positions whose label is right."""
         if self.n_tokens == 0:
             raise ValueError("there is no labelled token to judge by")
-        return sum(n for (true, found), n in self._pairs.items() if true == found) / self.n_tokens
+        right = sum(n for (true, predicted), n in self._pairs.items() if true == predicted)
+        return right / self.n_tokens
 
     def has_spans(self) -> bool:
         """Return whether all labels mark spans: O, and B-, I-, E- or S- with a type."""
@@ -120,21 +123,21 @@ class TagReport:
 
     def labels(self) -> dict[str, Counts]:
         """Return the counts of every label, position by position."""
-        wanted: Counter[str] = Counter()
-        found: Counter[str] = Counter()
+        true: Counter[str] = Counter()
+        predicted: Counter[str] = Counter()
         for (a, b), count in self._pairs.items():
-            wanted[a] += count
-            found[b] += count
+            true[a] += count
+            predicted[b] += count
         return {
-            label: Counts(self._pairs[label, label], found[label], wanted[label])
-            for label in sorted({*wanted, *found})
+            label: Counts(self._pairs[label, label], predicted[label], true[label])
+            for label in sorted({*true, *predicted})
         }
 
     def confusion(self) -> dict[str, dict[str, int]]:
         """Return how often a true label (outer key) was predicted as each label (inner key)."""
         rows: dict[str, dict[str, int]] = {}
-        for (true, found), count in sorted(self._pairs.items()):
-            rows.setdefault(true, {})[found] = count
+        for (true, predicted), count in sorted(self._pairs.items()):
+            rows.setdefault(true, {})[predicted] = count
         return rows
 
     def unknown_labels(self) -> dict[str, int]:
@@ -182,7 +185,7 @@ class TagReport:
         parts.append(_table("labels", self.labels()))
         if wrong := [(n, a, b) for (a, b), n in self._pairs.items() if a != b]:
             most = sorted(wrong, key=lambda entry: (-entry[0], entry[1:]))[:_MOST_CONFUSIONS]
-            lines = [f"{count:>8}  {true} found as {found}" for count, true, found in most]
+            lines = [f"{count:>8}  {true} found as {predicted}" for count, true, predicted in most]
             parts.append("\n".join(["most frequent mistakes", *lines]))
         return "\n\n".join(parts)
 

@@ -60,21 +60,21 @@ class Terms:
         """Return the sum of two terms; features of the same name are added up."""
         place: dict[str, int] = {}
         both = [self, other]
-        at = [[place.setdefault(name, len(place)) for name in own.features] for own in both]
+        at = [[place.setdefault(name, len(place)) for name in terms.features] for terms in both]
         firsts = np.unique(np.concatenate(at).astype(np.int64), return_index=True)[1]
         total = np.zeros((len(place), len(self.base)))
-        for own, places in zip(both, at, strict=True):
-            np.add.at(total, places, own.contributions)
+        for terms, places in zip(both, at, strict=True):
+            np.add.at(total, places, terms.contributions)
         return Terms.of(
             self.base + other.base,
-            np.concatenate([own.columns for own in both])[firsts],
+            np.concatenate([terms.columns for terms in both])[firsts],
             list(place),
-            np.concatenate([own.inputs for own in both])[firsts],
+            np.concatenate([terms.inputs for terms in both])[firsts],
             total,
         )
 
 
 def _objects(values: Sequence[Any]) -> npt.NDArray[np.object_]:
-    found = np.empty(len(values), dtype=object)
-    found[:] = [value.item() if isinstance(value, np.generic) else value for value in values]
-    return found
+    objects = np.empty(len(values), dtype=object)
+    objects[:] = [value.item() if isinstance(value, np.generic) else value for value in values]
+    return objects

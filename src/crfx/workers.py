@@ -19,7 +19,7 @@ from crfx.errors import BadInstance, located
 from crfx.messages import untold
 
 Result = TypeVar("Result")
-Told = TypeVar("Told")
+Answer = TypeVar("Answer")
 
 
 class WorkerLost(ConnectionError):
@@ -82,14 +82,14 @@ def sums(workers: Workers, arrays: Mapping[str, npt.NDArray[Any]]) -> dict[str, 
     """Return the sums of several arrays, by name, in one message per kind of number."""
     if workers.size == 1:
         return dict(arrays)
-    found: dict[str, npt.NDArray[Any]] = {}
+    totals: dict[str, npt.NDArray[Any]] = {}
     for dtype in sorted({array.dtype for array in arrays.values()}, key=str):
-        own = {name: array for name, array in arrays.items() if array.dtype == dtype}
-        total = workers.sum(np.concatenate([array.reshape(-1) for array in own.values()]))
-        borders = np.cumsum([array.size for array in own.values()])[:-1]
-        for (name, array), part in zip(own.items(), np.split(total, borders), strict=True):
-            found[name] = part.reshape(array.shape)
-    return {name: found[name] for name in arrays}
+        same_dtype = {name: array for name, array in arrays.items() if array.dtype == dtype}
+        total = workers.sum(np.concatenate([array.reshape(-1) for array in same_dtype.values()]))
+        borders = np.cumsum([array.size for array in same_dtype.values()])[:-1]
+        for (name, array), part in zip(same_dtype.items(), np.split(total, borders), strict=True):
+            totals[name] = part.reshape(array.shape)
+    return {name: totals[name] for name in arrays}
 
 
 def total(workers: Workers, number: float) -> float:
@@ -112,33 +112,33 @@ def place(workers: Workers, n_own: Any) -> tuple[Any, Any]:
 
 
 def agreed(
-    work: Callable[[], Result], tell: Callable[[Result], tuple[int, Told]]
-) -> tuple[Result, list[Told]]:
-    """Run ``work`` on the own instances; return its result and what every worker tells of its own.
+    work: Callable[[], Result], tell: Callable[[Result], tuple[int, Answer]]
+) -> tuple[Result, list[Answer]]:
+    """Run ``work`` on this worker's instances; return its result and the answers of all workers.
 
-    ``tell`` returns the number of instances and anything else that the others need.  If ``work``
-    raises ValueError anywhere, all workers raise the error of the first such worker, in which
-    instances have their numbers among those of all workers; if it is about no instance, it names
-    the worker.
+    ``tell`` returns the number of instances of this worker, and its answer: anything that the other
+    workers need.  If ``work`` raises ValueError in some worker, all workers raise the error of the
+    first such worker.  Instances in it are numbered among those of all workers; if it is about no
+    instance, it names the worker.
     """
     workers = current()
     if workers.size == 1:
         result = work()
         return result, [tell(result)[1]]
     error: BadInstance | str | None = None
-    own = None
+    answer = None
     try:
         result = work()
-        own = tell(result)
+        answer = tell(result)
     except ValueError as raised:
         bad = located(raised)
         error = bad if isinstance(bad, BadInstance) else str(bad)
-    answers = workers.gather((error, own))
+    answers = workers.gather((error, answer))
     errors = [error for error, _ in answers]
     for rank, error in enumerate(errors):
         if isinstance(error, BadInstance):
-            raise error.after(sum(answer[0] for _, answer in answers[:rank])) from None
+            raise error.after(sum(n for _, (n, _) in answers[:rank])) from None
         if error is not None:
             is_everywhere = all(other == error for other in errors)
             raise ValueError(error if is_everywhere else f"worker {rank}: {error}") from None
-    return result, [answer for _, (_, answer) in answers]
+    return result, [shared for _, (_, shared) in answers]

@@ -111,7 +111,7 @@ def _values(kind: Kind) -> dict[str, Any]:
 
 
 def settings_of(
-    whose: str, given: list[tuple[str, Any]], named: dict[str, Any], usual: dict[str, Any]
+    whose: str, assignments: list[tuple[str, Any]], named: dict[str, Any], usual: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the arguments of an estimator from --set, from other options, and from defaults.
 
@@ -119,7 +119,7 @@ def settings_of(
     command.
     """
     known = TABLES[whose].kinds
-    names = [name for name, _ in given]
+    names = [name for name, _ in assignments]
     if again := [name for name in names if names.count(name) > 1]:
         raise ValueError(f"--set {again[0]}=... is given twice")
     if unknown := [name for name in names if name not in known]:
@@ -132,7 +132,7 @@ def settings_of(
         raise ValueError(f"--set {twice[0]}=...: there is an option of its own for it")
     chosen = {name: value for name, value in named.items() if value is not None}
     usual = {name: value for name, value in usual.items() if name in known}
-    return usual | dict(given) | chosen
+    return usual | dict(assignments) | chosen
 
 
 def check_output(path: Path, what: str, inputs: Iterable[Path | str | None] = ()) -> None:

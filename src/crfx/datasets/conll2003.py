@@ -32,7 +32,7 @@ class Conll2003Token(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Conll2003Split:
-    """By sentence the tokens, their entity tags, and the number of the document.
+    """Sentences: tokens, their entity tags, and the number of the document.
 
     Tags are IOB1: `I-PER` inside an entity, `B-PER` where one directly follows another of its
     type, `O` outside.
@@ -54,7 +54,26 @@ class Conll2003:
 
 
 def load_conll2003() -> Conll2003:
-    """Load the sentences, without `-DOCSTART-` lines, as in published counts."""
+    """Load CoNLL-2003: sentences with their entities.
+
+    Lines ``-DOCSTART-`` are left out, as in published counts.
+
+    Returns
+    -------
+    Conll2003
+        ``train``, ``testa`` for development, and ``testb`` for tests.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the data set is missing; the error says where to get it.
+
+    Examples
+    --------
+    >>> data = load_conll2003()  # doctest: +SKIP
+    >>> len(data.train.y)  # doctest: +SKIP
+    14041
+    """
     train, testa, testb = (_read(find_conll2003(name)) for name in _SHA256)
     return Conll2003(
         train,

@@ -48,13 +48,25 @@ class DigitStrings:
 
 
 def load_digit_strings(n_strings: int = 400, seed: int = 0) -> DigitStrings:
-    """String handwritten digits together; the same arguments give the same strings.
+    """Make strings of handwritten digits; the same arguments give the same strings.
 
     Half of the strings are for training, half for testing. Training strings use only the first
     half of the images and test strings only the second. In scikit-learn's file the images of one
     writer lie together, so most test strings are by writers not seen in training.
     All images of a digit are used before one is used again.
 
+    Parameters
+    ----------
+    n_strings : int, default 400
+        The number of strings, at least 2.
+    seed : int, default 0
+
+    Returns
+    -------
+    DigitStrings
+
+    Examples
+    --------
     >>> digits = load_digit_strings()
     >>> len(digits.X_train), len(digits.X_test), digits.X_test[0].shape
     (200, 200, (10, 64))

@@ -51,7 +51,24 @@ class MillionQuery:
 
 
 def load_mq2008() -> MillionQuery:
-    """Load the 784 queries."""
+    """Load MQ2008 of LETOR 4.0: 784 queries with judged documents.
+
+    Returns
+    -------
+    MillionQuery
+        Its method ``fold`` returns the official folds.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the data set is missing; the error says where to get it.
+
+    Examples
+    --------
+    >>> data = load_mq2008()  # doctest: +SKIP
+    >>> data.fold(1).train.X.shape[1]  # doctest: +SKIP
+    46
+    """
     paths = find_all("letor-mq2008", _SHA256, how_to_get=_HOW_TO_GET)
     return MillionQuery(
         tuple(letor.read(path) for path in paths),

@@ -27,7 +27,7 @@ _N_WORDS, _N_LETTERS, _N_PIXELS = 6877, 52152, 128
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Ocr:
-    """By word the pixels (length, 128), 0 or 1 row by row, the letters (length,), and the fold."""
+    """Words: the pixels (length, 128), 0 or 1 row by row, the letters (length,), and the fold."""
 
     X: list[NDArray[np.float32]]
     y: list[NDArray[np.str_]]
@@ -46,7 +46,26 @@ _MEMBERS = ("pixels", "letters", "offsets", "folds")
 
 
 def load_ocr() -> Ocr:
-    """Load the handwritten words from `letters.npz`, else from the original text, `letter.data`."""
+    """Load the handwritten words, 6877 of them.
+
+    They are read from ``letters.npz``, else from the original text, ``letter.data``.
+
+    Returns
+    -------
+    Ocr
+        Its method ``fold`` returns the official folds.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the data set is missing; the error says where to get it.
+
+    Examples
+    --------
+    >>> data = load_ocr()  # doctest: +SKIP
+    >>> len(data.X)  # doctest: +SKIP
+    6877
+    """
     pixels, letters, offsets, folds = _read()
     alphabet = np.array(list("abcdefghijklmnopqrstuvwxyz"))
     y = np.split(alphabet[letters], offsets[1:-1])

@@ -25,7 +25,7 @@ _AMINO_ACIDS = "ARNDCQEGHILKMFPSTWYV"
 
 @dataclass(frozen=True, eq=False, slots=True)
 class QianSejnowskiSplit:
-    """By chain the amino acids, as letters and as indicators `X` (length, 20), and the classes.
+    """Chains: amino acids, as letters and as indicators `X` (length, 20), and the classes.
 
     Columns of `X` are in the order `ARNDCQEGHILKMFPSTWYV`; the classes `y` are `h` (helix),
     `e` (sheet) and `_` (coil).
@@ -46,7 +46,24 @@ class QianSejnowski:
 
 
 def load_qian_sejnowski() -> QianSejnowski:
-    """Load the chains of amino acids with their classes."""
+    """Load the proteins of Qian and Sejnowski: amino acids with their classes.
+
+    Returns
+    -------
+    QianSejnowski
+        ``train`` and ``test``.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the data set is missing; the error says where to get it.
+
+    Examples
+    --------
+    >>> data = load_qian_sejnowski()  # doctest: +SKIP
+    >>> data.train.X[0].shape[1]  # doctest: +SKIP
+    20
+    """
     train, test = map(_read, find_all("qian-sejnowski", _SHA256, how_to_get=_HOW_TO_GET))
     return QianSejnowski(
         train,

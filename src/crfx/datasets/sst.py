@@ -27,7 +27,7 @@ _HOW_TO_GET = (
 
 @dataclass(frozen=True, eq=False, slots=True)
 class SstSplit:
-    """By sentence a binary tree; each node comes before its children, the root is node 0.
+    """Binary trees, one per sentence; each node comes before its children, the root is node 0.
 
     `words` has the word of a leaf and None at an inner node; `y` is the sentiment of the phrase
     below each node, 0 (very negative) to 4 (very positive); `parents` is -1 at the root;
@@ -51,7 +51,24 @@ class Sst:
 
 
 def load_sst() -> Sst:
-    """Load the trees."""
+    """Load the Stanford Sentiment Treebank: binary trees with sentiments.
+
+    Returns
+    -------
+    Sst
+        ``train``, ``dev`` and ``test``.
+
+    Raises
+    ------
+    FileNotFoundError
+        If the data set is missing; the error says where to get it.
+
+    Examples
+    --------
+    >>> data = load_sst()  # doctest: +SKIP
+    >>> len(data.train.y)  # doctest: +SKIP
+    8544
+    """
     train, dev, test = map(_read, find_all("sst", _SHA256, how_to_get=_HOW_TO_GET))
     return Sst(
         train,

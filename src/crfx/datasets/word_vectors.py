@@ -34,7 +34,28 @@ class WordVectors:
 
 
 def load_word_vectors(name: str = "glove_6B_100d") -> WordVectors:
-    """Load `"glove_6B_100d"`, the better one, or `"googlenews_300d_subset"`."""
+    """Load word vectors.
+
+    Parameters
+    ----------
+    name : str, default "glove_6B_100d"
+        "glove_6B_100d", the better one, or "googlenews_300d_subset".
+
+    Returns
+    -------
+    WordVectors
+
+    Raises
+    ------
+    FileNotFoundError
+        If the data set is missing; the error says where to get it.
+
+    Examples
+    --------
+    >>> vectors = load_word_vectors()  # doctest: +SKIP
+    >>> vectors.vectors.shape[1]  # doctest: +SKIP
+    100
+    """
     if name not in _RELEASES:
         raise ValueError(f"name must be one of {sorted(_RELEASES)}, got {name!r}")
     sha256, how_to_get, spellings, description = _RELEASES[name]

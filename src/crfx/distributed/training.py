@@ -216,7 +216,9 @@ class Attempt:
         for number, (share, other) in enumerate(zip(shares, watched, strict=True)):
             where = self.addresses[number]
             sent = [self._sent(each, where) for each in (job, checkpoint)]
-            placed = [None if own is None else self._placed(own, where) for own in (share, other)]
+            placed = [
+                None if part is None else self._placed(part, where) for part in (share, other)
+            ]
             self._futures.append(
                 self.client.submit(
                     train, number, meeting, *sent, *placed, workers=[where], pure=False

@@ -56,7 +56,7 @@ class Job:
 
 @dataclass
 class Outcome:
-    """How training ended for one worker: with a model (the first worker only), with an error, or
+    """The end of training for one worker: with a model (the first worker only), with an error, or
     with the loss of another worker.  ``bytes_by_round`` are the bytes summed after each round.
     """
 

@@ -62,21 +62,57 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         return hasattr(self, "model_")
 
     def __sklearn_tags__(self) -> Any:
-        """Neither classifier nor regressor: for scikit-learn those have one target per row of X."""
+        """Return tags of neither a classifier nor a regressor.
+
+        Those have one target per row of X.
+        """
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.sparse = tags.input_tags.allow_nan = True
         return tags
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the arguments; ``deep``: with the settings that they have themselves, such as
-        ``objective__temperature`` where ``objective`` is a ``KL``.
+        """Return the arguments of the estimator, as scikit-learn asks for them.
+
+        Parameters
+        ----------
+        deep : bool, default True
+            Add the settings of arguments, such as ``objective__temperature`` if ``objective`` is a
+            ``KL``.
+
+        Returns
+        -------
+        dict
+            Values by name.
+
+        Examples
+        --------
+        >>> from crfx import LinearCRF
+        >>> LinearCRF(l2=0.5).get_params()["l2"]
+        0.5
         """
         params: dict[str, Any] = super().get_params(deep=deep)
         return params | _nested_settings(params) if deep else params
 
     def set_params(self, **params: Any) -> Self:
-        """Change arguments, or settings of arguments: a changed copy takes their place."""
+        """Change arguments, or settings of arguments.
+
+        Parameters
+        ----------
+        **params
+            Values by name; ``objective__temperature=1`` replaces ``objective`` by a changed copy.
+
+        Returns
+        -------
+        The estimator itself.
+
+        Examples
+        --------
+        >>> from crfx import GBCRF
+        >>> from crfx.objectives import KL
+        >>> GBCRF(objective=KL()).set_params(objective__temperature=0.5).objective.temperature
+        0.5
+        """
         super().set_params(**_with_nested(self.get_params(deep=False), params))
         return self
 
@@ -88,7 +124,28 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         return attributes
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one file, whole or not at all."""
+        """Write the model to one file, whole or not at all.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; by convention it ends in ``.crfx``.  An existing file is replaced.
+
+        See Also
+        --------
+        crfx.load : Read the file.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from crfx import LinearCRF, load
+        >>> crf = LinearCRF(n_jobs=1).fit([[["hot"], ["cold"]]], [["sun", "rain"]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     crf.save(Path(folder) / "weather.crfx")
+        ...     load(Path(folder) / "weather.crfx").classes_.tolist()
+        ['rain', 'sun']
+        """
         check_fitted(self)
         check_can_be_saved(type(self))
         write(path, self._saved().to_state())
@@ -142,7 +199,7 @@ _COUNTED = {"n_estimators": "rounds", "max_iter": "iterations", "sweeps": "sweep
 
 
 def counted_in(estimator: Any) -> str:
-    """Return what the training is counted in: "rounds", "iterations" or "sweeps"."""
+    """Return what the training is counted in: "rounds", "iterations" or "sweeps" (epochs)."""
     return _COUNTED[rounds_argument(estimator)]
 
 
@@ -156,12 +213,12 @@ def rounds_argument(estimator: Any) -> str:
 
 
 def counter_of(estimator: Any) -> str:
-    """Return the name of the fitted attribute that counts rounds, iterations or sweeps."""
+    """Return the name of the fitted attribute that counts rounds, iterations or epochs."""
     return "n_iter_" if "trainer" in table_of(estimator).kinds else "n_rounds_"
 
 
 def rounds_done(estimator: Any) -> int:
-    """Return how many rounds, iterations or sweeps a model has had."""
+    """Return how many rounds, iterations or epochs a model has had."""
     return int(getattr(estimator, counter_of(estimator)))
 
 

@@ -22,8 +22,28 @@ def from_crfsuite(path: str | os.PathLike[str]) -> LinearCRF:
     """Return a fitted LinearCRF that tags as CRFsuite's model file does, without CRFsuite.
 
     It takes X as CRFsuite does: lists of feature dicts or of texts.  It has no start and end
-    scores, and can be trained on (``init_model``) and saved as any other.  How the model was
-    trained is not in the file: arguments of training are those of LinearCRF.
+    scores. It can be saved, and passed as ``init_model``, like any other model.  The file does not
+    hold how the model was trained: the arguments of training are the defaults of LinearCRF.
+
+    Parameters
+    ----------
+    path : str or path
+        A model file that CRFsuite, python-crfsuite or sklearn-crfsuite wrote.
+
+    Returns
+    -------
+    LinearCRF
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, or is not a linear-chain model of CRFsuite.
+
+    Examples
+    --------
+    >>> crf = from_crfsuite("ner.crfsuite")  # doctest: +SKIP
+    >>> crf.predict([[["word=Rome"]]])  # doctest: +SKIP
+    [array(['B-LOC'], dtype='<U5')]
     """
     read = crfsuite_model.read(path)
     crf = LinearCRF(features="observed", start_end=False)

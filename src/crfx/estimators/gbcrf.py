@@ -100,7 +100,8 @@ class GBCRF(LabellingEstimator):
         The same seed gives the same model, bit by bit, for the same number of threads; XGBoost's
         sums of gradients may differ in the last digit for another.
     verbose : int
-        1: a progress bar, on a terminal.
+        1: a progress bar on a terminal; elsewhere a line every ten seconds, to the logger "crfx"
+        (level INFO) if logging is set up, else to standard error.
 
     Attributes
     ----------
@@ -232,7 +233,7 @@ class GBCRF(LabellingEstimator):
         classes : list of labels, optional
             Labels to know beside those of ``y``; with ``init_model``, labels that it does not know
             yet.  Their scores start at 0, those of old labels stay.  A label of ``y`` that is new
-            to ``init_model`` and not named here is refused, as it may be a slip.
+            to ``init_model`` and not named here raises ValueError, as it may be a typing error.
         callbacks : list of callables, optional
             Each is called after every round with a `crfx.trainers.callbacks.Progress`; True stops.
             `crfx.Checkpoint` is one.
@@ -286,10 +287,28 @@ class GBCRF(LabellingEstimator):
         return self
 
     def feature_importance(self, kind: str = "total_gain") -> dict[str, float]:
-        """Return the importance of the features in the node trees, by name or f0, f1, ...
+        """Return the importance of the features in the node trees.
 
-        ``kind`` is XGBoost's: "total_gain", "gain", "weight", "cover" or "total_cover".  Features
-        that are never used are left out, and a base model's trees are not counted.
+        A base model's trees are not counted.
+
+        Parameters
+        ----------
+        kind : "total_gain", "gain", "weight", "cover" or "total_cover", default "total_gain"
+            As in XGBoost.
+
+        Returns
+        -------
+        dict
+            Numbers by name of the feature (f0, f1, ... without names); features that are never used
+            are left out.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crfx import GBCRF
+        >>> X, y = [np.array([[0.0], [1.0], [2.0]])] * 10, [["low", "middle", "high"]] * 10
+        >>> GBCRF(2, n_jobs=1).fit(X, y).feature_importance("weight")
+        {'f0': 8.0}
         """
         return tree_importance(self._node_ensemble(), self.columns_, kind)
 
@@ -312,10 +331,28 @@ class GBCRF(LabellingEstimator):
         edge_types: Any = None,
         n_rounds: int | None = None,
     ) -> Any:
-        """Return (length, labels, features + 1) per instance: SHAP values of the node scores.
+        """Return SHAP values of the node scores.
 
-        They add up to the scores that the trees give, a base model's aside; the last column is the
-        expected score.  Edges do not change them.
+        They add up to the scores of the trees, without those of a base model.  Edges do not change
+        them.
+
+        Parameters
+        ----------
+        X, lengths, parents, edge_types, n_rounds
+            As in `predict`.
+
+        Returns
+        -------
+        list of (length, labels, features + 1) arrays, or one such array of (rows, ...)
+            The last column is the expected score.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crfx import GBCRF
+        >>> X, y = [np.array([[0.0], [1.0], [2.0]])] * 10, [["low", "middle", "high"]] * 10
+        >>> GBCRF(2, n_jobs=1).fit(X, y).predict_contributions(X)[0].shape
+        (3, 3, 2)
         """
         ensemble = self._node_ensemble()
         check_rounds(self, n_rounds)

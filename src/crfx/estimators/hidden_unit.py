@@ -61,7 +61,7 @@ class HiddenUnitCRF(LabellingEstimator):
     sweeps : int
         Passes over the instances, of all trainers but "lbfgs".
     burn_in : int, optional
-        Parameters are averaged over the ends of sweeps from this one on; None: from half of
+        Parameters are averaged over the ends of epochs from this one on; None: from half of
         ``sweeps`` on for "sgd", from a tenth for perceptrons.
     batch_size : int
         Instances a step.
@@ -86,21 +86,21 @@ class HiddenUnitCRF(LabellingEstimator):
     skip : bool
         Add weights from features straight to labels.
     herding : bool
-        Let every sweep after ``burn_in`` vote on each label, instead of averaging parameters
+        Let every epoch after ``burn_in`` vote on each label, instead of averaging parameters
         (conditional herding, Gelfand et al. 2010); of the perceptrons.  `predict_marginals` then
         gives shares of votes.
     pretrain : "discriminative", "contrastive" or None
         Begin with units that were trained without edges, or by contrastive divergence on features
         and labels (dense X).
     pretrain_sweeps : int
-        Sweeps of that.
+        Epochs of pretraining.
     edges : "table" or None
         Edge scores: one table (one per edge type), or none: then positions are independent.
     min_count, n_hashed
         As in `LinearCRF`, for dicts, texts and templates.
     early_stopping_rounds : int, optional
-        Stop once ``eval_metric`` has not improved for so many sweeps or iterations; the best
-        parameters are restored.  Sweeps before ``burn_in`` are watched as they are, those after it
+        Stop once ``eval_metric`` has not improved for so many epochs or iterations; the best
+        parameters are restored.  Epochs before ``burn_in`` are watched as they are, those after it
         averaged; L-BFGS may stand still for ten iterations before units begin to differ, so allow
         twenty.
     order : int
@@ -128,24 +128,25 @@ class HiddenUnitCRF(LabellingEstimator):
     eval_metric : "loss", "token_accuracy", "span_f1" or callable
         As in `LinearCRF`.
     n_jobs : int, optional
-        Threads; None: all cores.  Parameters do not depend on it.  Sweeps use more than one where
+        Threads; None: all cores.  Parameters do not depend on it.  Epochs use more than one where
         mini-batches are large enough (docs/speed.md).
     random_state : int, RandomState or None
         Seed of the first weights, the order of instances, and dropout.
     verbose : int
-        1: a progress bar, on a terminal.
+        1: a progress bar on a terminal; elsewhere a line every ten seconds, to the logger "crfx"
+        (level INFO) if logging is set up, else to standard error.
 
     Attributes
     ----------
     classes_, transitions_, n_features_in_, feature_names_in_, best_iteration_, n_iter_
-    history_ : dict of lists, one entry per sweep or iteration
+    history_ : dict of lists, one entry per epoch or iteration
         ``objective`` (penalty included), ``seconds``, and ``eval_metric`` where it applies.
 
     Notes
     -----
     An ``init_model`` that is a HiddenUnitCRF of the same shape is trained on, for ``sweeps`` or
     ``max_iter`` more; with the same trainer and arguments, ``burn_in`` among them, as if it had
-    been one longer run.  A sweep that is interrupted is repeated when training goes on.
+    been one longer run.  An epoch that is interrupted is repeated when training resumes.
 
     Examples
     --------
@@ -249,9 +250,19 @@ class HiddenUnitCRF(LabellingEstimator):
     ) -> Self:
         """Train the parameters.
 
-        The arguments are those of `GBCRF.fit`; features that are missing (NaN, or absent from CSR)
-        count as 0.  An ``init_model`` of the same kind and shape is where the parameters start; any
-        other stays fixed underneath.
+        Features that are missing (NaN, or absent from CSR) count as 0.
+
+        Parameters
+        ----------
+        X, y, lengths, parents, edge_types, sample_weight, eval_set, classes, callbacks, allowed
+            As in `GBCRF.fit`.
+        init_model : fitted estimator, or the path of a model file, optional
+            One of the same kind and shape is where the parameters start; any other stays fixed as
+            the base model.
+
+        Returns
+        -------
+        The estimator itself.
         """
         check_arguments(self)
         start = read_warm_start(init_model, classes, self.constraints)

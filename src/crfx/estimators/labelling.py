@@ -84,7 +84,7 @@ class LabellingEstimator(Estimator):
     __metadata_request__score = _STRUCTURE
 
     def __sklearn_tags__(self) -> Any:
-        """X is a list of instances; one matrix needs ``lengths`` beside it."""
+        """Return tags for X as a list of instances; one matrix needs ``lengths`` beside it."""
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array, tags.input_tags.three_d_array = False, True
         tags.input_tags.dict = tags.input_tags.string = True
@@ -108,11 +108,41 @@ class LabellingEstimator(Estimator):
         allowed: Any = None,
         min_probability: float | None = None,
     ) -> Any:
-        """Label every position: the best labelling, or with ``decode="marginal"`` the best label
-        of each position.
+        """Label every position.
 
-        With ``min_probability`` the label is None (in arrays of objects) where it is less
-        probable, by `predict_marginals`.
+        The result is the best labelling, or with ``decode="marginal"`` the best label of each
+        position.
+
+        Parameters
+        ----------
+        X : list of (length, features) arrays, CSR matrices or data frames, one per instance
+            As in ``fit``: also lists of dicts or texts, or one stacked matrix with ``lengths``.
+        lengths : list of int, optional
+            The number of rows of each instance of a stacked X.
+        parents : list of (length,) int arrays, optional
+            The parent of each position, -1 at a root, if instances are forests.
+        edge_types : list of (length,) int arrays, optional
+            The type of the edge that ends at each position, if edges have types.
+        n_rounds : int, optional
+            Use only the first rounds of a boosted model; None: all.
+        allowed : list of lists, one entry per position, optional
+            The labels a position may have: None (any), one label, or a list or set of them.
+        min_probability : float, optional
+            Return None (in arrays of objects) for a label that is less probable than this, by
+            `predict_marginals`.
+
+        Returns
+        -------
+        list of (length,) arrays, or one (rows,) array for a stacked X
+            Labels, of ``classes_``.
+
+        Examples
+        --------
+        >>> from crfx import LinearCRF
+        >>> X, y = [[["hot"], ["cold"]], [["cold"]]], [["sun", "rain"], ["rain"]]
+        >>> crf = LinearCRF(n_jobs=1).fit(X, y)
+        >>> [labels.tolist() for labels in crf.predict(X)]
+        [['sun', 'rain'], ['rain']]
         """
         predictor = self._predictor
         check_probability(min_probability)
@@ -184,8 +214,32 @@ class LabellingEstimator(Estimator):
         n_rounds: int | None = None,
         allowed: Any = None,
     ) -> Any:
-        """Return (length, labels) per instance: the probability of every label, as `predict_proba`
-        gives elsewhere; columns in the order of ``classes_``.
+        """Return the probability of every label at every position.
+
+        Other libraries call this ``predict_proba``.
+
+        Parameters
+        ----------
+        X : list of (length, features) arrays
+            As in `predict`.
+        lengths, parents, edge_types, n_rounds, allowed : optional
+            As in `predict`.
+
+        Returns
+        -------
+        list of (length, labels) arrays, or one (rows, labels) array for a stacked X
+            Columns are in the order of ``classes_``; rows add up to 1.
+
+        Examples
+        --------
+        >>> from crfx import LinearCRF
+        >>> X, y = [[["hot"], ["cold"]], [["cold"]]], [["sun", "rain"], ["rain"]]
+        >>> crf = LinearCRF(n_jobs=1).fit(X, y)
+        >>> crf.classes_.tolist()
+        ['rain', 'sun']
+        >>> crf.predict_marginals(X)[0].round(2)
+        array([[0.39, 0.61],
+               [0.69, 0.31]], dtype=float32)
         """
         predictor = self._predictor
         data = self._input(X, lengths, parents, edge_types, n_rounds, allowed)
@@ -202,8 +256,29 @@ class LabellingEstimator(Estimator):
         n_rounds: int | None = None,
         allowed: Any = None,
     ) -> Any:
-        """Return (length, labels, ..., labels) per instance: the probability of every label tuple
-        of the edge that ends at the position, zero where none does.
+        """Return the probability of every tuple of labels that an edge joins.
+
+        Parameters
+        ----------
+        X : list of (length, features) arrays
+            As in `predict`.
+        lengths, parents, edge_types, n_rounds, allowed : optional
+            As in `predict`.
+
+        Returns
+        -------
+        list of (length, labels, ..., labels) arrays, or one such array of (rows, ...)
+            At each position the table of the edge that ends there, oldest label first; 0 where no
+            edge ends.
+
+        Examples
+        --------
+        >>> from crfx import LinearCRF
+        >>> X, y = [[["hot"], ["cold"]], [["cold"]]], [["sun", "rain"], ["rain"]]
+        >>> crf = LinearCRF(n_jobs=1).fit(X, y)
+        >>> crf.predict_edge_marginals(X)[0][1].round(2)  # labels at positions 0 and 1
+        array([[0.26, 0.13],
+               [0.44, 0.17]], dtype=float32)
         """
         predictor = self._predictor.scored()
         data = self._input(X, lengths, parents, edge_types, n_rounds, allowed)
@@ -221,8 +296,29 @@ class LabellingEstimator(Estimator):
         n_rounds: int | None = None,
         allowed: Any = None,
     ) -> list[list[tuple[npt.NDArray[Any], float]]]:
-        """Return per instance up to ``k`` pairs (labels, probability), best first; fewer where
-        constraints leave fewer.
+        """Return the most probable labellings of each instance.
+
+        Parameters
+        ----------
+        X : list of (length, features) arrays
+            As in `predict`.
+        k : int
+            The number of labellings; fewer are returned if constraints leave fewer.
+        lengths, parents, edge_types, n_rounds, allowed : optional
+            As in `predict`.
+
+        Returns
+        -------
+        list of lists of (labels, probability)
+            For each instance (length,) arrays of labels and their probability, best first.
+
+        Examples
+        --------
+        >>> from crfx import LinearCRF
+        >>> X, y = [[["hot"], ["cold"]], [["cold"]]], [["sun", "rain"], ["rain"]]
+        >>> crf = LinearCRF(n_jobs=1).fit(X, y)
+        >>> [(labels.tolist(), round(p, 2)) for labels, p in crf.predict_kbest(X, k=2)[1]]
+        [(['rain'], 0.65), (['sun'], 0.35)]
         """
         predictor = self._predictor.scored()
         data = self._input(X, lengths, parents, edge_types, n_rounds, allowed)
@@ -242,7 +338,30 @@ class LabellingEstimator(Estimator):
         n_rounds: int | None = None,
         allowed: Any = None,
     ) -> list[Confidence]:
-        """Return per instance how probable the labelling of `predict` is: each label, and all."""
+        """Return how probable the labelling of `predict` is.
+
+        Parameters
+        ----------
+        X : list of (length, features) arrays
+            As in `predict`.
+        lengths, parents, edge_types, n_rounds, allowed : optional
+            As in `predict`.
+
+        Returns
+        -------
+        list of Confidence
+            For each instance ``labels``, (length,) probabilities of each label, and ``labelling``,
+            that of the whole.
+
+        Examples
+        --------
+        >>> from crfx import LinearCRF
+        >>> X, y = [[["hot"], ["cold"]], [["cold"]]], [["sun", "rain"], ["rain"]]
+        >>> crf = LinearCRF(n_jobs=1).fit(X, y)
+        >>> confidence = crf.predict_confidence(X)[0]
+        >>> confidence.labels.round(2).tolist(), round(confidence.labelling, 2)
+        ([0.61, 0.69], 0.44)
+        """
         predictor = self._predictor.scored()
         data = self._input(X, lengths, parents, edge_types, n_rounds, allowed)
         return list(confidences(predictor, data.batch, n_rounds))
@@ -259,11 +378,32 @@ class LabellingEstimator(Estimator):
         allowed: Any = None,
         min_probability: float | None = None,
     ) -> list[list[Span]]:
-        """Return per instance the spans (start, stop, label, probability) of what `predict` says.
+        """Return the spans in the labelling of `predict`, with their probabilities.
 
         The probability is that of a span with exactly these ends and this type: a sum over all
-        labellings that have it.  With ``min_probability``, above 0, instead all spans that are as
-        probable, which may overlap.  Labels are in BIO, IOB1 or BIOES, read as conlleval does.
+        labellings that have it.  Labels are in BIO, IOB1 or BIOES, read as conlleval does.
+
+        Parameters
+        ----------
+        X : list of (length, features) arrays
+            As in `predict`.
+        lengths, parents, edge_types, n_rounds, allowed : optional
+            As in `predict`.
+        min_probability : float, optional
+            Above 0: return instead all spans that are at least as probable; these may overlap.
+
+        Returns
+        -------
+        list of lists of Span
+            For each instance (start, stop, label, probability).
+
+        Examples
+        --------
+        >>> from crfx import LinearCRF
+        >>> X, y = [[["in"], ["New"], ["York"]]], [["O", "B-LOC", "I-LOC"]]
+        >>> crf = LinearCRF(n_jobs=1).fit(X, y)
+        >>> [(span.start, span.stop, span.label) for span in crf.predict_spans(X)[0]]
+        [(1, 3, 'LOC')]
         """
         predictor = self._predictor.scored()
         tags = SpanTags.of(self.classes_)
@@ -283,7 +423,32 @@ class LabellingEstimator(Estimator):
         random_state: Any = 0,
         allowed: Any = None,
     ) -> Any:
-        """Return (n, length) per instance: labellings drawn from the model."""
+        """Draw labellings from the model.
+
+        Parameters
+        ----------
+        X : list of (length, features) arrays
+            As in `predict`.
+        n : int, default 1
+            The number of labellings of each instance.
+        lengths, parents, edge_types, n_rounds, allowed : optional
+            As in `predict`.
+        random_state : int, RandomState or None, default 0
+            The seed; the same seed gives the same draws for any number of threads.
+
+        Returns
+        -------
+        list of (n, length) arrays, or one (n, rows) array for a stacked X
+            Labels, of ``classes_``.
+
+        Examples
+        --------
+        >>> from crfx import LinearCRF
+        >>> X, y = [[["hot"], ["cold"]], [["cold"]]], [["sun", "rain"], ["rain"]]
+        >>> crf = LinearCRF(n_jobs=1).fit(X, y)
+        >>> [labels.shape for labels in crf.sample(X, n=5)]
+        [(5, 2), (5, 1)]
+        """
         predictor = self._predictor.scored()
         data = self._input(X, lengths, parents, edge_types, n_rounds, allowed)
         problem = predictor.problem(data.batch, n_rounds)
@@ -305,10 +470,30 @@ class LabellingEstimator(Estimator):
         n_rounds: int | None = None,
         allowed: Any = None,
     ) -> npt.NDArray[np.float64]:
-        """Return (instances,) log p(y | X); unknown labels (None) are summed over.
+        """Return log p(y | X) of each instance.
 
-        -inf where constraints, or ``allowed``, forbid y, or where y has a label that the model was
-        not trained on, with a warning that names it.
+        Parameters
+        ----------
+        X : list of (length, features) arrays
+            As in `predict`.
+        y : list of lists of labels
+            As in ``fit``; unknown labels (None) are summed over.
+        lengths, parents, edge_types, n_rounds, allowed : optional
+            As in `predict`.
+
+        Returns
+        -------
+        (instances,) array of float64
+            -inf if constraints or ``allowed`` forbid y, or if y has a label that the model was not
+            trained on; a warning names that label.
+
+        Examples
+        --------
+        >>> from crfx import LinearCRF
+        >>> X, y = [[["hot"], ["cold"]], [["cold"]]], [["sun", "rain"], ["rain"]]
+        >>> crf = LinearCRF(n_jobs=1).fit(X, y)
+        >>> crf.log_likelihood(X, y).round(2)
+        array([-0.83, -0.43])
         """
         predictor = self._predictor.scored()
         data = self._input(X, lengths, parents, edge_types, n_rounds, allowed)
@@ -327,10 +512,32 @@ class LabellingEstimator(Estimator):
         sample_weight: Any = None,
         allowed: Any = None,
     ) -> float:
-        """Return the token accuracy over the positions whose label is given.
+        """Return the token accuracy over the positions whose label is known.
 
-        Positions count with the weight of their instance, where ``sample_weight`` has one for each.
-        A label that the model was not trained on is never right; a warning names it.
+        Parameters
+        ----------
+        X : list of (length, features) arrays
+            As in `predict`.
+        y : list of lists of labels
+            As in ``fit``; positions with None do not count.  A label that the model was not trained
+            on counts as wrong, and a warning names it.
+        lengths, parents, edge_types, allowed : optional
+            As in `predict`.
+        sample_weight : (instances,) numbers, optional
+            Weights of instances: each position counts with that of its instance.
+
+        Returns
+        -------
+        float
+            From 0 to 1.
+
+        Examples
+        --------
+        >>> from crfx import LinearCRF
+        >>> X, y = [[["hot"], ["cold"]], [["cold"]]], [["sun", "rain"], ["rain"]]
+        >>> crf = LinearCRF(n_jobs=1).fit(X, y)
+        >>> crf.score(X, y)
+        1.0
         """
         data = self._input(X, lengths, parents, edge_types, None, allowed)
         weights = weights_of(sample_weight, data)
@@ -345,20 +552,32 @@ class LabellingEstimator(Estimator):
         allowed: Any = None,
         positions: Any = None,
     ) -> Explanation:
-        """Return why one instance is labelled as it is: a `crfx.explanation.Explanation`.
+        """Return why one instance is labelled as it is.
 
-        ``X_i``, ``parents``, ``edge_types`` and ``allowed`` are of one instance: what lists given
-        to ``predict`` hold once per instance.  ``positions`` are those to be explained, from 0 on;
-        None: all.  Scores and probabilities are those of `predict_marginals`.  O(length *
-        labels^(order+1)) for the messages, in NumPy; docs/explaining.md names the methods and what
-        they cost.
+        Scores and probabilities are those of `predict_marginals`.  The messages take O(length *
+        labels^(order+1)) in NumPy; docs/explaining.md names the methods and what they cost.
 
+        Parameters
+        ----------
+        X_i : (length, features) array, or a list of dicts or texts
+            One instance: an entry of the list that `predict` takes.
+        parents, edge_types, allowed : optional
+            Those of the one instance: entries of the lists that `predict` takes.
+        positions : list of int, optional
+            The positions to explain, from 0 on; None: all.
+
+        Returns
+        -------
+        crfx.explanation.Explanation
+
+        Examples
+        --------
         >>> from crfx import LinearCRF
         >>> crf = LinearCRF().fit([[["hot"], ["cold"]], [["cold"]]], [["sun", "rain"], ["rain"]])
-        >>> found = crf.explain([["hot"], ["cold"]])
-        >>> found.method, found.predicted.tolist()
+        >>> explanation = crf.explain([["hot"], ["cold"]])
+        >>> explanation.method, explanation.predicted.tolist()
         ('weight × value', ['sun', 'rain'])
-        >>> found.positions[0].strongest(n=1)[0].feature
+        >>> explanation.positions[0].strongest(n=1)[0].feature
         'hot'
         """
         predictor = self._predictor.scored()
@@ -371,16 +590,23 @@ class LabellingEstimator(Estimator):
         return explained_labelling(predictor, data.batch, positions, self.classes_, names)
 
     def importance(self) -> Importance:
-        """Return how much every feature matters over all, to nodes and to edges.
+        """Return how much each feature matters to the whole model, for nodes and for edges.
 
-        Of trees the share of what their splits gained, of weights how far they part the labels,
-        of tables the size of every transition's score.  Of the model's own: what lies underneath
-        (``init_model``) is not counted.
+        For trees it is the share of the gain of their splits, for weights how far they separate the
+        labels, for tables the size of each transition's score.  A base model (``init_model``) is
+        not counted.
 
+        Returns
+        -------
+        Importance
+            ``node`` and ``edge``: numbers by name, the largest first.
+
+        Examples
+        --------
         >>> from crfx import LinearCRF
         >>> crf = LinearCRF().fit([[["hot"], ["cold"]], [["cold"]]], [["sun", "rain"], ["rain"]])
-        >>> found = crf.importance()
-        >>> list(found.node), list(found.edge)
+        >>> importance = crf.importance()
+        >>> list(importance.node), list(importance.edge)
         (['cold', 'hot'], ['sun -> rain'])
         """
         check_fitted(self)

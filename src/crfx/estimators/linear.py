@@ -65,14 +65,14 @@ class LinearCRF(LabellingEstimator):
         Penalty on all weights; None: 1 for "lbfgs" and "sgd", 0 for the perceptrons.
     max_iter : int
         Iterations of "lbfgs" at most; those between rounds of ``feature_induction`` not counted.
-        A ConvergenceWarning says where they were too few; ``n_iter_`` tells how many there were.
+        A ConvergenceWarning says where they were too few; ``n_iter_`` is how many there were.
     tol : float
         "lbfgs" ends once ten iterations improve the objective by less than this share of it.  Below
         1e-8, its last iterations are in double precision.
     sweeps : int
         Passes over the instances, of all trainers but "lbfgs".
     burn_in : int, optional
-        Weights are averaged over all steps from this sweep on; None: from the start for
+        Weights are averaged over all steps from this epoch on; None: from the start for
         perceptrons, over the second half for "sgd".
     batch_size : int, optional
         Instances a step; None: 8 for "sgd", 1 for perceptrons.
@@ -96,8 +96,8 @@ class LinearCRF(LabellingEstimator):
         Hashed names are not kept: less memory, and names that share a column share its weights.
     feature_induction : int or `FeatureInduction`, optional
         Add conjunctions of features, in so many rounds, to those that score nodes: the ones that
-        raise the likelihood most (McCallum 2003; `crfx.FeatureInduction` tells how, and takes more
-        settings).  By "lbfgs" on sparse X; ``predict`` takes X as before.
+        raise the likelihood most (McCallum 2003; `crfx.FeatureInduction` has more settings).  By
+        "lbfgs" on sparse X; ``predict`` takes X as before.
     early_stopping_rounds : int, optional
         Stop once ``eval_metric`` has not improved for so many iterations; the best weights are
         restored.
@@ -128,7 +128,8 @@ class LinearCRF(LabellingEstimator):
     random_state : int, RandomState or None
         Seed of the order of instances.  L-BFGS leaves nothing to chance.
     verbose : int
-        1: a progress bar, on a terminal.
+        1: a progress bar on a terminal; elsewhere a line every ten seconds, to the logger "crfx"
+        (level INFO) if logging is set up, else to standard error.
 
     Attributes
     ----------
@@ -142,8 +143,8 @@ class LinearCRF(LabellingEstimator):
     -----
     An ``init_model`` that is a LinearCRF with the same ``edges``, ``order`` and ``start_end`` is
     trained on, and has its conjunctions; features and pairs may be new.  One that was saved in
-    training, by a `crfx.Checkpoint`, goes on as if it had never been cut off: iterations, sweeps
-    and rounds of induction count on.  One whose training has ended lends its weights.
+    training, by a `crfx.Checkpoint`, resumes as if it had never been interrupted: iterations,
+    epochs and rounds of induction count on.  One whose training has ended lends its weights.
 
     Examples
     --------
@@ -235,9 +236,19 @@ class LinearCRF(LabellingEstimator):
     ) -> Self:
         """Train the weights.
 
-        The arguments are those of `GBCRF.fit`; features that are missing (NaN, or absent from CSR)
-        count as 0.  An ``init_model`` of the same kind and shape is where the weights start; any
-        other stays fixed underneath.
+        Features that are missing (NaN, or absent from CSR) count as 0.
+
+        Parameters
+        ----------
+        X, y, lengths, parents, edge_types, sample_weight, eval_set, classes, callbacks, allowed
+            As in `GBCRF.fit`.
+        init_model : fitted estimator, or the path of a model file, optional
+            One of the same kind and shape is where the weights start; any other stays fixed as the
+            base model.
+
+        Returns
+        -------
+        The estimator itself.
         """
         check_arguments(self)
         start = read_warm_start(init_model, classes, self.constraints)
@@ -291,12 +302,31 @@ class LinearCRF(LabellingEstimator):
         classes: Any = None,
         allowed: Any = None,
     ) -> Self:
-        """Sweep once over some more instances, by a trainer that sweeps.
+        """Train for one epoch on more instances, by a trainer that works in epochs.
 
-        Dicts and texts may bring new features.  A label that has not been met before must be named
-        in ``classes``, now or in an earlier call; the first call learns those of ``y`` too.  A call
-        counts as a sweep: ``l2`` is shared out over its instances, and steps become smaller from
-        call to call, so pass many instances at a time.
+        Dicts and texts may bring new features.  A call counts as an epoch: ``l2`` is shared out
+        over its instances, and steps become smaller from call to call, so pass many instances at a
+        time.
+
+        Parameters
+        ----------
+        X, y, lengths, parents, edge_types, sample_weight, allowed
+            As in `GBCRF.fit`.
+        classes : list of labels, optional
+            Labels to know beside those of ``y``.  After the first call, a label that is new must be
+            named here, in this call or in an earlier one.
+
+        Returns
+        -------
+        The estimator itself.
+
+        Examples
+        --------
+        >>> from crfx import LinearCRF
+        >>> crf = LinearCRF(trainer="sgd", random_state=0, n_jobs=1)
+        >>> crf = crf.partial_fit([[["hot"], ["cold"]]], [["sun", "rain"]])
+        >>> crf.partial_fit([[["cold"]]], [["rain"]]).n_iter_
+        2
         """
         check_arguments(self)
         if self.trainer == "lbfgs":
@@ -361,8 +391,24 @@ class LinearCRF(LabellingEstimator):
     def to_json(self, path: str | os.PathLike[str]) -> None:
         """Write the model as JSON for other languages, whole or not at all.
 
-        ``load`` does not read it, and it says nothing of training: use ``save`` for that.  The
-        format is told in docs/model-file.md, with a reader of forty lines.
+        ``load`` does not read it, and it holds no state of training: use ``save`` for that.
+        docs/model-file.md describes the format, with a reader of forty lines.
+
+        Parameters
+        ----------
+        path : str or path
+            The file to write.
+
+        Examples
+        --------
+        >>> import json, tempfile
+        >>> from pathlib import Path
+        >>> from crfx import LinearCRF
+        >>> crf = LinearCRF(n_jobs=1).fit([[["hot"], ["cold"]]], [["sun", "rain"]])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     crf.to_json(Path(folder) / "weather.json")
+        ...     json.loads((Path(folder) / "weather.json").read_text())["labels"]
+        ['rain', 'sun']
         """
         check_fitted(self)
         write_json(self._saved(), path)

@@ -1,4 +1,4 @@
-"""Where methods of estimators run: here, or where the user has said."""
+"""The place where methods of estimators run: this process, or a cluster."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ class Place(Protocol):
     """Somewhere else to work."""
 
     def run(self, estimator: Any, method: str, arguments: dict[str, Any]) -> Any:
-        """Call a method of an estimator there, with arguments by name, and bring back what it
-        gives; what it changes in the estimator is changed here too.
+        """Call a method of an estimator there, with arguments by name, and return its result.
+
+        What it changes in the estimator is changed in this process too.
         """
         ...
 
@@ -28,7 +29,7 @@ _PLACE: ContextVar[Place | None] = ContextVar("place", default=None)
 
 @contextmanager
 def at(place: Place | None) -> Iterator[None]:
-    """Let methods run there, as long as it lasts; None: here."""
+    """Run methods at a place during the context; None: in this process."""
     before = _PLACE.set(place)
     try:
         yield
@@ -37,7 +38,7 @@ def at(place: Place | None) -> Iterator[None]:
 
 
 def placed(method: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Return a method that runs where the user has said."""
+    """Return a method that runs at the place of the context."""
     signature = inspect.signature(method)
 
     @wraps(method)

@@ -83,8 +83,8 @@ class RankingCRF(Estimator):
     n_samples : int, optional
         Orders drawn of a subset that is too large for sums (None: 500).
     sweeps, step, batch_size, burn_in, l2 : optional, of scorer "linear"
-        Sweeps over all queries (20), the first step (None: found by trials), queries per step (1),
-        sweeps before weights are averaged (0), penalty ``l2`` times the sum of squares on the sum
+        Epochs over all queries (20), the first step (None: found by trials), queries per step (1),
+        epochs before weights are averaged (0), penalty ``l2`` times the sum of squares on the sum
         over queries (0).
     n_estimators, learning_rate, max_depth, max_leaves, grow_policy, reg_lambda, min_child_weight, \
 subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer "trees"
@@ -94,7 +94,7 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
         of queries that a round looks at, ``tree_params`` are more parameters for XGBoost;
         ``device`` ("cpu", "cuda" or "cuda:N") is where trees grow, as for `GBCRF`.
     early_stopping_rounds : int, optional
-        Stop once ``eval_metric`` has not improved for so many sweeps or rounds; the best is
+        Stop once ``eval_metric`` has not improved for so many epochs or rounds; the best is
         restored.
     eval_metric : "ndcg", "ndcg@5", "letor-ndcg@5" or callable
         Of the ``eval_set``, at any cut, by the usual definition or that of LETOR 4.0
@@ -104,14 +104,15 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
     random_state : int, RandomState or None
         Seed of subsets, of the order of queries and of samples.
     verbose : int
-        1: a progress bar, on a terminal.
+        1: a progress bar on a terminal; elsewhere a line every ten seconds, to the logger "crfx"
+        (level INFO) if logging is set up, else to standard error.
 
     Attributes
     ----------
     n_skipped_ : int
         Queries that training skipped: one document, or one relevance level.
     coef_, n_features_in_, feature_names_in_, best_iteration_, n_rounds_
-    history_ : dict of lists, one entry per sweep or round
+    history_ : dict of lists, one entry per epoch or round
         ``objective``, the mean over queries (linear: of subsets drawn once, penalty included;
         trees: of the subsets of the round, after it), ``seconds``, and where they apply
         ``eval_metric``, ``halvings`` and ``effective_samples``, the mean over sampled subsets.
@@ -241,7 +242,7 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
             One with the same scorer is trained further, as if it had been one longer run (to the
             bit); any other stays fixed underneath.
         callbacks : list of callables, optional
-            Each is called after every sweep or round with a `crfx.trainers.callbacks.Progress`;
+            Each is called after every epoch or round with a `crfx.trainers.callbacks.Progress`;
             True stops.  `crfx.Checkpoint` is one.
         """
         check_arguments(self)
@@ -365,9 +366,25 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
 
     @placed
     def predict(self, X: Any) -> Any:
-        """Return (documents,) scores: the larger, the better a document's rank.
+        """Return the score of every document: the larger the score, the better the rank.
 
-        A list of queries gives a list of scores.
+        Parameters
+        ----------
+        X : (documents, features) array, CSR matrix or data frame; or a list, one per query
+            As in `fit`.
+
+        Returns
+        -------
+        (documents,) array, or a list of (length,) arrays for a list of queries
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crfx import RankingCRF
+        >>> X, relevance = np.array([[0.0], [1.0], [2.0], [0.5], [0.1]]), [0, 1, 2, 1, 0]
+        >>> crf = RankingCRF(random_state=0, n_jobs=1).fit(X, relevance, group=[3, 2])
+        >>> crf.predict(X).shape
+        (5,)
         """
         documents = self._documents(X)
         return documents.split(self._scores_of(documents.matrix))
@@ -382,7 +399,29 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
 
     @placed
     def rank(self, X: Any, group: Any = None) -> list[npt.NDArray[np.integer[Any]]]:
-        """Return for every query its documents, counted within it, best first."""
+        """Return the documents of every query, best first.
+
+        Parameters
+        ----------
+        X : (documents, features) array, CSR matrix or data frame; or a list, one per query
+            As in `fit`.
+        group : (queries,) whole numbers
+            How many documents each query has; None if X is a list, or shards.
+
+        Returns
+        -------
+        list of (length,) int arrays
+            For each query the numbers of its documents, counted from 0 within the query.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crfx import RankingCRF
+        >>> X, relevance = np.array([[0.0], [1.0], [2.0], [0.5], [0.1]]), [0, 1, 2, 1, 0]
+        >>> crf = RankingCRF(random_state=0, n_jobs=1).fit(X, relevance, group=[3, 2])
+        >>> [documents.tolist() for documents in crf.rank(X, group=[3, 2])]
+        [[2, 1, 0], [0, 1]]
+        """
         documents = self._documents(X)
         offsets = read_group(group, documents).offsets
         return best_orders(self._scores_of(documents.matrix), offsets)
@@ -396,9 +435,30 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
         cut: int | None = None,
         sample_weight: Any = None,
     ) -> float:
-        """Return the mean NDCG, at a cut if one is given; see `crfx.ndcg`.
+        """Return the mean NDCG over the queries, see `crfx.ndcg`.
 
-        ``sample_weight`` (queries,) are weights in the mean.
+        Parameters
+        ----------
+        X, relevance, group
+            As in `fit`.
+        cut : int, optional
+            Count only the first documents of each query; None: all.
+        sample_weight : (queries,) numbers, optional
+            Weights of queries in the mean.
+
+        Returns
+        -------
+        float
+            From 0 to 1.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crfx import RankingCRF
+        >>> X, relevance = np.array([[0.0], [1.0], [2.0], [0.5], [0.1]]), [0, 1, 2, 1, 0]
+        >>> crf = RankingCRF(random_state=0, n_jobs=1).fit(X, relevance, group=[3, 2])
+        >>> crf.score(X, relevance, group=[3, 2])
+        1.0
         """
         check_fitted(self)
         queries = read_queries(X, relevance, group, sample_weight, columns=self.columns_)
@@ -407,10 +467,28 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
         return float(mean_ndcg(by_query, queries.weights)[0])
 
     def explain(self, X_q: Any, *, positions: Any = None) -> Explanation:
-        """Return why the documents of one query, (documents, features), are ordered as they are.
+        """Return why the documents of one query are ordered as they are.
 
-        As `GBCRF.explain`, with one score; ``predicted`` are ranks, from 1, and ``positions`` the
-        documents to explain, from 0 on (None: all).
+        Parameters
+        ----------
+        X_q : (documents, features) array, CSR matrix or data frame
+            The documents of one query.
+        positions : list of int, optional
+            The documents to explain, from 0 on; None: all.
+
+        Returns
+        -------
+        crfx.explanation.Explanation
+            As of `GBCRF.explain`, with one score; ``predicted`` are ranks, from 1.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crfx import RankingCRF
+        >>> X, relevance = np.array([[0.0], [1.0], [2.0], [0.5], [0.1]]), [0, 1, 2, 1, 0]
+        >>> crf = RankingCRF(random_state=0, n_jobs=1).fit(X, relevance, group=[3, 2])
+        >>> crf.explain(X[:3]).predicted.tolist()
+        [3, 2, 1]
         """
         documents = self._documents(X_q)
         matrix = whole(documents.matrix, "X_q is shards: explain one query at a time, in memory")
@@ -422,12 +500,49 @@ subsample, colsample_bynode, max_bin, tree_params, device : optional, of scorer 
         return explained_query(self.model_, matrix, rows, self.columns_.name_of())
 
     def importance(self) -> Importance:
-        """Return how much every feature matters, as `GBCRF.importance`; there are no edges."""
+        """Return how much each feature matters to the scores, as `GBCRF.importance` does.
+
+        Returns
+        -------
+        Importance
+            ``node``: numbers by name, the largest first; ``edge`` is empty.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crfx import RankingCRF
+        >>> X, relevance = np.array([[0.0], [1.0], [2.0], [0.5], [0.1]]), [0, 1, 2, 1, 0]
+        >>> crf = RankingCRF(random_state=0, n_jobs=1).fit(X, relevance, group=[3, 2])
+        >>> list(crf.importance().node)
+        ['f0']
+        """
         check_fitted(self)
         return function_importance(self.model_.function, self.columns_.name_of())
 
     def feature_importance(self, kind: str = "total_gain") -> dict[str, float]:
-        """Return that of trees, as `GBCRF.feature_importance`; a linear scorer has ``coef_``."""
+        """Return the importance of features in the trees, as `GBCRF.feature_importance` does.
+
+        A linear scorer has ``coef_`` instead.
+
+        Parameters
+        ----------
+        kind : "total_gain", "gain", "weight", "cover" or "total_cover", default "total_gain"
+            As in XGBoost.
+
+        Returns
+        -------
+        dict
+            Numbers by name; features that are never used are left out.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crfx import RankingCRF
+        >>> X, relevance = np.arange(6.0)[:, None], [0, 1, 2, 0, 1, 2]
+        >>> crf = RankingCRF("trees", n_estimators=2, n_jobs=1).fit(X, relevance, group=[3, 3])
+        >>> list(crf.feature_importance())
+        ['f0']
+        """
         check_fitted(self)
         function: Any = self.model_.function
         if self.model_.scorer != "trees":

@@ -27,7 +27,36 @@ def class_of(name: str) -> Any:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read an estimator that ``save`` wrote.  Executes nothing that the file brings."""
+    """Read an estimator that ``save`` wrote.
+
+    Nothing in the file is executed, so that files from others are safe to load.
+
+    Parameters
+    ----------
+    path : str or path
+        The model file.
+
+    Returns
+    -------
+    A fitted estimator of the class that was saved.
+
+    Raises
+    ------
+    ValueError
+        If the file is damaged, or is not a model file of crfx.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from crfx import LinearCRF, load
+    >>> crf = LinearCRF(n_jobs=1).fit([[["hot"], ["cold"]]], [["sun", "rain"]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     crf.save(Path(folder) / "weather.crfx")
+    ...     loaded = load(Path(folder) / "weather.crfx")
+    >>> loaded.predict([[["cold"]]])[0].tolist()
+    ['rain']
+    """
     state = read(os.fspath(path))  # a number would be an open file of the system
     try:
         saved = Saved.from_state(state)

@@ -68,7 +68,7 @@ class WarmStart:
 
     @property
     def standing(self) -> Any:
-        """Where its training stood; None if its model says it all."""
+        """The state of its training; None if the model is all there is."""
         return None if self.estimator is None else self.estimator.training_.frozen().standing
 
     def is_a(self, kind: type[Estimator]) -> bool:

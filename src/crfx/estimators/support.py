@@ -1,4 +1,4 @@
-"""What each estimator supports, in one table, and the check that refuses the rest.
+"""What each estimator supports, in one table, and the check that raises for the rest.
 
 `docs/support.md` is written from the table, and `tests/estimators/test_support.py` tries every
 entry: what is supported must work, and what is not must raise.
@@ -25,7 +25,7 @@ ESTIMATORS = ("GBCRF", "TreeCRF", "LinearCRF", "HiddenUnitCRF", "RankingCRF")
 class Refusal:
     """Arguments with which something is not supported; {}: with any.
 
-    ``reason`` says why, and what to do instead; "": the error comes from elsewhere.
+    ``reason`` is why, and what to do instead; "": the error comes from elsewhere.
     """
 
     arguments: Mapping[str, Any] = field(default_factory=dict)

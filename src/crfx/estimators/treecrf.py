@@ -114,7 +114,8 @@ class TreeCRF(LabellingEstimator):
     random_state : int, RandomState or None
         The same seed gives the same model, bit by bit, for any number of threads.
     verbose : int
-        1: a progress bar, on a terminal.
+        1: a progress bar on a terminal; elsewhere a line every ten seconds, to the logger "crfx"
+        (level INFO) if logging is set up, else to standard error.
     start_end : bool
         A score for the last label of a chain.  That of the first is what F says where none comes
         before, so there is nothing to add there.
@@ -206,7 +207,19 @@ class TreeCRF(LabellingEstimator):
         callbacks: Sequence[Callback] | None = None,
         allowed: Any = None,
     ) -> Self:
-        """Train; the arguments are those of `GBCRF.fit`."""
+        """Train the trees.
+
+        Parameters
+        ----------
+        X, y, lengths, parents, edge_types, sample_weight
+            As in `GBCRF.fit`.
+        eval_set, init_model, classes, callbacks, allowed
+            As in `GBCRF.fit`.
+
+        Returns
+        -------
+        The estimator itself.
+        """
         check_arguments(self)
         start = read_warm_start(init_model, classes, self.constraints)
         passed = Passed(X, y, lengths, parents, edge_types, sample_weight, allowed)
@@ -257,12 +270,28 @@ class TreeCRF(LabellingEstimator):
         return self
 
     def feature_importance(self, kind: ImportanceKind = "total_gain") -> dict[str, float]:
-        """Return the importance of features and of labels before, by name.
+        """Return the importance of features and of the labels before.
 
-        ``name[-1]`` is a feature of the neighbour before, ``label[-1]`` the label before,
-        ``outside[+1]`` (of sparse features) says that there is no neighbour after.  Kinds as in
-        XGBoost: "total_gain", "gain", "weight", "cover" or "total_cover".  Features that are never
-        used are left out; entries of the same name are added.
+        Parameters
+        ----------
+        kind : "total_gain", "gain", "weight", "cover" or "total_cover", default "total_gain"
+            As in XGBoost.
+
+        Returns
+        -------
+        dict
+            Numbers by name.  ``name[-1]`` is a feature of the neighbour before, ``label[-1]`` the
+            label before, and ``outside[+1]`` (of sparse features) that there is no neighbour after.
+            Features that are never used are left out; entries of the same name are added.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crfx import TreeCRF
+        >>> X, y = [np.array([[0.0], [1.0], [2.0]])] * 10, [["low", "middle", "high"]] * 10
+        >>> crf = TreeCRF(2, n_jobs=1).fit(X, y)
+        >>> list(crf.feature_importance())
+        ['label[-1]', 'f0']
         """
         check_fitted(self)
         kinds = ("total_gain", "gain", "weight", "cover", "total_cover")
@@ -293,8 +322,23 @@ class TreeCRF(LabellingEstimator):
         return {names[k]: float(totals[k]) for k in used}
 
     def importance(self) -> Importance:
-        """Return it as `GBCRF.importance`: features as nodes, labels before as edges, shares of one
-        whole, since the same trees ask for both.
+        """Return how much features (``node``) and the labels before (``edge``) matter.
+
+        Both are shares of one whole, since the same trees split on both.
+
+        Returns
+        -------
+        Importance
+            ``node`` and ``edge``: numbers by name, the largest first.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from crfx import TreeCRF
+        >>> X, y = [np.array([[0.0], [1.0], [2.0]])] * 10, [["low", "middle", "high"]] * 10
+        >>> crf = TreeCRF(2, n_jobs=1).fit(X, y)
+        >>> list(crf.importance().node)
+        ['f0']
         """
         by_name = shares(self.feature_importance("total_gain"))
         labels = {f"label[-{place + 1}]" for place in range(self.model_.order)}

@@ -130,7 +130,7 @@ def _softmax(scores: FloatArray, allowed: npt.NDArray[np.bool_] | None) -> Array
 
 
 class ExplainedParts:
-    """What a model says about the ``rows`` of a batch, given the labels ``codes`` (all rows,) of
+    """The explanation of the ``rows`` of a batch, given the labels ``codes`` (all rows,) of
     ``classes``.
     """
 

@@ -41,7 +41,18 @@ class PerPosition(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None): 
         self.transformer = transformer
 
     def fit(self, X: Any, y: Any = None) -> PerPosition:
-        """Fit a copy of the transformer to all positions; ``y`` is None or labels per instance."""
+        """Fit a copy of the transformer to all positions.
+
+        Parameters
+        ----------
+        X : list of (length, features) arrays, one per instance
+        y : list of lists of labels, optional
+            Labels by position, for transformers that use them.
+
+        Returns
+        -------
+        The transformer itself.
+        """
         rows, _ = _rows(X)
         with self._begun(rows, y) as (transformer, labels):
             transformer.fit(rows, labels)
@@ -52,6 +63,16 @@ class PerPosition(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None): 
 
         A transformer that uses ``y`` may treat training rows differently, so that ``y`` does not
         leak.
+
+        Parameters
+        ----------
+        X : list of (length, features) arrays, one per instance
+        y : list of lists of labels, optional
+            Labels by position, for transformers that use them.
+
+        Returns
+        -------
+        list of (length, new features) arrays
         """
         rows, lengths = _rows(X)
         with self._begun(rows, y) as (transformer, labels):
@@ -78,7 +99,16 @@ class PerPosition(TransformerMixin, BaseEstimator, auto_wrap_output_keys=None): 
         self.transformer_, self.n_features_in_ = transformer, rows.shape[1]
 
     def transform(self, X: Any) -> list[Any]:
-        """Return the instances, transformed."""
+        """Return the instances, transformed.
+
+        Parameters
+        ----------
+        X : list of (length, features) arrays, one per instance
+
+        Returns
+        -------
+        list of (length, new features) arrays
+        """
         self._check_fitted()
         rows, lengths = _rows(X)
         return _split(self.transformer_.transform(rows), lengths)

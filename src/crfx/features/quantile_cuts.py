@@ -1,4 +1,4 @@
-"""Where the values of a feature are cut into bins, between which trees split.
+"""Places at which the values of a feature are cut into bins, between which trees split.
 
 The same rows give the same bins, bit by bit, in memory or on disk, with one worker or with several
 that have one part after the other: so they give the same trees.

@@ -45,12 +45,20 @@ def kind(word: str) -> str:
 
 
 def prefix(word: str, size: int) -> str | None:
-    """Return the first letters; None if there are fewer."""
+    """Return the first letters; None if there are fewer.
+
+    >>> prefix("cats", 2), prefix("a", 2)
+    ('ca', None)
+    """
     return word[:size] if len(word) >= size else None
 
 
 def suffix(word: str, size: int) -> str | None:
-    """Return the last letters; None if there are fewer."""
+    """Return the last letters; None if there are fewer.
+
+    >>> suffix("cats", 2), suffix("a", 2)
+    ('ts', None)
+    """
     return word[-size:] if len(word) >= size else None
 
 
@@ -182,11 +190,34 @@ class Template:
     def encode(
         self, instances: Iterable[Sequence[Any]], vocabulary: Vocabulary, *, learn: bool = False
     ) -> tuple[Any, list[int]]:
-        """Return CSR and lengths, as `Vocabulary.encode` does."""
+        """Encode instances as a sparse matrix, as `Vocabulary.encode` does.
+
+        Parameters
+        ----------
+        instances : iterable of instances, as `features` takes them
+        vocabulary : Vocabulary or HashedVocabulary
+            The numbers of the names.
+        learn : bool, default False
+            Give numbers to new names, instead of leaving them out.
+
+        Returns
+        -------
+        (rows, features) CSR matrix, and the lengths of the instances
+        """
         return vocabulary.encode(self(instances), learn=learn)
 
     def features(self, instance: Sequence[Any]) -> list[list[str]]:
-        """Return the names of the features of every position."""
+        """Return the names of the features of every position.
+
+        Parameters
+        ----------
+        instance : list of tuples, dicts or texts, one per position
+            Columns in their order, by name, or the only one.
+
+        Returns
+        -------
+        list of lists of str
+        """
         vocabulary = Vocabulary()
         X, _ = self.encode([instance], vocabulary, learn=True)
         names = vocabulary.names()
@@ -311,11 +342,22 @@ _OF_COLUMN = """\
 
 
 def text_template(columns: Sequence[str]) -> str:
-    """Return the text of a `Template` for text files when the user has none.
+    """Return the text of the `Template` for text files that come without one.
 
     It is good for entities, chunks and tags alike: it was chosen on held-out data, see
-    reports/text-template.md.  The first column is the word; others describe it.
+    reports/text-template.md.
 
+    Parameters
+    ----------
+    columns : list of str
+        Names of the columns: the first is the word, others describe it.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
     >>> print(text_template(["word", "pos"]).splitlines()[-2])
     pos[-2..2]
     """

@@ -16,10 +16,22 @@ IntArray = npt.NDArray[np.integer[Any]]
 def windows(
     instances: Sequence[npt.ArrayLike], left: int, right: int, outside: float = float("nan")
 ) -> list[npt.NDArray[np.float32]]:
-    """Return (length, (left + 1 + right) features) per instance: positions with their neighbours.
+    """Return the features of each position together with those of its neighbours.
 
-    ``outside`` fills places beyond the ends of an instance; NaN is missing.
+    Parameters
+    ----------
+    instances : list of (length, features) arrays
+    left, right : int
+        The number of neighbours before and after a position.
+    outside : float, default NaN
+        The value for places beyond the ends of an instance; NaN is missing.
 
+    Returns
+    -------
+    list of (length, (left + 1 + right) * features) arrays of float32
+
+    Examples
+    --------
     >>> windows([[[1.0], [2.0]], [[3.0]]], 1, 1, outside=0)[0]
     array([[0., 1., 2.],
            [1., 2., 0.]], dtype=float32)
@@ -45,7 +57,26 @@ def windowed(
     right: int,
     outside: float = float("nan"),
 ) -> npt.NDArray[np.float32]:
-    """Return the `windows` of one stacked matrix (rows, features) of instances of these lengths."""
+    """Return the `windows` of one stacked matrix.
+
+    Parameters
+    ----------
+    X : (rows, features) array
+        Instances, one after the other.
+    lengths : list of int
+        The number of rows of each instance.
+    left, right, outside
+        As in `windows`.
+
+    Returns
+    -------
+    (rows, (left + 1 + right) * features) array of float32
+
+    Examples
+    --------
+    >>> windowed(np.array([[1.0], [2.0], [3.0]]), [2, 1], 1, 0, outside=0).tolist()
+    [[0.0, 1.0], [1.0, 2.0], [0.0, 3.0]]
+    """
     if left < 0 or right < 0:
         raise ValueError(f"the window is ({left}, {right}): count neighbours from 0")
     wide = np.full((len(X), left + 1 + right, X.shape[1]), outside, dtype=np.float32)

@@ -31,7 +31,7 @@ NOTHING_KNOWN = (
 
 @dataclass(frozen=True)
 class Numbering:
-    """How names of features become columns.
+    """The way in which names of features become columns.
 
     Names that occur ``min_count`` times get a column each; or all are hashed to ``n_hashed``.
     """
@@ -64,7 +64,15 @@ def encodes_itself(instances: Any) -> bool:
 
 
 class Vocabulary:
-    """Names of features and their numbers; new names can be learned."""
+    """Names of features and their numbers; new names can be learned.
+
+    Examples
+    --------
+    >>> vocabulary = Vocabulary()
+    >>> X, lengths = vocabulary.encode([[{"word": "a"}, ["b", "c"]]], learn=True)
+    >>> vocabulary.names(), X.toarray().tolist(), list(lengths)
+    (['word:a', 'b', 'c'], [[1.0, 0.0, 0.0], [0.0, 1.0, 1.0]], [2])
+    """
 
     def __init__(self, names: Sequence[str] = ()) -> None:
         self._table = _core.FeatureNames(list(names))
@@ -77,10 +85,18 @@ class Vocabulary:
         return self._table.names()
 
     def encode(self, instances: Iterable[Any], *, learn: bool = False) -> tuple[Any, list[int]]:
-        """Return (rows, features) CSR of float32, and the lengths of the instances.
+        """Encode instances as a sparse matrix, in O(features that occur) time and memory.
 
-        With ``learn`` new names get numbers; otherwise they are left out.  ``instances`` may be a
-        generator: they are read once.  O(features that occur) in time and memory.
+        Parameters
+        ----------
+        instances : iterable of instances, lists of dicts or texts by position
+            A generator is read once.
+        learn : bool, default False
+            Give numbers to new names, instead of leaving them out.
+
+        Returns
+        -------
+        (rows, features) CSR matrix of float32, and the lengths of the instances
         """
         matrix, lengths = self.compact(instances, learn=learn)
         # Not matrix.astype: it adds doubles up first, as int8.

@@ -29,14 +29,25 @@ def expectation(
     edge_marginals: Literal["sum", "each"] | None = "sum",
     n_jobs: int | None = None,
 ) -> Expectation:
-    """Expect a cost that is a sum over positions.  Other arguments as in `sum_product`.
+    """Return the expectation of a cost that is a sum over positions.
 
-    ``cost`` (rows, K) is what each label costs at each position; for the Hamming loss 1 at wrong
-    labels.  Gives ``value`` (instances,), and ``node`` and ``edge``: the gradient of the summed
-    values in the scores, Cov(cost, event), the edge part summed or one table per row.
+    It takes about twice the time of sum-product: one first-order expectation pass.
 
-    Cost: about twice that of sum-product (one first-order expectation pass).
+    Parameters
+    ----------
+    node, edge, offsets, parents, edge_types, start, end, order, edge_marginals, n_jobs
+        As in `sum_product`.
+    cost : (rows, K)
+        The finite cost of each label at each position; for the Hamming loss 1 at wrong labels.
 
+    Returns
+    -------
+    Expectation
+        ``value`` (instances,), and ``node`` and ``edge``: the gradient of the summed values in the
+        scores, Cov(cost, event), the edge part summed or one table per row.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> node, cost = np.zeros((2, 2)), np.array([[0.0, 1.0], [0.0, 1.0]])
     >>> result = expectation(node, None, [0, 2], cost)

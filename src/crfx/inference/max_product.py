@@ -30,16 +30,30 @@ def max_product(
     k: int = 1,
     n_jobs: int | None = None,
 ) -> MaxProduct:
-    """Find the labellings of highest score (Viterbi).  Arguments as in `sum_product`.
+    """Find the labellings of highest score (Viterbi).
 
-    With ``k=1``, ``labels`` is one stacked array (rows,); equal scores go to the smaller label,
-    earlier positions (in a forest: roots) first.  With ``k`` > 1 it is a list per instance of up to
-    ``k`` pairs (label array, score): exact, distinct, best first, computed in float64.  (With
-    ``k=1`` sums run in the dtype of ``node``: float32 decides between labellings whose scores
-    differ by less than its rounding.)
+    Time is O(K^(order + 1)) per position, and O(K) per position for each further labelling.
 
-    Cost: O(K^(order + 1)) per position; each further labelling O(K) per position.
+    Parameters
+    ----------
+    node, edge, offsets, parents, edge_types, start, end, order
+        As in `sum_product`.
+    k : int, default 1
+        The number of labellings of each instance.
+    n_jobs : int, optional
+        Threads; None: all cores.
 
+    Returns
+    -------
+    MaxProduct
+        With ``k=1``, ``labels`` is one stacked array (rows,).  Equal scores go to the smaller
+        label, earlier positions (in a forest: roots) first.  Sums run in the dtype of ``node``:
+        float32 decides between labellings whose scores differ by less than its rounding.  With
+        ``k`` > 1, ``labels`` is a list per instance of up to ``k`` pairs (label array, score):
+        exact, distinct, best first, computed in float64.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> node = np.array([[0.0, 1.0], [0.5, 0.0]])
     >>> for labels, score in max_product(node, None, [0, 2], k=3).labels[0]:

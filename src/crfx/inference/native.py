@@ -1,4 +1,4 @@
-"""From a checked problem to the arguments of the compiled core."""
+"""The arguments of the compiled core, from a checked problem."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def conditional_costs(tree: Tree, messages: Messages, cost: Array) -> ExpectedCo
 
 
 def covariance(log_probability: Array, expected: Array) -> Array:
-    """Cov(cost, 1[event]) = P(event) (E[cost | event] - E[cost]) for a full set of events."""
+    """Return Cov(cost, 1[event]) = P(event) (E[cost | event] - E[cost]) of a full set of events."""
     probability = np.exp(log_probability)
     return np.asarray(probability * (expected - (probability * expected).sum()))
 
@@ -105,7 +105,7 @@ def _upward(tree: Tree, messages: Messages, local: list[Array]) -> tuple[list[Ar
 
 
 def _mean(log_weights: Array, values: Array, *, axis: int) -> Array:
-    """Mean of values under softmax weights; 0 where nothing is allowed (its weight is 0 too)."""
+    """Return the mean of values under softmax weights; 0 where nothing is allowed."""
     total = np.logaddexp.reduce(log_weights, axis=axis, keepdims=True)
     weights = np.exp(log_weights - np.where(np.isneginf(total), 0.0, total))
     return np.asarray((weights * values).sum(axis=axis))
@@ -199,7 +199,7 @@ def _top(k: int, partials: Iterable[Partial]) -> list[Partial]:
 
 
 def _subtree_rows(tree: Tree, root: int) -> list[int]:
-    """Rows in the order in which partial labellings list their labels (no recursion: deep)."""
+    """Return rows in the order in which partial labellings list labels, without recursion."""
     rows, pending = [], [root]
     while pending:
         window = tree[pending.pop()]
@@ -241,12 +241,12 @@ def gammas(problem: Problem, kind: Curvature) -> tuple[Array, Array | None]:
 
 
 def mixing_rate(conditional: Array) -> float:
-    """1 - sum_j min_i P(j | i) (Theorem 4.1).  ``conditional`` (states, outcomes); O(size)."""
+    """Return 1 - sum_j min_i P(j | i) (Theorem 4.1); ``conditional`` is (states, outcomes)."""
     return float(np.clip(1.0 - conditional.min(axis=0).sum(), 0.0, 1.0))
 
 
 def dobrushin_rate(conditional: Array) -> float:
-    """max_{i, i'} TV(P(. | i), P(. | i')), at most the mixing rate.  O(states * size)."""
+    """Return max_{i, i'} TV(P(. | i), P(. | i')), at most the mixing rate.  O(states * size)."""
     gaps = np.abs(conditional[:, None] - conditional[None]).sum(axis=-1) / 2.0
     return float(np.clip(gaps.max(), 0.0, 1.0))
 
@@ -260,7 +260,7 @@ def _among_possible(rate: Callable[[Array], float], impossible: float) -> Rate:
 
 
 def _length(problem: Problem, node: Array, edge: Array) -> None:
-    """Corollary 4.1: every node (edge) of the same tree moves by an L1 distance of 2 at most."""
+    """Fill in Corollary 4.1: every node (edge) of the tree moves by an L1 distance of 2 at most."""
     tree_of = problem.structure.tree_of(problem.batch)
     edge_rows = problem.structure.edge_rows(problem.batch)
     rows = problem.batch.n_rows
@@ -379,7 +379,7 @@ def _window_rates(joints: list[Array], rate: Rate) -> list[float]:
 
 
 def _rate_given(joint: Array, rate: Rate) -> float:
-    """Rate of the step from the first to the second label of a log joint (K, K)."""
+    """Return the rate of the step from the first to the second label of a log joint (K, K)."""
     return _window_rates([joint], rate)[0]
 
 
@@ -410,18 +410,18 @@ def _exact(tree: Tree, node: Array, edge: Array, impossible: float) -> None:
 
 
 def _event_or_not(events: npt.NDArray[np.bool_]) -> Array:
-    """(2, events, ...): log masks that allow only the event, and all but the event."""
+    """Return (2, events, ...): log masks that allow only the event, and all but the event."""
     return np.where(np.stack([events, ~events]), 0.0, -np.inf)
 
 
 def _moved(clamped: Beliefs, total: float, distances: Array, impossible: float) -> Array:
-    """(events,) the distances, or NO_INTERACTION where the event is impossible or certain."""
+    """Return (events,) distances, or NO_INTERACTION where the event is impossible or certain."""
     probabilities = np.exp(clamped.log_z - total)
     return np.where((probabilities > impossible).all(axis=0), distances, NO_INTERACTION)
 
 
 def _node_distances(tree: Tree, clamped: Beliefs) -> Array:
-    """sum_s ||P(y_s | event) - P(y_s | not event)||_1, for all events at once."""
+    """Return sum_s ||P(y_s | event) - P(y_s | not event)||_1, for all events at once."""
     total = np.zeros(())
     for window, belief in zip(tree, clamped.windows, strict=True):
         for axis in window.new_axes:
@@ -430,7 +430,7 @@ def _node_distances(tree: Tree, clamped: Beliefs) -> Array:
 
 
 def _edge_distances(tree: Tree, clamped: Beliefs) -> Array:
-    """The same over the label tuples of all edges."""
+    """Return the same sums over the label tuples of all edges."""
     total = np.zeros(())
     for window, joint in zip(tree, clamped.edges, strict=True):
         if joint is not None:
@@ -439,7 +439,7 @@ def _edge_distances(tree: Tree, clamped: Beliefs) -> Array:
 
 
 def _distance(pair: Array, n_axes: int) -> Array:
-    """(2, events, labels...) -> (events,); 0 where the clamp did not reach (another tree)."""
+    """Return (events,) distances of (2, events, labels...); 0 in trees without the clamp."""
     if pair.ndim == n_axes:
         return np.zeros(())
     return np.asarray(np.abs(pair[0] - pair[1]).sum(axis=tuple(range(-n_axes, 0))))

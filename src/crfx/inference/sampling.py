@@ -31,14 +31,29 @@ def sample(
     seed: int = 0,
     n_jobs: int | None = None,
 ) -> npt.NDArray[np.int32]:
-    """Draw ``n`` independent labellings of every instance.  Arguments as in `sum_product`.
+    """Draw independent labellings of every instance.
 
-    Returns (n, rows) int32.  A draw depends on the seed, its number, its row and the scores alone:
-    not on threads, and asking for more draws does not change the first ones.
+    A draw depends on the seed, its number, its row and the scores alone: not on threads, and more
+    draws do not change the first ones.  The time is that of one sum-product, then O(K) per draw and
+    position (O(K^(order + 1)) if long instances have a table per row, which is made anew each
+    time).
 
-    Cost: one sum-product, then O(K) per draw and position (O(K^(order + 1)) where long instances
-    have a table per row, which is made anew each time).
+    Parameters
+    ----------
+    node, edge, offsets, parents, edge_types, start, end, order
+        As in `sum_product`.
+    n : int, default 1
+        The number of labellings.
+    seed : int, default 0
+    n_jobs : int, optional
+        Threads; None: all cores.
 
+    Returns
+    -------
+    (n, rows) array of int32
+
+    Examples
+    --------
     >>> import numpy as np
     >>> sample(np.array([[0.0, -np.inf], [-np.inf, 0.0]]), None, [0, 2], n=2).tolist()
     [[0, 1], [0, 1]]

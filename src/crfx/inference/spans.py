@@ -122,7 +122,7 @@ class _Walks:
         self.node, self.edge, self.order, self.tags = node, edge, order, tags
 
     def span(self, first: int, last: int, kind: str) -> Span:
-        """One span by its ends, both inclusive, with its probability."""
+        """Return one span by its ends, both inclusive, with its probability."""
         number, probability = self.tags.types.index(kind), 0.0
         for t, ends, _ in self._walk(first):
             if t == last:
@@ -131,7 +131,7 @@ class _Walks:
         return Span(first, last + 1, kind, probability)
 
     def all(self, least: float) -> Iterator[Span]:
-        """All spans that are as probable as ``least``."""
+        """Return all spans that are as probable as ``least``."""
         for first in range(len(self.node)):
             for t, ends, on in self._walk(first):
                 for number in np.flatnonzero(ends >= least):

@@ -196,12 +196,12 @@ def older_axis(message: Array, window: Window) -> Array:
 
 
 def log_sum(values: Array, n_axes: int) -> Array:
-    """Log of the sum of exponentials over the last ``n_axes`` axes; -inf where all are."""
+    """Return the log of the sum of exponentials over the last ``n_axes`` axes."""
     return np.asarray(np.logaddexp.reduce(values, axis=tuple(range(-n_axes, 0))))
 
 
 def normalised(values: Array, n_axes: int) -> Array:
-    """Log probabilities over the last ``n_axes`` axes; all -inf where nothing is allowed."""
+    """Return log probabilities over the last ``n_axes`` axes; all -inf where nothing is allowed."""
     total = log_sum(values, n_axes)
     total = np.where(np.isneginf(total), 0.0, total)
     return values - total.reshape(total.shape + (1,) * n_axes)
@@ -214,7 +214,7 @@ def project(values: Array, axis: int, n_axes: int) -> Array:
 
 
 def all_but_one(terms: Sequence[Array]) -> list[Array]:
-    """For each term the sum of the others.  By prefixes: -inf could not be taken off again."""
+    """Return for each term the sum of the others, by prefixes: -inf cannot be subtracted."""
     before, after = [np.zeros(())], [np.zeros(())]
     for term in terms:
         before.append(before[-1] + term)

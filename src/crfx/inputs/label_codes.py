@@ -110,12 +110,12 @@ def _are_plain(labels: list[Any]) -> bool:
 
 
 def _plain(label: Any) -> Any:
-    """Numbers and text of NumPy are those of Python: 1 is one label, however it is written."""
+    """Return numbers and text of NumPy as those of Python: both kinds of 1 are one label."""
     return label.item() if isinstance(label, np.generic) else label
 
 
 def _is_missing(label: Any) -> bool:
-    """NaN and pandas' NA, which data frames make of None."""
+    """Return whether a label is NaN or pandas' NA, which data frames make of None."""
     return (isinstance(label, float) and label != label) or type(label).__name__ == "NAType"
 
 

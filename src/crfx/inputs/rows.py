@@ -42,7 +42,7 @@ class Rows:
     """A stacked matrix, the lengths of its instances, its columns, and whether X was a list.
 
     X of shards also has a batch, and perhaps weights of instances.  Documents in one matrix have no
-    lengths: ``group`` tells them.
+    lengths: ``group`` has them.
     """
 
     matrix: Any
@@ -343,7 +343,7 @@ def _rows_of_one_value(x: Any) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """What a worker tells of its X: its kind, its columns, and such a matrix without rows."""
+    """The description of a worker's X: its kind, its columns, and such a matrix without rows."""
 
     kind: str
     columns: Columns
@@ -374,7 +374,7 @@ def with_common_columns(
     """Read rows with the columns of all workers; None if no worker has any.
 
     Of several workers, ``is_nothing`` says that the X of this one, of ``n_instances``, does not
-    tell what features there are; ``without_rows`` then makes its rows from what the others have.
+    show what features there are; ``without_rows`` then makes its rows from what the others have.
     ``columns`` are those of a fitted model that stay; None: those of the workers are united.
     """
     if current().size == 1:

@@ -39,8 +39,8 @@ def write_shards(
 ) -> Shards:
     """Write instances into files of a folder, and return them as `crfx.Shards`.
 
-    Every file appears whole or not at all; where one cannot be written, those before it are removed
-    again.  The folder is made where it is missing; one that has shards already is refused, as they
+    Every file appears whole or not at all; if one cannot be written, those before it are removed
+    again.  A missing folder is made.  A folder that has shards already raises ValueError: they
     would be read with the new ones.
 
     Parameters
@@ -55,6 +55,15 @@ def write_shards(
     format : "npz" or "parquet"
         Data frames, which have names and categories, go into Parquet, sparse matrices into npz.
         Parquet (``crfx[parquet]``) has no instances without positions.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> X, y = [np.array([[0.1], [0.3]]), np.array([[0.2]])], [["A", "B"], ["A"]]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     shards = write_shards(folder, X, y)
+    >>> shards.n_instances, shards.n_rows
+    (2, 3)
     """
     check_in_memory(X, "write_shards needs X")
     whole = isinstance(positions, int | np.integer) and not isinstance(positions, bool)

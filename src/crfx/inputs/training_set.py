@@ -49,7 +49,7 @@ EvalMetric: TypeAlias = (
 
 @dataclass(frozen=True)
 class InputSettings:
-    """How an estimator reads its training set.
+    """The settings by which an estimator reads its training set.
 
     ``numbering`` says how names of features become columns; with ``grows``, names that the model
     to start from does not know become new columns of it.  ``classes`` are labels beside those of y

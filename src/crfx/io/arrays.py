@@ -130,7 +130,35 @@ class Arrays:
 
 
 def read(path: str | os.PathLike[str], *, labelled: bool = False) -> Arrays:
-    """Read an archive; nothing in it is run, and sizes are checked before memory is taken."""
+    """Read an archive of arrays.
+
+    Nothing in it is executed, and sizes are checked before memory is taken.
+
+    Parameters
+    ----------
+    path : str or path
+        The archive (npz).
+    labelled : bool, default False
+        Whether it must have labels, ``y``.
+
+    Returns
+    -------
+    Arrays
+
+    Raises
+    ------
+    ValueError
+        If a member is missing or invalid; the error names the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "data.npz"
+    ...     np.savez(path, X=np.zeros((3, 2)), lengths=[2, 1])
+    ...     read(path).X.shape
+    (3, 2)
+    """
     with open(path, "rb"):
         pass  # a file that is missing or may not be read is not a damaged archive
     with about(os.fspath(path)):
@@ -144,7 +172,22 @@ def read(path: str | os.PathLike[str], *, labelled: bool = False) -> Arrays:
 
 
 def write(path: str | os.PathLike[str], arrays: Arrays) -> None:
-    """Write an archive, whole or not at all."""
+    """Write an archive, whole or not at all.
+
+    Parameters
+    ----------
+    path : str or path
+    arrays : Arrays
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "data.npz"
+    ...     write(path, Arrays(X=np.zeros((3, 2)), lengths=np.array([2, 1])))
+    ...     read(path).lengths.tolist()
+    [2, 1]
+    """
     members = {name: np.asarray(value) for name, value in _members(vars(arrays), "").items()}
     _checked(members, members, lambda *names: [members[name] for name in names])
     if "X" not in members:

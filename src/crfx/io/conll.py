@@ -7,7 +7,7 @@
 
 Columns are separated by tabs if the line of the first token has one, otherwise by blanks.  The
 label is the last column by default.  Lines that start with ``-DOCSTART-`` are not tokens.  Comments
-are recognised only if the user says how they begin, since ``#`` may be a word.
+are recognised only if the user passes how they begin, since ``#`` may be a word.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SEPARATORS = {"\t": "tabs", " ": "blanks"}
 
 
 class _Layout(NamedTuple):
-    """How the lines of a file look; ``first`` is the number of the first line with a token."""
+    """The layout of the lines of a file; ``first`` is the number of the first line with a token."""
 
     first: int
     separator: str
@@ -76,8 +76,32 @@ class Conll:
     def read(self, lines: Iterable[Line], *, labelled: bool = True) -> Iterator[Sentence]:
         """Yield sentences, each with the lines before its first token.
 
-        So other lines are written back where they were.  The last sentence may have no tokens: it
-        holds the lines that remain.
+        So other lines can be written back where they were.  The last sentence may have no tokens:
+        it holds the lines that remain.
+
+        Parameters
+        ----------
+        lines : iterable of Line
+            Such as `crfx.io.lines.open_lines` returns.
+        labelled : bool, default True
+            Whether every token must have a label.
+
+        Yields
+        ------
+        Sentence
+
+        Raises
+        ------
+        ValueError
+            If a line is invalid; the error names the file and the line.
+
+        Examples
+        --------
+        >>> from crfx.io.sentences import Line
+        >>> lines = [Line(1, "the DT O"), Line(2, "Alps NNP B-LOC"), Line(3, "")]
+        >>> (sentence,) = Conll(columns=("word", "pos")).read(lines)
+        >>> sentence.tokens, sentence.labels
+        ([('the', 'DT'), ('Alps', 'NNP')], ['O', 'B-LOC'])
         """
         lines = iter(lines)
         layout = None
@@ -141,7 +165,18 @@ class Conll:
         return Sentence(tokens, labels if layout.labelled else None, block, rows)
 
     def written(self, sentence: Sentence, labels: Sequence[str]) -> list[str]:
-        """Return the lines with other labels; a label is added to lines that had none."""
+        """Return the lines of a sentence with other labels, also for lines that had none.
+
+        Parameters
+        ----------
+        sentence : Sentence
+            As `read` yields it.
+        labels : list of str, one per token
+
+        Returns
+        -------
+        list of str
+        """
         texts = [line.text for line in sentence.lines]
         n_fields = self._width - (sentence.labels is None)
         for row, token, label in zip(sentence.rows, sentence.tokens, labels, strict=True):

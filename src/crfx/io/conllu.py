@@ -58,7 +58,26 @@ class Conllu:
             raise ValueError(f"columns are {', '.join(self.columns)}: one is there twice")
 
     def read(self, lines: Iterable[Line], *, labelled: bool = True) -> Iterator[Sentence]:
-        """Yield sentences.  An underscore is an unknown label; in feats it means no features."""
+        """Yield sentences.
+
+        An underscore is an unknown label; in feats it means no features.
+
+        Parameters
+        ----------
+        lines : iterable of Line
+            Such as `crfx.io.lines.open_lines` returns.
+        labelled : bool, default True
+            Whether every token must have a label.
+
+        Yields
+        ------
+        Sentence
+
+        Raises
+        ------
+        ValueError
+            If a line is invalid; the error names the file and the line.
+        """
         lines = iter(lines)
         block: list[Line] = []
         for line in lines:
@@ -122,7 +141,18 @@ class Conllu:
         return parents
 
     def written(self, sentence: Sentence, labels: Sequence[str]) -> list[str]:
-        """Return the lines with other labels in their field."""
+        """Return the lines of a sentence with other labels in their field.
+
+        Parameters
+        ----------
+        sentence : Sentence
+            As `read` yields it.
+        labels : list of str, one per token
+
+        Returns
+        -------
+        list of str
+        """
         texts = [line.text for line in sentence.lines]
         place = FIELDS.index(self.label)
         for row, label in zip(sentence.rows, labels, strict=True):

@@ -36,7 +36,24 @@ class Crfsuite:
     columns: ClassVar[tuple[str, ...] | None] = None
 
     def read(self, lines: Iterable[Line], *, labelled: bool = True) -> Iterator[Sentence]:
-        """Yield sentences; empty lines before one belong to it, and are written back."""
+        """Yield sentences; empty lines before one belong to it, and are written back.
+
+        Parameters
+        ----------
+        lines : iterable of Line
+            Such as `crfx.io.lines.open_lines` returns.
+        labelled : bool, default True
+            Whether every token must have a label.
+
+        Yields
+        ------
+        Sentence
+
+        Raises
+        ------
+        ValueError
+            If a line is invalid; the error names the file and the line.
+        """
         lines = iter(lines)
         block: list[Line] = []
         for line in chain(lines, [Line(0, "")]):
@@ -47,7 +64,18 @@ class Crfsuite:
             block = []
 
     def written(self, sentence: Sentence, labels: Sequence[str]) -> list[str]:
-        """Return the lines with other labels."""
+        """Return the lines of a sentence with other labels.
+
+        Parameters
+        ----------
+        sentence : Sentence
+            As `read` yields it.
+        labels : list of str, one per token
+
+        Returns
+        -------
+        list of str
+        """
         texts = [line.text for line in sentence.lines]
         for row, label in zip(sentence.rows, labels, strict=True):
             _, tab, attributes = texts[row].partition("\t")

@@ -54,7 +54,7 @@ def format_of(
     label: str | None = None,
     comments: str | None = None,
 ) -> Format:
-    """Return the format of a file, whose first lines (`Lines.peek_block`) tell its columns.
+    """Return the format of a file, whose first lines (`Lines.peek_block`) show its columns.
 
     Without ``name`` the format is guessed from these lines and from the name of the file.
 
@@ -131,7 +131,7 @@ def _token_lines(first: Sequence[Line], comments: str | None) -> list[Line]:
 
 
 def _guessed_name(tokens: Sequence[Line], path: Path) -> str:
-    """Return the format that the name of the file says, or else the lines with tokens."""
+    """Return the format by the name of the file, or else by the lines with tokens."""
     endings = [ending.lower() for ending in path.suffixes]
     for ending, name in _ENDINGS.items():
         if ending in endings[-2:]:

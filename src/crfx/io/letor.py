@@ -53,9 +53,36 @@ class Rankings:
 def read(
     path: str | os.PathLike[str], *, n_features: int | None = None, comments: bool = False
 ) -> Rankings:
-    """Read a file; raise ValueError, naming the line, if it is invalid.
+    r"""Read a file of queries and documents.
 
-    ``n_features`` is the width of ``X``, by default the greatest feature number in the file.
+    Parameters
+    ----------
+    path : str or path
+        A text file, or one compressed with gzip.
+    n_features : int, optional
+        The width of ``X``; None: the greatest feature number in the file.
+    comments : bool, default False
+        Keep the comments of the documents.
+
+    Returns
+    -------
+    Rankings
+
+    Raises
+    ------
+    ValueError
+        If a line is invalid; the error names it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "train.txt"
+    ...     _ = path.write_text("2 qid:7 1:0.5 2:1\n0 qid:7 1:0.1 2:0\n")
+    ...     rankings = read(path)
+    >>> rankings.X.shape, rankings.relevance.tolist(), rankings.group.tolist()
+    ((2, 2), [2.0, 0.0], [2])
     """
     blocks = []
     with open_bytes(path) as file:
@@ -78,7 +105,24 @@ def read(
 
 
 def join(parts: Sequence[Rankings]) -> Rankings:
-    """Join parts as if their files had been concatenated; narrow ones are padded with zeros."""
+    """Join parts as if their files had been concatenated.
+
+    Parameters
+    ----------
+    parts : list of Rankings
+        Narrow ones are padded with zeros.
+
+    Returns
+    -------
+    Rankings
+
+    Examples
+    --------
+    >>> X, relevance, group = np.array([[0.5]], np.float32), np.array([2.0]), np.array([1])
+    >>> parts = [Rankings(X, relevance, group, np.array([number])) for number in (7, 8)]
+    >>> join(parts).query_ids.tolist()
+    [7, 8]
+    """
     if not parts:
         raise ValueError("there are no parts to join: one or more")
     ids = np.concatenate([part.query_ids for part in parts])
@@ -98,7 +142,26 @@ def join(parts: Sequence[Rankings]) -> Rankings:
 
 
 def write(path: str | os.PathLike[str], rankings: Rankings) -> None:
-    """Write a file whole or not at all, compressed if `.gz`.  Reading it gives the same numbers."""
+    """Write a file, whole or not at all.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; it is compressed if the name ends in ``.gz``.
+    rankings : Rankings
+        Reading the file returns the same numbers.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> X, relevance, group = np.array([[0.5]], np.float32), np.array([2.0]), np.array([1])
+    >>> rankings = Rankings(X, relevance, group, query_ids=np.array([7]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "train.txt.gz")
+    ...     write(path, rankings)
+    ...     read(path).X.tolist()
+    [[0.5]]
+    """
     _check_writable(rankings)
     with whole_text(path) as file:
         file.writelines(_lines(rankings))

@@ -18,7 +18,7 @@ _IN_BIO = {"S": "B", "E": "I"}
 class Reading:
     """A format, and a template if tokens have columns.
 
-    ``as_bio`` tells that the model has labels in BIOES while files have them in BIO.  A model that
+    ``as_bio`` is True if the model has labels in BIOES while files have them in BIO.  A model that
     ``crfx train`` has trained keeps its own as ``load(path).reading_``.
     """
 

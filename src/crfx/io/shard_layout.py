@@ -32,7 +32,7 @@ class Layout:
 
     @property
     def n_columns(self) -> int:
-        """How many features there are."""
+        """The number of features."""
         return self.columns if isinstance(self.columns, int) else len(self.columns)
 
     def check_same(self, other: Layout, first: str) -> None:

@@ -97,7 +97,7 @@ class Shards:
         unite_categories([shard for shard in self._shards if isinstance(shard, ParquetShard)])
 
     def __len__(self) -> int:
-        """The number of files."""
+        """Return the number of files."""
         return len(self._shards)
 
     def __getitem__(self, some: slice) -> Shards:
@@ -155,7 +155,7 @@ class Shards:
 
     @property
     def has(self) -> frozenset[str]:
-        """Which of y, parents, edge_types and sample_weight there are."""
+        """Those of y, parents, edge_types and sample_weight that there are."""
         return self._shards[0].layout.has
 
     def load(self) -> dict[str, Any]:
@@ -202,7 +202,7 @@ class ShardFeatures:
 
     @property
     def has(self) -> frozenset[str]:
-        """Which of y, parents, edge_types and sample_weight there are."""
+        """Those of y, parents, edge_types and sample_weight that there are."""
         return self.shards.has
 
     def batch(self) -> Batch:

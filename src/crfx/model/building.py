@@ -289,7 +289,7 @@ def _edge_patterns(truth: Truth, model: Model, *, observed: bool) -> Iterator[We
 
 
 def _known_edges(truth: Truth) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Rows at which an edge ends, and the labels of all its positions, where all are known."""
+    """Return rows where edges end, and the labels that each edge joins, where all are known."""
     rows = truth.structure.edge_rows(truth.batch)
     codes = truth.taught_labels
     before = codes[truth.structure.contexts(truth.batch)]

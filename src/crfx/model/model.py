@@ -54,7 +54,7 @@ class Model:
 
     @property
     def own_sharing(self) -> Sharing:
-        """How edges share tables, the base model aside."""
+        """The way in which edges share tables, the base model aside."""
         if self.edge_family is None:
             return "none"
         if self.edge_family != "table":
@@ -63,7 +63,7 @@ class Model:
 
     @property
     def sharing(self) -> Sharing:
-        """How edges share tables."""
+        """The way in which edges share tables."""
         sharing = self.own_sharing
         if self.base is not None:
             sharing = wider(sharing, self.base.sharing)
@@ -105,7 +105,7 @@ class Model:
     def scores(
         self, batch: Batch, structure: Chain | Forest, n_rounds: int | None = None
     ) -> Scores:
-        """Scores after the first ``n_rounds`` rounds, by default all; a base model counts whole.
+        """Return scores after ``n_rounds`` rounds, by default all; a base model counts whole.
 
         Of features that stay on disk one chunk is in memory at a time.
         """
@@ -122,7 +122,7 @@ class Model:
         return self.masked(scores, batch)
 
     def masked(self, scores: Scores, batch: Batch) -> Scores:
-        """Scores with -inf for what the constraints, and the labels that rows may have, forbid."""
+        """Return scores with -inf for what the constraints, or the batch, do not allow."""
         is_forest = batch.parents is not None
         return masked(scores, self.mask, batch.allowed, self.order, is_forest=is_forest)
 
@@ -212,7 +212,7 @@ class Model:
         return self.growing[0].n_rounds
 
     def rounds_alone(self) -> Iterator[Model]:
-        """Every round as a model of its own, without base and constraints; `can_be_cut` is asked.
+        """Return every round as a model, without base and constraints; needs `can_be_cut`.
 
         Scores that are added up in this order, on top of those before the first round, are those
         that training had, to the bit.

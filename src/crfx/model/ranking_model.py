@@ -44,7 +44,7 @@ class RankingModel:
 
     @property
     def method(self) -> str:
-        """How `explained` shares scores out among features."""
+        """The method by which `explained` shares scores out among features."""
         below = [] if self.base is None else [self.base.method]
         return ", ".join(dict.fromkeys([self.function.method, *below]))
 

@@ -66,7 +66,7 @@ def lifted(
 def _check_orders(
     first: Scores, first_sharing: Sharing, second: Scores, second_sharing: Sharing
 ) -> None:
-    """NumPy would add a table of two labels to every slice of one of three."""
+    """Raise ValueError for different orders, whose tables NumPy would broadcast."""
     orders = {
         scores.edge.ndim - (2 if sharing == "shared" else 3) + 1
         for scores, sharing in ((first, first_sharing), (second, second_sharing))
@@ -77,7 +77,7 @@ def _check_orders(
 
 
 def _check_types(first: Scores, second: Scores) -> None:
-    """NumPy would take the one table of one type for all types of the other."""
+    """Raise ValueError for different numbers of types: NumPy would broadcast one table."""
     assert first.edge is not None
     assert second.edge is not None
     if len(first.edge) != len(second.edge):

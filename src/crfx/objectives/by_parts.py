@@ -61,16 +61,18 @@ class Level(Part):
     """One term of the sum over weights: the instances with a label of some weight or more.
 
     The weights of ``truth`` are those of its instances times the step to this level; the labels at
-    ``given`` rows of the part are lighter.
+    ``clamped`` rows of the part are lighter.
     """
 
     truth: Truth
-    given: IntArray
+    clamped: IntArray
 
     def problem(self, whole: Problem) -> Problem:
         """Return its instances, with only the labellings that agree with the given labels."""
         cut = whole.cut(self)
-        return cut.clamped(self.given, self.truth.labels[self.given]) if len(self.given) else cut
+        if len(self.clamped) == 0:
+            return cut
+        return cut.clamped(self.clamped, self.truth.labels[self.clamped])
 
 
 def levels_of(truth: Truth) -> list[Level]:
@@ -85,10 +87,10 @@ def levels_of(truth: Truth) -> list[Level]:
         step = np.full(len(instances), weight - lower)
         if truth.weights is not None:
             step *= truth.weights[instances]
-        given = np.flatnonzero(known[part.rows] & (label_weights[part.rows] < weight))
+        clamped = np.flatnonzero(known[part.rows] & (label_weights[part.rows] < weight))
         labels = truth.labels[part.rows]
         of_level = Truth(part.batch, truth.structure, labels, step, truth.classes)
-        levels.append(Level(part.batch, instances, part.rows, of_level, given))
+        levels.append(Level(part.batch, instances, part.rows, of_level, clamped))
         lower = weight
     return levels
 

@@ -1,4 +1,4 @@
-"""Which second derivative a step uses: a bound on the Hessian, its diagonal, or none."""
+"""The second derivative that a step uses: a bound on the Hessian, its diagonal, or none."""
 
 from __future__ import annotations
 

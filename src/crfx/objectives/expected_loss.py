@@ -136,7 +136,7 @@ class ListedExpectedLoss:
 
 
 class BorrowedCurvature:
-    """For objectives without a curvature of their own: that of the likelihood, times ``scale``.
+    """The curvature of the likelihood, times ``scale``, for objectives that have none.
 
     No bound, but the right size: p (1 - p) is Fisher's information, so steps are those of a natural
     gradient, which do not fade where the model is sure.  ``scale`` (instances,) is what a mistake

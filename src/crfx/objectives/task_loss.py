@@ -160,11 +160,12 @@ class SpanF1(WholeLoss):
 
     def losses(self, true: npt.NDArray[Any], predicted: list[npt.NDArray[Any]]) -> Array64:
         """Return 1 - F1 of each."""
-        wanted, losses = spans(true), np.zeros(len(predicted))
+        true_spans, losses = spans(true), np.zeros(len(predicted))
         for number, labels in enumerate(predicted):
-            found = spans(labels)
-            if wanted or found:
-                losses[number] = 1.0 - 2 * len(wanted & found) / (len(wanted) + len(found))
+            predicted_spans = spans(labels)
+            if true_spans or predicted_spans:
+                right = len(true_spans & predicted_spans)
+                losses[number] = 1.0 - 2 * right / (len(true_spans) + len(predicted_spans))
         return losses
 
 

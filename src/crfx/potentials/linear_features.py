@@ -111,7 +111,7 @@ class DenseFeatures:
     """A dense matrix of features, with weights for all outputs.
 
     Scores have the dtype of the weights, gradients are formed in that of the slopes.
-    BLAS multiplies each block of rows on one of our threads: its own threads would go on spinning
+    BLAS multiplies each block of rows on one of our threads: its own threads would keep spinning
     and slow down inference (docs/decisions/0008).
     """
 

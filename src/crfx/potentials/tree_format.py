@@ -147,9 +147,9 @@ def check(
 ) -> dict[str, Any]:
     """Return the decoded model; raise ValueError unless XGBoost can safely walk its trees.
 
-    ``n_categories`` is the number of categories of each feature that has any.  Sets of others are
-    refused, because XGBoost makes room for all categories up to the largest of a set.  None: they
-    are not known, and may be any that XGBoost can number.
+    ``n_categories`` is the number of categories of each feature that has any.  Larger categories
+    raise ValueError, because XGBoost makes room for all up to the largest of a set.  None: the
+    numbers are not known, and categories may be any that XGBoost can number.
 
     XGBoost trusts what it loads: a child index out of range makes it read beyond its arrays, and so
     do two trees of one number, a negative category or a leaf with odd children.

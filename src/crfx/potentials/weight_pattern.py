@@ -1,4 +1,4 @@
-"""Which pairs of feature and output have a weight: all, or those that occur."""
+"""The pairs of feature and output that have a weight: all, or those that occur."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHARE_TO_FILL = 0.2
 
 @dataclass(frozen=True, eq=False)
 class WeightPattern:
-    """Which outputs a feature has weights for.
+    """The outputs that each feature has weights for.
 
     The outputs of feature f are ``outputs[starts[f]:starts[f + 1]]``, rising; ``outputs`` is None
     where every feature has all.  ``free`` (weights,) marks those that may differ from 0; None: all.

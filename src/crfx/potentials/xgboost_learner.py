@@ -34,7 +34,7 @@ _OF_CONNECTIONS = re.compile(
 _EXPLAINING = Lock()
 """Held while a booster explains or is set: XGBoost allows no setting while it is in use."""
 _REFUSED = set("[]<")
-"""Characters that XGBoost refuses in names of features."""
+"""Characters that XGBoost does not accept in names of features."""
 _POOL = "use_cuda_async_pool"
 """The setting of XGBoost that reuses GPU memory, which every booster would allocate again."""
 _NEEDED = {"booster": "gbtree", "multi_strategy": "one_output_per_tree", "process_type": "default"}

@@ -20,7 +20,7 @@ from crfx.scores import FloatArray, IntArray
 
 
 class Confidence(NamedTuple):
-    """Of one labelling: the probability of each label, (length,), and of the whole."""
+    """The probability of each label of a labelling, (length,), and of the whole."""
 
     labels: npt.NDArray[np.float64]
     labelling: float

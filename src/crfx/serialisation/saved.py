@@ -151,7 +151,7 @@ class Saved:
 
     @property
     def counter(self) -> str:
-        """What the training is counted in: "n_rounds" or "n_iter"."""
+        """The name of the counter of the training: "n_rounds" or "n_iter"."""
         return _COUNTERS[self.class_name]
 
     def to_state(self) -> State:

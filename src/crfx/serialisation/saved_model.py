@@ -105,7 +105,10 @@ def model_from_state(state: State, columns: Columns, depth: int = 0) -> Model:
 
 
 def _is_forest(state: State) -> bool:
-    """Files of early versions do not say; a forest has start scores, and none at the end."""
+    """Return whether instances are forests, also of early files, which do not say.
+
+    A forest has start scores, and none at the end.
+    """
     ends = state.values["tables"].get("ends")
     return state.truth("is_forest", ends is not None and "end" not in ends["names"])
 

@@ -98,14 +98,14 @@ def _check_sweeps(read: dict[str, float]) -> None:
 
 
 def sweeps_to_state(training: TrainingState, state: State, name: str) -> None:
-    """Write the sweeps of a ranking under ``name``."""
+    """Write the epochs of a ranking under ``name``."""
     state.values[name] = training.numbers
     for key, array in training.arrays.items():
         state.put(f"{name}.{key}", array)
 
 
 def sweeps_from_state(state: State, name: str, n_features: int) -> TrainingState | None:
-    """Read the sweeps of a ranking; None if there are none."""
+    """Read the epochs of a ranking; None if there are none."""
     if name not in state.values:
         return None
     read = to_numbers(state.values[name])

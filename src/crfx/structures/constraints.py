@@ -1,4 +1,4 @@
-"""Which labels may follow each other: the settings, and their mask."""
+"""Constraints on labels that follow each other: the settings, and their mask."""
 
 from __future__ import annotations
 

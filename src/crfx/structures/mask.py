@@ -14,7 +14,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Mask:
-    """Which labels may follow each other, (K, K), be first, (K,), and be last, (K,); None: all.
+    """The labels that may follow each other, (K, K), be first, (K,), and be last, (K,); None: all.
 
     A mask is no part of the parameters: those of what is forbidden stay 0.
     """

@@ -17,11 +17,25 @@ def central_differences(
     *,
     step: float = STEP,
 ) -> npt.NDArray[np.float64]:
-    """Return the gradient of a scalar function of one array, shaped like the array.
+    """Return the gradient of a scalar function of one array by finite differences.
 
-    (f(x + h e_i) - f(x - h e_i)) / 2h for every entry i: 2 * size calls, an error of O(step^2).
-    Entries that are not finite (-inf forbids a part) are left alone and get 0.
+    It is (f(x + h e_i) - f(x - h e_i)) / 2h for every entry i: 2 * size calls, an error of
+    O(step^2).
 
+    Parameters
+    ----------
+    function : callable (array) -> float
+    at : array
+        The point.  Entries that are not finite (-inf forbids a part) are left alone and get 0.
+    step : float, default 1e-5
+        The h of the formula.
+
+    Returns
+    -------
+    array of float64, shaped like ``at``
+
+    Examples
+    --------
     >>> central_differences(lambda x: float((x**2).sum()), [1.0, -2.0]).round(6).tolist()
     [2.0, -4.0]
     """

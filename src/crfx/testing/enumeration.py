@@ -133,7 +133,23 @@ def enumerate_instances(
     end: npt.ArrayLike | None = None,
     order: int = 1,
 ) -> list[Enumerated]:
-    """List and score all labellings of every instance.  O(N * K^N) each."""
+    """List and score all labellings of every instance, in O(N * K^N) each.
+
+    Parameters
+    ----------
+    node, edge, offsets, parents, edge_types, start, end, order
+        As in `crfx.inference.sum_product`.
+
+    Returns
+    -------
+    list of Enumerated, one per instance
+
+    Examples
+    --------
+    >>> (instance,) = enumerate_instances(np.zeros((2, 2)), None, [0, 2])
+    >>> instance.labels.tolist()
+    [[0, 0], [0, 1], [1, 0], [1, 1]]
+    """
     tables = np.asarray(node, dtype=np.float64), _optional(edge)
     ends = _optional(start), _optional(end)
     bounds = np.asarray(offsets).tolist()
@@ -193,7 +209,20 @@ def expectation(
 def assert_same(
     found: SumProduct | Expectation, expected: SumProduct | Expectation, *, rtol: float, atol: float
 ) -> None:
-    """Raise an AssertionError unless all arrays of two records agree, in shape and in value."""
+    """Raise an AssertionError unless all arrays of two records agree, in shape and in value.
+
+    Parameters
+    ----------
+    found, expected : SumProduct or Expectation
+    rtol, atol : float
+        Tolerances, as in `numpy.testing.assert_allclose`.
+
+    Examples
+    --------
+    >>> from crfx.inference import reference, sum_product
+    >>> problem = {"node": np.zeros((2, 2)), "edge": None, "offsets": [0, 2]}
+    >>> assert_same(sum_product(**problem), reference.sum_product(**problem), rtol=1e-9, atol=1e-9)
+    """
     assert type(found) is type(expected), f"{type(found)} is not {type(expected)}"
     for field in fields(expected):
         ours, theirs = getattr(found, field.name), getattr(expected, field.name)
@@ -208,8 +237,23 @@ def assert_same(
 def assert_best(found: MaxProduct, *, k: int = 1, rtol: float, atol: float, **problem: Any) -> None:
     """Raise an AssertionError unless ``found`` has the k best labellings and their scores.
 
-    Labellings of equal score may come in any order, so it is their scores that are compared: what
-    is claimed with the enumerated ones, and with what the labels given really score.
+    Labellings of equal score may come in any order, so it is their scores that are compared: those
+    in ``found`` with the enumerated ones, and with what its labellings really score.
+
+    Parameters
+    ----------
+    found : MaxProduct
+    k : int, default 1
+    rtol, atol : float
+        Tolerances, as in `numpy.testing.assert_allclose`.
+    **problem
+        The arguments of `max_product`.
+
+    Examples
+    --------
+    >>> from crfx.inference import max_product
+    >>> problem = {"node": np.array([[0.0, 1.0], [2.0, 0.0]]), "edge": None, "offsets": [0, 2]}
+    >>> assert_best(max_product(**problem, k=2), k=2, rtol=1e-9, atol=1e-9, **problem)
     """
     listed = enumerate_instances(**problem)
     claimed = found.labels

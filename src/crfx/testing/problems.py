@@ -61,12 +61,40 @@ def make_problem(
     gap: float = 0.0,
     dtype: npt.DTypeLike = np.float64,
 ) -> RawProblem:
-    """Make a problem with Gaussian scores of standard deviation ``scale``.
+    """Make a problem with Gaussian scores; the same arguments give the same problem.
 
-    ``ends`` adds start scores, and end scores to chains.  ``forbid`` is the share of node and edge
-    scores set to -inf; a labelling drawn beforehand stays allowed.  ``gap`` is taken from a third
-    of the node and edge scores, to reach where arithmetic of limited range gives way.  The same
-    seed and arguments give the same problem.
+    Parameters
+    ----------
+    seed : int
+    lengths : list of int, default (4,)
+        The lengths of the instances.
+    n_labels : int, default 3
+    order : int, default 1
+        The number of predecessors that a label depends on; forests have order 1.
+    shape : "chain", "path", "star" or "random", default "chain"
+        Chains, or forests of this shape.
+    sharing : "none", "shared", "typed" or "each", default "shared"
+        The edges that share a table.
+    ends : bool, default True
+        Add start scores, and end scores to chains.
+    scale : float, default 1.0
+        The standard deviation of scores.
+    forbid : float, default 0.0
+        The share of node and edge scores set to -inf; a labelling drawn beforehand stays allowed.
+    gap : float, default 0.0
+        Subtracted from a third of the node and edge scores, to test arithmetic of limited range.
+    dtype : default float64
+
+    Returns
+    -------
+    RawProblem
+
+    Examples
+    --------
+    >>> from crfx.inference import sum_product
+    >>> problem = make_problem(0, lengths=(2, 3))
+    >>> sum_product(**problem.arguments()).node.shape
+    (5, 3)
     """
     random = np.random.default_rng(seed)
     offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
@@ -95,9 +123,24 @@ def make_problem(
 
 
 def make_parents(random: np.random.Generator, length: int, shape: Shape) -> IntArray:
-    """Return (length,) parents within the instance, in no particular order.
+    """Return the parents of one instance, in no particular order.
 
-    A "random" forest may have several roots.
+    Parameters
+    ----------
+    random : numpy.random.Generator
+    length : int
+    shape : "path", "star" or "random"
+        A "random" forest may have several roots.
+
+    Returns
+    -------
+    (length,) array of int64
+        Counted within the instance; -1 at a root.
+
+    Examples
+    --------
+    >>> make_parents(np.random.default_rng(0), 3, "star").tolist().count(-1)
+    1
     """
     if shape == "star":
         parents = np.where(np.arange(length) == 0, -1, 0)
@@ -126,9 +169,27 @@ def problems(
     gaps: Sequence[float] = (0.0,),
     dtypes: Sequence[npt.DTypeLike] = (np.float64, np.float32),
 ) -> SearchStrategy[RawProblem]:
-    """Return a hypothesis strategy over `make_problem`; empty instances included.
+    """Return a hypothesis strategy over `make_problem`; it includes empty instances.
 
-    Needs the package ``hypothesis``.  Numbers come from a drawn seed: what shrinks is the shape.
+    It needs the package ``hypothesis``.  Numbers come from a drawn seed, so that only the shape
+    shrinks.
+
+    Parameters
+    ----------
+    shapes, orders, sharings, scales, forbids, gaps, dtypes : lists
+        Values to choose from, for arguments of `make_problem`.
+    max_instances, max_length, max_labels : int
+        The largest sizes.
+
+    Returns
+    -------
+    hypothesis.strategies.SearchStrategy of RawProblem
+
+    Examples
+    --------
+    >>> from hypothesis import given  # doctest: +SKIP
+    >>> @given(problems(max_length=3))  # doctest: +SKIP
+    ... def test_inference(problem): ...
     """
     from hypothesis import strategies as st
 

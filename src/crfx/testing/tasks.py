@@ -9,12 +9,25 @@ import numpy.typing as npt
 def make_task(
     seed: int = 0, n_instances: int = 30, n_labels: int = 3
 ) -> tuple[list[npt.NDArray[np.float32]], list[list[str]]]:
-    """Return X, a list of (length, 4) matrices, and y, lists of "L0", "L1", ...
+    """Make a small labelled task, to train on in a moment.
 
     Labels never fall along an instance and are seen through noise, so that edges help.
 
+    Parameters
+    ----------
+    seed : int, default 0
+    n_instances : int, default 30
+    n_labels : int, default 3
+
+    Returns
+    -------
+    X : list of (length, 4) arrays of float32
+    y : list of lists of "L0", "L1", ...
+
+    Examples
+    --------
     >>> X, y = make_task(n_instances=3)
-    >>> [len(own) for own in X], y[1]
+    >>> [len(instance) for instance in X], y[1]
     ([6, 5, 4], ['L1', 'L2', 'L2', 'L2', 'L2'])
     """
     random = np.random.default_rng(seed)

@@ -16,7 +16,7 @@ Rounds: TypeAlias = Generator[Record, None, None]
 
 
 class Standing(Protocol):
-    """Where a training stands, for an exact resume."""
+    """The state of a training, for an exact resume."""
 
     def copied(self) -> Self:
         """Return a copy that the trainer does not change."""
@@ -48,7 +48,7 @@ class Trainer(ABC):
         """Whether the best of the rounds of an earlier run can be restored."""
 
     def state(self) -> Standing | None:
-        """Return where training stands; None if the model says it all."""
+        """Return the state of training; None if the model is all there is."""
         return None
 
     def restore(self, state: Any) -> None:
@@ -72,7 +72,7 @@ feature induction done, and the iterations of the current one."""
 
 @dataclass(frozen=True, eq=False)
 class TrainingState:
-    """Where a training stands: the trainer, its iterations so far, numbers and arrays by name.
+    """The state of a training: the trainer, its iterations so far, numbers and arrays by name.
 
     With it a training resumes as if it had never been interrupted.
     """
@@ -123,7 +123,7 @@ class Training:
     standing: Standing | None = None
 
     def state(self) -> Any:
-        """Return where training stands; None if the model says it all."""
+        """Return the state of training; None if the model is all there is."""
         return self.standing if self.trainer is None else self.trainer.state()
 
     def frozen(self) -> Training:

@@ -389,7 +389,7 @@ def _edge_function_block(
 
 
 def _check_categories(X: Any) -> None:
-    """Raise ValueError where workers with rows, and without, have categories: XGBoost refuses."""
+    """Raise ValueError if X has categories and some worker has no rows, as XGBoost would."""
     workers = current()
     if workers.size == 1 or not is_frame(X):
         return

@@ -57,7 +57,7 @@ class ContextBlock(Block):
         return Slopes(edge, node, at.curvature["edge"], at.curvature["node"])
 
     def mark(self, n_rounds: int) -> None:
-        """Trees keep all rounds."""
+        """Do nothing: trees keep all rounds."""
 
     def keep(self, n_rounds: int) -> None:
         """Drop later rounds."""

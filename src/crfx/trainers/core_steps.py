@@ -1,6 +1,6 @@
 """Chains, losses and steps as the compiled core takes them, for all models that it can train.
 
-The core takes the steps of sweeps over chains and forests whose edge scores are tables (or that
+The core takes the steps of epochs over chains and forests whose edge scores are tables (or that
 have none), with any base model underneath, with constraints, unknown labels and class weights.
 Python takes the others, one mini-batch after the other: edges that are linear in the features,
 objectives that sample or list candidates, and the objectives of users.
@@ -185,7 +185,7 @@ def _asked(steps: Steps, n_threads: int) -> Any:
 
 
 def hidden_sweeps(model: Model, truth: Truth, loss: Objective, base: ScoreArrays | None) -> Any:
-    """Return what the core needs to sweep over instances with a model that has hidden units."""
+    """Return what the core needs for an epoch over instances with a model that has hidden units."""
     node = cast("HiddenUnitFunction", model.node)
     X = node.checked(truth.batch.X)
     starts, indices, values = compressed(X) if sparse.issparse(X) else (None, None, None)
@@ -205,7 +205,7 @@ def hidden_sweeps(model: Model, truth: Truth, loss: Objective, base: ScoreArrays
 def linear_sweeps(
     model: Model, truth: Truth, loss: Objective, base: ScoreArrays | None, free: Free
 ) -> Any:
-    """Return what the core needs to sweep over instances with a linear model."""
+    """Return what the core needs for an epoch over instances with a linear model."""
     node: Any = model.node
     X: Any = truth.batch.X
     if X.shape[1] != node.n_columns:

@@ -65,7 +65,7 @@ SLOW_TRIAL_INSTANCES = 24
 
 @dataclass(frozen=True)
 class EpochSettings:
-    """How to train by epochs: ``n_epochs`` further ones, averaged from epoch ``burn_in`` on.
+    """Settings of training by epochs: ``n_epochs`` more, averaged from epoch ``burn_in`` on.
 
     ``step`` is the size of the first step; None: found by trials.  ``halves``: later steps are
     smaller.  Of hidden units, ``block_steps`` is "equal" or "size", and ``dropout`` the share of

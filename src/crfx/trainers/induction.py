@@ -51,7 +51,7 @@ LONGEST_STEP = 2.0
 
 @dataclass(frozen=True)
 class FeatureInduction:
-    """How conjunctions of features are found while a `LinearCRF` is trained (McCallum 2003).
+    """Settings of feature induction: conjunctions added to a `LinearCRF` (McCallum 2003).
 
     A round takes the pairs of features, conjunctions of earlier rounds among them, that occur
     together where the model errs or is unsure, and adds those that gain most.  With the other
@@ -213,7 +213,7 @@ class Induction(ParameterTrainer):
 
 @dataclass(frozen=True, eq=False)
 class Positions:
-    """Where the model stands at positions whose label is known: ``p`` (rows, labels), the true
+    """The predictions at positions whose label is known: ``p`` (rows, labels), the true
     label codes and the weights; ``observed``: weights are for pairs that occur only.
     """
 
@@ -226,7 +226,7 @@ class Positions:
 
     @property
     def n_labels(self) -> int:
-        """How many labels there are."""
+        """The number of labels."""
         return int(self.p.shape[1])
 
 

@@ -99,9 +99,7 @@ class Course:
 
 
 class End(Enum):
-    """Why a descent ended: by ``tol``; since nothing lower can be told from rounding; by
-    ``max_iter``.
-    """
+    """The end of a descent: by ``tol``, by rounding error, or by ``max_iter``."""
 
     CONVERGED = auto()
     ROUNDING = auto()
@@ -127,13 +125,13 @@ def descend(
 ) -> Iterations:
     """Lower a function plus l1 |w|_1 from ``start``, an iteration at a time.
 
-    Moves are not halved below what promises a share ``resolution`` of the value: what they bring
-    could not be told from the rounding of the function.  ``finer`` is the same function with less
-    rounding: where ``tol`` is below the resolution of the first, it takes over where that can tell
-    no more.  ``course`` is what an earlier run has left, to go on as if it had not ended; it is
-    kept up to date.  ``is_fresh``: not a warm start, which may be at the minimum already; None:
-    where ``start`` is all 0.  ``is_last``: no other run follows, so that one that ends before it
-    has converged is told of.
+    Moves are not halved below those that promise a share ``resolution`` of the value: a smaller
+    decrease cannot be told apart from the rounding of the function.  ``finer`` is the same function
+    with less rounding: if ``tol`` is below the resolution of the first, it takes over once the
+    first reaches its resolution.  ``course`` is the state of an earlier run, from which this one
+    resumes; it is kept up to date.  ``is_fresh``: not a warm start, which may be at the minimum
+    already; None: if ``start`` is all 0.  ``is_last``: no other run follows, so that a run that
+    ends before it has converged warns.
     """
     course = course or Course()
     start = start if course.at is None else course.at
@@ -287,8 +285,10 @@ def _direction(slope: Array64, memory: Memory) -> Array64:
 
 @dataclass(frozen=True)
 class LBFGSSettings:
-    """At most ``max_iter`` iterations, ``n_left`` of which are left in a training that resumes;
-    ``tol`` and ``l1`` as in `descend`.  ``is_fresh``: the model is new.
+    """Settings: at most ``max_iter`` iterations; ``tol`` and ``l1`` as in `descend`.
+
+    ``n_left`` is the number of iterations left if the training resumes; ``is_fresh``: the model is
+    new.
     """
 
     max_iter: int

@@ -107,7 +107,7 @@ Make = Callable[[Truth, ScoreArrays | None], MiniBatches]
 
 
 class ShardedMiniBatches:
-    """As `MiniBatches`, for steps whose instances are all of one shard, which is read for them."""
+    """`MiniBatches` for steps whose instances are all of one shard, which is read for them."""
 
     def __init__(self, truth: Truth, base: ScoreArrays | None, model: Model, make: Make) -> None:
         self._truth, self._base, self._model, self._make = truth, base, model, make
@@ -124,7 +124,7 @@ class ShardedMiniBatches:
         self._read[1].take_steps(within, parameters)
 
     def release(self) -> None:
-        """Keep no shard in memory: a sweep, which may come back to the last one, has ended."""
+        """Keep no shard in memory: an epoch, which may come back to the last one, has ended."""
         self._read = None
 
     def leading(self, n_instances: int = 0, n_positions: int = 0) -> MiniBatches:

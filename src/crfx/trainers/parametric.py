@@ -148,7 +148,7 @@ class EdgeParameters:
 
 @dataclass(frozen=True)
 class Rounded:
-    """A function, and the least share of its value that can be told from its rounding."""
+    """A function, and the least share of its value that is above its rounding error."""
 
     function: Callable[[Array64], tuple[float, Array64]]
     resolution: float = 0.0

@@ -81,8 +81,8 @@ def contrastive_divergence(
     """Train ``values``, laid out as `HiddenShape` says, in place.
 
     X is (rows, features), dense; ``codes`` (rows,) are labels, ``row_weights`` (rows,) how much
-    a row counts.  O(rows features units) a sweep.  Workers that train together go on with the mean
-    of their parameters after every sweep.
+    a row counts.  O(rows features units) an epoch.  Workers that train together continue with the
+    mean of their parameters after every epoch.
     """
     workers = AveragingWorkers.of_all(len(X))
     parts = shape.split(values)

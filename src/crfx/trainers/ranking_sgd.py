@@ -32,13 +32,13 @@ Array64 = npt.NDArray[np.float64]
 EPOCHS_TO_HALF = 10.0
 """After so many epochs steps have half their size."""
 TRIAL = 2**31
-"""Number of the draws by which steps are tried and the objective is told; no sweep has it."""
+"""Number of the draws by which steps are tried and the objective is measured; no epoch has it."""
 
 
 class QueryBatches:
     """Mini-batches of queries for `Descent`: some of ``task.queries``, by their place in it.
 
-    ``base`` (documents,) are scores underneath.  Subsets are drawn once a sweep, by its number.
+    ``base`` (documents,) are scores underneath.  Subsets are drawn once an epoch, by its number.
     """
 
     def __init__(self, task: RankingTask, X: Any, base: Array64, seed: int, size: int) -> None:
@@ -101,9 +101,10 @@ class QueryBatches:
 
 @dataclass(frozen=True)
 class RankingEpochSettings:
-    """How to train by epochs: averaged from epoch ``burn_in`` on, with ``l2`` |w|^2 per query.
+    """Settings of training by epochs, with ``l2`` |w|^2 per query.
 
-    ``step`` is the size of the first step; None: found by trials.
+    Weights are averaged from epoch ``burn_in`` on.  ``step`` is the size of the first step; None:
+    found by trials.
     """
 
     batch_size: int
@@ -227,7 +228,7 @@ class RankingEpochs(Trainer):
 
 @dataclass(frozen=True, eq=False)
 class RankingStood:
-    """Where the epochs of a linear scorer stand, and if interrupted, where they were best."""
+    """The state of the epochs of a linear scorer, and if interrupted, their best weights."""
 
     stands: TrainingState
     best: TrainingState | None = None

@@ -44,7 +44,7 @@ class OfSubsets(NamedTuple):
 
 
 class Before(NamedTuple):
-    """How many queries come before those of a worker, in the order of all, and their documents."""
+    """The numbers of queries, and of their documents, that workers before this one have."""
 
     queries: int = 0
     documents: int = 0

@@ -146,7 +146,7 @@ def slices(n_parameters: int) -> Iterator[slice]:
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """The steps of one sweep, a mini-batch of the instances in ``order`` each.
+    """The steps of one epoch, a mini-batch of the instances in ``order`` each.
 
     Step t, counted from ``first``, has size ``step / (1 + t / period)``, or ``step`` throughout
     where ``period`` is None; ``penalty`` is 2 l2 per instance.  ``counts``: they are averaged over,
@@ -212,10 +212,10 @@ class Steps:
 
 @dataclass(eq=False)
 class Descent:
-    """How to descend: sweeps over shuffled instances in mini-batches, see `Steps`.
+    """A descent: epochs over shuffled instances in mini-batches, see `Steps`.
 
     ``l2`` |w|^2 is part of the objective, shared out over the instances.  Steps count for the
-    average from sweep ``burn_in`` on, all or with ``by_sweep`` the last of each sweep.  ``ends``
+    average from epoch ``burn_in`` on, all or with ``by_sweep`` the last of each epoch.  ``ends``
     (groups + 1,) say where groups of instances begin, and the last ends, that are swept over one
     after the other, in another order every time; None: all are one group.
     """
@@ -315,8 +315,8 @@ def averaged(parameters: AveragedParameters, weight: float, communicator: Worker
 
     A worker counts by its ``weight``, the number of its instances; one without any has weight 0.
     How many steps the average is over is a mean too, since workers may have taken more or fewer: so
-    all of them go on from the same state, which a checkpoint of any of them holds.  One message, 16
-    bytes per parameter.
+    all of them continue from the same state, which a checkpoint of any of them holds.  One message,
+    16 bytes per parameter.
     """
     if communicator.size == 1:
         return

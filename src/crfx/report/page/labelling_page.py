@@ -71,6 +71,17 @@ def write_page(
         The number of sequences with most mistakes, and of uncertain ones, that are shown.
     title : str, optional
         Title of the page; by default the name of the class.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from crfx import LinearCRF
+    >>> from crfx.testing import make_task
+    >>> X, y = make_task()
+    >>> crf = LinearCRF(n_jobs=1).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_page(crf, X, y, Path(folder) / "report.html")
     """
     check_library()
     if not hasattr(model, "predict_marginals"):

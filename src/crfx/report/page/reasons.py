@@ -37,7 +37,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Why:
-    """Why ``chosen`` and not ``rival``; the reasons add up to ``total``.
+    """The reasons for ``chosen`` and not ``rival``; they add up to ``total``.
 
     ``alone`` are the probabilities of both by the position itself, ``together`` their marginals.
     ``given`` are the labels before that the scores depend on.  ``edge`` explains the edge into the

@@ -37,9 +37,28 @@ def plot_confusion(
 ) -> Any:
     """Draw a heat map of true labels (rows) and predicted labels (columns).
 
-    X, y and the rest are as for ``score``.  Numbers are counts; the colour is the share of the row,
-    so that rare labels are visible too.  Beyond 60 labels there are only colours.  Positions
-    without a true label do not count.
+    Numbers are counts; the colour is the share of the row, so that rare labels are visible too.
+    Beyond 60 labels there are only colours.
+
+    Parameters
+    ----------
+    model : fitted estimator that labels
+    X, y, lengths, parents, edge_types
+        As in its ``score``; positions without a true label do not count.
+    path : str or path, optional
+        Write the figure to this file too (.png, .svg or .pdf).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> from crfx import LinearCRF
+    >>> from crfx.testing import make_task
+    >>> X, y = make_task()
+    >>> crf = LinearCRF(n_jobs=1).fit(X, y)
+    >>> figure = plot_confusion(crf, X, y)
     """
     report = TagReport()
     for judged in _judged(model, X, y, lengths, parents, edge_types):
@@ -80,6 +99,28 @@ def plot_reliability(
 
     Probabilities are calibrated on the diagonal and too high below it.  The panel below shows the
     number of labels of each bin, the title the expected calibration error (`crfx.calibration`).
+
+    Parameters
+    ----------
+    model : fitted estimator that labels
+    X, y, lengths, parents, edge_types
+        As in its ``score``; positions without a true label do not count.
+    n_bins : int, default 10
+        Bins of equal width.
+    path : str or path, optional
+        Write the figure to this file too (.png, .svg or .pdf).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> from crfx import LinearCRF
+    >>> from crfx.testing import make_task
+    >>> X, y = make_task()
+    >>> crf = LinearCRF(n_jobs=1).fit(X, y)
+    >>> figure = plot_reliability(crf, X, y)
     """
     counted = Reliability(n_bins)
     for judged in _judged(model, X, y, lengths, parents, edge_types):
@@ -116,9 +157,34 @@ def plot_marginals(
 ) -> Any:
     """Draw a heat map of one instance: the probability of every label (rows) at every position.
 
-    ``X_i`` is one element of the list that `fit` takes; ``y_i`` are its true labels, marked by a
-    dot, ``tokens`` the words below the positions.  A frame marks the predicted label.  Cells below
-    0.005 are empty.  Long instances continue in further rows, up to 300 positions.
+    A frame marks the predicted label.  Cells below 0.005 are empty.  Long instances continue in
+    further rows, up to 300 positions.
+
+    Parameters
+    ----------
+    model : fitted estimator that labels
+    X_i : (length, features) array, or a list of dicts or texts
+        One instance: an entry of the list that ``fit`` takes.
+    y_i : list of labels, optional
+        Its true labels, marked by a dot.
+    tokens : list, optional
+        Words to write below the positions.
+    parents, edge_types : optional
+        Those of the instance.
+    path : str or path, optional
+        Write the figure to this file too (.png, .svg or .pdf).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> from crfx import LinearCRF
+    >>> from crfx.testing import make_task
+    >>> X, y = make_task()
+    >>> crf = LinearCRF(n_jobs=1).fit(X, y)
+    >>> figure = plot_marginals(crf, X[0], y[0])
     """
     structure = {"parents": parents, "edge_types": edge_types}
     arguments = {name: [part] for name, part in structure.items() if part is not None}

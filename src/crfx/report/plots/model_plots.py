@@ -18,14 +18,30 @@ def plot_history(
 ) -> Any:
     """Draw learning curves: the objective and, with an ``eval_set``, its metric, by round.
 
+    A vertical line marks the round that early stopping has restored.
+
     Parameters
     ----------
-    model : fitted estimator, or a mapping of names to several, which share the axes
-    names : which entries of ``history_`` to draw, a panel each; by default objective, eval_metric
-    log_scale : draw the objective on a logarithmic axis
-    path : write the figure there too (.png, .svg or .pdf)
+    model : fitted estimator, or a dict of several by name
+        Several share the axes.
+    names : list of str, optional
+        The entries of ``history_`` to draw, a panel each; None: objective and eval_metric.
+    log_scale : bool, default False
+        Draw the objective on a logarithmic axis.
+    path : str or path, optional
+        Write the figure to this file too (.png, .svg or .pdf).
 
-    A vertical line marks the round that early stopping has restored.  Returns the figure.
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> from crfx import LinearCRF
+    >>> from crfx.testing import make_task
+    >>> X, y = make_task()
+    >>> crf = LinearCRF(n_jobs=1).fit(X, y)
+    >>> figure = plot_history(crf)
     """
     models = _by_name(model)
     if not models:
@@ -87,7 +103,23 @@ def plot_gamma(model: Any, *, path: Target = None) -> Any:
     """Draw γ by round, the mean over nodes (Chen et al. 2015).
 
     γ is the factor by which the curvature of boosted trees exceeds that of independent positions.
-    ``model`` is a `GBCRF` or `TreeCRF` whose ``curvature`` has a γ, or a mapping of names to some.
+
+    Parameters
+    ----------
+    model : fitted GBCRF or TreeCRF whose ``curvature`` has a γ, or a dict of several by name
+    path : str or path, optional
+        Write the figure to this file too (.png, .svg or .pdf).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from crfx import GBCRF
+    >>> X, y = [np.array([[0.0], [1.0], [2.0]])] * 10, [["low", "middle", "high"]] * 10
+    >>> figure = plot_gamma(GBCRF(2, n_jobs=1).fit(X, y))
     """
     for name, each in _by_name(model).items():
         if "gamma" not in history_curves(each):
@@ -102,10 +134,33 @@ def plot_transitions(model: Any, *, edge_type: int | None = None, path: Target =
     """Draw a heat map of the learned transitions: rows are labels before, columns labels after.
 
     Models of higher order have a row for every tuple of labels before.  Forbidden transitions are
-    hatched.  ``edge_type`` selects a table if edges have types.  With a base model (``init_model``)
-    the table is the sum of both, or that of the last model, as the title says, if the edges of the
-    base model are not a table.  Raises ValueError if edges are not a table (``edges="linear"``,
-    ``"trees"`` or None, and `TreeCRF`).
+    hatched.  With a base model (``init_model``) the table is the sum of both, or that of the last
+    model, as the title says, if the edges of the base model are not a table.
+
+    Parameters
+    ----------
+    model : fitted estimator that labels
+    edge_type : int, optional
+        The table to draw, if edges have types.
+    path : str or path, optional
+        Write the figure to this file too (.png, .svg or .pdf).
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ValueError
+        If edges are not a table (``edges="linear"``, ``"trees"`` or None, and `TreeCRF`).
+
+    Examples
+    --------
+    >>> from crfx import LinearCRF
+    >>> from crfx.testing import make_task
+    >>> X, y = make_task()
+    >>> crf = LinearCRF(n_jobs=1).fit(X, y)
+    >>> figure = plot_transitions(crf)
     """
     table = transition_table(model, edge_type)
     rows = [", ".join(map(str, row)) for row in table.rows]
