@@ -40,7 +40,8 @@ def paths(entries: Any) -> Iterator[str]:
 
 def line_of(file: File | None) -> str:
     """Return the entry of a page: its title, linked, and its first sentence."""
-    assert file is not None and file.page is not None  # MkDocs has checked the menu
+    assert file is not None  # MkDocs has checked the menu
+    assert file.page is not None
     summary = first_sentence(file.page.markdown or "")
     return f"- [{file.page.title}]({file.url})" + (f": {summary}" if summary else "")
 
