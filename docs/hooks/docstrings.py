@@ -1,9 +1,9 @@
-"""Docstrings are read in a terminal first; here they are made ready for a page of Markdown.
+"""Turn docstrings, which are written for a terminal, into Markdown.
 
-Examples (``>>>``) would be quotations within quotations: they become blocks of code.  A paragraph
-that ends with ``::`` announces a block that is indented, which Markdown takes for code by itself.
-Arguments that are told together (``start, end : array``) are told one by one: griffe would give all
-of them the default of the first.
+Examples (``>>>``) would become quotations within quotations: they become blocks of code.  After a
+paragraph that ends with ``::`` comes an indented block, which Markdown shows as code.  Arguments
+that share an entry (``start, end : array``) get an entry each: griffe would give all of them the
+default of the first.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ TOGETHER = re.compile(
 
 
 class Readable(Extension):
-    """Applied to every object that is read."""
+    """An extension of griffe that changes the docstring of every object."""
 
     def on_instance(self, *, obj: Object, **_: Any) -> None:
-        """Change the text of the docstring, before its sections are told apart."""
+        """Change the text of the docstring, before its sections are parsed."""
         if obj.docstring is not None:
             obj.docstring.value = as_markdown(obj.docstring.value)
 
 
 def as_markdown(text: str) -> str:
-    """The text of a docstring, with its examples in fences and a line for each argument."""
+    """Return a docstring with its examples in fences and an entry for each argument."""
     text = TOGETHER.sub(one_by_one, text)
     fenced = EXAMPLE.sub(
         lambda match: f"{match['indent']}```pycon\n{match[0]}\n{match['indent']}```", text
@@ -39,7 +39,7 @@ def as_markdown(text: str) -> str:
 
 
 def one_by_one(match: re.Match[str]) -> str:
-    """Arguments that are told together, each with the whole text."""
+    """Return an entry for each argument of a shared one, each with the whole text."""
     text = match["text"].rstrip("\n")
-    told = [f"{name}{match['kind'] or ''}\n{text}\n" for name in match["names"].split(", ")]
-    return "".join(told)
+    entries = [f"{name}{match['kind'] or ''}\n{text}\n" for name in match["names"].split(", ")]
+    return "".join(entries)

@@ -1,8 +1,8 @@
 """Equations become MathML while the site is built: browsers draw it, no script is loaded.
 
 The Markdown extension arithmatex finds ``$…$`` and ``$$…$$`` and leaves them in elements of its
-class; here these are replaced.  What the converter does not understand it would print as it is:
-that is an error instead, which names the page.
+class; this hook replaces them.  The converter would print what it does not understand unchanged:
+here that is an error, which names the page.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mkdocs.structure.pages import Page
 EQUATION = re.compile(
     r'<(?P<tag>span|div) class="arithmatex">\\[(\[](?P<latex>.*?)\\[)\]]</(?P=tag)>', re.DOTALL
 )
-# Words of LaTeX that the converter lacks, in terms of those it has.
+# Commands of LaTeX that the converter lacks, written with those that it has.
 SYNONYMS = {
     r"\begin{aligned}": r"\begin{split}",
     r"\end{aligned}": r"\end{split}",
@@ -39,17 +39,17 @@ def on_page_content(text: str, page: Page, **_: object) -> str:
 
 
 def mathml(latex: str, *, display: bool) -> str:
-    """An equation in MathML; ValueError where a word of it is not known."""
-    told = latex.strip()
+    """Return an equation in MathML; raises ValueError if a command of it is not known."""
+    source = latex.strip()
     for word, synonym in SYNONYMS.items():
-        told = re.sub(re.escape(word) + r"(?![a-zA-Z])", lambda _, new=synonym: new, told)
+        source = re.sub(re.escape(word) + r"(?![a-zA-Z])", lambda _, new=synonym: new, source)
     try:
-        found = convert(told, display="block" if display else "inline")
+        converted = convert(source, display="block" if display else "inline")
     except Exception as error:  # the converter has many, StopIteration among them
         raise ValueError(f"cannot read the equation {latex!r}: {error!r}") from None
-    depth = told.replace(r"\{", "").replace(r"\}", "")
-    if depth.count("{") != depth.count("}"):
+    braces = source.replace(r"\{", "").replace(r"\}", "")
+    if braces.count("{") != braces.count("}"):
         raise ValueError(f"the braces of the equation {latex!r} do not match")
-    if unknown := re.search(r"\\\w+|(?<=<mi>)&(?=<)", found):
+    if unknown := re.search(r"\\\w+|(?<=<mi>)&(?=<)", converted):
         raise ValueError(f"the equation {latex!r} has {unknown[0]!r}, which latex2mathml lacks")
-    return found
+    return converted

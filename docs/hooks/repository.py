@@ -1,4 +1,4 @@
-"""The site is laid out as the repository is, so that one link serves both.
+"""Give the site the layout of the repository, so that one link serves both.
 
 A page of docs/ links to `../reports/ocr.md`, as it must for those who read it in the repository.
 Here every file of the site is given its path in the repository as source, and MkDocs, which
@@ -24,10 +24,10 @@ SHOWN_BY_BROWSERS = {".md", ".png", ".svg", ".jpg", ".json"}
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Give the pages of docs/ their paths in the repository, and add what they link to."""
     root = repository(config)
-    own = [file for file in files if file.src_dir == config.docs_dir]
-    for file in own:
+    pages = [file for file in files if file.src_dir == config.docs_dir]
+    for file in pages:
         files.remove(file)
-    start = [f"docs/{file.src_uri}" for file in own if not file.src_uri.startswith("hooks/")]
+    start = [f"docs/{file.src_uri}" for file in pages if not file.src_uri.startswith("hooks/")]
     start += sorted(f"reports/{page.name}" for page in (root / "reports").glob("*.md"))
     for path in linked(root, start):
         files.append(folder(config, path) if (root / path).is_dir() else file_at(config, path))
@@ -46,12 +46,12 @@ def on_page_markdown(text: str, page: Page, config: MkDocsConfig, **_: object) -
 
 
 def linked(root: Path, paths: Iterable[str]) -> Iterator[str]:
-    """The given paths and all that their pages lead to, each once, relative to ``root``."""
+    """Yield the paths and all that their pages link to, each once, relative to ``root``."""
     waiting, seen = list(paths), set()
     while waiting:
         path = waiting.pop()
         if path in seen or not (root / path).exists():
-            continue  # MkDocs tells of a link that leads nowhere
+            continue  # MkDocs reports links to missing files
         seen.add(path)
         yield path
         if (root / path).is_dir():
@@ -63,13 +63,13 @@ def linked(root: Path, paths: Iterable[str]) -> Iterator[str]:
 
 
 def joined(page: str, link: str) -> str | None:
-    """What a link on a page means in the repository; None where it leads out of it."""
+    """Return the path in the repository of a link on a page; None if it leads out of it."""
     target = posixpath.normpath(posixpath.join(posixpath.dirname(page), link))
     return None if target.startswith(("..", "/")) else target
 
 
 def file_at(config: MkDocsConfig, path: str) -> File:
-    """A file of the repository, at its place in the site: docs/ is the root there."""
+    """Return a file of the repository at its place in the site, whose root is docs/."""
     file = File.generated(config, path, abs_src_path=str(repository(config) / path))
     if path == "README.md":
         file.dest_uri = "readme/index.html"  # docs/index.md is the front page
@@ -81,18 +81,18 @@ def file_at(config: MkDocsConfig, path: str) -> File:
 
 
 def folder(config: MkDocsConfig, path: str) -> File:
-    """A page that lists a folder; it would crowd out everything else in a search."""
+    """Return a page that lists a folder, excluded from the search, which it would flood."""
     lines = [f"- [{name}]({name})" for name in names(repository(config) / path)]
     text = "\n".join(["---", "search: {exclude: true}", "---", f"# {path}", "", *lines])
     return File.generated(config, f"{path}/index.md", content=text)
 
 
 def names(folder: Path) -> list[str]:
-    """The files in a folder, whatever their depth, but for caches and hidden ones."""
+    """Return the files of a folder and its subfolders, except caches and hidden files."""
     inside = (child.relative_to(folder) for child in folder.rglob("*") if child.is_file())
     return sorted(path.as_posix() for path in inside if all(p[0] not in "._" for p in path.parts))
 
 
 def repository(config: MkDocsConfig) -> Path:
-    """The root of the repository: where mkdocs.yml lies."""
+    """Return the root of the repository, the folder of mkdocs.yml."""
     return Path(config.config_file_path).parent

@@ -17,7 +17,7 @@ def hook(name):
 
 
 mathematics, repository = hook("mathematics"), hook("repository")
-docstrings, offline = hook("docstrings"), hook("offline")
+docstrings, offline, llms = hook("docstrings"), hook("offline"), hook("llms")
 
 
 class Page:
@@ -105,3 +105,14 @@ def test_a_page_that_fetches_is_refused_and_links_and_own_scripts_are_free():
         '<a href="https://example.org"><script src="../x.js"></script><link rel="next" href="x/">'
     )
     assert offline.on_post_page(text, Page) == text
+
+
+def test_llms_first_sentence_skips_headings_code_and_tables():
+    text = "# Title\n\n```python\nx = 1.  \n```\n\n| a | b |\n\nSee [the\nguide](a.md): it. More.\n"
+    assert llms.first_sentence(text) == "See the guide: it."
+    assert llms.first_sentence("# Title\n\n::: crfx.load\n") == ""
+
+
+def test_llms_paths_lists_pages_of_subgroups_in_order():
+    menu = ["a.md", {"Group": ["b.md", {"Title": "c.md"}]}, "d.md"]
+    assert list(llms.paths(menu)) == ["a.md", "b.md", "c.md", "d.md"]
