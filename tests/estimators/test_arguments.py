@@ -23,7 +23,7 @@ from crfx.estimators.arguments import (
 from crfx.trainers.induction import FeatureInduction
 
 ESTIMATORS = [getattr(crfx, name) for name in crfx.__all__ if name.endswith("CRF")]
-each_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda own: own.__name__)
+each_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda kind: kind.__name__)
 
 
 def plain(kind):
@@ -120,4 +120,4 @@ def test_messages_name_the_argument_and_what_it_must_be(not_refused):
     def check(arguments):
         check_arguments(crfx.GBCRF(**arguments))
 
-    assert not_refused(check, {str(own): (own, message) for own, message in cases}) == {}
+    assert not_refused(check, {str(case): (case, message) for case, message in cases}) == {}

@@ -59,9 +59,9 @@ def test_heavy_label_is_predicted_more_often(name, tmp_path):
 def test_equal_weights_are_sample_weights(name):
     """In a sum; steps of perceptrons and trees do not depend on how weights are given."""
     crf, weights = ESTIMATORS[name], dict.fromkeys(["L0", "L1", "L2"], 2.0)
-    found = clone(crf).set_params(class_weight=weights).fit(X, Y)
+    weighted = clone(crf).set_params(class_weight=weights).fit(X, Y)
     expected = clone(crf).fit(X, Y, sample_weight=np.full(len(X), 2.0))
-    objectives = [own.history_["objective"][:3] for own in (found, expected)]
+    objectives = [each.history_["objective"][:3] for each in (weighted, expected)]
     np.testing.assert_allclose(*objectives, rtol=1e-4)
 
 
@@ -86,12 +86,12 @@ def test_balanced_is_that_of_scikit_learn_and_counts_weights_of_instances():
         X, Y, sample_weight=np.where(np.arange(len(X)) < 5, 2, 1)
     )
     np.testing.assert_allclose(heavy.coef_, twice.coef_, rtol=0, atol=2e-2)
-    partly = [[None if k == 0 else label for k, label in enumerate(own)] for own in Y]
+    partly = [[None if k == 0 else label for k, label in enumerate(tags)] for tags in Y]
     LinearCRF(class_weight="balanced").fit(X, partly)
 
 
 def test_labels_that_are_numbers_are_saved_as_such(tmp_path):
-    y = [[int(label[1]) for label in own] for own in Y]
+    y = [[int(label[1]) for label in labels] for labels in Y]
     LinearCRF(class_weight={np.int64(1): 2, 0: 0.5}, max_iter=3).fit(X, y).save(tmp_path / "m")
     assert load(tmp_path / "m").class_weight == {1: 2.0, 0: 0.5}
 
@@ -112,8 +112,8 @@ def test_loss_of_an_eval_set_has_the_weights():
 
 def test_labels_of_instances_without_weight_do_not_count():
     """What is left has weights of 0 only, or no label that is known."""
-    y = [["L0"] * len(own) for own in Y[:-1]] + [["L1"] * len(Y[-1])]
-    unknown = [[None] * len(own) for own in Y[:-1]] + y[-1:]
+    y = [["L0"] * len(labels) for labels in Y[:-1]] + [["L1"] * len(Y[-1])]
+    unknown = [[None] * len(labels) for labels in Y[:-1]] + y[-1:]
     weights = np.append(np.ones(len(X) - 1), 0)
     for class_weight, labels, message in (
         ({"L0": 0}, y, "class_weight is 0 for every label of y that counts"),

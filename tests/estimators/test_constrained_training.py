@@ -50,8 +50,8 @@ def test_objective_falls_and_is_that_of_allowed_labellings(kind, bio_task, liste
     assert objective[-1] < objective[0]
     assert np.isfinite(objective).all()
     total = 0.0
-    for own, labels in zip(listed(crf, X, breaks_bio), y, strict=True):
-        total += own.log_z - own.score_of(np.searchsorted(crf.classes_, labels))
+    for enumerated, labels in zip(listed(crf, X, breaks_bio), y, strict=True):
+        total += enumerated.log_z - enumerated.score_of(np.searchsorted(crf.classes_, labels))
     assert -crf.log_likelihood(X, y).sum() == pytest.approx(total, rel=1e-5)
     if isinstance(crf, LinearCRF) and crf.trainer == "lbfgs":
         weights = [crf.model_.node.weights, crf.transitions_, *crf.model_.ends.tables.values()]
@@ -66,16 +66,16 @@ def test_steps_of_boosting_are_not_short(objective, bio_task):
     """Mixing rates are loose under constraints: "auto" must not be as slow as they are."""
     X, y = bio_task(lengths=[12] * 10)
     X = [4 * x for x in X]
-    found = {}
-    for own, curvature in ((None, "auto"), ("bio", "auto"), ("bio", "mixing")):
+    objectives = {}
+    for constraints, curvature in ((None, "auto"), ("bio", "auto"), ("bio", "mixing")):
         if curvature == "mixing" and objective == "loss_scaled":
             continue
-        crf = GBCRF(10, constraints=own, curvature=curvature, objective=objective, **SMALL)
+        crf = GBCRF(10, constraints=constraints, curvature=curvature, objective=objective, **SMALL)
         values = crf.fit(X, y).history_["objective"]
         assert all(b <= a + 1e-4 for a, b in itertools.pairwise(values))
-        found[own, curvature] = values[-1]
-    assert found["bio", "auto"] <= found.get(("bio", "mixing"), np.inf)
-    assert found["bio", "auto"] < 1.5 * found[None, "auto"]
+        objectives[constraints, curvature] = values[-1]
+    assert objectives["bio", "auto"] <= objectives.get(("bio", "mixing"), np.inf)
+    assert objectives["bio", "auto"] < 1.5 * objectives[None, "auto"]
 
 
 def test_iob1_is_converted(bio_task, kind):
@@ -108,8 +108,8 @@ def test_pretraining_obeys_the_constraints(bio_task):
     X, y = bio_task()
     crf = HiddenUnitCRF(3, pretrain="discriminative", pretrain_sweeps=2, sweeps=0, **SMALL)
     weights = [
-        clone(crf).set_params(constraints=own).fit(X, y).model_.node.weights
-        for own in (None, "bio", "bio")
+        clone(crf).set_params(constraints=constraints).fit(X, y).model_.node.weights
+        for constraints in (None, "bio", "bio")
     ]
     assert not np.allclose(weights[0], weights[1])
     np.testing.assert_array_equal(weights[1], weights[2])
@@ -178,12 +178,12 @@ def test_constraints_over_a_base_model(bio_task, edges, trainer):
 
 def test_labels_by_position_in_training(kind, bio_task):
     X, y = bio_task(lengths=[3, 4, 5, 4] * 3)
-    allowed = [[{label, "O"} for label in own] for own in y]
+    allowed = [[{label, "O"} for label in labels] for labels in y]
     crf = kind.fit(X, y, allowed=allowed, eval_set={"X": X, "y": y, "allowed": allowed})
     assert np.isfinite(crf.history_["objective"]).all()
     assert crf.history_["eval_metric"][-1] < np.log(2)  # two labels at most
     # Where labels are unknown, those that are left are summed over.
-    unknown = [[None, *own[1:]] for own in y]
+    unknown = [[None, *labels[1:]] for labels in y]
     more = clone(kind).fit(X, unknown, allowed=allowed)
     assert np.isfinite(more.history_["objective"]).all()
 
@@ -211,10 +211,10 @@ def test_fit_rejects_labels_that_are_forbidden(more, message):
     if "eval_set" in more:
         more["eval_set"] = {**more["eval_set"], "X": X}
     for crf in (LinearCRF(), GBCRF(1)):
-        given = dict(more)
-        crf.set_params(constraints=given.pop("constraints"))
+        arguments = dict(more)
+        crf.set_params(constraints=arguments.pop("constraints"))
         with pytest.raises(ValueError, match=message):
-            crf.fit(X, **given)
+            crf.fit(X, **arguments)
         assert not hasattr(crf, "model_")
 
 

@@ -28,7 +28,9 @@ X = [
 SPARSE = [sparse.csr_matrix(np.where(np.abs(x) < 0.7, 0, x)) for x in X]
 ONES = [sparse.csr_matrix((x > 1).astype(np.float32)) for x in X]
 WORDS = [[[f"w{label}{random.integers(4)}", f"v{random.integers(9)}"] for label in y] for y in Y]
-NUMBERS = [[{"n": float(random.normal()), "w": words[0]} for words in own] for own in WORDS]
+NUMBERS = [
+    [{"n": float(random.normal()), "w": words[0]} for words in sentence] for sentence in WORDS
+]
 UNKNOWN = [[None if random.random() < 0.3 else label for label in y] for y in Y]
 UNKNOWN[-1] = [None] * LENGTHS[-1]
 PARENTS = [np.array([-1, *(random.integers(-1, k) for k in range(1, n))][:n]) for n in LENGTHS]
@@ -134,8 +136,8 @@ HIDDEN_SETTINGS = {
     ("kind", "trainer", "setting", "data"),
     [
         (kind, *row)
-        for kind, own in zip(KINDS, (LINEAR_SETTINGS, HIDDEN_SETTINGS), strict=True)
-        for row in pairwise(["sgd", "perceptron"], list((SETTINGS | own).items()), list(DATA))
+        for kind, settings in zip(KINDS, (LINEAR_SETTINGS, HIDDEN_SETTINGS), strict=True)
+        for row in pairwise(["sgd", "perceptron"], list((SETTINGS | settings).items()), list(DATA))
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else None,
 )
@@ -250,7 +252,9 @@ def test_forest_of_chains_is_a_chain():
     """Forests have no score for the last label."""
     fit = {"parents": [np.arange(n) - 1 for n in LENGTHS]}
     for kind, trainer in itertools.product(KINDS, TRAINERS):
-        chain, forest = (trained(kind, trainer, start_end=False, fit=own) for own in (None, fit))
+        chain, forest = (
+            trained(kind, trainer, start_end=False, fit=arguments) for arguments in (None, fit)
+        )
         np.testing.assert_allclose(forest, chain, rtol=FLOAT32_STEPS, atol=FLOAT32_STEPS)
 
 
@@ -269,8 +273,8 @@ def test_python_takes_steps_that_the_core_cannot(monkeypatch, kind, arguments, b
     """Linear edges, candidates and samples."""
     answers, whole = [], epochs.can_take_steps
 
-    def spy(*given):
-        answers.append(whole(*given))
+    def spy(*args):
+        answers.append(whole(*args))
         return answers[-1]
 
     monkeypatch.setattr(epochs, "can_take_steps", spy)

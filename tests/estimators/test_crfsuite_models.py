@@ -75,14 +75,14 @@ def test_without_crfsuite():
 def test_model_of_crfsuite_is_saved_and_trained_further(tmp_path):
     crf = from_crfsuite(SAVED / "crfsuite.model")
     X, y = _sentences(2)
-    X = [[{**row, "sign": "-+"[len(row) > 2]} for row in own] for own in X]
+    X = [[{**row, "sign": "-+"[len(row) > 2]} for row in x] for x in X]
     crf.save(tmp_path / "model.crfx")
-    found = load(tmp_path / "model.crfx")
-    for a, b in zip(crf.predict_marginals(X), found.predict_marginals(X), strict=True):
+    loaded = load(tmp_path / "model.crfx")
+    for a, b in zip(crf.predict_marginals(X), loaded.predict_marginals(X), strict=True):
         np.testing.assert_array_equal(a, b)
-    y = [[label if label in crf.classes_ else None for label in own] for own in y]
+    y = [[label if label in crf.classes_ else None for label in labels] for labels in y]
     further = LinearCRF(features="observed", start_end=False, max_iter=3)
-    further.fit(X, y, init_model=found)
+    further.fit(X, y, init_model=loaded)
     assert set(crf.feature_names_in_) <= set(further.feature_names_in_)
     assert further.log_likelihood(X, y).sum() > crf.log_likelihood(X, y).sum()
 

@@ -103,8 +103,8 @@ def test_gradients_on_the_gpu_grow_the_trees_of_gradients_on_the_host():
 
 
 def test_the_first_gpu_is_number_0(tmp_path):
-    found = [GBCRF(device=device, **SETTINGS).fit(X, Y) for device in ("cuda", "cuda:0")]
-    (values, members), (other_values, other_members) = (contents(crf, tmp_path) for crf in found)
+    models = [GBCRF(device=device, **SETTINGS).fit(X, Y) for device in ("cuda", "cuda:0")]
+    (values, members), (other_values, other_members) = (contents(crf, tmp_path) for crf in models)
     assert members == other_members
     assert values["history"] == other_values["history"]
 
@@ -138,10 +138,10 @@ def test_a_run_that_is_cut_off_ends_in_the_same_model(name, tmp_path):
     kind = ON_TREES[name]
     X_own, y, more = kind.data(0)
     made = kind.make(device="cuda", **kind.longer)
-    given = {"X": X_own, "relevance" if kind.ranks else "y": y, **more}
+    arguments = {"X": X_own, "relevance" if kind.ranks else "y": y, **more}
     if kind.base is not None:
-        given["init_model"] = kind.base().fit(X_own, y, **more)
-    whole = resumed(made, given, None, lambda progress: None)
+        arguments["init_model"] = kind.base().fit(X_own, y, **more)
+    whole = resumed(made, arguments, None, lambda progress: None)
     expected = contents(whole, tmp_path)
 
     def cut(progress):
@@ -150,10 +150,12 @@ def test_a_run_that_is_cut_off_ends_in_the_same_model(name, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        resumed(kind.make(device="cuda", **kind.longer), given, None, cut)
+        resumed(kind.make(device="cuda", **kind.longer), arguments, None, cut)
     kept = load(tmp_path / "checkpoint.crfx")
-    found = resumed(kind.make(device="cuda", **kind.longer), given, kept, lambda progress: None)
-    assert contents(found, tmp_path) == expected
+    finished = resumed(
+        kind.make(device="cuda", **kind.longer), arguments, kept, lambda progress: None
+    )
+    assert contents(finished, tmp_path) == expected
 
 
 def test_sampling_and_early_stopping_work_and_repeat(tmp_path):
@@ -176,10 +178,10 @@ def test_sampling_and_early_stopping_work_and_repeat(tmp_path):
 def test_a_model_of_one_device_is_trained_further_on_the_other():
     for first, then in (("cpu", "cuda"), ("cuda", "cpu")):
         start = GBCRF(device=first, **SETTINGS).fit(X, Y)
-        found = GBCRF(device=then, **SETTINGS).fit(X, Y, init_model=start)
-        assert found.n_rounds_ == 20
-        assert found.history_["objective"][:10] == start.history_["objective"]
-        assert found.history_["objective"][-1] < start.history_["objective"][-1]
+        crf = GBCRF(device=then, **SETTINGS).fit(X, Y, init_model=start)
+        assert crf.n_rounds_ == 20
+        assert crf.history_["objective"][:10] == start.history_["objective"]
+        assert crf.history_["objective"][-1] < start.history_["objective"][-1]
 
 
 def test_an_eval_set_may_be_shards(tmp_path):
@@ -235,8 +237,8 @@ def test_a_model_loads_and_predicts_without_a_gpu(tmp_path):
 
 def test_the_command_trains_on_the_gpu(tmp_path):
     lines = [
-        "".join(f"{row[0] > 1}\t{label}\n" for row, label in zip(own, labels, strict=True))
-        for own, labels in zip(X, Y, strict=True)
+        "".join(f"{row[0] > 1}\t{label}\n" for row, label in zip(x, labels, strict=True))
+        for x, labels in zip(X, Y, strict=True)
     ]
     (tmp_path / "train.conll").write_text("\n".join(lines), encoding="utf-8")
     command = [sys.executable, "-m", "crfx", "train", "--model", "gbcrf", "--device", "cuda:0"]

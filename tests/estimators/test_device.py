@@ -89,8 +89,8 @@ def test_fit_on_a_gpu_rejects_shards(tmp_path, make_queries):
     shards = write_shards(tmp_path / "shards", X, Y)
     with pytest.raises(ValueError, match=r"device='cuda' needs all features in memory, and these"):
         GBCRF(device="cuda").fit(shards.X, shards.y)
-    own, relevance, group = make_queries()
-    queries = write_shards(tmp_path / "queries", own, relevance, lengths=group)
+    X_queries, relevance, group = make_queries()
+    queries = write_shards(tmp_path / "queries", X_queries, relevance, lengths=group)
     with pytest.raises(ValueError, match=r"device='cuda:1' needs all features in memory"):
         RankingCRF("trees", device="cuda:1").fit(queries.X, queries.y)
 
@@ -168,14 +168,14 @@ def test_early_rankings_with_the_device_in_tree_params_load(changed, tmp_path, m
         assert values["arguments"].pop("device") is None
         values["arguments"]["tree_params"] = {"device": "cuda:0"}
 
-    own, relevance, group = make_queries()
+    X_queries, relevance, group = make_queries()
     path = tmp_path / "m.crfx"
-    crf = RankingCRF("trees", n_estimators=1, random_state=0).fit(own, relevance, group=group)
+    crf = RankingCRF("trees", n_estimators=1, random_state=0).fit(X_queries, relevance, group=group)
     crf.save(path)
     changed(path, early)
     again = load(path)
     assert (again.device, again.tree_params) == ("cuda:0", None)
-    np.testing.assert_array_equal(again.predict(own), crf.predict(own))
+    np.testing.assert_array_equal(again.predict(X_queries), crf.predict(X_queries))
 
 
 def test_load_rejects_other_devices(changed, tmp_path):

@@ -35,7 +35,7 @@ def coarse_task():
     lengths = rng.integers(2, 9, 300)
     rows = [(rng.random((n, 40)) < 0.4).astype(np.float32) for n in lengths]
     weights = rng.normal(size=(40, 19))
-    return rows, [(own @ weights).argmax(1) for own in rows]
+    return rows, [(x @ weights).argmax(1) for x in rows]
 
 
 @pytest.mark.parametrize(("X", "y"), [(X, Y), coarse_task()], ids=["numbers", "ties"])
@@ -43,7 +43,7 @@ def test_without_edges_it_is_xgboosts_softmax(X, y):
     import xgboost
 
     crf = GBCRF(20, 0.3, max_depth=4, edges=None, random_state=0, n_jobs=1).fit(X, y)
-    codes = flat([np.searchsorted(crf.classes_, own) for own in y])
+    codes = flat([np.searchsorted(crf.classes_, labels) for labels in y])
     data = xgboost.QuantileDMatrix(flat(X), codes, max_bin=256)
     params = {
         "objective": "multi:softprob",
@@ -90,7 +90,7 @@ def test_probabilities_are_those_of_the_scores():
 
 def test_a_list_gives_lists_and_a_stack_gives_arrays():
     crf = GBCRF(5, random_state=0).fit(X, Y)
-    lengths = [len(own) for own in X]
+    lengths = [len(x) for x in X]
     other = GBCRF(5, random_state=0).fit(flat(X), flat(Y), lengths=lengths)
     assert same(
         crf.predict(X), np.split(other.predict(flat(X), lengths=lengths), np.cumsum(lengths)[:-1])
@@ -167,7 +167,7 @@ def test_a_round_may_grow_a_forest(tmp_path):
 def as_spans(y):
     """L0, L1, L2 as O, B-X, I-X."""
     names = {"L0": "O", "L1": "B-X", "L2": "I-X"}
-    return [[names[label] for label in own] for own in y]
+    return [[names[label] for label in labels] for labels in y]
 
 
 @pytest.mark.parametrize(
@@ -208,8 +208,8 @@ def test_the_objective_falls_without_any_regularisation(edges, step):
     crf = GBCRF(60, step, edges=edges, random_state=0, n_jobs=1, **settings).fit(X, noisy)
     objective = crf.history_["objective"]
     assert (np.diff(objective) <= 0).all()
-    own = -crf.log_likelihood(X, noisy).sum()
-    np.testing.assert_allclose(objective[-1], own, rtol=1e-4, atol=1e-5)
+    loss = -crf.log_likelihood(X, noisy).sum()
+    np.testing.assert_allclose(objective[-1], loss, rtol=1e-4, atol=1e-5)
     assert objective[-1] < 0.2 * objective[0]
 
 
@@ -254,11 +254,11 @@ def test_fit_rejects_arguments_at_their_bounds(not_refused):
         ({"tree_params": {"lambda": 0.1}}, "tree_params holds lambda"),
         ({"max_bin": 1}, "max_bin is 1"),
     ]
-    assert not_refused(fit, {str(own): (own, message) for own, message in cases}) == {}
+    assert not_refused(fit, {str(case): (case, message) for case, message in cases}) == {}
 
 
 def test_fit_rejects_edge_types_that_would_fill_the_memory():
-    types = [np.full(len(own), 10**9) for own in X]
+    types = [np.full(len(x), 10**9) for x in X]
     for edges in ("table", "linear", "trees"):
         with pytest.raises(ValueError, match=r"1000000001 edge types.*from 0, without gaps"):
             GBCRF(1, edges=edges).fit(X, Y, edge_types=types)
@@ -275,8 +275,8 @@ def test_predictions_of_the_first_rounds_are_those_of_a_shorter_training(kind):
     long, short = (kind(n, random_state=0).fit(X, Y) for n in (6, 2))
     assert same(long.predict_marginals(X, n_rounds=np.int64(2)), short.predict_marginals(X))
     if kind is GBCRF:
-        found = long.predict_contributions(X, n_rounds=2)
-        assert same(found, short.predict_contributions(X))
+        contributions = long.predict_contributions(X, n_rounds=2)
+        assert same(contributions, short.predict_contributions(X))
         with pytest.raises(ValueError, match="whole number from 0 to 6"):
             long.predict_contributions(X, n_rounds=7)
 
@@ -332,8 +332,11 @@ def test_load_finds_out_whether_an_early_file_is_of_forests(tmp_path, changed):
 
 
 def test_save_keeps_arguments_that_are_numbers_of_numpy(tmp_path):
-    own = {"order": np.int64(2), "random_state": np.int64(3)}
-    for crf in (GBCRF(1, tree_params={"gamma": np.float32(0.5)}, **own), LinearCRF(**own)):
+    arguments = {"order": np.int64(2), "random_state": np.int64(3)}
+    for crf in (
+        GBCRF(1, tree_params={"gamma": np.float32(0.5)}, **arguments),
+        LinearCRF(**arguments),
+    ):
         crf.fit(X, Y).save(tmp_path / "m.crfx")
         again = load(tmp_path / "m.crfx")
         assert again.get_params() == crf.get_params()

@@ -34,7 +34,7 @@ def energies(crf, x):
     edge = crf.model_.edge.tables["edge"].astype(np.float64)
     start, end = (crf.model_.ends.tables[name].astype(np.float64) for name in ("start", "end"))
     inputs = x.astype(np.float64) @ parts["weights"] + parts["bias"]
-    found = {}
+    result = {}
     for labels in itertools.product(range(N_LABELS), repeat=len(x)):
         score = start[labels[0]] + end[labels[-1]]
         score += sum(edge[pair] for pair in itertools.pairwise(labels))
@@ -43,8 +43,8 @@ def energies(crf, x):
         )
         by_unit = inputs + parts["to_label"][:, list(labels)].T  # what a unit that is on adds
         states = itertools.product(STATES, repeat=len(x))
-        found[labels] = np.array([score + (np.array(z) * by_unit).sum() for z in states])
-    return found
+        result[labels] = np.array([score + (np.array(z) * by_unit).sum() for z in states])
+    return result
 
 
 def labelling_scores(crf, x, over_states):
@@ -63,10 +63,10 @@ def test_units_are_summed_out():
     for seed in range(5):
         crf = with_random_weights(seed)
         whole = crf.log_likelihood(X, Y)
-        for x, y, found, p in zip(X, Y, whole, crf.predict_marginals(X), strict=True):
+        for x, y, log_p, p in zip(X, Y, whole, crf.predict_marginals(X), strict=True):
             scores = labelling_scores(crf, x, np.logaddexp.reduce)
             log_z = np.logaddexp.reduce(list(scores.values()))
-            assert found == pytest.approx(scores[tuple(y)] - log_z, abs=ROUNDING)
+            assert log_p == pytest.approx(scores[tuple(y)] - log_z, abs=ROUNDING)
             np.testing.assert_allclose(p, marginals(scores, len(x)), atol=ROUNDING)
 
 
@@ -76,12 +76,12 @@ def test_each_decoder_finds_what_is_best(decode, activation):
     is_maximised = decode == "joint" or activation == "relu"
     for seed in range(10):
         crf = with_random_weights(seed, decode=decode, activation=activation)
-        for x, found in zip(X, crf.predict(X), strict=True):
+        for x, labels in zip(X, crf.predict(X), strict=True):
             scores = labelling_scores(crf, x, np.max if is_maximised else np.logaddexp.reduce)
             best = max(scores, key=scores.get)
             if decode == "marginal":
                 best = tuple(marginals(scores, len(x)).argmax(axis=1))
-            assert tuple(found) == best
+            assert tuple(labels) == best
 
 
 def test_decoders_differ():

@@ -81,7 +81,7 @@ def test_steps_may_be_longer_where_there_are_fewer_parameters(monkeypatch, data)
     """Of a kind, in the order W, b, V, c, U, edges, ends; five times longer for W."""
     rates, spread, X = [], epochs.block_rates, DATA[data]
     monkeypatch.setattr(
-        epochs, "block_rates", lambda *given: rates.append(spread(*given)) or rates[-1]
+        epochs, "block_rates", lambda *args: rates.append(spread(*args)) or rates[-1]
     )
     for block_steps in ("size", "equal"):
         parameters("perceptron", X=X, skip=True, sweeps=1, block_steps=block_steps)
@@ -90,16 +90,16 @@ def test_steps_may_be_longer_where_there_are_fewer_parameters(monkeypatch, data)
     expected = np.array([1.0, *(active * 6 / sizes / 5)[1:]])
     parameters("sgd", X=X, sweeps=1)
     ones = np.ones(7)
-    for found, wanted in zip(rates, (expected, ones, ones), strict=True):
-        np.testing.assert_allclose(found, wanted)
+    for rate, wanted in zip(rates, (expected, ones, ones), strict=True):
+        np.testing.assert_allclose(rate, wanted)
 
 
 def test_block_steps_leave_stored_zeros_out():
     stored = [sparse.csr_matrix(x) for x in X]
-    for own, other in zip(stored, SPARSE, strict=True):
-        own.data[:] = other.toarray().reshape(-1)
+    for instance, other in zip(stored, SPARSE, strict=True):
+        instance.data[:] = other.toarray().reshape(-1)
     arguments = {"trainer": "perceptron", "block_steps": "size"}
-    with_zeros, without = (parameters(X=own, **arguments) for own in (stored, SPARSE))
+    with_zeros, without = (parameters(X=x, **arguments) for x in (stored, SPARSE))
     np.testing.assert_allclose(with_zeros, without, rtol=1e-5, atol=1e-5)
 
 
@@ -134,7 +134,9 @@ def test_dropout_makes_up_for_what_it_leaves_out():
 def easy(n=6):
     """Return labels that features tell."""
     labels = [np.arange(k + 2) % 3 for k in range(n)]
-    return [np.eye(3, dtype=np.float32)[own] for own in labels], [own.tolist() for own in labels]
+    return [np.eye(3, dtype=np.float32)[codes] for codes in labels], [
+        codes.tolist() for codes in labels
+    ]
 
 
 def test_perceptron_rests_where_it_is_right_and_margin_moves_it():
@@ -155,7 +157,9 @@ def test_perceptron_rests_where_it_is_right_and_margin_moves_it():
 
 
 def test_no_margin_is_a_perceptron():
-    perceptron, margin = (parameters(own, margin=0.0) for own in ("perceptron", "large_margin"))
+    perceptron, margin = (
+        parameters(trainer, margin=0.0) for trainer in ("perceptron", "large_margin")
+    )
     np.testing.assert_array_equal(perceptron, margin)
 
 
@@ -168,12 +172,15 @@ def test_no_margin_is_a_perceptron():
 def test_first_step_is_judged_by_instances_that_tell(trainer, case, place):
     """By others all steps are alike, and the smallest, which learns nothing, would be taken."""
     tells = [k == place for k in range(2)]
-    x, y, fit = X[-2:], [own.tolist() for own in Y[-2:]], {}
+    x, y, fit = X[-2:], [labels.tolist() for labels in Y[-2:]], {}
     if case == "unknown":
-        y = [own if known else [None] * len(own) for own, known in zip(y, tells, strict=True)]
+        y = [
+            labels if known else [None] * len(labels)
+            for labels, known in zip(y, tells, strict=True)
+        ]
     elif case == "empty":
-        x = [own if known else own[:0] for own, known in zip(x, tells, strict=True)]
-        y = [own if known else own[:0] for own, known in zip(y, tells, strict=True)]
+        x = [instance if known else instance[:0] for instance, known in zip(x, tells, strict=True)]
+        y = [labels if known else labels[:0] for labels, known in zip(y, tells, strict=True)]
     else:
         fit = {"sample_weight": np.array(tells, dtype=float)}
     crf = fitted(trainer, x, y, fit, step=None, sweeps=1)

@@ -59,14 +59,14 @@ def assert_rejected(path, message=NOT_A_MODEL):
     ],
 )
 def test_loaded_model_is_the_same(arguments, trainer, tmp_path):
-    found = crf(trainer, **arguments).fit(X, Y)
-    found.save(tmp_path / "m.crfx")
+    model = crf(trainer, **arguments).fit(X, Y)
+    model.save(tmp_path / "m.crfx")
     again = load(tmp_path / "m.crfx")
-    assert again.get_params() == found.get_params()
-    assert again.history_ == found.history_
-    np.testing.assert_array_equal(again.model_.node.weights, found.model_.node.weights)
+    assert again.get_params() == model.get_params()
+    assert again.history_ == model.history_
+    np.testing.assert_array_equal(again.model_.node.weights, model.model_.node.weights)
     for method in ("predict", "predict_marginals"):
-        one, other = (np.concatenate(getattr(own, method)(X)) for own in (again, found))
+        one, other = (np.concatenate(getattr(each, method)(X)) for each in (again, model))
         np.testing.assert_array_equal(one, other)
 
 
@@ -153,5 +153,5 @@ def test_steps_of_lbfgs_that_were_not_taken(damaged):
 def test_votes_that_do_not_fit(damaged):
     for name in ("short", "nan", "whole numbers"):
         change = DAMAGES[name]
-        path = damaged("herding", arrays={"votes": lambda array, own=change: own(array.T).T})
+        path = damaged("herding", arrays={"votes": lambda array, change=change: change(array.T).T})
         assert_rejected(path, "its votes")

@@ -77,14 +77,14 @@ def test_conjunctions_are_features_like_others(induced):
     """The conjunctions as features of their own give the same model."""
     wide = [
         [
-            [*own, *("&".join(c) for c in induced.induced_features_ if set(c) <= set(own))]
-            for own in instance
+            [*names, *("&".join(c) for c in induced.induced_features_ if set(c) <= set(names))]
+            for names in instance
         ]
         for instance in X
     ]
     plain = LinearCRF(l2=0.1, tol=1e-9).fit(wide, Y)
-    found = LinearCRF(l2=0.1, tol=1e-9, feature_induction=INDUCTION).fit(X, Y)
-    np.testing.assert_allclose(marginals(found), marginals(plain, wide), atol=CONVERGED)
+    crf = LinearCRF(l2=0.1, tol=1e-9, feature_induction=INDUCTION).fit(X, Y)
+    np.testing.assert_allclose(marginals(crf), marginals(plain, wide), atol=CONVERGED)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,11 @@ def test_every_sparse_input_will_do(data, first):
     assert crf.score(data, Y) == 1
     names = {str(name)[0] for name in crf.induced_features_[0]}
     assert names == {str(name)[0] for name in first}
-    assert all(isinstance(n, type(next(iter(first)))) for own in crf.induced_features_ for n in own)
+    assert all(
+        isinstance(n, type(next(iter(first))))
+        for conjunction in crf.induced_features_
+        for n in conjunction
+    )
 
 
 def test_stacked_and_dense_rows_are_predicted_alike():
@@ -159,14 +163,14 @@ def test_penalties_count_in_gains():
 
 
 def test_unknown_labels_say_nothing():
-    hidden = [[None if t % 3 == 1 else label for t, label in enumerate(own)] for own in Y]
+    hidden = [[None if t % 3 == 1 else label for t, label in enumerate(tags)] for tags in Y]
     crf = LinearCRF(l2=0.1, feature_induction=INDUCTION).fit(X, hidden)
     assert crf.induced_features_[0] == ("a", "b")
     assert crf.score(X, Y) == 1
     assert (np.diff(crf.history_["objective"]) <= 0).all()
     alone = LinearCRF(l2=0.1, edges=None, feature_induction=INDUCTION)
-    known = [[x for t, x in enumerate(own) if t % 3 != 1] for own in X]
-    labels = [[label for label in own if label] for own in hidden]
+    known = [[x for t, x in enumerate(instance) if t % 3 != 1] for instance in X]
+    labels = [[label for label in tags if label] for tags in hidden]
     partly = clone(alone).fit(X, hidden).induced_features_
     assert partly == clone(alone).fit(known, labels).induced_features_
 
@@ -193,7 +197,7 @@ def test_warm_start_keeps_the_conjunctions(induced):
     """The weights too, on new names as well, and further rounds add to them."""
     same = LinearCRF(l2=0.1, max_iter=0).fit(X, Y, init_model=induced)
     np.testing.assert_array_equal(marginals(same), marginals(induced))
-    more = [[[*own, "new"] for own in instance] for instance in X]
+    more = [[[*names, "new"] for names in instance] for instance in X]
     grown = LinearCRF(l2=0.1, max_iter=0).fit(more, Y, init_model=induced)
     assert grown.n_features_in_ == 6
     assert grown.induced_features_ == induced.induced_features_
@@ -219,7 +223,7 @@ def test_base_of_boosting_and_conjunctions_on_a_base(induced):
 def test_early_stopping_restores_the_best_weights():
     """Of an earlier round: labels are drawn at random, and what is learned from them is wrong."""
     random = np.random.default_rng(0)
-    wrong = [random.choice(["odd", "even"], len(own)) for own in Y]
+    wrong = [random.choice(["odd", "even"], len(labels)) for labels in Y]
     settings = FeatureInduction(6, 1, min_gain=0, iterations=3)
     crf = LinearCRF(l2=0.0, early_stopping_rounds=12, feature_induction=settings)
     crf.fit(X, wrong, eval_set=(X_NEW, Y_NEW))

@@ -46,7 +46,7 @@ def test_collections_of_instances_are_lists(crf):
 
 def test_instances_of_one_length_may_come_as_one_block(crf):
     block = np.zeros((5, 3, 4), np.float32)
-    assert [len(own) for own in crf.predict(block)] == [3] * 5
+    assert [len(labels) for labels in crf.predict(block)] == [3] * 5
 
 
 def test_nothing_gives_nothing(crf):
@@ -58,7 +58,7 @@ def test_nothing_gives_nothing(crf):
 
 
 def test_an_eval_set_may_lie_in_a_list_as_for_xgboost():
-    in_list, alone = (GBCRF(**FEW).fit(X, Y, eval_set=own) for own in ([(X, Y)], (X, Y)))
+    in_list, alone = (GBCRF(**FEW).fit(X, Y, eval_set=eval_set) for eval_set in ([(X, Y)], (X, Y)))
     assert in_list.history_["eval_metric"] == alone.history_["eval_metric"]
 
 
@@ -98,13 +98,13 @@ def test_a_feature_that_is_all_missing_is_never_used(crf):
 
 def test_missing_labels_of_every_kind_are_unknown():
     weights = [0.5] * len(X)
-    found = []
+    results = []
     for missing in (None, float("nan"), np.nan, pandas.NA):
         holes = [[missing if i % 3 == 1 else label for i, label in enumerate(y)] for y in Y]
         crf = GBCRF(**FEW).fit(X, holes, sample_weight=weights)
         assert crf.classes_.tolist() == ["L0", "L1", "L2"]
-        found.append(crf.predict_marginals(X))
-    assert all(same(found[0], other) for other in found[1:])
+        results.append(crf.predict_marginals(X))
+    assert all(same(results[0], other) for other in results[1:])
 
 
 def test_numbers_of_numpy_are_labels_like_others(tmp_path):
@@ -166,10 +166,10 @@ BLOCK_LABELS = [["a", "b", "a", "b", "a"]] * 3
 
 
 def padded(value=0.0, label="a"):
-    inputs, labels = BLOCK.copy(), [list(own) for own in BLOCK_LABELS]
-    for own, told, length in zip(inputs, labels, LENGTHS, strict=True):
-        own[length:] = value
-        told[length:] = [label] * (5 - length)
+    inputs, labels = BLOCK.copy(), [list(tags) for tags in BLOCK_LABELS]
+    for x, tags, length in zip(inputs, labels, LENGTHS, strict=True):
+        x[length:] = value
+        tags[length:] = [label] * (5 - length)
     return inputs, labels
 
 
@@ -200,11 +200,11 @@ def test_fit_does_not_warn_of_what_is_no_padding():
         "unknown labels": padded(label=None),
         "one feature": (inputs[:, :, :1], labels),
     }
-    for name, given in quiet.items():
+    for name, arguments in quiet.items():
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
             warnings.filterwarnings("ignore", "L-BFGS stopped at max_iter")
-            LinearCRF(max_iter=1).fit(*given)
+            LinearCRF(max_iter=1).fit(*arguments)
         assert not caught, name
 
 
@@ -233,8 +233,8 @@ def test_feature_importances_are_shares_of_the_gain(crf):
 
 
 def test_models_without_trees_have_no_feature_importances():
-    for own in (GBCRF(2, base_learner=DecisionTreeRegressor()), GBCRF(0)):
-        fitted = own.fit(X, Y)
+    for crf in (GBCRF(2, base_learner=DecisionTreeRegressor()), GBCRF(0)):
+        fitted = crf.fit(X, Y)
         assert not hasattr(fitted, "feature_importances_")
     with pytest.raises(AttributeError, match="the model has no rounds"):
         _ = fitted.feature_importances_
@@ -293,7 +293,7 @@ def test_a_template_in_a_pipeline():
     template = Template("word[-1..0]", ["word"])
     words = [["a", "b"], ["b", "a"]] * 3
     pipe = make_pipeline(FunctionTransformer(template), LinearCRF(l2=0.01))
-    assert [own.tolist() for own in pipe.fit(words, words).predict(words)] == words
+    assert [labels.tolist() for labels in pipe.fit(words, words).predict(words)] == words
 
 
 # Templates.
@@ -318,4 +318,4 @@ def test_templates_reject_texts_in_other_languages(not_refused):
         "upper case": (("Lower(word[0])", ["word"]), "lower, shape, kind"),
         "twice": (("word[0]", ["word", "word"]), "'word' is there twice"),
     }
-    assert not_refused(lambda given: Template(*given), cases) == {}
+    assert not_refused(lambda arguments: Template(*arguments), cases) == {}

@@ -89,8 +89,8 @@ def test_trees_on_a_linear_model_and_back(make_queries, tmp_path):
     X, relevance, group = make_queries()
     linear = make("linear", 5).fit(X, relevance, group=group)
     trees = make("trees", 5).fit(X, relevance, group=group, init_model=linear)
-    own = trees.model_.function.scores(X, len(X))[:, 0]
-    np.testing.assert_allclose(trees.predict(X), own + linear.predict(X), atol=ROUNDING)
+    added = trees.model_.function.scores(X, len(X))[:, 0]
+    np.testing.assert_allclose(trees.predict(X), added + linear.predict(X), atol=ROUNDING)
     assert trees.history_["objective"][-1] < linear.history_["objective"][-1]
     trees.save(tmp_path / "both.crfx")
     again = load(tmp_path / "both.crfx")
@@ -116,11 +116,11 @@ def test_interrupted_run_keeps_whole_rounds(make_queries, scorer, place):
             raise KeyboardInterrupt
         return 0.5 if place == "metric" else False
 
-    crf, given, n_kept = make(scorer, 8), {"callbacks": [interrupt]}, 3
+    crf, arguments, n_kept = make(scorer, 8), {"callbacks": [interrupt]}, 3
     if place == "metric":  # before the round is settled
-        crf, given, n_kept = make(scorer, 8, eval_metric=interrupt), {}, 2
+        crf, arguments, n_kept = make(scorer, 8, eval_metric=interrupt), {}, 2
     with pytest.raises(KeyboardInterrupt):
-        crf.fit(X, relevance, group=group, eval_set=make_queries(1), **given)
+        crf.fit(X, relevance, group=group, eval_set=make_queries(1), **arguments)
     assert crf.n_rounds_ == len(crf.history_["objective"]) == n_kept
     few = make(scorer, n_kept).fit(X, relevance, group=group)
     np.testing.assert_array_equal(crf.predict(X), few.predict(X))

@@ -35,8 +35,11 @@ ESTIMATORS = {
     "L-BFGS": LinearCRF(tol=1e-9, **SEED),
     "OWL-QN": LinearCRF(l1=0.5, tol=1e-9, **SEED),
     "hidden, L-BFGS": HiddenUnitCRF(**{**HIDDEN, "trainer": "lbfgs", "max_iter": 8}),
-    **{f"linear, {own}": LinearCRF(own, step=0.01, sweeps=5, **SEED) for own in SWEEPING},
-    **{f"hidden, {own}": HiddenUnitCRF(trainer=own, **HIDDEN) for own in SWEEPING},
+    **{
+        f"linear, {trainer}": LinearCRF(trainer, step=0.01, sweeps=5, **SEED)
+        for trainer in SWEEPING
+    },
+    **{f"hidden, {trainer}": HiddenUnitCRF(trainer=trainer, **HIDDEN) for trainer in SWEEPING},
     "KL": LinearCRF(objective="kl", **SEED),
     "labelwise": GBCRF(3, max_depth=2, objective="labelwise_likelihood", **SEED),
     "loss-scaled": GBCRF(3, max_depth=2, objective="loss_scaled", **SEED),
@@ -95,7 +98,7 @@ def test_instances_of_weight_zero_take_their_structure_along(kind):
     if kind == "frame":
         numbers = pd.CategoricalDtype(range(-9, 10))
         frames = [pd.DataFrame(x, columns=list("abcd")) for x in X]
-        data = [own.astype({"d": int}).astype({"d": numbers}) for own in frames]
+        data = [frame.astype({"d": int}).astype({"d": numbers}) for frame in frames]
     elif kind == "sparse":
         data = SPARSE
     elif kind == "forest":
@@ -103,16 +106,16 @@ def test_instances_of_weight_zero_take_their_structure_along(kind):
     elif kind == "types":
         structure = {"edge_types": [np.arange(len(x)) % 3 for x in X]}
     kept = [k for k in range(len(X)) if k % 4]
-    part = {name: [own[k] for k in kept] for name, own in structure.items()}
+    part = {name: [values[k] for k in kept] for name, values in structure.items()}
     without = clone(ESTIMATORS["GBCRF"]).fit([data[k] for k in kept], [Y[k] for k in kept], **part)
     expected = marginals(without, data, **structure)
     fit = {"sample_weight": [float(k % 4 > 0) for k in range(len(X))], **structure}
     if kind == "stacked":
         fit["lengths"] = [len(x) for x in X]
         data, labels = np.concatenate(data), np.concatenate(Y)
-    found = clone(without).fit(data, labels, **fit)
+    crf = clone(without).fit(data, labels, **fit)
     data = X if kind == "stacked" else data
-    np.testing.assert_allclose(marginals(found, data, **structure), expected, **CLOSE)
+    np.testing.assert_allclose(marginals(crf, data, **structure), expected, **CLOSE)
 
 
 def test_patterns_of_pairs_leave_out_what_has_no_weight():

@@ -49,7 +49,7 @@ SETTINGS = [
     {"curvature": 0.05, "min_child_weight": 0.0},  # far too long steps, which are halved
 ]
 KEPT = [from_memory, from_pickle, from_file]
-CONTINUED = [(own, KEPT[number % 3]) for number, own in enumerate(SETTINGS)]
+CONTINUED = [(settings, KEPT[number % 3]) for number, settings in enumerate(SETTINGS)]
 
 
 @pytest.mark.parametrize(("settings", "kept"), CONTINUED)
