@@ -28,7 +28,7 @@ def test_arguments_that_make_no_sense_are_refused(estimator, tmp_path):
     for case in sweep.CASES:
         if case.area == f"arguments of {estimator}":
             problems[case.tried] = tried(case, tmp_path / case.tried).problems
-    assert {argument: own for argument, own in problems.items() if own} == {}
+    assert {argument: problem for argument, problem in problems.items() if problem} == {}
 
 
 @pytest.mark.filterwarnings("ignore:no tree found a split:RuntimeWarning")  # few documents

@@ -87,21 +87,21 @@ def test_lists_are_shared_out(client, task, alone):
         crf.history_["objective"], alone.history_["objective"], rtol=SAME_OBJECTIVE
     )
     assert agreement(labels, alone.predict(X)) >= SAME_LABELS
-    assert [own.shape for own in marginals] == [(len(own), 3) for own in X]
+    assert [p.shape for p in marginals] == [(len(x), 3) for x in X]
     n_labels = len(crf.classes_)
-    told = np.diff(place.last_run.bytes_by_round)
-    assert len(told) == ROUNDS - 1
-    assert told.max() <= 16 * n_labels**2 + 1000
+    sent_bytes = np.diff(place.last_run.bytes_by_round)
+    assert len(sent_bytes) == ROUNDS - 1
+    assert sent_bytes.max() <= 16 * n_labels**2 + 1000
     assert place.last_run.n_losses == 0
 
 
 def test_rows_are_cut_between_instances(client, task, alone):
     X, y = task
-    given = {"lengths": [len(own) for own in X]}
+    arguments = {"lengths": [len(x) for x in X]}
     with cluster(client):
         crf = GBCRF(ROUNDS, random_state=0, early_stopping_rounds=3)
-        crf.fit(np.concatenate(X), np.concatenate(y), **given, eval_set=task)
-        labels = crf.predict(np.concatenate(X), **given)
+        crf.fit(np.concatenate(X), np.concatenate(y), **arguments, eval_set=task)
+        labels = crf.predict(np.concatenate(X), **arguments)
     assert agreement([labels], alone.predict(X)) >= SAME_LABELS
     assert len(crf.history_["eval_metric"]) == ROUNDS
 
@@ -137,14 +137,14 @@ def test_training_goes_on_with_those_that_are_left(client, task, alone, tmp_path
 
 
 def test_an_error_of_one_worker_is_told_and_ends_all(client, task):
-    X, y = [own.copy() for own in task[0]], task[1]
+    X, y = [x.copy() for x in task[0]], task[1]
     X[80][2, 1] = np.inf
-    told = "instance 80, position 2: feature 1 is infinite"
-    with cluster(client), pytest.raises(ValueError, match=told):
+    message = "instance 80, position 2: feature 1 is infinite"
+    with cluster(client), pytest.raises(ValueError, match=message):
         GBCRF(2).fit(X, y)
     with cluster(client):
         crf = GBCRF(2).fit(*task)  # they are ready for the next
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=message):
             crf.predict(X)
 
 
@@ -175,8 +175,8 @@ def test_what_passes_once_is_listed(client, task):
 
 def test_workers_are_those_that_there_are(client, task):
     known = sorted(client.nthreads())
-    unknown, told = "tcp://nowhere:1", "workers has 'tcp://nowhere:1', but the cluster has"
-    with cluster(client, workers=[known[0], unknown]), pytest.raises(ValueError, match=told):
+    unknown, message = "tcp://nowhere:1", "workers has 'tcp://nowhere:1', but the cluster has"
+    with cluster(client, workers=[known[0], unknown]), pytest.raises(ValueError, match=message):
         GBCRF(2).fit(*task)
     for wrong in ([], "tcp://a:1", [1], [known[0], known[0]]):
         with pytest.raises(ValueError, match="workers is "), cluster(client, workers=wrong):
@@ -195,10 +195,10 @@ def test_a_prediction_survives_a_worker(client, task, alone):
         victim = process_of(client, 1)
         killer = threading.Timer(0.05, os.kill, (victim, signal.SIGKILL))
         killer.start()
-        found = alone.predict(X)
+        labels = alone.predict(X)
         killer.join()
     client.wait_for_workers(3)
-    assert agreement(found, expected) == 1
+    assert agreement(labels, expected) == 1
 
 
 def test_a_worker_that_goes_before_it_is_sent_anything_is_passed_by(
@@ -208,9 +208,9 @@ def test_a_worker_that_goes_before_it_is_sent_anything_is_passed_by(
     answers = iter([{**there, "tcp://127.0.0.1:9": 1}] * 2)  # to the check, and to who then sends
     monkeypatch.setattr(client, "nthreads", lambda: next(answers, there))
     with cluster(client):
-        found = alone.predict(task[0])
+        labels = alone.predict(task[0])
     assert next(answers, None) is None
-    assert agreement(found, alone.predict(task[0])) == 1
+    assert agreement(labels, alone.predict(task[0])) == 1
 
 
 class Shares:
@@ -224,10 +224,10 @@ class Shares:
 
 
 def test_an_error_of_a_prediction_is_not_taken_for_a_loss(client, alone):
-    def unreadable(given):
+    def unreadable(shard):
         raise OSError("shard 3 cannot be read")
 
-    def slow(given):
+    def slow(shard):
         time.sleep(5)
         return {"X": []}
 
@@ -245,16 +245,16 @@ def test_what_was_found_is_not_sought_again(client, alone, monkeypatch):
         sent.append(sorted(shares))
         futures = submit(client, there, estimator, method, shares, common)
         if len(sent) == 1:
-            client.gather([own for number, own in futures.items() if number != 1])
+            client.gather([future for number, future in futures.items() if number != 1])
             client.cancel(futures[1])
         return futures
 
     submit = prediction._submitted
     monkeypatch.setattr(prediction, "_submitted", submitted)
     one = make_task(n_instances=1)[0]
-    loads = [lambda given, k=k: {"X": one[:1] * k} for k in (1, 2, 3)]
-    found = predicted(client, None, 0, alone, "predict", Shares(*loads), {})
-    assert len(found) == 6
+    loads = [lambda shard, k=k: {"X": one[:1] * k} for k in (1, 2, 3)]
+    predictions = predicted(client, None, 0, alone, "predict", Shares(*loads), {})
+    assert len(predictions) == 6
     assert sent == [[0, 1, 2], [1]]
 
 
@@ -307,13 +307,13 @@ def test_a_run_is_taken_up_on_the_same_data_only(client, task, tmp_path):
 def test_checkpoints_are_looked_at_first(client, task, tmp_path):
     junk = tmp_path / "junk.crfx"
     junk.write_text("no model")
-    for path, told in [
+    for path, message in [
         (tmp_path, "is a folder"),
         (tmp_path / "none" / "run.crfx", "there is no folder"),
         (junk, "junk.crfx is not a model file"),
     ]:
         place = cluster(client, checkpoint=path, resume=True)
-        with place, pytest.raises((ValueError, OSError), match=told):
+        with place, pytest.raises((ValueError, OSError), match=message):
             GBCRF(2).fit(*task)
 
 
@@ -401,7 +401,7 @@ def test_what_dask_holds_wants_a_cluster(task, alone):
 def test_rows_of_dask(client, task, alone):
     X, y = task
     array, frame = pytest.importorskip("dask.array"), pytest.importorskip("dask.dataframe")
-    lengths = np.array([len(own) for own in X])
+    lengths = np.array([len(x) for x in X])
     ends = np.cumsum(lengths)
     rows = (int(ends[29]), int(ends[59] - ends[29]), int(ends[-1] - ends[59]))
     held = array.from_array(np.concatenate(X), chunks=(rows, 2))

@@ -28,7 +28,7 @@ print(held() - before)
 def test_it_is_kept_and_given_back():
     """In a process of its own: another may have as much to spare already."""
     asked = [sys.executable, "-c", ASKED]
-    told = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
-    kept, left = map(int, told.split())
+    output = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    kept, left = map(int, output.split())
     assert kept > SIZE // 2
     assert left < SIZE // 2

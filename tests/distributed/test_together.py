@@ -18,21 +18,21 @@ SAME_OBJECTIVE = 1e-6
 @pytest.mark.parametrize("n_workers", [1, 3])
 def test_sums_and_words_are_the_same_for_all(n_workers):
     def work(workers):
-        own = workers.rank + 1
-        told = workers.gather({"rank": workers.rank, "name": "x" * own})
-        found = sums(
+        n = workers.rank + 1
+        gathered = workers.gather({"rank": workers.rank, "name": "x" * n})
+        summed = sums(
             workers,
-            {"a": np.full((2, 2), own, np.float64), "b": np.array([own]), "none": np.zeros(0)},
+            {"a": np.full((2, 2), n, np.float64), "b": np.array([n]), "none": np.zeros(0)},
         )
-        return told, found, total(workers, own / 2), count(workers, own), place(workers, own)
+        return gathered, summed, total(workers, n / 2), count(workers, n), place(workers, n)
 
     everyone = sum(range(1, n_workers + 1))
-    for rank, (told, found, half, number, at) in enumerate(together(n_workers, work)):
-        assert told == [{"rank": k, "name": "x" * (k + 1)} for k in range(n_workers)]
-        assert (found["a"] == everyone).all()
-        assert found["a"].shape == (2, 2)
-        assert found["b"].tolist() == [everyone]
-        assert found["none"].shape == (0,)
+    for rank, (gathered, summed, half, number, at) in enumerate(together(n_workers, work)):
+        assert gathered == [{"rank": k, "name": "x" * (k + 1)} for k in range(n_workers)]
+        assert (summed["a"] == everyone).all()
+        assert summed["a"].shape == (2, 2)
+        assert summed["b"].tolist() == [everyone]
+        assert summed["none"].shape == (0,)
         assert (half, number) == (everyone / 2, everyone)
         assert at == (everyone, sum(range(1, rank + 1)))
 
@@ -62,8 +62,8 @@ def test_boosting_together_is_boosting_alone(n_workers, subsample):
         np.testing.assert_allclose(
             model.history_["objective"], alone.history_["objective"], rtol=SAME_OBJECTIVE
         )
-        assert [own.tolist() for own in model.predict(X)] == [
-            own.tolist() for own in alone.predict(X)
+        assert [labels.tolist() for labels in model.predict(X)] == [
+            labels.tolist() for labels in alone.predict(X)
         ]
         assert (model.transitions_ == models[0].transitions_).all()
 
@@ -76,8 +76,8 @@ def test_trees_do_not_depend_on_the_number_of_workers(n_workers, edges):
     alone = GBCRF(4, **settings).fit(X, y)
     models = fitted_together(n_workers, GBCRF(4, **settings), {"X": X, "y": y})
     for model in models:
-        for own, other in zip(model.model_.growing, alone.model_.growing, strict=True):
-            assert own.raw == other.raw
+        for trees, other in zip(model.model_.growing, alone.model_.growing, strict=True):
+            assert trees.raw == other.raw
 
 
 @pytest.mark.parametrize("borders", [(0, 100, 300), (0, 300, 300), (0, 0, 100, 300)])
@@ -87,15 +87,15 @@ def test_rows_on_disk_and_no_rows_at_all_give_the_same_trees(borders):
     X, gradient = (random.normal(size=(300, n)).astype(np.float32) for n in (4, 3))
     learner = XGBoostLearner({"max_depth": 3}, max_bin=16)
 
-    def grown(rows, own, workers=ALONE):
+    def grown(rows, part, workers=ALONE):
         matrix = learner.training_matrix(rows, workers)
-        return learner.grow(matrix, gradient[own], np.ones_like(gradient[own]), 0).raw()
+        return learner.grow(matrix, gradient[part], np.ones_like(gradient[part]), 0).raw()
 
     def work(them):
-        own = slice(*borders[them.rank : them.rank + 2])
-        on_disk = Matrix([own.stop - own.start], X[:0], lambda number: X[own])
-        return [grown(rows, own, them) for rows in (on_disk, X[own])]
+        part = slice(*borders[them.rank : them.rank + 2])
+        on_disk = Matrix([part.stop - part.start], X[:0], lambda number: X[part])
+        return [grown(rows, part, them) for rows in (on_disk, X[part])]
 
     expected = grown(X, slice(None))
-    for found in together(len(borders) - 1, work):
-        assert found == [expected, expected]
+    for trees in together(len(borders) - 1, work):
+        assert trees == [expected, expected]

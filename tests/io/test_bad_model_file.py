@@ -73,9 +73,9 @@ def refused(path, message):
 
 def test_read_accepts_the_file_that_the_bad_ones_start_from(path):
     """The companion of the refusals."""
-    found = read(path)
-    assert (found.values, found.blobs) == ({"class": "x"}, {"node": b"x" * 300})
-    np.testing.assert_array_equal(found.arrays["edge"], np.arange(6).reshape(2, 3))
+    state = read(path)
+    assert (state.values, state.blobs) == ({"class": "x"}, {"node": b"x" * 300})
+    np.testing.assert_array_equal(state.arrays["edge"], np.arange(6).reshape(2, 3))
 
 
 # Members.
@@ -178,12 +178,12 @@ def test_read_rejects_a_member_larger_than_it_says(path):
     deflate = zlib.compressobj(9, zlib.DEFLATED, -15)
     raw = b"".join(deflate.compress(bytes(1 << 24)) for _ in range(64)) + deflate.flush()
     packed(path, {"edge.npy": raw}, zipfile.ZIP_STORED)
-    found = bytearray(path.read_bytes())
+    content = bytearray(path.read_bytes())
     for magic, at in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
-        start = found.rindex(magic)
-        struct.pack_into("<H", found, start + at, zipfile.ZIP_DEFLATED)
-        struct.pack_into("<I", found, start + at + 14, 200)
-    path.write_bytes(found)
+        start = content.rindex(magic)
+        struct.pack_into("<H", content, start + at, zipfile.ZIP_DEFLATED)
+        struct.pack_into("<I", content, start + at + 14, 200)
+    path.write_bytes(content)
     refused(path, "")
 
 

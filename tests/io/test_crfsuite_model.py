@@ -37,11 +37,11 @@ def refusal(tmp_path, raw):
 
 
 def test_read_of_a_saved_file():
-    found = read(SAVED)
-    assert found.labels == ["I-ü", "Z", "O", "B-ü"]
-    assert "sign:+" in found.attributes
-    assert len(found.attributes) == len(set(found.attributes))
-    for sources, labels, weights in (found.states, found.transitions):
+    model = read(SAVED)
+    assert model.labels == ["I-ü", "Z", "O", "B-ü"]
+    assert "sign:+" in model.attributes
+    assert len(model.attributes) == len(set(model.attributes))
+    for sources, labels, weights in (model.states, model.transitions):
         assert len(sources) == len(labels) == len(weights) > 0
 
 
@@ -72,20 +72,20 @@ def test_weights_are_those_that_crfsuite_shows(tmp_path):
     trainer.train(path)
     tagger = library.Tagger()
     tagger.open(path)
-    shown, found = tagger.info(), read(path)
-    assert {name: str(k) for k, name in enumerate(found.labels)} == shown.labels
-    assert {name: str(k) for k, name in enumerate(found.attributes)} == shown.attributes
-    for names, triples, told in (
-        (found.attributes, found.states, shown.state_features),
-        (found.labels, found.transitions, shown.transitions),
+    shown, model = tagger.info(), read(path)
+    assert {name: str(k) for k, name in enumerate(model.labels)} == shown.labels
+    assert {name: str(k) for k, name in enumerate(model.attributes)} == shown.attributes
+    for names, triples, expected in (
+        (model.attributes, model.states, shown.state_features),
+        (model.labels, model.transitions, shown.transitions),
     ):
         weights = {
-            (names[a], found.labels[b]): w
+            (names[a], model.labels[b]): w
             for a, b, w in zip(*(part.tolist() for part in triples), strict=True)
         }
-        assert weights.keys() == told.keys()
+        assert weights.keys() == expected.keys()
         for pair, weight in weights.items():
-            assert weight == pytest.approx(told[pair], abs=SHOWN_DIGITS, rel=SHOWN_DIGITS)
+            assert weight == pytest.approx(expected[pair], abs=SHOWN_DIGITS, rel=SHOWN_DIGITS)
 
 
 def test_read_rejects_files_cut_off_anywhere(tmp_path, whole):

@@ -25,12 +25,12 @@ def write(path, text):
     return path
 
 
-def assert_same(found, expected):
+def assert_same(queries, expected):
     for name in ("X", "relevance", "group", "query_ids"):
-        a, b = getattr(found, name), getattr(expected, name)
+        a, b = getattr(queries, name), getattr(expected, name)
         assert a.dtype == b.dtype, name
         np.testing.assert_array_equal(a, b, err_msg=name)
-    assert found.comments == expected.comments
+    assert queries.comments == expected.comments
 
 
 def rankings(n_queries=20, n_features=5, comments=False):

@@ -33,13 +33,13 @@ def test_whole_file_follows_a_link(tmp_path):
 def test_whole_file_writes_to_a_pipe(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    found = []
-    reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()))
+    received = []
+    reader = threading.Thread(target=lambda: received.append(pipe.read_bytes()))
     reader.start()
     with whole_file(pipe) as file:
         file.write(b"new")
     reader.join(timeout=10)
-    assert found == [b"new"]
+    assert received == [b"new"]
     assert pipe.is_fifo()
 
 

@@ -21,9 +21,9 @@ def named(column):
 
 def spread_out(terms, n_features):
     """(features, outputs), zero where a feature adds nothing."""
-    found = np.zeros((n_features, len(terms.base)))
-    found[terms.columns] = terms.contributions
-    return found
+    dense = np.zeros((n_features, len(terms.base)))
+    dense[terms.columns] = terms.contributions
+    return dense
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ N_ROWS, N_OUTPUTS = 60, 3
 class Recorder(RegressorMixin, BaseEstimator):
     """A regressor that predicts 0 and tells what it was given."""
 
-    given = []  # noqa: RUF012 - shared by clones on purpose
+    calls = []  # noqa: RUF012 - shared by clones on purpose
 
     def __init__(self, random_state=None):
         self.random_state = random_state
@@ -68,19 +68,19 @@ def test_leaves_of_a_tree_take_the_newton_step():
     """The weighted mean of -g/h in a leaf is -sum g / sum h."""
     gradient, curvature = derivatives()
     tree = DecisionTreeRegressor(max_leaf_nodes=4, random_state=0)
-    found = bound(tree).propose(gradient, curvature, 0).delta
-    assert found.shape == (N_ROWS, N_OUTPUTS)
-    assert found.dtype == np.float32
+    delta = bound(tree).propose(gradient, curvature, 0).delta
+    assert delta.shape == (N_ROWS, N_OUTPUTS)
+    assert delta.dtype == np.float32
     for k in range(N_OUTPUTS):
-        values = np.unique(found[:, k])
+        values = np.unique(delta[:, k])
         assert len(values) == 4
         for value in values:
-            leaf = found[:, k] == value
+            leaf = delta[:, k] == value
             step = -gradient[leaf, k].sum() / curvature[leaf, k].sum()
             np.testing.assert_allclose(value, step, rtol=1e-4)
     # The companion: curvature that is the same everywhere gives other leaves.
     plain = bound(tree).propose(gradient / curvature, np.ones_like(curvature), 0).delta
-    assert not np.allclose(found, plain, rtol=1e-4)
+    assert not np.allclose(delta, plain, rtol=1e-4)
 
 
 def test_rows_without_curvature_count_for_nothing():
@@ -89,11 +89,11 @@ def test_rows_without_curvature_count_for_nothing():
     out = np.arange(N_ROWS) % 3 == 0
     gradient[out] = curvature[out] = 0
     tree = DecisionTreeRegressor(max_leaf_nodes=4, random_state=0)
-    found = bound(tree).propose(gradient, curvature, 0).delta
+    delta = bound(tree).propose(gradient, curvature, 0).delta
     rest = BoostedRegressors(tree, N_OUTPUTS, 0)
     rest.bind(features()[~out], [features()])
     expected = rest.propose(gradient[~out], curvature[~out], 0).followed[0]
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(delta, expected, rtol=1e-5, atol=1e-6)
     nothing, no_rows = np.zeros((N_ROWS, N_OUTPUTS), dtype=np.float32), features()[:0]
     for regressor in (tree, LinearRegression()):  # the second has no random_state
         function = bound(regressor, no_rows)

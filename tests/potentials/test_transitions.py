@@ -32,11 +32,11 @@ def copied(tables):
     return {name: table.copy() for name, table in tables.items()}
 
 
-def assert_equal(found, expected):
-    assert found.keys() == expected.keys()
+def assert_equal(actual, expected):
+    assert actual.keys() == expected.keys()
     for name, table in expected.items():
-        assert found[name].dtype == np.float32
-        np.testing.assert_array_equal(found[name], table)
+        assert actual[name].dtype == np.float32
+        np.testing.assert_array_equal(actual[name], table)
 
 
 @pytest.mark.parametrize("l2", [0.0, 0.5, 3.0])

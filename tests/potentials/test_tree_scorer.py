@@ -68,8 +68,8 @@ def test_scores_have_the_bits_of_xgboost_for_any_number_of_threads(kind):
         assert scorer.scores(X, n_jobs).tobytes() == expected.tobytes()
         for count in COUNTS:
             rows = np.random.default_rng(count).permutation(N_ROWS)[:count]
-            found = scorer.scores(some(X, rows), n_jobs)
-            assert found.tobytes() == expected[rows].tobytes(), (n_jobs, count)
+            scores = scorer.scores(some(X, rows), n_jobs)
+            assert scores.tobytes() == expected[rows].tobytes(), (n_jobs, count)
 
 
 @pytest.mark.parametrize("kind", ["on thresholds", "categories", "deep sets of categories"])

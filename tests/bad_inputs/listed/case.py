@@ -37,17 +37,17 @@ def each(*values: Any) -> Each:
     return Each(values)
 
 
-def values_of(given: Any) -> Each:
+def values_of(value: Any) -> Each:
     """Return the values to try: one, or those of `each`."""
-    return given if isinstance(given, Each) else Each((given,))
+    return value if isinstance(value, Each) else Each((value,))
 
 
-def arguments_of(given: dict[str, Any]) -> Each:
+def arguments_of(values: dict[str, Any]) -> Each:
     """Return the arguments to try; a dict for every value of the one that is `each` of some."""
-    for name, value in given.items():
+    for name, value in values.items():
         if isinstance(value, Each):
-            return Each({**given, name: own} for own in value)
-    return Each((given,))
+            return Each({**values, name: entry} for entry in value)
+    return Each((values,))
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +135,7 @@ def refused(case: Case, subject: Subject, folder: Path, value: tuple[Any, ...]) 
 
 def judge_message(outcome: Outcome, message: str) -> None:
     """One line, not long, and about the matter."""
-    told = outcome.told
-    outcome.judge(re.search(message, told) is not None, f"{message!r} is not in {told!r}")
-    outcome.judge("\n" not in told, f"more than one line: {told!r}")
-    outcome.judge(len(told) <= LONGEST, f"{len(told)} characters: {told!r}")
+    raised = outcome.told
+    outcome.judge(re.search(message, raised) is not None, f"{message!r} is not in {raised!r}")
+    outcome.judge("\n" not in raised, f"more than one line: {raised!r}")
+    outcome.judge(len(raised) <= LONGEST, f"{len(raised)} characters: {raised!r}")
