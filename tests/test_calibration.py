@@ -37,8 +37,8 @@ def test_calibrated_labels_have_a_small_error_and_sure_ones_a_large_one():
 
 
 def test_unknown_labels_do_not_count_and_ends_belong_to_the_outer_bins():
-    found = reliability([["A", None], []], [["A", "B"], []], [[0.5, 0.9], []])
-    assert found.n_labels == 1
+    result = reliability([["A", None], []], [["A", "B"], []], [[0.5, 0.9], []])
+    assert result.n_labels == 1
     assert expected_calibration_error([["A", None]], [["A", "B"]], [[0.5, 0.9]]) == 0.5
     counted = Reliability(4)
     counted.add([0.0, 1.0, 1.0000002, 0.25], [False, True, True, True])

@@ -133,9 +133,9 @@ def test_vector_code_passes(isa_code):
 )
 def test_scalar_code_is_reported(isa_code, code, fault):
     for task in NAMES:
-        (told,) = faults_of(isa_code, code, task)
-        assert told.startswith(f"{task}: ")
-        assert fault in told
+        (message,) = faults_of(isa_code, code, task)
+        assert message.startswith(f"{task}: ")
+        assert fault in message
 
 
 def test_missing_kernel_is_reported(isa_code):

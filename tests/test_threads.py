@@ -17,13 +17,13 @@ SHOW = "import os, crfx; print(os.environ.get('GOMP_SPINCOUNT'))"
     ("said", "found"),
     [({}, "3000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, "None")],
 )
-def test_import_sets_how_long_threads_spin_unless_told(said, found):
+def test_import_sets_how_long_threads_spin_unless_told(said, spin):
     names = ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")
     clean = {name: value for name, value in os.environ.items() if name not in names}
     shown = subprocess.run(
         [sys.executable, "-c", SHOW], env=clean | said, capture_output=True, text=True, check=True
     )
-    assert shown.stdout.strip() == found
+    assert shown.stdout.strip() == spin
 
 
 def n_blas_threads():

@@ -53,7 +53,7 @@ def _outcome(case: Case) -> dict[str, Any]:
         "tried": case.tried,
         "inputs": case.n_inputs,
         "error": outcome.error,
-        "told": outcome.told,
+        "told": outcome.raised,
         "refused": not outcome.problems,
     }
 

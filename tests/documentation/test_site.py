@@ -29,11 +29,11 @@ def test_equations_become_mathml():
     text = (
         r'a <span class="arithmatex">\(\log Z\)</span> b <div class="arithmatex">\[x &lt; 1\]</div>'
     )
-    found = mathematics.on_page_content(text, Page)
-    assert found.count("<math") == 2
-    assert "<mi>log</mi><mi>Z</mi>" in found
-    assert 'display="block"' in found
-    assert "arithmatex" not in found
+    result = mathematics.on_page_content(text, Page)
+    assert result.count("<math") == 2
+    assert "<mi>log</mi><mi>Z</mi>" in result
+    assert 'display="block"' in result
+    assert "arithmatex" not in result
 
 
 def test_words_that_the_converter_lacks_are_put_in_others():

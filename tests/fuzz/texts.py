@@ -23,7 +23,7 @@ def _check(format: formats.Format, sentence: formats.Sentence) -> None:
     count = len(sentence.tokens)
     assert len(sentence.rows) == count
     assert sentence.labels is None or len(sentence.labels) == count
-    assert sentence.parents is None or all(-1 <= own < count for own in sentence.parents)
+    assert sentence.parents is None or all(-1 <= parent < count for parent in sentence.parents)
     if format.columns is not None:
         assert all(len(token) == len(format.columns) for token in sentence.tokens)
     if sentence.labels is None or None in sentence.labels:

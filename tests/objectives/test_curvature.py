@@ -58,7 +58,7 @@ def test_curvature_dominates_the_hessian(name, structure, option, truth):
         assert objective.curvature_kind == "bound"
         sets = [[part] for part in parts] + [parts] * (name == "pseudo_likelihood")
         for chosen in sets:
-            n_scores = sum(getattr(problem.scores, own).size for own in names_of(problem, chosen))
+            n_scores = sum(getattr(problem.scores, part).size for part in names_of(problem, chosen))
             if n_scores <= MOST_SCORES:
                 assert slack(objective, problem, chosen, curvature) > -NOISE, chosen
 
@@ -97,8 +97,8 @@ def test_class_weights_scale_the_curvature():
     _, problem, truth = make_case(structure, class_weights=CLASS_WEIGHTS)
     plain = replace(truth, class_weights=None)
     weighted, unweighted = (
-        bind("likelihood", own).evaluate(problem, ("node",), parse("auto")).curvature["node"]
-        for own in (truth, plain)
+        bind("likelihood", bound).evaluate(problem, ("node",), parse("auto")).curvature["node"]
+        for bound in (truth, plain)
     )
     np.testing.assert_allclose(weighted, CLASS_WEIGHTS[truth.labels[0]] * unweighted, **EXACT)
 
@@ -135,8 +135,8 @@ def test_first_order_curvature_is_the_weight_of_every_event(sharing):
     _, problem, truth = make_case({"lengths": (4, 3), "sharing": sharing}, weighted=True)
     parts = parts_of(problem)
     one, other = (
-        own.evaluate(problem, parts, parse(None)).curvature
-        for own in (PseudoLikelihood(truth), Likelihood(truth))
+        objective.evaluate(problem, parts, parse(None)).curvature
+        for objective in (PseudoLikelihood(truth), Likelihood(truth))
     )
     assert sorted(one) == sorted(other) == sorted(names_of(problem, parts))
     for name, array in one.items():
@@ -187,9 +187,9 @@ def test_curvature_of_events_against_numpy(dtype, n_axes, gamma):
     if multiplier is not None:
         expected *= multiplier.reshape(multiplier.shape + (1,) * (p.ndim - multiplier.ndim))
     expected = np.maximum(expected, LEAST_CURVATURE)
-    found = event_curvature(p, multiplier, 2.5)
-    assert found.dtype == dtype
+    result = event_curvature(p, multiplier, 2.5)
+    assert result.dtype == dtype
     # 1 - p is rounded to the spacing of numbers near 1.
-    np.testing.assert_allclose(found, expected, rtol=8 * np.finfo(dtype).eps, atol=0)
-    assert (found[::7] == dtype(LEAST_CURVATURE)).all()
-    np.testing.assert_array_equal(found, event_curvature(p, multiplier, 2.5, n_jobs=1))
+    np.testing.assert_allclose(result, expected, rtol=8 * np.finfo(dtype).eps, atol=0)
+    assert (result[::7] == dtype(LEAST_CURVATURE)).all()
+    np.testing.assert_array_equal(result, event_curvature(p, multiplier, 2.5, n_jobs=1))

@@ -31,13 +31,13 @@ def likelihood(instance, labels, label_weights):
     known, levels, value = labels != UNKNOWN, np.sort(label_weights), 0.0
     for level, step in zip(levels, np.diff([0.0, *levels]), strict=True):
         lighter = known & (label_weights[labels] < level)
-        given, true = (
+        log_sum, true = (
             np.logaddexp.reduce(
                 instance.scores[(instance.labels[:, rows] == labels[rows]).all(axis=1)]
             )
             for rows in (lighter, known)
         )
-        value += step * (given - true)
+        value += step * (log_sum - true)
     return value
 
 

@@ -21,7 +21,7 @@ class Recorder(RegressorMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X, y, sample_weight):
-        self.given.append((y.copy(), sample_weight.copy(), self.random_state))
+        self.calls.append((y.copy(), sample_weight.copy(), self.random_state))
         return self
 
     def predict(self, X):
@@ -30,7 +30,7 @@ class Recorder(RegressorMixin, BaseEstimator):
 
 @pytest.fixture
 def recorder():
-    Recorder.given.clear()
+    Recorder.calls.clear()
     return Recorder()
 
 
@@ -53,15 +53,15 @@ def bound(regressor, *followed, seed=0):
 def test_propose_fits_the_newton_step_with_curvature_as_weight(recorder):
     gradient, curvature = derivatives()
     bound(recorder).propose(gradient, curvature, 0)
-    assert len(recorder.given) == N_OUTPUTS
-    for k, (target, weight, _) in enumerate(recorder.given):
+    assert len(recorder.calls) == N_OUTPUTS
+    for k, (target, weight, _) in enumerate(recorder.calls):
         np.testing.assert_allclose(target, -gradient[:, k] / curvature[:, k], **SAME32)
         np.testing.assert_array_equal(weight, curvature[:, k])
-    recorder.given.clear()
+    recorder.calls.clear()
     curvature[0] = 1e-40  # -g/h beyond float32 is no infinity
     bound(recorder).propose(gradient, curvature, 0)
-    assert all(np.isfinite(target).all() for target, _, _ in recorder.given)
-    assert np.abs(recorder.given[0][0][0]) > 1e38
+    assert all(np.isfinite(target).all() for target, _, _ in recorder.calls)
+    assert np.abs(recorder.calls[0][0][0]) > 1e38
 
 
 def test_leaves_of_a_tree_take_the_newton_step():
@@ -106,11 +106,11 @@ def test_rows_without_curvature_count_for_nothing():
 
 def test_seeds_differ_by_output_and_round_and_repeat(recorder):
     def seeds(seed):
-        recorder.given.clear()
+        recorder.calls.clear()
         function = bound(recorder, seed=seed)
         for number in range(3):
             function.propose(*derivatives(), number)
-        return [state for _, _, state in recorder.given]
+        return [state for _, _, state in recorder.calls]
 
     assert len(set(seeds(0))) == 3 * N_OUTPUTS
     assert seeds(0) == seeds(0)

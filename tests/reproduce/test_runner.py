@@ -172,11 +172,11 @@ def importable(tmp_path, monkeypatch):
 
 
 def test_units_run_side_by_side(table_file, importable, tmp_path):
-    told = []
+    results = []
     run_missing(
-        table_file, importable, tmp_path, jobs=2, tell=lambda task, result: told.append(result)
+        table_file, importable, tmp_path, jobs=2, tell=lambda task, result: results.append(result)
     )
-    assert sorted(result.figures["error"] for result in told) == [3.0, 4.0, 5.0]
+    assert sorted(result.figures["error"] for result in results) == [3.0, 4.0, 5.0]
     assert missing(read_table(table_file), tmp_path) == []
 
 

@@ -17,8 +17,8 @@ def random_task(seed, n_labels=3, shape="chain", n_instances=25):
     lengths = random.integers(1, 9, n_instances)
     y = [list(random.integers(n_labels, size=length)) for length in lengths]
     X = [
-        random.normal(size=(n, 4)) + np.array(own)[:, None]
-        for n, own in zip(lengths, y, strict=True)
+        random.normal(size=(n, 4)) + np.array(labels)[:, None]
+        for n, labels in zip(lengths, y, strict=True)
     ]
     structure = {}
     if shape == "forest":

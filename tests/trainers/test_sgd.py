@@ -80,7 +80,7 @@ def test_an_epoch_visits_every_instance_once():
         return slice(None), lambda w: (0.0, np.zeros(1))
 
     descent(n_instances=10).sweep(0, AveragedParameters(np.zeros(1)), mini_batch)
-    assert [len(own) for own in met] == [4, 4, 2]
+    assert [len(epoch) for epoch in met] == [4, 4, 2]
     assert sorted(np.concatenate(met)) == list(range(10))
 
 
@@ -161,8 +161,8 @@ def test_a_good_step_is_found_for_features_of_any_size(scale, l2):
     """
     targets = np.random.default_rng(1).normal(3.0, 1.0, 40)
     run = descent(step=100.0, l2=l2 * scale)
-    found = with_good_step(run, squares(targets, scale), np.zeros(1))
-    assert 0.01 < found.step * scale**2 < 0.5
+    result = with_good_step(run, squares(targets, scale), np.zeros(1))
+    assert 0.01 < result.step * scale**2 < 0.5
 
 
 def test_equal_losses_do_not_choose_ever_smaller_steps():

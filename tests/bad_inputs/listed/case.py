@@ -83,10 +83,10 @@ class Case:
 
 @dataclass
 class Outcome:
-    """What came of a case: the error, what it told, and what is wrong with that."""
+    """What came of a case: the error, its message, and what is wrong with that."""
 
     error: str = ""
-    told: str = ""
+    raised: str = ""
     seconds: float = 0.0
     problems: list[str] = field(default_factory=list)
 
@@ -106,7 +106,7 @@ def tried(case: Case, folder: Path) -> Outcome:
         value = () if case.values is None else (case.values[number],)
         with chdir(inner):
             outcome = (case.runs or refused)(case, subject, inner, value)
-        outcome.told = outcome.told.replace(str(inner), "FOLDER")
+        outcome.raised = outcome.raised.replace(str(inner), "FOLDER")
         outcomes.append(outcome)
         if number:
             outcomes[0].problems += [f"{value[0]!r}: {problem}" for problem in outcome.problems]
@@ -122,7 +122,7 @@ def refused(case: Case, subject: Subject, folder: Path, value: tuple[Any, ...]) 
     try:
         result = case.attempt(thing, folder, *value)
     except Exception as error:
-        outcome.error, outcome.told = type(error).__name__, str(error)
+        outcome.error, outcome.raised = type(error).__name__, str(error)
         outcome.judge(isinstance(error, case.error), f"it is no {case.error.__name__}: {error!r}")
         judge_message(outcome, case.message)
     else:
@@ -135,7 +135,7 @@ def refused(case: Case, subject: Subject, folder: Path, value: tuple[Any, ...]) 
 
 def judge_message(outcome: Outcome, message: str) -> None:
     """One line, not long, and about the matter."""
-    raised = outcome.told
+    raised = outcome.raised
     outcome.judge(re.search(message, raised) is not None, f"{message!r} is not in {raised!r}")
     outcome.judge("\n" not in raised, f"more than one line: {raised!r}")
     outcome.judge(len(raised) <= LONGEST, f"{len(raised)} characters: {raised!r}")

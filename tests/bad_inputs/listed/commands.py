@@ -89,10 +89,10 @@ def _told(case: Case, subject: Subject, folder: Path, line: tuple[Any, ...]) -> 
     outcome = Outcome("exit code 2")
     code, out, error, is_same = case.attempt(None, folder, *line)
     outcome.seconds = time.perf_counter() - begin
-    outcome.told = error.removesuffix("\n")
+    outcome.raised = error.removesuffix("\n")
     outcome.judge(code == REFUSED, f"the exit code is {code}: {error[-LONGEST:]!r}")
     outcome.judge(not out, f"on standard output there is {out[:LONGEST]!r}")
-    outcome.judge(outcome.told.startswith("crfx"), f"it does not say who speaks: {error!r}")
+    outcome.judge(outcome.raised.startswith("crfx"), f"it does not say who speaks: {error!r}")
     outcome.judge("Traceback" not in error, "there is a traceback")
     outcome.judge(is_same, "files were left behind, or changed")
     outcome.judge(outcome.seconds < PATIENCE, f"it took {outcome.seconds:.1f} s")

@@ -18,10 +18,10 @@ def links_of(page: str) -> list[str]:
 
 def reached(first: str, clicks: int, links: Callable[[str], Iterable[str]] = links_of) -> set[str]:
     """The pages that a reader comes to from the first one by so many clicks."""
-    found = {first}
+    reached = {first}
     for _ in range(clicks):
-        found |= {link for page in found for link in links(page) if link.endswith(".md")}
-    return found
+        reached |= {link for page in reached for link in links(page) if link.endswith(".md")}
+    return reached
 
 
 def navigation() -> list[str]:

@@ -50,7 +50,9 @@ class Page:
                     printed = self.python(block)
                     self.compare(block, printed, below)
                 elif block.kind == "sh":
-                    printed = [line for told in commands(block) for line in self.command(*told)]
+                    printed = [
+                        line for command in commands(block) for line in self.command(*command)
+                    ]
                 else:
                     check_text(block, printed)
 
@@ -70,12 +72,12 @@ class Page:
         )
         below_is_text = below is not None and below.kind == "text"
         shown = below.text.splitlines() if below_is_text else []
-        found = [line.rstrip() for line in printed]
-        rest = found[len(promised) :]
+        result = [line.rstrip() for line in printed]
+        rest = result[len(promised) :]
         as_shown = rest in ([], shown) or ("…" in shown and was_printed(below.text, rest))
-        told = f"{block.place} promises {promised} and prints {printed}"
-        assert found[: len(promised)] == promised, told
-        assert as_shown, told
+        difference = f"{block.place} promises {promised} and prints {printed}"
+        assert result[: len(promised)] == promised, difference
+        assert as_shown, difference
 
     def command(self, place: str, line: str) -> list[str]:
         """Run one line of the shell, or see that what it names exists; the lines it printed."""
