@@ -29,7 +29,7 @@ def test_lowest_takes_each_number_apart(sets):
             sets.lowest(one, other)
 
 
-def test_every_set_has_its_turn_and_the_smallest_figures_count(sets, monkeypatch):
+def test_instruction_sets_take_turns_and_keep_minima(sets, monkeypatch):
     turns, seconds = [], iter([3.0, 9.0, 5.0, 8.0, 4.0, 2.0, 7.0])
 
     def in_child(task, *arguments, isa=None):

@@ -72,7 +72,7 @@ def test_by_hand():
     assert gain_of(np.array([0.5]), "exponential")[0] == pytest.approx(math.sqrt(2) - 1)
 
 
-def test_letor_counts_what_the_usual_definition_leaves_out_or_forgives():
+def test_letor_definition_differs_from_usual_definition():
     relevance, scores, group = [1, 0, 0, 0, 1], [2, 1, 5, 4, 3], [2, 2, 1]
     assert ndcg(relevance, scores, group, cut=2) == 1.0  # of two queries
     assert ndcg(relevance, scores, group, cut=2, definition="letor") == pytest.approx(1 / 3)

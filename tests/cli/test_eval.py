@@ -70,7 +70,7 @@ def test_labels_that_the_model_does_not_know_are_told(model, conll, capsys):
     assert report["labels"]["B-GPE"]["recall"] == 0
 
 
-def test_files_may_end_in_a_mark_of_a_document_and_hold_no_entity(model, conll, capsys):
+def test_eval_reads_files_without_entities(model, conll, capsys):
     (conll / "d.txt").write_text("the w O\nold w O\n\n-DOCSTART- -X- O\n\n")
     capsys.readouterr()
     assert main(["eval", "m.crfx", "d.txt", "--json"]) == 0
@@ -79,7 +79,7 @@ def test_files_may_end_in_a_mark_of_a_document_and_hold_no_entity(model, conll, 
     assert report["span"] == {"precision": 0, "recall": 0, "f1": 0}
 
 
-def test_labels_may_be_left_open_where_the_format_can_say_so(conll, capsys):
+def test_eval_skips_missing_labels(conll, capsys):
     rows = ["1\tcats\t_\tN\t_\t_\t0\troot\t_\t_\n", "2\tsleep\t_\tV\t_\t_\t1\tx\t_\t_\n"]
     (conll / "t.conllu").write_text("".join(rows) + "\n" + "".join(rows).replace("\tV", "\t_"))
     train = ["train", "--model", "linear", "--train", "t.conllu", "-o", "m.crfx", "-q"]

@@ -15,7 +15,7 @@ PAGES = [
 
 
 @pytest.mark.parametrize("command", PAGES, ids=" ".join)
-def test_help_has_an_example_and_unknown_options_name_their_command(command, capsys):
+def test_help_shows_example_and_unknown_options_name_the_command(command, capsys):
     with pytest.raises(SystemExit) as ended:
         main([*command, "--help"])
     assert ended.value.code == 0
@@ -42,7 +42,7 @@ def test_the_exit_code_reaches_the_shell(tmp_path):
     assert ended.stderr.count("\n") == 1
 
 
-def test_what_nobody_foresaw_has_no_traceback_unless_asked_for(monkeypatch, capsys):
+def test_internal_errors_hide_traceback_without_debug(monkeypatch, capsys):
     def broken(arguments):
         raise ZeroDivisionError("division by zero")
 

@@ -164,7 +164,7 @@ def test_a_prediction_that_fails_leaves_the_old_scores(model, monkeypatch, capsy
     assert (model.parent / "scores.txt").read_text() == "old\n"
 
 
-def test_device_is_checked_before_files_are_read_and_reaches_the_estimator(files, capsys):
+def test_device_is_checked_first_and_passed_on(files, capsys):
     words = ["rank", "train", "--model", "m.crfx", "--set", "n_estimators=2", "-q"]
     assert main([*words, "no.txt", "--scorer", "trees", "--device", "cuda:99"]) == 2
     error = capsys.readouterr().err

@@ -57,7 +57,7 @@ def test_a_file_is_written_whole_and_compressed_by_its_name(model, conll, capsys
     assert gzip.decompress((conll / "out.txt.gz").read_bytes()).decode() == expected
 
 
-def test_every_sentence_is_labelled_as_soon_as_it_has_come(model, started):
+def test_tag_labels_sentences_as_they_arrive(model, started):
     process = started("tag", "m.crfx", "-")
     for _ in range(3):
         process.stdin.write(b"Ada n\nleft w\n\n")

@@ -39,7 +39,7 @@ def test_every_model_learns_from_a_plain_file(conll, capsys, name):
     assert not (conll / "m.checkpoint.crfx").exists()
 
 
-def test_quiet_says_nothing_and_json_is_alone_on_standard_output(conll, capsys):
+def test_quiet_and_json_output(conll, capsys):
     assert main([*LINEAR, "-q"]) == 0
     assert capsys.readouterr() == ("", "")
     assert main([*LINEAR, "--dev", "dev.txt", "--json"]) == 0
@@ -159,7 +159,7 @@ def test_training_may_be_interrupted_again_and_again(conll, monkeypatch, model):
     np.testing.assert_array_equal(crf.transitions_, whole.transitions_)
 
 
-def test_resume_of_a_complete_run_adds_no_round_and_takes_no_other_settings(conll, capsys):
+def test_resume_of_complete_run_changes_nothing(conll, capsys):
     arguments = [*BOOSTED, "--set", "n_estimators=5", "-q"]
     assert main(arguments) == 0
     (conll / "m.crfx").rename(conll / "m.checkpoint.crfx")
@@ -180,7 +180,7 @@ def test_reading_otherwise_than_the_model_is_refused(conll, capsys):
     assert main([*more, "-o", "n.crfx", "--columns", "word,c1", "-q"]) == 0
 
 
-def test_a_model_that_goes_on_keeps_its_constraints_and_may_get_labels(conll):
+def test_init_model_keeps_constraints_and_adds_labels(conll):
     assert main([*LINEAR, "-q"]) == 0
     (conll / "other.txt").write_text("the w O\nold w O\n\nthe w O\n2 n B-NUM\n")
     more = ["train", "--model", "linear", "--train", "other.txt", "--init-model", "m.crfx"]

@@ -287,7 +287,7 @@ def test_labels_of_no_training_raise(tmp_path, labels, message):
     ],
     ids=repr,
 )
-def test_labels_come_back_as_they_were(tmp_path, labels):
+def test_load_returns_labels_as_written(tmp_path, labels):
     """Through fit, file and prediction: the same values of the same types."""
     X = [np.eye(3, dtype=np.float32)]
     crf = LinearCRF(l2=0.01).fit(X, [sorted(labels)])

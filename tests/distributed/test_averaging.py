@@ -18,7 +18,7 @@ def moved(steps):
     return parameters
 
 
-def test_they_meet_at_their_mean():
+def test_averaged_takes_weighted_mean():
     steps, weights = [3, 6, 2], [2.0, 1.0, 0.0]
 
     def work(workers):
@@ -38,7 +38,7 @@ def both(steps):
     return [(each.state()[1]["values"], each.average()) for each in map(moved, steps[:2])]
 
 
-def test_before_steps_count_there_is_nothing_to_average():
+def test_averaged_before_counted_steps():
     def work(workers):
         parameters = moved(1)
         averaged(parameters, 1.0, workers)
@@ -49,7 +49,7 @@ def test_before_steps_count_there_is_nothing_to_average():
         assert mean.state()[0]["n_counted"] == 0
 
 
-def test_one_alone_keeps_its_own():
+def test_averaged_of_one_worker_changes_nothing():
     parameters, before = moved(4), moved(4)
     averaged(parameters, 5.0, ALONE)
     np.testing.assert_array_equal(parameters.average(), before.average())
@@ -79,7 +79,7 @@ def swept(counts, n_sweeps):
     return together(len(counts), work)
 
 
-def test_together_they_come_as_far_in_a_sweep_as_one_alone():
+def test_workers_progress_per_epoch_as_one_worker():
     """Once the momentum is there: what each of them learns counts in full."""
     counts = [40, 20, 0, 60]
     results = swept(counts, 8)
@@ -96,7 +96,7 @@ def test_fewer_instances_than_meetings():
         np.testing.assert_allclose(np.diff(path, axis=0)[-1], 4.0, rtol=1e-2)
 
 
-def test_the_first_who_has_instances_finds_what_is_told_to_all():
+def test_step_search_result_is_sent_to_all_workers():
     def work(workers):
         return AveragingWorkers.of_all([0, 5, 7][workers.rank]).of_first(
             lambda: 10.0 * workers.rank

@@ -25,7 +25,7 @@ print(held() - before)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="is about glibc")
-def test_it_is_kept_and_given_back():
+def test_kept_memory_is_released():
     """In a process of its own: another may have as much to spare already."""
     asked = [sys.executable, "-c", ASKED]
     output = subprocess.run(asked, capture_output=True, text=True, check=True).stdout

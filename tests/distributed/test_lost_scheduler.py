@@ -67,7 +67,7 @@ def machines():
         process.stderr.close()
 
 
-def test_training_is_taken_up_from_disk(machines, client, tmp_path):
+def test_training_resumes_after_losing_the_scheduler(machines, client, tmp_path):
     scheduler, address = machines
     path, task = tmp_path / "run.crfx", make_task(n_instances=60)
     asked = [sys.executable, "-W", "ignore", "-c", CUT_OFF, address, str(path), str(scheduler.pid)]

@@ -97,7 +97,7 @@ def test_trees_of_all_workers_are_those_of_one(n_workers, name):
     assert_same(fit_together(n_workers, crf, X, relevance), fit_alone(crf, X, relevance), X)
 
 
-def test_sparse_features_weights_a_share_of_queries_and_a_model_to_train_further():
+def test_workers_take_sparse_weighted_queries_and_init_model():
     X, relevance = make_queries()
     X = [sparse.csr_matrix(x * (x > -1)) for x in X]
     weights = np.random.default_rng(0).integers(0, 3, len(X)).astype(float)
@@ -110,7 +110,7 @@ def test_sparse_features_weights_a_share_of_queries_and_a_model_to_train_further
 
 
 @pytest.mark.parametrize("metric", ["ndcg@3", lambda relevance, scores, group: len(group)])
-def test_early_stopping_is_about_the_queries_of_all(metric):
+def test_early_stopping_uses_queries_of_all_workers(metric):
     X, relevance = make_queries()
     watched = make_queries(1, n_queries=10)
     crf = make(n_estimators=60, early_stopping_rounds=3, eval_metric=metric)
@@ -125,7 +125,7 @@ def test_early_stopping_is_about_the_queries_of_all(metric):
     ("scorer", "cuts"),
     [("trees", (0, 15)), ("trees", (1, 1)), ("trees", (20, 40)), ("linear", (1, 1))],
 )
-def test_a_worker_may_have_nothing_to_learn_from(scorer, cuts):
+def test_worker_may_have_no_learnable_queries(scorer, cuts):
     """No query, or one that cannot be learned from: the first; and nothing of the eval_set."""
     X, relevance = make_queries()
     watched = make_queries(1, n_queries=2)
@@ -151,7 +151,7 @@ def with_categories(workers, cuts):
     return frame, target, [len(x) for x in X]
 
 
-def test_categories_are_those_of_all():
+def test_categories_are_merged_over_workers():
     def fit(workers):
         frame, target, group = with_categories(workers, (3, 20))
         crf = make().fit(frame, target, group=group, eval_set=(frame, target, group))
@@ -197,7 +197,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("message", WRONG)
-def test_errors_count_the_queries_of_all_workers_and_reach_them_all(message):
+def test_errors_number_queries_over_all_workers(message):
     X, relevance = wrong(30, WRONG[message])
 
     def work(workers):
@@ -221,11 +221,11 @@ def test_workers_with_other_columns():
             fit_together(2, make(), X[:3] + others, relevance)
 
 
-def test_without_a_seed_all_have_that_of_the_first():
+def test_workers_share_the_seed_of_the_first():
     assert len(set(together(3, lambda workers: drawn_seed(None)))) == 1
 
 
-def test_all_workers_halve_a_step_that_raises_the_objective_of_all():
+def test_workers_halve_steps_together():
     """Of two of three it would fall."""
     batch = Batch.from_lengths([2, 2, 2])
     gains, change = np.tile([0.0, 1.0], 3), np.array([0, 8, 0, 8, 12, 0], np.float32)
@@ -263,7 +263,7 @@ def test_all_workers_halve_a_step_that_raises_the_objective_of_all():
 
 
 @pytest.mark.parametrize("n_workers", [1, 3])
-def test_sweeps_of_several_workers_are_as_good(n_workers):
+def test_epochs_of_several_workers_are_as_good(n_workers):
     X, relevance = make_queries(n_queries=90)
     X_new, relevance_new = make_queries(1, n_queries=60)
     crf = make("linear", sweeps=4, l2=0.01)

@@ -24,7 +24,7 @@ def words(X):
 
 
 @pytest.mark.parametrize(("n_workers", "min_count"), [(1, 4), (2, 1), (3, 4)])
-def test_names_are_numbered_as_if_one_had_read_all(n_workers, min_count):
+def test_feature_numbers_do_not_depend_on_workers(n_workers, min_count):
     X, y = make_task()
     crf = LinearCRF(max_iter=0, min_count=min_count, n_jobs=1)
     data = {"X": words(X), "y": y}
@@ -35,7 +35,7 @@ def test_names_are_numbered_as_if_one_had_read_all(n_workers, min_count):
         assert model.coef_.nnz == alone.coef_.nnz  # zeros that have weights included
 
 
-def test_names_occur_often_enough_in_all_parts_together():
+def test_min_count_counts_over_all_workers():
     X, y = [[["rare"]], [["rare"]], [["a"]], [["a"]]], [["u"], ["v"], ["u"], ["v"]]
     crf = LinearCRF(max_iter=0, min_count=2)
     (_, model) = fitted_together(2, crf, {"X": X, "y": y})
@@ -46,7 +46,7 @@ def test_names_occur_often_enough_in_all_parts_together():
         fitted_together(2, LinearCRF(min_count=3), {"X": X, "y": y})
 
 
-def test_hashed_names_and_new_names_of_a_model_that_is_trained_on():
+def test_warm_start_with_hashed_and_new_names():
     X, y = make_task()
     data = {"X": words(X), "y": y}
     crf = LinearCRF(max_iter=0, n_hashed=64)
@@ -64,7 +64,7 @@ def framed(X, dtype):
     ]
 
 
-def test_categories_are_those_of_all_parts():
+def test_categories_are_merged_over_parts():
     X, y = make_task(n_instances=24)
     X = [x.round() for x in X]
     numbers = sorted({int(value) for x in X for value in x[:, 1].round()})
@@ -85,7 +85,7 @@ def test_categories_are_those_of_all_parts():
         assert [p.tolist() for p in predicted] == [p.tolist() for p in expected]
 
 
-def test_labels_and_their_weights_are_those_of_all():
+def test_labels_and_weights_are_merged_over_workers():
     X = [np.array([[1.0, k]]) for k in range(6)]
     data = {"X": X, "y": [["b"], ["a"], ["b"], [None], ["c"], ["b"]]}
     weight = [1.0, 2.0, 1.0, 1.0, 1.0, 3.0]
@@ -127,7 +127,7 @@ FRAMES = framed([np.ones((2, 2)), np.zeros((1, 2))], pd.CategoricalDtype([0, 1])
     ],
     ids=["arrays", "CSR", "frames", "texts", "texts without features", "dicts"],
 )
-def test_workers_without_instances_learn_what_the_others_do(crf, X):
+def test_workers_without_instances_get_the_same_model(crf, X):
     y = [list("uv"), ["u"] * (len(X[1]) if isinstance(X[1], list) else X[1].shape[0])]
     parts = [([], []), (X[:1], y[:1]), ([], []), (X[1:], y[1:])]
     alone = clone(crf).fit(X, y)
@@ -141,7 +141,7 @@ def test_workers_without_instances_learn_what_the_others_do(crf, X):
         ]
 
 
-def test_weights_of_zero_may_leave_a_worker_without_instances():
+def test_zero_weights_may_empty_a_worker():
     X, y = make_task(n_instances=12)
     X = [x.round() for x in X]
     data = {"X": X, "y": y, "sample_weight": [0.0] * 4 + [1.0] * 8}
@@ -175,7 +175,7 @@ WRONG = [
 ]
 
 
-def test_all_stop_with_the_error_of_one_by_its_number_among_all():
+def test_error_of_one_worker_stops_all_with_global_number():
     def work(workers):
         for data, message in WRONG:
             part = {name: part_of(workers, values) for name, values in data.items()}
@@ -185,7 +185,7 @@ def test_all_stop_with_the_error_of_one_by_its_number_among_all():
     together(2, work)
 
 
-def test_padding_is_told_of_once():
+def test_padding_warns_once():
     X, y = np.ones((4, 5, 2)), [["a", "b", "pad", "pad", "pad"]] * 4
     X[:, 2:] = 0
     X[:, :2] += np.arange(2)

@@ -56,7 +56,7 @@ MISFITS = {
 }
 
 
-def test_one_worker_gets_what_does_not_fit_together():
+def test_inconsistent_arguments_go_to_one_worker():
     """So that it is refused as it would be without a cluster, and nothing is left out."""
     for misfit, arguments in MISFITS.items():
         (first,) = shares(**arguments)

@@ -60,7 +60,7 @@ def trained(make, data, parts, **arguments):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_all_have_one_model_as_good_as_that_of_one_alone(kind):
+def test_workers_get_one_model_as_good_as_alone(kind):
     cls, data, settings = KINDS[kind]
     alone = cls(**settings).fit(data, Y)
     models = trained(lambda: cls(**settings), data, shares(3))
@@ -74,7 +74,7 @@ def test_all_have_one_model_as_good_as_that_of_one_alone(kind):
 
 
 @pytest.mark.parametrize("kind", ["linear sgd", "hidden sgd"])
-def test_the_objective_is_that_of_all_instances(kind):
+def test_objective_covers_all_instances(kind):
     cls, data, settings = KINDS[kind]
     model = trained(lambda: cls(**settings), data, shares(2))[0]
     again = cls(**(settings | {"trainer": "lbfgs", "max_iter": 0, "l2": model._value("l2")}))
@@ -96,7 +96,7 @@ def test_shares_may_be_of_very_different_size(kind):
 @pytest.mark.parametrize(
     "kind", ["linear sgd", "linear perceptron", "hidden sgd", "hidden herding"]
 )
-def test_a_run_of_several_that_is_cut_off_ends_in_the_same_model(kind, tmp_path):
+def test_interrupted_workers_resume_to_the_same_model(kind, tmp_path):
     cls, data, settings = KINDS[kind]
     parts, path = shares(3), tmp_path / "m.crfx"
 
@@ -119,7 +119,7 @@ def test_a_run_of_several_that_is_cut_off_ends_in_the_same_model(kind, tmp_path)
         assert model.history_["objective"] == whole[0].history_["objective"]
 
 
-def test_the_steps_of_kinds_of_parameters_do_not_depend_on_who_has_which_rows():
+def test_block_rates_do_not_depend_on_the_split_of_rows():
     settings = {"n_hashed": 64, "block_steps": "size", **UNITS}
     thin = [[{"a": 1.0}] * len(words) if k < 45 else words for k, words in enumerate(WORDS)]
 

@@ -16,7 +16,7 @@ SAME_OBJECTIVE = 1e-6
 
 
 @pytest.mark.parametrize("n_workers", [1, 3])
-def test_sums_and_words_are_the_same_for_all(n_workers):
+def test_workers_gather_and_sum(n_workers):
     def work(workers):
         n = workers.rank + 1
         gathered = workers.gather({"rank": workers.rank, "name": "x" * n})
@@ -37,12 +37,12 @@ def test_sums_and_words_are_the_same_for_all(n_workers):
         assert at == (everyone, sum(range(1, rank + 1)))
 
 
-def test_one_alone_tells_nothing():
+def test_one_worker_sends_nothing():
     assert (ALONE.rank, ALONE.size, ALONE.gather("word")) == (0, 1, ["word"])
     assert place(ALONE, 3) == (3, 0)
 
 
-def test_the_error_of_one_is_raised_and_the_others_do_not_wait_for_ever():
+def test_error_of_one_worker_does_not_block_others():
     def work(workers):
         if workers.rank == 1:
             raise ValueError("instance 7 of this worker is bad")
@@ -53,7 +53,7 @@ def test_the_error_of_one_is_raised_and_the_others_do_not_wait_for_ever():
 
 
 @pytest.mark.parametrize(("n_workers", "subsample"), [(2, 0.5), (3, 1.0)])
-def test_boosting_together_is_boosting_alone(n_workers, subsample):
+def test_boosting_together_equals_boosting_alone(n_workers, subsample):
     X, y = make_task(n_instances=60)
     crf = GBCRF(10, subsample=subsample, n_jobs=1, random_state=0)
     alone = GBCRF(**crf.get_params()).fit(X, y)
@@ -81,7 +81,7 @@ def test_trees_do_not_depend_on_the_number_of_workers(n_workers, edges):
 
 
 @pytest.mark.parametrize("borders", [(0, 100, 300), (0, 300, 300), (0, 0, 100, 300)])
-def test_rows_on_disk_and_no_rows_at_all_give_the_same_trees(borders):
+def test_workers_with_rows_on_disk_or_none_grow_the_same_trees(borders):
     """An edge type may be missing on a worker, and its features may be in memory or on disk."""
     random = np.random.default_rng(0)
     X, gradient = (random.normal(size=(300, n)).astype(np.float32) for n in (4, 3))

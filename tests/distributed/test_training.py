@@ -112,7 +112,7 @@ def test_linear_weights_of_every_setting(crf):
     check_same_weights(crf, DATA, 2)
 
 
-def test_one_worker_is_one_alone():
+def test_one_worker_equals_plain_training():
     (model,), alone = fitted_together(1, linear(), DATA), fitted(linear(), DATA)
     assert (get_weights(model.model_) == get_weights(alone.model_)).all()
 
@@ -204,7 +204,7 @@ def test_models_are_trained_further_together():
         assert model.n_rounds_ == 6
 
 
-def test_labels_that_objectives_need_are_missed_by_all():
+def test_objectives_reject_missing_labels_on_all_workers():
     crf = LinearCRF(objective="kl")
     y = [*Y[:20], [Y[20][0], None, *Y[20][2:]], *Y[21:]]
     with pytest.raises(ValueError, match='instance 20, position 1: objective "kl" needs every'):

@@ -77,7 +77,7 @@ def assert_same(crf, alone, X, **more):
 @pytest.mark.parametrize(
     ("kind", "n_workers"), [("dense", 1), ("dense", 2), ("sparse", 2), ("frames", 3)]
 )
-def test_training_together_is_training_alone(kind, n_workers):
+def test_training_together_equals_training_alone(kind, n_workers):
     data, settings = KINDS[kind], {"window": 3}
     alone = TreeCRF(6, **ONE | settings).fit(data, Y)
     for crf in fitted_together(n_workers, settings, data):
@@ -85,7 +85,7 @@ def test_training_together_is_training_alone(kind, n_workers):
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_models_are_those_of_one_alone_whatever_the_settings(name):
+def test_training_together_equals_training_alone_for_all_settings(name):
     alone = TreeCRF(6, **ONE | SETTINGS[name]).fit(X, Y)
     models = fitted_together(3, SETTINGS[name], X)
     for crf in models:
@@ -102,7 +102,7 @@ def test_forests_and_weights():
         assert_same(crf, alone, X, parents=PARENTS)
 
 
-def test_fit_keeps_its_objective_where_one_worker_knows_no_two_neighbours():
+def test_fit_keeps_objective_if_one_worker_has_no_known_pairs():
     y = [[None if t % 2 else label for t, label in enumerate(labels)] for labels in Y]
     y[-40:] = Y[-40:]
     long = [k for k in range(len(X)) if len(X[k]) > 1]
@@ -112,7 +112,7 @@ def test_fit_keeps_its_objective_where_one_worker_knows_no_two_neighbours():
         assert_same(crf, alone, data)
 
 
-def test_what_is_told_in_a_round():
+def test_messages_per_round_are_small():
     n_leaves, n_labels, n_columns = 8, 2, X[0].shape[1]
 
     def n_bytes(workers, n_rounds):
@@ -145,7 +145,7 @@ class Leaving:
 
 
 @pytest.mark.parametrize(("n_sums", "place"), [(2, "bind"), (40, "propose")])
-def test_that_a_worker_leaves_is_told_of_from_within_the_core(n_sums, place):
+def test_core_reports_a_lost_worker(n_sums, place):
     lost = []
 
     def work(workers):

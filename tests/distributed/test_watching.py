@@ -37,7 +37,7 @@ TREES, LINEAR = GBCRF(4, max_depth=2, n_jobs=1), LinearCRF(max_iter=4, n_jobs=1)
         (LINEAR, "loss"),
     ],
 )
-def test_metrics_are_those_of_all_parts(crf, metric):
+def test_metrics_cover_all_parts(crf, metric):
     crf = clone(crf).set_params(eval_metric=metric)
     spans = {"L0": "O", "L1": "B-X", "L2": "I-X"}
     y, y_dev = ([[spans[label] for label in tags] for tags in labels] for labels in (Y, Y_DEV))
@@ -73,7 +73,7 @@ def test_one_worker_may_have_the_whole_eval_set(nothing):
         assert model.history_["eval_metric"] == alone.history_["eval_metric"]
 
 
-def test_an_eval_set_is_judged_over_all_its_parts():
+def test_eval_set_is_judged_over_all_parts():
     crf = LinearCRF(max_iter=1, n_jobs=1)
     unknown = [[None] * len(tags) for tags in Y_DEV]
     strange = [*unknown[:7], *[["new"] * len(tags) for tags in Y_DEV[7:]]]
@@ -91,7 +91,7 @@ def test_an_eval_set_is_judged_over_all_its_parts():
     assert sum("not trained on" in str(each.message) for each in warned) == 1
 
 
-def test_an_error_of_a_metric_is_one_of_all():
+def test_metric_error_is_raised_by_all_workers():
     def work(workers):
         crf = LinearCRF(eval_metric=lambda true, predicted: "good", max_iter=1, n_jobs=1)
         with pytest.raises(ValueError, match="eval_metric gave 'good'"):
@@ -103,7 +103,7 @@ def test_an_error_of_a_metric_is_one_of_all():
 @pytest.mark.parametrize(
     "crf", [GBCRF(6, max_depth=2, n_jobs=1), LinearCRF(n_jobs=1)], ids=["trees", "linear"]
 )
-def test_callbacks_are_called_by_the_first_and_stop_all(crf, tmp_path):
+def test_callbacks_run_on_first_worker_and_stop_all(crf, tmp_path):
     seen = []
 
     def stop(progress):
@@ -117,7 +117,7 @@ def test_callbacks_are_called_by_the_first_and_stop_all(crf, tmp_path):
     assert len(load(tmp_path / "model.crfx").history_["objective"]) == 2
 
 
-def test_the_first_shows_progress_and_warns(capsys):
+def test_first_worker_shows_progress_and_warns(capsys):
     with pytest.warns(match="L-BFGS stopped at max_iter=2") as warned:
         fitted_together(2, LinearCRF(max_iter=2, verbose=1, n_jobs=1), {"X": X, "y": Y})
     assert len(warned) == 1

@@ -174,7 +174,7 @@ def test_predict_in_many_threads_right_after_fit(kind):
             assert bits == crf.predict_marginals([X[number]])[0].tobytes()
 
 
-def test_the_first_of_many_threads_joins_the_rounds(monkeypatch):
+def test_predict_joins_rounds_in_one_thread(monkeypatch):
     """By the first of many threads; a second one would join half of what the first has done."""
     X, y = sequences()
     crf = GBCRF(n_estimators=4).fit(X, y)

@@ -43,7 +43,7 @@ def breaks_bio(labels, parents=None):
     )
 
 
-def test_objective_falls_and_is_that_of_allowed_labellings(kind, bio_task, listed):
+def test_objective_is_that_of_allowed_labellings(kind, bio_task, listed):
     X, y = bio_task(lengths=[3, 4, 5, 2, 1] * 6)
     crf = kind.set_params(constraints="bio").fit(X, y)
     objective = crf.history_["objective"]
@@ -62,7 +62,7 @@ def test_objective_falls_and_is_that_of_allowed_labellings(kind, bio_task, liste
 
 
 @pytest.mark.parametrize("objective", ["likelihood", "loss_augmented", "loss_scaled", "kl"])
-def test_steps_of_boosting_are_not_short(objective, bio_task):
+def test_boosting_steps_are_long_under_constraints(objective, bio_task):
     """Mixing rates are loose under constraints: "auto" must not be as slow as they are."""
     X, y = bio_task(lengths=[12] * 10)
     X = [4 * x for x in X]
@@ -96,7 +96,7 @@ def test_iob1_is_converted(bio_task, kind):
     assert one.score(X, first) == two.score(X, y)
 
 
-def test_labels_that_only_iob2_has_exist():
+def test_constraints_add_labels_of_iob2():
     X = [np.zeros((2, 1), np.float32)] * 2
     crf = LinearCRF(constraints="bio").fit(X, [["I-X", "I-X"], ["O", "I-X"]])
     assert crf.classes_.tolist() == ["B-X", "I-X", "O"]
@@ -138,7 +138,7 @@ def test_files_keep_pairs(tmp_path):
     assert back.log_likelihood(X, y) == crf.log_likelihood(X, y)
 
 
-def test_broken_constraints_in_a_file(bio_task, tmp_path, changed):
+def test_load_rejects_broken_constraints(bio_task, tmp_path, changed):
     crf = LinearCRF(constraints="bio").fit(*bio_task())
     for change in (lambda array: array[:2], lambda array: array.astype(np.float32), lambda _: None):
         crf.save(tmp_path / "m.crfx")
@@ -153,7 +153,7 @@ def first_labels(crf, X):
     return np.array([p[0, code] for p in crf.predict_marginals(X)])
 
 
-def test_base_model_leaves_its_constraints_behind(bio_task):
+def test_constraints_of_base_model_are_dropped(bio_task):
     X, y = bio_task()
     strict = LinearCRF(constraints="bio").fit(X, y)
     assert not first_labels(strict, X).any()
@@ -176,7 +176,7 @@ def test_constraints_over_a_base_model(bio_task, edges, trainer):
     assert not first_labels(crf.partial_fit(X, y).partial_fit(X, y), X).any()
 
 
-def test_labels_by_position_in_training(kind, bio_task):
+def test_fit_obeys_allowed_labels_by_position(kind, bio_task):
     X, y = bio_task(lengths=[3, 4, 5, 4] * 3)
     allowed = [[{label, "O"} for label in labels] for labels in y]
     crf = kind.fit(X, y, allowed=allowed, eval_set={"X": X, "y": y, "allowed": allowed})
@@ -204,7 +204,7 @@ def test_labels_by_position_in_training(kind, bio_task):
         ),
     ],
 )
-def test_fit_rejects_labels_that_are_forbidden(more, message):
+def test_fit_rejects_forbidden_labels(more, message):
     """In training, or in the eval_set; `tests/bad_inputs` has what is rejected in all kinds."""
     X = [np.zeros((2, 1), np.float32), np.zeros((1, 1), np.float32)]
     more = {"y": [["O", "B-X"], ["O"]], "constraints": "bio", **more}
@@ -235,7 +235,7 @@ METHODS = ["predict", "predict_marginals", "predict_confidence", "sample"]
 @pytest.mark.parametrize(
     "crf", [LinearCRF(order=2), GBCRF(2, edges="trees", **SMALL), LinearCRF(decode="marginal")]
 )
-def test_constraints_without_a_way_through(crf, monkeypatch):
+def test_fit_rejects_constraints_without_valid_labelling(crf, monkeypatch):
     """The instance is named by its own number, not by that within a part."""
     monkeypatch.setattr("crfx.prediction.predictor.MOST_SCORES", 1)
     X = [np.zeros((length, 1), np.float32) for length in (2, 1, 2, 3, 2)]
@@ -249,7 +249,7 @@ def test_constraints_without_a_way_through(crf, monkeypatch):
             getattr(crf, method)(X[:3], allowed=allowed)
 
 
-def test_no_pair_is_allowed():
+def test_fit_rejects_empty_allowed_pairs():
     X, y = [np.zeros((1, 1), np.float32)] * 2, [["a"], ["b"]]
     crf = LinearCRF(constraints=[]).fit(X, y)
     with pytest.raises(ValueError, match="instance 0, position 1: constraints leave no label here"):

@@ -72,7 +72,7 @@ def codes_of(crf, labels):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_predictions_are_those_of_enumeration(name, bio_task, listed):
+def test_constrained_predictions_agree_with_enumeration(name, bio_task, listed):
     X, y = bio_task()
     crf = fitted(name, X, y)
     every = listed(crf, X, breaks_bio)
@@ -112,7 +112,7 @@ def test_forbidden_labels_and_pairs_have_no_parameters(name, bio_task):
 
 
 @pytest.mark.parametrize("name", SOME)
-def test_spans_have_the_probabilities_of_enumeration(name, bio_task, listed):
+def test_span_probabilities_agree_with_enumeration(name, bio_task, listed):
     X, y = bio_task()
     crf = fitted(name, X, y)
     every, predicted = listed(crf, X, breaks_bio), crf.predict(X)
@@ -230,7 +230,7 @@ def test_edge_types(name, bio_task, listed):
     assert_marginals(every, crf.predict_marginals(X, edge_types=types))
 
 
-def test_fewer_labellings_than_asked_for(bio_task):
+def test_predict_kbest_returns_fewer_labellings_if_few_exist(bio_task):
     X, y = bio_task()
     crf = fitted("linear", X, y)
     (best,) = crf.predict_kbest(X[1:2], 1000, allowed=[[["O", "B-X"], ["O", "I-X"]]])
@@ -240,7 +240,7 @@ def test_fewer_labellings_than_asked_for(bio_task):
 
 
 @pytest.mark.parametrize("name", ["linear", "gbcrf", "hidden", "treecrf"])
-def test_marginal_decoding_obeys(name, bio_task, listed):
+def test_marginal_decoding_obeys_constraints(name, bio_task, listed):
     """The allowed labelling of which most labels are right in expectation."""
     X, y = bio_task()
     crf = fitted(name, X, y).set_params(decode="marginal")
@@ -258,7 +258,7 @@ def test_marginal_decoding_obeys(name, bio_task, listed):
         assert p[np.arange(len(code)), code].sum() == pytest.approx(totals.max(), abs=1e-4)
 
 
-def test_votes_obey(bio_task, monkeypatch):
+def test_herding_votes_obey_constraints(bio_task, monkeypatch):
     X, y = bio_task()
     arguments = {"trainer": "perceptron", "herding": True, "sweeps": 6, "burn_in": 0, "step": 1.0}
     crf = HiddenUnitCRF(3, constraints="bio", **arguments, **SMALL).fit(X, y)
@@ -274,7 +274,7 @@ def test_votes_obey(bio_task, monkeypatch):
     assert crf.predict(X)[4].tolist() == ["B-X", *["I-X"] * 4]
 
 
-def test_none_where_the_model_is_unsure(bio_task):
+def test_predict_returns_none_below_min_probability(bio_task):
     X, y = bio_task()
     crf = fitted("gbcrf", X, y)
     sure = crf.predict(X, min_probability=0.5)

@@ -269,7 +269,7 @@ def test_forest_of_chains_is_a_chain():
         (HiddenUnitCRF, {"objective": "expected_loss", "task_loss": "zero_one"}, False),
     ],
 )
-def test_python_takes_steps_that_the_core_cannot(monkeypatch, kind, arguments, by_core):
+def test_python_takes_steps_unsupported_by_the_core(monkeypatch, kind, arguments, by_core):
     """Linear edges, candidates and samples."""
     answers, whole = [], epochs.can_take_steps
 
@@ -325,7 +325,7 @@ WIDE_ARGUMENTS = {
 @pytest.mark.parametrize(
     ("kind", "data", "arguments"), pairwise(KINDS, list(WIDE_DATA), list(WIDE_ARGUMENTS))
 )
-def test_bits_do_not_depend_on_threads(kind, data, arguments):
+def test_core_steps_are_equal_for_any_thread_count(kind, data, arguments):
     arguments = WIDE | {"X": WIDE_DATA[data], "y": WIDE_Y} | WIDE_ARGUMENTS[arguments]
     if kind is HiddenUnitCRF:
         arguments |= {"n_hidden": 30, "dropout": 0.3, "skip": True}
@@ -336,7 +336,7 @@ def test_bits_do_not_depend_on_threads(kind, data, arguments):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_raises_where_scores_overflow_on_any_thread(kind):
+def test_training_raises_if_scores_overflow(kind):
     arguments = WIDE | {"X": [np.float32(1e30) * x for x in WIDE_X], "batch_size": 40, "l2": 0.0}
     arguments |= {} if kind is LinearCRF else {"n_hidden": 30}
     for n_jobs in (1, 2):

@@ -40,7 +40,7 @@ def _sentences(seed, n_sentences=40):
 
 @pytest.mark.parametrize("possible", [False, True])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_tags_as_crfsuite_does(tmp_path, algorithm, possible):
+def test_from_crfsuite_predicts_as_crfsuite(tmp_path, algorithm, possible):
     library = pytest.importorskip("pycrfsuite", reason="CRFsuite as witness: crfx[bench]")
     path = str(tmp_path / "model")
     settings = {
@@ -72,7 +72,7 @@ def test_without_crfsuite():
         np.testing.assert_allclose(crf.predict_marginals(X)[0], expected["marginals"], **CLOSE)
 
 
-def test_model_of_crfsuite_is_saved_and_trained_further(tmp_path):
+def test_from_crfsuite_model_saves_and_warm_starts(tmp_path):
     crf = from_crfsuite(SAVED / "crfsuite.model")
     X, y = _sentences(2)
     X = [[{**row, "sign": "-+"[len(row) > 2]} for row in x] for x in X]

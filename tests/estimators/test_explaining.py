@@ -136,7 +136,7 @@ def test_explain_includes_context_trees_of_a_base_model():
 
 
 @pytest.mark.parametrize(("order", "seed"), [(1, 0), (1, 1), (2, 1), (3, 2)])
-def test_constraints_reach_the_messages(order, seed):
+def test_explanation_messages_obey_constraints(order, seed):
     kind = KINDS["linear-constraints"]
     X, y, _ = kind.data(seed)
     crf = kind.make(order=order).fit(X, y)
@@ -152,7 +152,7 @@ def test_constraints_reach_the_messages(order, seed):
     np.testing.assert_allclose(with_messages, explanation.positions[1].marginal, **PROBABILITIES)
 
 
-def test_labels_that_are_not_allowed_keep_their_score():
+def test_explanation_scores_labels_not_allowed():
     X, y = make_task(0, n_instances=10)
     crf = LinearCRF(**ONE).fit(X, y)
     allowed = [["L0", "L2"], *[None] * (len(X[0]) - 1)]
@@ -173,7 +173,7 @@ def test_labels_that_are_not_allowed_keep_their_score():
     ],
     ids=str,
 )
-def test_edges_that_depend_on_features_are_explained(crf):
+def test_explanation_covers_feature_dependent_edges(crf):
     X, y = make_task(0, n_instances=20)
     explanation = crf.fit(X, y).explain(X[0])
     edges = crf.model_.problem(crf._input(X[:1], None, None, None).batch).scores.edge
@@ -203,7 +203,7 @@ def test_explain_sums_edges_over_base_models():
         np.testing.assert_allclose(position.edge.score, edges[position.position, before], **SUMS)
 
 
-def test_values_of_trees_are_those_of_predict_contributions():
+def test_explanations_of_trees_agree_with_predict_contributions():
     kind, crf = KINDS["gbcrf-words"], fitted("gbcrf-words")
     X_i, _ = one_instance(kind)
     (shap,) = crf.predict_contributions([X_i])
@@ -215,7 +215,7 @@ def test_values_of_trees_are_those_of_predict_contributions():
         assert position.features == crf.feature_names_in_[position.columns].tolist()
 
 
-def test_conjunctions_are_features():
+def test_explanations_name_conjunctions():
     kind, crf = KINDS["linear-induction"], fitted("linear-induction")
     names = {" & ".join(map(str, conjunction)) for conjunction in crf.induced_features_}
     explanation = crf.explain(one_instance(kind)[0])
@@ -230,7 +230,7 @@ def test_conjunctions_are_features():
     assert names & set(crf.importance().node)
 
 
-def test_inputs_are_shown_as_they_were_given():
+def test_explanation_inputs_keep_original_values():
     kind = KINDS["treecrf-categories"]
     X_i, _ = one_instance(kind)
     position = kind.fitted(window=1).explain(X_i).positions[0]
@@ -246,7 +246,7 @@ def test_inputs_are_shown_as_they_were_given():
             assert value is None if np.isnan(entry) else value == entry
 
 
-def test_strongest_compares_a_label_with_the_others():
+def test_strongest_ranks_contrast_with_other_labels():
     X, y = make_task(0, n_instances=10)
     crf = LinearCRF(**ONE).fit(X, y)
     position = crf.explain(X[0]).positions[0]
@@ -266,13 +266,13 @@ def test_strongest_compares_a_label_with_the_others():
         position.strongest("L9")
 
 
-def test_towards_leaves_out_what_is_ruled_out():
+def test_towards_ignores_forbidden_labels():
     assert towards([3.0, 1.0, -np.inf], 0) == 2.0
     assert towards([3.0, -np.inf, -np.inf], 0) == np.inf
     assert towards([[3.0]], 0).tolist() == [3.0]
 
 
-def test_lines_of_the_text_add_up():
+def test_as_text_lines_sum_to_score():
     kind, crf = KINDS["linear-words"], fitted("linear-words")
     explanation = crf.explain(one_instance(kind, 1)[0])
     blocks = explanation.as_text(
@@ -289,7 +289,7 @@ def test_lines_of_the_text_add_up():
         assert sum(terms) == pytest.approx(float(towards(position.score, place)), abs=0.003)
 
 
-def test_positions_can_be_chosen():
+def test_explain_takes_positions():
     X, y = make_task(0, n_instances=10)
     for crf in (TreeCRF(2, window=1, **ONE), LinearCRF(**ONE), HiddenUnitCRF(2, sweeps=1, **ONE)):
         crf.fit(X, y)
@@ -305,7 +305,7 @@ def test_positions_can_be_chosen():
         assert crf.explain(X[0][:0]).positions == []
 
 
-def test_explain_rejects_positions_that_are_not_there(not_refused):
+def test_explain_rejects_positions_out_of_range(not_refused):
     X, y = make_task(0, n_instances=10)
     cases = [
         ([7], "position 7 is not there: the instance has 6, counted from 0"),
@@ -331,7 +331,7 @@ def test_explain_rejects_several_instances_of_words():
         crf.explain(words)
 
 
-def test_explanations_of_context_trees_name_the_labels_before():
+def test_explanations_of_context_trees_name_previous_labels():
     X, y = make_task(0, n_instances=8)
     explanation = TreeCRF(2, window=1, **ONE).fit(X, y).explain(X[0])
     first, second = explanation.positions[:2]
@@ -343,7 +343,7 @@ def test_explanations_of_context_trees_name_the_labels_before():
     assert "given" not in LinearCRF(max_iter=3, **ONE).fit(X, y).explain(X[0]).as_text()
 
 
-def test_explanations_reject_other_numbers_of_tokens_and_features():
+def test_as_text_rejects_wrong_numbers_of_tokens_and_features():
     X, y = make_task(0, n_instances=5)
     explanation = LinearCRF(max_iter=3).fit(X, y).explain(X[0])
     with pytest.raises(ValueError, match=rf"there are 2 tokens, .* has {len(X[0])} positions"):
@@ -374,7 +374,7 @@ def second_feature_task():
     return X, [np.where(x[:, 1] > 0, "b", "a").tolist() for x in X]
 
 
-def test_importance_is_sorted_and_has_edges_where_the_model_has():
+def test_importance_is_sorted_and_covers_edges():
     for name, kind in KINDS.items():
         importance = fitted(name).importance()
         assert importance.node, name
@@ -386,7 +386,7 @@ def test_importance_is_sorted_and_has_edges_where_the_model_has():
             assert list(values.values()) == sorted(values.values(), reverse=True), name
 
 
-def test_the_column_that_tells_the_label_comes_first():
+def test_importance_ranks_informative_feature_first():
     for crf in (
         GBCRF(5, max_depth=2, edges="trees", **ONE),
         TreeCRF(5, **ONE),
@@ -396,7 +396,7 @@ def test_the_column_that_tells_the_label_comes_first():
         assert next(iter(crf.fit(*second_feature_task()).importance().node)) == "f1", crf
 
 
-def test_importance_of_trees_is_their_share_of_the_gain():
+def test_importance_of_trees_is_share_of_gain():
     X, y = make_task(0, n_instances=14)
     crf = GBCRF(3, max_depth=2, edges="trees", **ONE).fit(X, y)
     importance = crf.importance()
@@ -411,7 +411,7 @@ def test_importance_of_trees_is_their_share_of_the_gain():
     )
 
 
-def test_importance_of_weights_is_their_range_over_labels():
+def test_importance_of_weights_is_range_over_labels():
     crf = fitted("linear-words")
     weights = crf.coef_.toarray()
     importance = crf.importance()
@@ -423,7 +423,7 @@ def test_importance_of_weights_is_their_range_over_labels():
     assert next(iter(importance.edge.values())) == pytest.approx(abs(float(table[a, b])))
 
 
-def test_importance_of_a_linear_ranking_is_the_size_of_its_weights():
+def test_importance_of_linear_ranking_is_absolute_weight():
     crf = fitted("ranking-linear")
     importance = crf.importance()
     assert (importance.node_by, importance.edge) == ("size of its weight", {})

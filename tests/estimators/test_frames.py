@@ -42,7 +42,7 @@ def test_categories_are_learned(crf):
     assert crf.feature_importance()["kind"] > 0
 
 
-def test_categories_in_another_order_mean_the_same(crf, tmp_path):
+def test_categories_may_be_in_any_order(crf, tmp_path):
     crf.save(tmp_path / "m.crfx")
     again = load(tmp_path / "m.crfx")
     assert again.columns_ == crf.columns_
@@ -75,12 +75,12 @@ def test_a_warm_start_keeps_the_categories(crf):
         more.fit(frames("abd"), Y, init_model=crf)
 
 
-def test_predict_rejects_numbers_where_categories_were(crf):
+def test_predict_rejects_numbers_in_categorical_columns(crf):
     with pytest.raises(ValueError, match=r"holds numbers, .* with categories"):
         crf.predict([part.assign(kind=part.kind.cat.codes) for part in ABC])
 
 
-def test_a_column_without_any_category_is_missing(tmp_path):
+def test_categorical_column_without_categories_is_missing(tmp_path):
     without = [part.assign(kind=pandas.Categorical([None] * len(part))) for part in ABC]
     crf = GBCRF(**FEW, edges="trees").fit(without, labels(ABC))
     missing = [part.assign(kind=np.nan) for part in without]
@@ -99,7 +99,7 @@ ODD = {"x": "x<y", "kind": "kind[1]"}
 
 
 @pytest.mark.parametrize("edges", ["table", "trees"])
-def test_columns_have_any_name(tmp_path, edges):
+def test_columns_may_have_any_name(tmp_path, edges):
     """XGBoost itself refuses brackets and "<"."""
     plain = GBCRF(**FEW, edges=edges).fit(ABC, labels(ABC))
     odd = [part.rename(columns=ODD) for part in ABC]
@@ -119,14 +119,14 @@ def test_columns_have_any_name(tmp_path, edges):
         )
 
 
-def test_columns_of_rankers_have_any_name():
+def test_ranker_columns_may_have_any_name():
     odd = [part[["x"]].assign(**{"]": 1.0}).rename(columns=ODD) for part in ABC]
     crf = RankingCRF(scorer="trees", n_estimators=2, n_jobs=1)
     crf.fit(odd, [(part["x<y"] > 0).astype(float) for part in odd])
     assert list(crf.feature_importance()) == ["x<y"] == list(crf.importance().node)
 
 
-def test_arrays_are_explained_by_a_model_of_frames():
+def test_model_of_frames_explains_arrays():
     numbers = [part[["x"]] for part in ABC]
     crf = GBCRF(**FEW).fit(numbers, Y, eval_set=([part.to_numpy() for part in numbers], Y))
     contributions = crf.predict_contributions([part.to_numpy() for part in numbers])

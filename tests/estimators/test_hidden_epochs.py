@@ -77,7 +77,7 @@ def test_steps_become_shorter_from_epoch_to_epoch(monkeypatch):
 
 
 @pytest.mark.parametrize("data", DATA)
-def test_steps_may_be_longer_where_there_are_fewer_parameters(monkeypatch, data):
+def test_block_rates_scale_with_block_size(monkeypatch, data):
     """Of a kind, in the order W, b, V, c, U, edges, ends; five times longer for W."""
     rates, spread, X = [], epochs.block_rates, DATA[data]
     monkeypatch.setattr(
@@ -115,7 +115,7 @@ def test_dropout_is_for_dense_features_by_default():
 
 
 @pytest.mark.usefixtures("steps")
-def test_dropout_makes_up_for_what_it_leaves_out():
+def test_dropout_rescales_kept_inputs():
     """Without hidden units scores are linear: the mean step is the same."""
     ones = [np.ones((50, 40), np.float32) for _ in range(40)]
     labels = [np.arange(50) % 2, *[np.zeros(50, int)] * 39]
@@ -139,7 +139,7 @@ def easy(n=6):
     ]
 
 
-def test_perceptron_rests_where_it_is_right_and_margin_moves_it():
+def test_perceptron_stops_at_separation_and_large_margin_continues():
     """What is right by less than the margin moves; by more, it rests."""
     x, y = easy()
     learned = fitted("perceptron", x, y, sweeps=40, burn_in=99)
@@ -156,7 +156,7 @@ def test_perceptron_rests_where_it_is_right_and_margin_moves_it():
     np.testing.assert_array_equal(none, at)
 
 
-def test_no_margin_is_a_perceptron():
+def test_large_margin_without_margin_equals_perceptron():
     perceptron, margin = (
         parameters(trainer, margin=0.0) for trainer in ("perceptron", "large_margin")
     )
@@ -169,7 +169,7 @@ def test_no_margin_is_a_perceptron():
 @pytest.mark.parametrize(
     ("trainer", "case", "place"), pairwise(TRAINERS, ["unknown", "empty", "weightless"], [0, 1])
 )
-def test_first_step_is_judged_by_instances_that_tell(trainer, case, place):
+def test_first_step_search_uses_informative_instances(trainer, case, place):
     """By others all steps are alike, and the smallest, which learns nothing, would be taken."""
     tells = [k == place for k in range(2)]
     x, y, fit = X[-2:], [labels.tolist() for labels in Y[-2:]], {}
@@ -187,7 +187,7 @@ def test_first_step_is_judged_by_instances_that_tell(trainer, case, place):
     assert crf.training_.standing.numbers["step"] > 1e-6
 
 
-def test_without_an_epoch_parameters_stay():
+def test_zero_epochs_keep_parameters():
     """The first ones, and the average of the model that is trained further."""
     first = parameters(sweeps=0)
     np.testing.assert_allclose(first, parameters(sweeps=1, step=1e-30), atol=1e-20)
@@ -203,7 +203,7 @@ def test_penalty_is_summed_in_float64():
     assert epochs.penalty(0.0, np.array([np.inf], np.float32)) == 0
 
 
-def test_features_that_are_too_large_raise_or_warn():
+def test_training_raises_or_warns_on_huge_features():
     huge = [np.float32(1e30) * x for x in X]
     with pytest.raises(ValueError, match="no step"):
         fitted(X=huge, step=None)

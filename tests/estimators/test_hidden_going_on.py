@@ -46,7 +46,7 @@ def assert_same_run(model, expected):
 
 
 @pytest.mark.parametrize(("trainer", "way", "data"), pairwise(TRAINERS, WAYS, list(DATA)))
-def test_parts_are_one_run(trainer, way, data, tmp_path):
+def test_warm_start_equals_one_run(trainer, way, data, tmp_path):
     """Also the step, where it was found by trials."""
     X = DATA[data]
     whole = crf(trainer, 7, step=None).fit(X, Y)
@@ -58,7 +58,7 @@ def test_parts_are_one_run(trainer, way, data, tmp_path):
 
 
 @pytest.mark.parametrize("trainer", ["sgd", "perceptron", "large_margin"])
-def test_parts_are_one_run_where_python_takes_the_steps(monkeypatch, trainer, tmp_path):
+def test_warm_start_equals_one_run_in_python(monkeypatch, trainer, tmp_path):
     monkeypatch.setattr(epochs, "can_take_steps", lambda *_: False)
     whole = crf(trainer, 4).fit(X, Y)
     part = crf(trainer, 2).fit(X, Y)
@@ -68,7 +68,7 @@ def test_parts_are_one_run_where_python_takes_the_steps(monkeypatch, trainer, tm
 
 
 @pytest.mark.parametrize("data", DATA)
-def test_parts_are_one_run_while_parameters_shrink(data):
+def test_warm_start_equals_one_run_with_shrinkage(data):
     """How much they did is remembered: when it is counted anew, bits change."""
     arguments, X = {"l2": 5.0, "step": 0.2}, DATA[data]
     whole = crf("sgd", 6, **arguments).fit(X, Y)
@@ -79,7 +79,7 @@ def test_parts_are_one_run_while_parameters_shrink(data):
 
 
 @pytest.mark.parametrize(("n_left", "way", "tol"), pairwise([1, 4, 12], WAYS, [1e-3, 1e-10]))
-def test_parts_converge_where_one_run_does(tol, way, n_left, tmp_path):
+def test_warm_start_converges_as_one_run(tol, way, n_left, tmp_path):
     """The last values of L-BFGS tell whether it was near the minimum, and in which precision."""
     arguments = {"l2": 0.5, "tol": tol}
     whole = crf("lbfgs", 500, **arguments).fit(X, Y)
@@ -90,7 +90,7 @@ def test_parts_converge_where_one_run_does(tol, way, n_left, tmp_path):
     assert_same_run(model, whole)
 
 
-def test_other_instances_are_learned_from_until_it_converges():
+def test_warm_start_on_other_instances_converges():
     arguments = {"l2": 0.5, "tol": 1e-7}
     part = crf("lbfgs", 500, **arguments).fit(X[:10], Y[:10])
     model = crf("lbfgs", 500, **arguments).fit(X, Y, init_model=part)
@@ -100,7 +100,7 @@ def test_other_instances_are_learned_from_until_it_converges():
 
 
 @pytest.mark.parametrize("take", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-def test_from_a_copy_taken_in_training(take):
+def test_warm_start_from_copy_taken_in_training(take):
     copies = []
 
     def keep(progress):
@@ -113,7 +113,7 @@ def test_from_a_copy_taken_in_training(take):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_votes_of_parts_are_those_of_one_run(way, tmp_path):
+def test_warm_start_keeps_votes_of_one_run(way, tmp_path):
     whole = crf("perceptron", 6, herding=True).fit(X, Y)
     part = crf("perceptron", 4, herding=True).fit(X, Y)
     model = crf("perceptron", 2, herding=True).fit(X, Y, init_model=taken(way, part, tmp_path))
@@ -143,7 +143,7 @@ def test_warm_start_from_itself(trainer):
 
 
 @pytest.mark.parametrize("place", range(len(TRAINERS)))
-def test_another_trainer_begins_with_the_parameters(place):
+def test_warm_start_with_another_trainer_keeps_parameters(place):
     first, then = TRAINERS[place - 1], TRAINERS[place]
     start = crf(first, 3).fit(X, Y)
     model = crf(then, 0).fit(X, Y, init_model=start)
@@ -156,7 +156,7 @@ def test_another_trainer_begins_with_the_parameters(place):
 @pytest.mark.parametrize(
     "other", [{"n_hidden": 4}, {"activation": "tanh"}, {"skip": False}, {"start_end": False}]
 )
-def test_model_of_another_shape_becomes_the_base(other):
+def test_warm_start_uses_model_of_another_shape_as_base(other):
     """The shape of the model counts, not the arguments of its estimator."""
     start = crf("sgd", 2).fit(X, Y)
     model = crf("sgd", 2, **other).fit(X, Y, init_model=start.set_params(**other))
@@ -167,7 +167,7 @@ def test_model_of_another_shape_becomes_the_base(other):
     assert (shape.n_hidden, shape.activation, shape.skip) == wanted
 
 
-def test_base_must_have_the_order_of_the_model():
+def test_warm_start_rejects_base_of_another_order():
     start = crf("sgd", 2).fit(X, Y).set_params(order=2)
     with pytest.raises(ValueError, match="order"):
         crf("sgd", 2, order=2).fit(X, Y, init_model=start)
@@ -182,7 +182,7 @@ def test_base_must_have_the_order_of_the_model():
         ("large_margin", GBCRF(2, random_state=0, n_jobs=1)),
     ],
 )
-def test_model_of_another_kind_becomes_the_base(base, trainer, tmp_path):
+def test_warm_start_uses_model_of_another_kind_as_base(base, trainer, tmp_path):
     base.fit(X, Y)
     alone = crf(trainer, 0, decode="viterbi").fit(X, Y, init_model=base)
     set_to_nothing(alone)
@@ -210,7 +210,7 @@ def set_to_nothing(crf):
     ("make", "rounds"),
     [(LinearCRF, "max_iter"), (GBCRF, "n_estimators"), (TreeCRF, "n_estimators")],
 )
-def test_base_of_other_kinds(make, rounds):
+def test_hidden_unit_model_is_base_of_other_kinds(make, rounds):
     base, joint = crf("sgd", 3).fit(X, Y), crf("perceptron", 4).fit(X, Y)
     above = make(**{rounds: 2}).fit(X, Y, init_model=base)
     assert above.model_.base is base.model_

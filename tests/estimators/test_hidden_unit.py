@@ -28,7 +28,7 @@ def crf(trainer="sgd", **arguments):
 # What it learns.
 
 
-def test_units_learn_what_no_linear_model_can():
+def test_hidden_units_learn_nonlinear_labels():
     """The label is whether the signs of two features differ."""
     random = np.random.default_rng(0)
     X = [random.choice([-1.0, 1.0], size=(5, 2)).astype(np.float32) for _ in range(40)]
@@ -59,14 +59,14 @@ def test_every_trainer_learns(trainer, activation):
     assert model.transitions_.shape == (3, 3)
 
 
-def test_objective_is_likelihood_and_penalty():
+def test_objective_is_likelihood_plus_penalty():
     for trainer in ("sgd", "lbfgs"):
         model = crf(trainer, l2=0.3).fit(X, Y)
         expected = -model.log_likelihood(X, Y).sum() + 0.3 * (get_weights(model.model_) ** 2).sum()
         assert model.history_["objective"][-1] == pytest.approx(expected, rel=1e-5)
 
 
-def test_without_units_it_is_a_linear_model():
+def test_no_hidden_units_equal_linear_model():
     """The constant of a label is the weight of a feature that is always 1."""
     ones = [np.column_stack([x, np.ones(len(x), np.float32)]) for x in X]
     arguments = {"trainer": "lbfgs", "l2": 0.5, "tol": 1e-9, "max_iter": 500}
@@ -145,7 +145,7 @@ def before_training(pretrain, X=X, **arguments):
     [("discriminative", 20, X), ("discriminative", 20, SPARSE), ("contrastive", 300, X)],
     ids=["discriminative", "sparse", "contrastive"],
 )
-def test_pretraining_is_better_than_nothing(pretrain, n, X):
+def test_pretraining_raises_initial_likelihood(pretrain, n, X):
     assert before_training(pretrain, X, pretrain_sweeps=n) > before_training(None, X) + 5
 
 
@@ -153,7 +153,7 @@ def test_pretraining_is_better_than_nothing(pretrain, n, X):
     ("trainer", "pretrain"),
     [("sgd", "discriminative"), ("lbfgs", "contrastive"), ("perceptron", "contrastive")],
 )
-def test_pretraining_is_where_training_begins(trainer, pretrain):
+def test_training_starts_from_pretraining(trainer, pretrain):
     first = crf(trainer, sweeps=0, max_iter=0, pretrain=pretrain, pretrain_sweeps=2).fit(X, Y)
     parts = first.model_.node.shape.split(first.model_.node.weights)
     assert parts["bias"].any()
@@ -163,7 +163,7 @@ def test_pretraining_is_where_training_begins(trainer, pretrain):
 
 
 @pytest.mark.parametrize("make", [lambda x: x > 1, np.sign], ids=["binary", "spins"])
-def test_contrastive_divergence_takes_features_of_every_kind(make):
+def test_contrastive_divergence_takes_any_real_features(make):
     inputs = [make(x).astype(np.float32) for x in X]
     assert before_training("contrastive", inputs, pretrain_sweeps=20) > before_training(
         None, inputs
@@ -228,7 +228,7 @@ def test_fit_takes_numbers_of_numpy(tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [{"sweeps": 0}, {"burn_in": 9}], ids=str)
-def test_parameters_decide_where_no_epoch_has_voted(arguments, tmp_path):
+def test_herding_without_votes_predicts_from_parameters(arguments, tmp_path):
     model = crf("perceptron", herding=True, **arguments).fit(X, Y)
     codes = np.concatenate(model.predict_marginals(X)).argmax(axis=1)
     np.testing.assert_array_equal(model.classes_[codes], np.concatenate(model.predict(X)))
@@ -236,7 +236,7 @@ def test_parameters_decide_where_no_epoch_has_voted(arguments, tmp_path):
     assert load(tmp_path / "m.crfx").votes_ == []
 
 
-def test_every_epoch_votes():
+def test_herding_counts_one_vote_per_epoch():
     """Votes are what models that end after 2, 3 and 4 epochs predict."""
     arguments = {"trainer": "perceptron", "dropout": 0.0}
     model = crf(sweeps=4, burn_in=1, herding=True, **arguments).fit(X, Y)
@@ -252,7 +252,7 @@ def test_every_epoch_votes():
     assert model.score(X, Y) == pytest.approx(np.mean(predicted == np.concatenate(Y)))
 
 
-def test_voting_leaves_the_parameters_alone():
+def test_predicting_by_votes_keeps_parameters():
     """Also while others predict with them."""
     model = crf("perceptron", herding=True).fit(X, Y)
     before, expected = get_weights(model.model_), model.predict_marginals(X)
@@ -263,7 +263,7 @@ def test_voting_leaves_the_parameters_alone():
     np.testing.assert_array_equal(get_weights(model.model_), before)
 
 
-def test_votes_give_no_probabilities_of_labellings():
+def test_herding_rejects_probabilities_of_labellings():
     model = crf("large_margin", herding=True).fit(X, Y)
     for ask in (
         lambda: model.log_likelihood(X, Y),
@@ -279,7 +279,7 @@ def test_votes_give_no_probabilities_of_labellings():
 
 
 @pytest.mark.parametrize("herding", [False, True])
-def test_fit_that_fails_before_it_learns_changes_nothing(herding):
+def test_failed_fit_changes_nothing(herding):
     model = crf("perceptron", herding=herding).fit(SPARSE, Y)
     before, state = model.predict_marginals(SPARSE), model.training_
     model.set_params(pretrain="contrastive")

@@ -51,7 +51,7 @@ def induced():
     return LinearCRF(l2=0.1, feature_induction=INDUCTION).fit(X, Y)
 
 
-def test_conjunctions_learn_what_a_linear_model_cannot(induced):
+def test_conjunctions_learn_nonlinear_labels(induced):
     plain = LinearCRF(l2=0.1).fit(X, Y)
     assert plain.score(X_NEW, Y_NEW) < 0.65
     assert induced.score(X, Y) == induced.score(X_NEW, Y_NEW) == 1
@@ -73,7 +73,7 @@ def test_coefficients_of_conjunctions_come_last(induced):
     assert even[:2].max() < 0 < 1 < even[5]  # a and b alone; a & b
 
 
-def test_conjunctions_are_features_like_others(induced):
+def test_conjunctions_equal_explicit_features(induced):
     """The conjunctions as features of their own give the same model."""
     wide = [
         [
@@ -92,7 +92,7 @@ def test_conjunctions_are_features_like_others(induced):
     [(DICTS, {"a", "b"}), (CSR, {0, 1}), (TEMPLATE(COLUMNS), {"a[0]=1", "b[0]=1"})],
     ids=["dicts", "csr", "template"],
 )
-def test_every_sparse_input_will_do(data, first):
+def test_induction_takes_every_sparse_input(data, first):
     crf = LinearCRF(l2=0.1, feature_induction=INDUCTION).fit(data, Y)
     assert crf.score(data, Y) == 1
     names = {str(name)[0] for name in crf.induced_features_[0]}
@@ -122,7 +122,7 @@ def test_hashed_names_are_column_numbers():
     assert all(isinstance(column, int) for column in crf.induced_features_[0])
 
 
-def test_values_count():
+def test_induction_uses_feature_values():
     """The sign of a product of numbers is what no linear model sees."""
     random = np.random.default_rng(0)
     numbers = [sparse.csr_matrix(random.normal(size=(5, 3))) for _ in range(40)]
@@ -149,20 +149,20 @@ def test_induction_with_other_arguments(tmp_path, arguments):
     np.testing.assert_array_equal(marginals(load(tmp_path / "m.crfx")), marginals(crf))
 
 
-def test_all_weights_are_there_where_all_are_asked_for():
+def test_induction_keeps_all_weights_if_features_all():
     """a & b occurs with one label only."""
     coef = [LinearCRF(features=f, feature_induction=1).fit(X, Y).coef_ for f in ("all", "auto")]
     assert (coef[0][:, 5] != 0).all()
     assert np.count_nonzero(coef[1].toarray()[:, 5]) == 1
 
 
-def test_penalties_count_in_gains():
+def test_induction_gains_include_penalties():
     for penalty in ({"l2": 1e6}, {"l1": 50.0}):
         crf = LinearCRF(**penalty, feature_induction=INDUCTION).fit(X, Y)
         assert crf.induced_features_ == []
 
 
-def test_unknown_labels_say_nothing():
+def test_induction_ignores_unknown_labels():
     hidden = [[None if t % 3 == 1 else label for t, label in enumerate(tags)] for tags in Y]
     crf = LinearCRF(l2=0.1, feature_induction=INDUCTION).fit(X, hidden)
     assert crf.induced_features_[0] == ("a", "b")
@@ -175,7 +175,7 @@ def test_unknown_labels_say_nothing():
     assert partly == clone(alone).fit(known, labels).induced_features_
 
 
-def test_runs_and_threads_agree(induced):
+def test_induction_is_equal_for_any_thread_count(induced):
     for n_jobs in (1, 2):
         again = LinearCRF(l2=0.1, feature_induction=INDUCTION, n_jobs=n_jobs).fit(X, Y)
         assert again.induced_features_ == induced.induced_features_

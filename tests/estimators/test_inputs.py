@@ -49,7 +49,7 @@ def test_instances_of_one_length_may_come_as_one_block(crf):
     assert [len(labels) for labels in crf.predict(block)] == [3] * 5
 
 
-def test_nothing_gives_nothing(crf):
+def test_predict_of_no_instances_returns_nothing(crf):
     assert crf.predict([]) == []
     assert crf.predict_marginals([]) == []
     assert crf.sample([], 3) == []
@@ -57,7 +57,7 @@ def test_nothing_gives_nothing(crf):
     assert crf.predict(np.zeros((0, 4)), lengths=[]).shape == (0,)
 
 
-def test_an_eval_set_may_lie_in_a_list_as_for_xgboost():
+def test_eval_set_may_be_in_a_list():
     in_list, alone = (GBCRF(**FEW).fit(X, Y, eval_set=eval_set) for eval_set in ([(X, Y)], (X, Y)))
     assert in_list.history_["eval_metric"] == alone.history_["eval_metric"]
 
@@ -70,14 +70,14 @@ def test_predict_rejects_one_instance_in_place_of_many(one):
             method(one)
 
 
-def test_weights_may_lie_apart_in_memory():
+def test_sample_weight_may_be_noncontiguous():
     apart = np.ones(2 * len(DICTS))[::2]
     for trainer in ("lbfgs", "sgd"):
         crf = LinearCRF(trainer, max_iter=2, sweeps=1, random_state=0)
         crf.fit(DICTS, TAGS, sample_weight=apart)
 
 
-def test_trees_take_names_that_are_there_twice():
+def test_trees_take_duplicate_feature_names():
     twice = [[["a", "a", "b"], ["b", "b"]]] * 10
     crf = GBCRF(3, max_depth=2, min_child_weight=0).fit(twice, [["A", "B"]] * 10)
     assert crf.predict(twice)[0].tolist() == ["A", "B"]
@@ -86,7 +86,7 @@ def test_trees_take_names_that_are_there_twice():
     assert crf.predict(often)[0].tolist() == ["A", "B"]
 
 
-def test_a_feature_that_is_all_missing_is_never_used(crf):
+def test_trees_never_use_all_missing_feature(crf):
     wide = [np.column_stack([x, np.full(len(x), np.nan, np.float32)]) for x in X]
     holed = GBCRF(**FEW).fit(wide, Y)
     assert same(holed.predict_marginals(wide), crf.predict_marginals(X))
@@ -96,7 +96,7 @@ def test_a_feature_that_is_all_missing_is_never_used(crf):
 # Labels.
 
 
-def test_missing_labels_of_every_kind_are_unknown():
+def test_none_and_nan_labels_are_unknown():
     weights = [0.5] * len(X)
     results = []
     for missing in (None, float("nan"), np.nan, pandas.NA):
@@ -107,7 +107,7 @@ def test_missing_labels_of_every_kind_are_unknown():
     assert all(same(results[0], other) for other in results[1:])
 
 
-def test_numbers_of_numpy_are_labels_like_others(tmp_path):
+def test_numpy_numbers_are_valid_labels(tmp_path):
     """And a model of them can be saved."""
     numbers = [[np.int64(label[1]) for label in y] for y in Y]
     crf = GBCRF(**FEW, eval_metric="token_accuracy").fit(X, numbers)
@@ -143,14 +143,14 @@ def test_an_edge_type_may_never_occur():
         assert crf.score(X, Y, edge_types=types) > 0.5, edges
 
 
-def test_parents_go_with_forests_that_have_edges():
+def test_parents_require_edges():
     with pytest.raises(ValueError, match="trained on forests: pass parents"):
         GBCRF(**FEW).fit(X, Y, parents=PARENTS, eval_set=(X, Y))
     alone = GBCRF(**FEW, edges=None).fit(X, Y, parents=PARENTS)
     assert same(alone.predict(X), alone.predict(X, parents=PARENTS))
 
 
-def test_rows_that_are_left_out_teach_edge_trees_nothing():
+def test_edge_trees_ignore_rows_without_edges():
     crf = GBCRF(**FEW, edges="trees", subsample=1e-9).fit(X, Y)
     learned = GBCRF(**FEW, edges="trees").fit(X, Y)
     for model, expected in ((crf, False), (learned, True)):
@@ -190,7 +190,7 @@ def two_labels():
     return inputs, labels
 
 
-def test_fit_does_not_warn_of_what_is_no_padding():
+def test_fit_does_not_warn_without_padding():
     inputs, labels = padded()
     quiet = {
         "data": (BLOCK, BLOCK_LABELS),
@@ -211,7 +211,7 @@ def test_fit_does_not_warn_of_what_is_no_padding():
 # Fitted estimators.
 
 
-def test_a_fit_that_fails_in_its_first_round_changes_nothing():
+def test_failed_first_round_changes_nothing():
     crf = GBCRF(**FEW).fit(X, Y)
     before = crf.predict_marginals(X)
     crf.set_params(tree_params={"max_delta_step": "never"})
@@ -252,7 +252,7 @@ def test_threads_may_change_after_loading(crf, tmp_path):
     assert again.model_.node.learner.n_jobs == 2
 
 
-def test_attributes_are_missing_before_fit():
+def test_attributes_raise_before_fit():
     for name in ("feature_names_in_", "n_features_in_", "coef_", "transitions_"):
         with pytest.raises(NotFittedError, match="not fitted"):
             getattr(LinearCRF(), name)
@@ -279,7 +279,7 @@ def test_predict_warns_if_no_feature_is_known():
     crf.predict([[]])
 
 
-def test_coef_are_sparse_after_loading_where_they_were(tmp_path):
+def test_loaded_coef_keeps_sparsity(tmp_path):
     crf = LinearCRF().fit([[["a", "b"], ["b"], ["a", "b"]]] * 3, [["A", "B", "B"]] * 3)
     crf.save(tmp_path / "model.crfx")
     loaded = load(tmp_path / "model.crfx")
@@ -289,7 +289,7 @@ def test_coef_are_sparse_after_loading_where_they_were(tmp_path):
     np.testing.assert_array_equal(load(tmp_path / "dense.crfx").coef_, dense.coef_)
 
 
-def test_a_template_in_a_pipeline():
+def test_template_works_in_a_pipeline():
     template = Template("word[-1..0]", ["word"])
     words = [["a", "b"], ["b", "a"]] * 3
     pipe = make_pipeline(FunctionTransformer(template), LinearCRF(l2=0.01))

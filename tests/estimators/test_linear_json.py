@@ -89,7 +89,7 @@ def score(model, rows, labels, parents=None, types=None):
 
 
 @pytest.mark.parametrize("name", LINEAR)
-def test_scores_from_the_json_alone(tmp_path, name):
+def test_json_scores_agree_with_model(tmp_path, name):
     """Differences between labellings are those of the model's log-likelihoods."""
     kind = KINDS[name]
     crf = kind.fitted()
@@ -116,7 +116,7 @@ def test_scores_from_the_json_alone(tmp_path, name):
         np.testing.assert_allclose(scores - scores[0], expected - expected[0], **CLOSE)
 
 
-def test_reader_of_the_page_decodes_as_the_model(tmp_path, monkeypatch, capsys):
+def test_documented_json_reader_decodes_as_model(tmp_path, monkeypatch, capsys):
     """On data of its own, words that the model has not seen among them."""
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "model-file.md").read_text(encoding="utf-8")
@@ -136,7 +136,7 @@ def test_reader_of_the_page_decodes_as_the_model(tmp_path, monkeypatch, capsys):
         assert len({label for labels in decoded for label in labels}) == 3
 
 
-def test_json_of_another_model_differs(tmp_path):
+def test_json_scores_of_another_model_differ(tmp_path):
     """The companion: the JSON of another model decodes otherwise."""
     kind = KINDS["linear-words"]
     kind.fitted(max_iter=0).to_json(tmp_path / "model.json")

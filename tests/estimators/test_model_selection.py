@@ -52,7 +52,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("estimator", "grid"), KINDS, ids=str)
-def test_every_estimator_is_searched_pickled_and_ends_pipelines(estimator, grid):
+def test_estimators_work_in_search_pickle_and_pipeline(estimator, grid):
     for data in (X, DICTS):
         search = GridSearchCV(clone(estimator), grid, cv=3).fit(data, Y)
         assert 0 < search.best_score_ <= 1
@@ -88,7 +88,7 @@ def seen_threads(crf, X, y):
     return float(thread_count(None))
 
 
-def test_a_search_in_processes_shares_the_cores():
+def test_grid_search_processes_share_cores():
     search = GridSearchCV(CRF, L2, cv=2, n_jobs=2, scoring=seen_threads).fit(X, Y)
     n_threads = thread_count(None)
     assert search.cv_results_["mean_test_score"].max() <= max(n_threads // 2, 1)
@@ -119,7 +119,7 @@ def test_set_params_changes_settings_in_a_copy():
     assert trees.get_params()["base_learner__max_depth"] == 2
 
 
-def test_set_params_rejects_settings_that_are_not_there():
+def test_set_params_rejects_unknown_settings():
     cases = [
         ("kl", {"objective__temperature": 1.0}, "objective is 'kl', which has no settings: pass"),
         (KL(), {"objective__heat": 1.0}, "has no setting 'heat'"),
@@ -186,7 +186,7 @@ def test_structure_is_routed_through_pipelines():
 
 @pytest.mark.usefixtures("routing")
 @pytest.mark.parametrize("kind", [LinearCRF, TreeCRF])
-def test_weights_are_routed_where_they_are_asked_for(kind):
+def test_sample_weight_is_routed_on_request(kind):
     crf = kind(n_jobs=1, **({"n_estimators": 2} if kind is TreeCRF else {"max_iter": 3}))
     with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
         cross_validate(crf, X, Y, cv=2, params={"sample_weight": WEIGHTS})
@@ -297,7 +297,7 @@ class Halves(StandardScaler):
         return super().transform(X)[::2]
 
 
-def test_per_position_rejects_what_it_cannot_transform(not_refused):
+def test_per_position_rejects_invalid_transformers(not_refused):
     cases = {
         "one matrix": ((StandardScaler(), STACKED), "the transformer itself takes it"),
         "nothing": ((StandardScaler(), []), "X has no instances"),
@@ -322,14 +322,14 @@ class OutOfFold(StandardScaler):
         return -self.fit(X, y).transform(X)
 
 
-def test_targets_do_not_leak_through_a_transformer():
+def test_per_position_does_not_leak_targets():
     """Those that encode targets give what they are fitted on values of its own."""
     transformer = PerPosition(OutOfFold())
     at_once, later = transformer.fit_transform(X, Y), transformer.transform(X)
     np.testing.assert_array_equal(np.concatenate(at_once), -np.concatenate(later))
 
 
-def test_transformers_that_use_labels_reject_unknown_ones():
+def test_per_position_rejects_unknown_labels_for_target_encoders():
     partly = [list(labels) for labels in Y]
     partly[2][1] = None
     np.testing.assert_array_equal(

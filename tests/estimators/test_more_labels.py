@@ -82,7 +82,7 @@ def case(request):
     return crf, structure, data, clone(crf).fit(data, Y, **structure)
 
 
-def test_old_labels_score_what_they_did(case):
+def test_new_labels_keep_scores_of_old_labels(case):
     _, structure, data, old = case
     new = with_classes(old, [NEW])
     assert new.classes_.tolist() == ["L0", "L1", "L1x", "L2"]
@@ -93,7 +93,7 @@ def test_old_labels_score_what_they_did(case):
             check_same_among_old(new, old, data, structure, n)
 
 
-def test_a_new_label_is_learned_and_the_old_model_stays(case):
+def test_new_label_is_learned_without_changing_old_model(case):
     crf, structure, data, old = case
     before = old.predict(data, **structure)
     with pytest.raises(ValueError, match="'L1x', which was not seen in training before; if"):
@@ -126,7 +126,7 @@ SAVED = [
 
 
 @pytest.mark.parametrize("case", SAVED, indirect=True)
-def test_the_file_keeps_new_labels_and_training_continues(case, tmp_path):
+def test_save_keeps_new_labels_for_warm_start(case, tmp_path):
     crf, structure, data, old = case
     more = clone(crf).fit(data, MORE, **structure, init_model=old, classes=[NEW])
     more.save(tmp_path / "m.crfx")
@@ -148,7 +148,7 @@ def test_the_file_keeps_new_labels_and_training_continues(case, tmp_path):
     ],
     ids=str,
 )
-def test_models_underneath_get_the_labels_too(above, below):
+def test_base_models_get_new_labels(above, below):
     """Of another kind, and in two layers."""
     crf, structure = ESTIMATORS[below]
     middle = LinearCRF(edges=None, max_iter=3).fit(X_MORE, Y, init_model=clone(crf).fit(X_MORE, Y))
@@ -167,7 +167,7 @@ def test_one_label_becomes_three():
         assert more.score(X, Y) > 0.8
 
 
-def test_many_labels_need_more_than_one_word():
+def test_new_labels_beyond_one_machine_word():
     """Sets of labels are told by the bit; 64 to a word."""
     old = TreeCRF(3, max_leaves=6, **SEED).fit(X, Y)
     new = with_classes(old, [f"A{k:03}" for k in range(130)])
@@ -186,7 +186,7 @@ def test_labels_may_be_named_from_the_start():
         assert again.classes_.tolist() == ["L0", "L1", "L2", "L9"]
 
 
-def test_fit_rejects_classes_that_make_no_sense(not_refused):
+def test_fit_rejects_invalid_classes(not_refused):
     cases = {
         "text": ("L9", "classes is 'L9': pass a list of labels"),
         "number": (9, "classes is 9: pass a list of labels"),
@@ -225,7 +225,7 @@ SPANS = [[("B-PER", "I-PER", "O")[t % 3] for t in range(len(x))] for x in X]
 
 
 @pytest.mark.parametrize("name", [name for name in SAVED if name != "forest"])
-def test_a_scheme_completes_the_labels_that_are_named(name):
+def test_classes_are_completed_by_label_scheme(name):
     """The model, its mask and the labels are of the same size, whichever labels are named."""
     crf, structure = ESTIMATORS[name]
     old = clone(crf).set_params(constraints="bio").fit(X_MORE, SPANS, **structure)

@@ -82,7 +82,7 @@ def test_boosting_never_raises_an_objective(objective):
 
 
 @pytest.mark.filterwarnings("ignore:objective .loss_scaled. samples:RuntimeWarning")
-def test_history_has_what_was_sampled():
+def test_history_counts_sampled_instances():
     X, y = task(15)
     n_long = sum(len(labels) > 6 for labels in y)
     few = ESTIMATORS["gbcrf"](), ESTIMATORS["linear"](max_iter=9), ESTIMATORS["linear sgd"]()
@@ -118,7 +118,7 @@ def test_files_keep_the_objective(kind, objective, tmp_path):
         np.testing.assert_array_equal(a, b)
 
 
-def test_warm_start_with_another_objective_takes_the_weights_alone():
+def test_warm_start_with_another_objective_keeps_weights_only():
     """Its steps and values are no guide: it would seem to have arrived."""
     X, y = task()
     first = ESTIMATORS["hidden"](objective="expected_loss").fit(X, y)
@@ -138,7 +138,7 @@ class OwnObjective:
 
 
 @pytest.mark.parametrize("kind", ["gbcrf", "treecrf", "hidden"])
-def test_objective_of_the_user(kind, tmp_path):
+def test_user_defined_objective(kind, tmp_path):
     X, y = task()
     crf = ESTIMATORS[kind](objective=OwnObjective(), task_loss="hamming").fit(X, y)
     same = ESTIMATORS[kind](objective=KL(0.3)).fit(X, y)
@@ -154,7 +154,7 @@ def test_objective_of_the_user(kind, tmp_path):
      {"objective": "kl", "task_loss": {"task_loss": "foo"}},
      {"objective": "kl", "task_loss": {"task_loss": "matrix", "matrix": "x", "normalize": False}}],
 )  # fmt: skip
-def test_files_with_broken_objectives(arguments, tmp_path, changed):
+def test_load_rejects_broken_objectives(arguments, tmp_path, changed):
     path = tmp_path / "model.crfx"
     LinearCRF(max_iter=1).fit(*task()).save(path)
     changed(path, lambda values: values["arguments"].update(arguments))
@@ -190,7 +190,7 @@ def test_cost_matrices_are_read_by_their_labels():
         CostMatrix(pandas.DataFrame(np.zeros((2, 2)), index=["A", "B"], columns=["B", "A"]))
 
 
-def test_costs_change_what_is_predicted():
+def test_cost_matrix_changes_predictions():
     """Missing a B costs twenty times as much as any other mistake."""
     X, y = task(80)
 
@@ -227,7 +227,7 @@ def test_unknown_labels():
         (GBCRF(objective="loss_scaled", curvature="mixing"), "curvature is 'mixing', .* its own"),
     ],
 )
-def test_fit_rejects_losses_that_do_not_suit(crf, message):
+def test_fit_rejects_unsuitable_losses(crf, message):
     with pytest.raises(ValueError, match=message):
         crf.fit(*task(5))
 

@@ -61,7 +61,7 @@ def test_a_model_of_another_shape_is_a_base():
 
 
 @pytest.mark.filterwarnings("ignore:L-BFGS stopped")
-def test_a_run_resumes_in_either_precision(tmp_path):
+def test_lbfgs_resumes_in_either_precision(tmp_path):
     """Single precision takes it part of the way, double precision to the minimum."""
     whole = LinearCRF(tol=1e-12, max_iter=500).fit(X, Y)
     stages = set()

@@ -95,7 +95,7 @@ def test_missing_values(make_queries):
 
 
 @each_scorer
-def test_queries_without_an_order_are_skipped_and_counted(make_queries, scorer):
+def test_fit_skips_and_counts_queries_of_one_level(make_queries, scorer):
     X, relevance, group = make_queries()
     more_X = np.concatenate([X[:1], X, X[:4]])
     more_relevance = np.concatenate([[2.0], relevance, [1.0, 1.0, 1.0, 1.0]])
@@ -116,7 +116,7 @@ def test_queries_without_an_order_are_skipped_and_counted(make_queries, scorer):
 
 
 @each_scorer
-def test_weights_of_queries_are_copies(make_queries, scorer):
+def test_query_weight_equals_copies(make_queries, scorer):
     """To the bit they cannot be: subsets are drawn for each. Small queries have one subset."""
     X, relevance, group = make_queries(n_queries=6)
     options = {"subset_size": 14}
@@ -211,7 +211,7 @@ def test_trees_learn_from_few_queries(make_queries):
 
 
 @each_scorer
-def test_warm_start_after_the_scorer_argument_was_changed(make_queries, scorer):
+def test_warm_start_uses_fitted_scorer(make_queries, scorer):
     X, relevance, group = make_queries()
     crf = RankingCRF("linear", sweeps=2, random_state=0).fit(X, relevance, group=group)
     if scorer == "trees":
@@ -221,7 +221,7 @@ def test_warm_start_after_the_scorer_argument_was_changed(make_queries, scorer):
     assert (model.base is None) == (scorer == "linear")
 
 
-def test_training_that_stops_early_warns_that_no_tree_split(make_queries):
+def test_early_stopping_warns_if_no_tree_split(make_queries):
     X, relevance, group = make_queries()
     crf = RankingCRF("trees", n_estimators=5, min_child_weight=1e9, random_state=0)
     with pytest.warns(RuntimeWarning, match="no tree found a split"):
@@ -273,7 +273,7 @@ def test_early_stopping_needs_an_eval_set():
         RankingCRF(early_stopping_rounds=3).fit(DOCUMENTS, RELEVANCE, group=GROUP)
 
 
-def test_fit_raises_where_a_step_is_too_large():
+def test_fit_raises_if_step_is_too_large():
     with pytest.raises(ValueError, match=r"step is 1e\+308: weights grew .* take a smaller one"):
         RankingCRF(step=1e308).fit(1e30 * DOCUMENTS, RELEVANCE, group=GROUP)
 
@@ -313,7 +313,7 @@ def test_models_without_rounds_are_saved(make_queries, tmp_path):
         assert not load(tmp_path / "model.crfx").predict(X).any()
 
 
-def test_metric_of_the_user_is_not_saved(make_queries, tmp_path):
+def test_user_metric_is_not_saved(make_queries, tmp_path):
     X, relevance, group = make_queries()
     crf = make("linear", eval_metric=lambda *args: 1.0)
     crf.fit(X, relevance, group=group, eval_set=make_queries(1)).save(tmp_path / "model.crfx")

@@ -67,7 +67,7 @@ TWICE = [(name, "dense") for name in ESTIMATORS] + [(name, "sparse") for name in
 
 
 @pytest.mark.parametrize(("name", "kind"), sorted(TWICE))
-def test_a_weight_of_two_is_the_instance_twice(name, kind):
+def test_sample_weight_of_two_equals_two_copies(name, kind):
     crf, data = ESTIMATORS[name], DATA[kind]
     heavy = np.where(np.arange(len(X)) < 8, 2.0, 1.0)
     weighted = fitted(crf, data, Y, sample_weight=heavy)
@@ -78,7 +78,7 @@ def test_a_weight_of_two_is_the_instance_twice(name, kind):
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_a_weight_of_zero_is_without_the_instance(name):
+def test_sample_weight_of_zero_removes_instance(name):
     """To the bit: bins, patterns of weights and the order of instances included."""
     crf = ESTIMATORS[name]
     far = [*X, 50 + X[0], X[1] - 50]  # would move any quantile
@@ -93,7 +93,7 @@ def test_a_weight_of_zero_is_without_the_instance(name):
 
 
 @pytest.mark.parametrize("kind", ["frame", "sparse", "forest", "types", "stacked"])
-def test_instances_of_weight_zero_take_their_structure_along(kind):
+def test_sample_weight_of_zero_removes_structure(kind):
     data, structure, labels = X, {}, Y
     if kind == "frame":
         numbers = pd.CategoricalDtype(range(-9, 10))
@@ -118,7 +118,7 @@ def test_instances_of_weight_zero_take_their_structure_along(kind):
     np.testing.assert_allclose(marginals(crf, data, **structure), expected, **CLOSE)
 
 
-def test_patterns_of_pairs_leave_out_what_has_no_weight():
+def test_observed_pairs_ignore_zero_weight_instances():
     words, tags = [[["a"], ["b"]], [["b"], ["a"]]], [["A", "B"], ["A", "B"]]
     whole = LinearCRF().fit(words, tags)
     weighted = LinearCRF().fit(words, tags, sample_weight=[1.0, 0.0])
@@ -127,7 +127,7 @@ def test_patterns_of_pairs_leave_out_what_has_no_weight():
     assert light.coef_.nnz == 2
 
 
-def test_fit_rejects_weights_that_leave_nothing_to_learn_from():
+def test_fit_rejects_all_zero_weights():
     """All instances with positions have weight 0; the first has none."""
     filled, labels = [X[0][:0], *X[1:]], [Y[0][:0], *Y[1:]]
     message = "sample_weight is zero for every instance that has pos"

@@ -59,7 +59,7 @@ def kinds(request, tmp_path):
     ids=str,
     indirect=["kinds"],
 )
-def test_every_prediction_is_that_of_memory(crf, kinds):
+def test_predictions_from_shards_equal_memory(crf, kinds):
     shards, data, y = kinds
     crf.fit(y=y, **data)
     assert (crf.predict(shards.X) == crf.predict(**data)).all()
@@ -127,7 +127,7 @@ ONE_SHARD = [(name, "dense") for name in TRAINERS] + [(name, "sparse") for name 
 
 
 @pytest.mark.parametrize(("name", "kind"), ONE_SHARD)
-def test_one_shard_trains_as_memory_does_to_the_bit(tmp_path, name, kind):
+def test_training_on_one_shard_is_bitwise_equal_to_memory(tmp_path, name, kind):
     X, y, lengths = instances()
     X = X if kind == "dense" else as_sparse(X)
     y = followable(y, lengths) if "constrained" in name else known(y)
@@ -149,7 +149,7 @@ def test_one_shard_trains_as_memory_does_to_the_bit(tmp_path, name, kind):
     ids=str,
     indirect=["kinds"],
 )
-def test_value_and_gradient_are_those_of_memory(kinds, crf):
+def test_objective_and_gradient_of_shards_equal_memory(kinds, crf):
     shards, data, y = kinds
     crf = clone(crf).fit(y=y, **data)
     at = weights(crf)
@@ -189,7 +189,7 @@ STEPS = {
     pairwise(list(STEPS), ["dense", "sparse"], [False, True]),
     indirect=["kinds"],
 )
-def test_steps_are_those_of_memory_in_the_same_order(kinds, monkeypatch, name, underneath):
+def test_epochs_over_shards_equal_memory_in_shard_order(kinds, monkeypatch, name, underneath):
     """Instances in memory, swept over in the groups that are the shards: the same steps."""
     shards, data, y = kinds
     crf, y = STEPS[name], known(y)
@@ -201,7 +201,7 @@ def test_steps_are_those_of_memory_in_the_same_order(kinds, monkeypatch, name, u
     np.testing.assert_allclose(weights(ours), weights(theirs), rtol=0, atol=SAME_STEPS)
 
 
-def test_a_step_is_sought_on_the_first_shards(tmp_path, monkeypatch):
+def test_step_search_reads_first_shards_only(tmp_path, monkeypatch):
     X, y, lengths = instances()
     shards = crfx.write_shards(tmp_path, X, known(y), lengths=lengths, positions=50)
     tried = []
@@ -224,7 +224,7 @@ def test_a_step_is_sought_on_the_first_shards(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["weights", "forests with typed edges"])
-def test_weights_and_structure_of_shards_count(tmp_path, kind):
+def test_shards_keep_weights_and_structure(tmp_path, kind):
     X, y, lengths = instances()
     if kind == "weights":
         weights = np.random.default_rng(1).integers(0, 3, len(lengths)).astype(float)
@@ -244,7 +244,7 @@ def test_weights_and_structure_of_shards_count(tmp_path, kind):
 
 
 @pytest.mark.parametrize("metric", ["loss", "token_accuracy"])
-def test_an_eval_set_in_shards_is_that_of_memory(tmp_path, metric):
+def test_eval_set_in_shards_equals_memory(tmp_path, metric):
     X, y, lengths = instances()
     y = known(y)
     dev = crfx.write_shards(tmp_path, X, y, lengths=lengths, positions=70)
@@ -275,7 +275,7 @@ def test_partial_fit_goes_over_shards(tmp_path):
     assert ours.score(many.X, many.y) >= before
 
 
-def test_a_model_underneath_scores_shards(tmp_path):
+def test_base_model_scores_shards(tmp_path):
     X, y, lengths = instances()
     y = known(y)
     shards = crfx.write_shards(tmp_path, X, y, lengths=lengths, positions=70)
@@ -342,7 +342,7 @@ def test_truth_values_and_counts_may_be_missing(tmp_path):
     ],
     ids=str,
 )
-def test_no_more_than_two_shards_are_in_memory(tmp_path, crf, monkeypatch):
+def test_training_holds_at_most_two_shards(tmp_path, crf, monkeypatch):
     """The one that is read, and the one before it; the trial of a step may have some more."""
     X, y, lengths = instances(seed=4)
     shards = crfx.write_shards(tmp_path, X, known(y), lengths=lengths, positions=30)

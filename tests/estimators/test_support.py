@@ -286,7 +286,7 @@ def trials(name):
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_what_is_supported_works_and_all_else_raises(name, tmp_path):
+def test_support_table_agrees_with_behaviour(name, tmp_path):
     for number, (estimator, arguments, is_supported) in enumerate(trials(name)):
         folder = tmp_path / str(number)
         folder.mkdir()

@@ -83,7 +83,7 @@ def slopes_at(crf, seed=0, **structure):
     ],
     ids=str,
 )
-def test_the_gradient_is_that_of_enumeration(order, forest, weights):
+def test_gradient_agrees_with_enumeration(order, forest, weights):
     """(p - truth) of every label given the labels before; of none where none come before."""
     crf = TreeCRF(order=order, **ONE)
     slopes, scores, truth = slopes_at(crf, forest=forest, weights=weights)
@@ -113,7 +113,7 @@ def test_the_gradient_is_that_of_enumeration(order, forest, weights):
     assert (slopes.weights is None) == (weights is None)
 
 
-def test_the_curvature_is_asked_for():
+def test_curvature_is_requested():
     slopes, *_ = slopes_at(TreeCRF(curvature="mixing", **ONE))
     assert slopes.edge_curvature.shape == slopes.edge.shape
     assert slopes.node_curvature.shape == slopes.node.shape
@@ -130,7 +130,7 @@ def switched(bits):
     return np.cumsum(bits) % 2
 
 
-def test_sums_of_nodes_and_a_table_get_a_quarter_wrong():
+def test_context_trees_beat_nodes_plus_table():
     """Let u(x) be what x says for label 1 and T the table, with start and end.  All four right:
 
     (1, 0) -> (1, 1) needs u(0) > T10 - T11, (1, 1) -> (1, 0) needs u(1) < T10 - T11, while
@@ -153,7 +153,7 @@ def test_sums_of_nodes_and_a_table_get_a_quarter_wrong():
         assert np.mean(right) <= 0.75, sums
 
 
-def test_features_named_like_labels_before_are_kept_apart():
+def test_features_named_like_context_labels_are_distinct():
     random = np.random.default_rng(0)
     bits = [random.integers(2, size=n) for n in random.integers(3, 12, 40)]
     frames = [pd.DataFrame({"label": values.astype(float)}) for values in bits]
@@ -171,7 +171,7 @@ def test_features_named_like_labels_before_are_kept_apart():
     assert {"label[-1]", "label[-1] of X"} <= explained <= names
 
 
-def test_features_of_one_name_are_one():
+def test_duplicate_feature_names_share_importance():
     X, y = make_task(0, n_instances=20)
     plain = TreeCRF(20, window=3, **ONE).fit(X, y)
     names = ["f0", "f0[-1]", "f2", "f3"]
@@ -185,7 +185,7 @@ def nothing_to_see(lengths):
     return [np.zeros((n, 1)) for n in lengths]
 
 
-def test_labels_before_decide_where_features_say_nothing():
+def test_context_labels_decide_without_informative_features():
     """A B C: the first is known by what comes before it, nothing, which is a label of its own.
 
     A A B B: the label two before decides, which order 1 does not see.
@@ -212,7 +212,7 @@ def as_csr(x):
 
 
 @pytest.mark.parametrize("kind", [np.asarray, as_csr, as_frame], ids=["dense", "sparse", "frame"])
-def test_the_ends_of_a_window_have_a_value_of_their_own(kind):
+def test_window_ends_have_outside_value(kind):
     """Another than missing values, which there are too."""
     random, lengths = np.random.default_rng(0), [1, 2, 3, 5, 6, 4] * 2
     y = [["first", *["middle"] * (n - 2), "last"][-n:] for n in lengths]
@@ -234,7 +234,7 @@ def test_the_last_label_has_a_score():
         assert (last > 0.95).all() == sure
 
 
-def test_neighbours_are_seen_through_a_window():
+def test_window_includes_neighbours():
     random = np.random.default_rng(0)
     X = [random.integers(2, size=(n, 1)).astype(float) for n in random.integers(2, 9, 60)]
     y = [np.append(x[2:, 0], [0, 0]) for x in X]
@@ -290,7 +290,7 @@ def test_forests():
 
 
 @pytest.mark.parametrize(("kind", "rounding"), [(TreeCRF, 1e-5), (GBCRF, 1e-6)])
-def test_entries_that_sparse_features_lack_are_missing_values(kind, rounding):
+def test_absent_sparse_entries_are_missing_values(kind, rounding):
     random = np.random.default_rng(0)
     holes = [np.where(random.random(instance.shape) < 0.3, np.nan, instance) for instance in X]
     csr = []
@@ -330,7 +330,7 @@ def test_the_objective_falls(arguments):
     assert loss < 0.5 * sum(map(len, Y)) * np.log(3)
 
 
-def test_each_node_sees_a_share_of_the_columns():
+def test_colsample_bynode_limits_columns():
     """Of one column in five, the best is not always among those seen; and labels are columns."""
     settings = {"colsample_bynode": 0.2, "max_leaves": 2, "n_jobs": 1}
     crf, again, other = (TreeCRF(10, random_state=k, **settings).fit(X, Y) for k in (0, 0, 1))
@@ -340,7 +340,7 @@ def test_each_node_sees_a_share_of_the_columns():
     assert not same(crf.predict_marginals(X), other.predict_marginals(X))
 
 
-def test_leaves_are_shrunk_only_with_curvature_and_are_never_too_light():
+def test_reg_lambda_and_min_child_weight_depend_on_curvature():
     for curvature in (None, "mixing"):
         plain, shrunk, heavy = (
             TreeCRF(4, curvature=curvature, **arguments, **ONE).fit(X, Y)
@@ -356,7 +356,7 @@ def test_leaves_are_shrunk_only_with_curvature_and_are_never_too_light():
         assert trees.weights[grown].min() >= 9.0 > plain.model_.node.trees.weights.min()
 
 
-def test_every_round_looks_at_other_positions():
+def test_subsample_draws_new_positions_each_round():
     sample = row_sampler(0.3, lambda: 7, 1000)
     first, second = sample(0), sample(1)
     assert not np.array_equal(first, second)
@@ -365,7 +365,7 @@ def test_every_round_looks_at_other_positions():
     assert row_sampler(1.0, lambda: 7, 1000)(0) is None
 
 
-def test_the_first_rounds_follow_the_pseudo_likelihood():
+def test_first_rounds_use_pseudo_likelihood():
     crf = TreeCRF(2, pseudo_likelihood_rounds=5, **ONE).fit(X, Y)
     loss = -crf.log_likelihood(X, Y).sum()
     assert abs(crf.history_["objective"][-1] - loss) > 1e-3
@@ -375,7 +375,7 @@ def test_the_first_rounds_follow_the_pseudo_likelihood():
     )
 
 
-def test_no_round_is_spent_on_a_pseudo_likelihood_of_nothing():
+def test_pseudo_likelihood_rounds_are_skipped_if_empty():
     every_second = [[label if t % 2 else None for t, label in enumerate(labels)] for labels in Y]
     crf = TreeCRF(4, **ONE).fit(X, every_second)
     plain = TreeCRF(4, pseudo_likelihood_rounds=0, **ONE).fit(X, every_second)
@@ -421,7 +421,7 @@ def test_prediction_takes_a_few_instances_at_a_time(kind, monkeypatch):
     assert same(crf.predict(inputs), whole[0])
 
 
-def test_both_ways_to_decode():
+def test_viterbi_and_marginal_decoding():
     crf = TreeCRF(2, max_leaves=2, decode="marginal", **ONE).fit(X, Y)
     best = crf.classes_[flat(crf.predict_marginals(X)).argmax(axis=1)]
     np.testing.assert_array_equal(flat(crf.predict(X)), best)
@@ -528,7 +528,7 @@ def test_columns_with_too_many_categories_are_rejected():
     assert TreeCRF(1, window=3).fit(frames(254), Y).n_rounds_ == 1
 
 
-def test_fit_rejects_what_needs_more_memory_than_there_is(monkeypatch):
+def test_fit_rejects_models_too_large_for_memory(monkeypatch):
     """3 arrays of 126 rows and 9 numbers of 4 bytes; two more with curvature."""
     sizes = {"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": 3 * 126 * 9 * 4}
     monkeypatch.setattr(os, "sysconf", sizes.__getitem__)

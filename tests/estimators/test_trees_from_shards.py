@@ -59,7 +59,7 @@ def trees_of(crf):
 @pytest.mark.parametrize(
     ("kind", "edges"), [("dense", "table"), ("sparse", "trees"), ("frame", "table")]
 )
-def test_the_model_is_that_of_memory(kind, edges, tmp_path, cache):
+def test_trees_from_shards_equal_memory(kind, edges, tmp_path, cache):
     data = task(kind)
     shards = on_disk(data, tmp_path / "shards", kind)
     crf = GBCRF(4, edges=edges, subsample=0.8, **SETTINGS)
@@ -72,7 +72,7 @@ def test_the_model_is_that_of_memory(kind, edges, tmp_path, cache):
     assert not list(cache.iterdir())
 
 
-def test_a_warm_start_and_an_eval_set_may_lie_on_disk(shards, tmp_path):
+def test_warm_start_and_eval_set_from_shards(shards, tmp_path):
     watched = task(seed=1)
     other = on_disk(watched, tmp_path / "watched")
     first = GBCRF(2, **SETTINGS).fit(**shards, eval_set=other)
@@ -82,7 +82,7 @@ def test_a_warm_start_and_an_eval_set_may_lie_on_disk(shards, tmp_path):
     assert first.history_["eval_metric"] == in_memory.history_["eval_metric"][:2]
 
 
-def test_instances_without_weight_leave_no_bins(shards, tmp_path):
+def test_zero_weight_instances_leave_no_bins(shards, tmp_path):
     data = task()
     weights = np.arange(50) % 3 > 0
     weighed = write_shards(tmp_path / "w", **data, sample_weight=weights, positions=40)
@@ -92,7 +92,7 @@ def test_instances_without_weight_leave_no_bins(shards, tmp_path):
 
 
 @pytest.mark.parametrize("borders", [(0, 2, 99), (0, 1, 3, 99)])
-def test_workers_may_have_shards_each(shards, borders):
+def test_workers_train_on_own_shards(shards, borders):
     settings = SETTINGS | {"edges": None}
     files = shards["X"].shards
 
@@ -104,7 +104,7 @@ def test_workers_may_have_shards_each(shards, borders):
     assert together(len(borders) - 1, work) == [expected] * (len(borders) - 1)
 
 
-def test_the_bins_lie_in_a_file_that_goes_with_the_training(shards, cache):
+def test_bins_file_is_removed_after_training(shards, cache):
     seen = []
 
     def look(progress):
@@ -117,7 +117,7 @@ def test_the_bins_lie_in_a_file_that_goes_with_the_training(shards, cache):
     assert not list(cache.iterdir())
 
 
-def test_a_disk_without_room_is_told_before_it_is_full(shards, cache, monkeypatch):
+def test_bins_raise_before_disk_is_full(shards, cache, monkeypatch):
     """XGBoost would end the process."""
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: SimpleNamespace(free=100))
     with pytest.raises(OSError, match=r"0 MiB are left.*TMPDIR.*crfx-"):
@@ -125,7 +125,7 @@ def test_a_disk_without_room_is_told_before_it_is_full(shards, cache, monkeypatc
     assert not list(cache.iterdir())
 
 
-def test_a_shard_that_cannot_be_read_again_is_named(shards, cache, tmp_path):
+def test_unreadable_shard_is_named(shards, cache, tmp_path):
     paths = shards["X"].shards.paths
     again = Shards(paths)
     paths[2].write_bytes(paths[2].read_bytes()[:-100])

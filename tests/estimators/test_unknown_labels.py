@@ -66,7 +66,7 @@ def test_eval_metrics_count_unknown_labels_as_wrong(name):
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_the_loss_of_an_eval_set_sums_over_unknown_labels(name):
+def test_eval_set_loss_sums_over_unknown_labels(name):
     crf = clone(ESTIMATORS[name])
     with pytest.warns(UserWarning, match="eval_set " + NAMED + "the loss sums over them"):
         crf.fit(X, Y, eval_set=(X, STRANGE))
@@ -75,7 +75,7 @@ def test_the_loss_of_an_eval_set_sums_over_unknown_labels(name):
     assert value * N == pytest.approx(-crf.log_likelihood(X, unknown).sum(), rel=1e-4)
 
 
-def test_spans_of_types_that_are_not_known_are_missed():
+def test_span_f1_counts_unknown_types_as_missed():
     tags = [["B-A" if k % 2 else "O" for k in range(len(labels))] for labels in Y]
     other = [[*labels[:-1], "B-NEW"] for labels in tags]
     crf = LinearCRF(max_iter=3, eval_metric="span_f1")
@@ -104,7 +104,7 @@ SPANS = [[("B-A", "I-A", "O")[t % 3] for t in range(len(labels))] for labels in 
         ("HiddenUnitCRF", "span_f1"),
     ],
 )
-def test_unknown_labels_between_known_ones_break_no_constraint(name, metric):
+def test_unknown_labels_between_known_labels_satisfy_constraints(name, metric):
     """B-A, B-Q, E-A: no known label goes on from the first to the last."""
     plain = [[("B-A", "E-A", "O")[t % 3] for t in range(len(labels))] for labels in Y]
     strange = [list(tags) for tags in plain]
@@ -124,7 +124,7 @@ def test_unknown_labels_between_known_ones_break_no_constraint(name, metric):
 
 
 @BOTH
-def test_forbidden_pairs_of_an_eval_set_are_wrong_and_have_no_loss(name):
+def test_eval_set_loss_skips_forbidden_pairs(name):
     constraints = Constraints(forbidden=[("O", "I-A")])
     crf = clone(ESTIMATORS[name]).set_params(constraints=constraints)
     truth = [list(labels) for labels in SPANS]

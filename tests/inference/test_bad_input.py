@@ -169,7 +169,7 @@ def test_the_first_bad_place_is_named_for_any_number_of_threads():
             inference.sum_product(node, EDGE, offsets, n_jobs=jobs)
 
 
-def test_an_impossible_position_without_edges_is_named_as_with_them():
+def test_impossible_position_is_named_without_edges():
     impossible = NODE.copy()
     impossible[1] = -INF
     with pytest.raises(ValueError) as with_edges:  # noqa: PT011

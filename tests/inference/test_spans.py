@@ -77,7 +77,7 @@ def test_spans_have_the_probability_of_enumeration(labels, order, sharing, scale
             assert span.probability == pytest.approx(wanted, abs=EXACT)
 
 
-def test_products_of_label_probabilities_are_something_else():
+def test_span_probabilities_are_not_products():
     """The companion: the oracle tells the exact probability from a product of marginals."""
     classes = np.array(LABELS["iob"])
     raw = make_problem(3, lengths=(3,), n_labels=4, scale=2.0)

@@ -87,7 +87,7 @@ def test_sums_against_the_reference_across_gaps(dtype_and_bundles, gap, shape, s
 @pytest.mark.parametrize(
     ("dtype", "gap", "n"), [(np.float32, 90.0, 200), (np.float64, 800.0, 2000)]
 )
-def test_labels_improbable_at_both_ends_may_win_in_between(copies, dtype, gap, n):
+def test_labels_improbable_at_ends_may_win_between(copies, dtype, gap, n):
     """Label 1 costs `gap` at both ends and label 0 costs 1 a step: 1 wins, beyond any range."""
     node = np.zeros((n, 2), dtype)
     node[[0, -1], 1] = -gap

@@ -71,7 +71,7 @@ def refused(path, message):
     assert message in str(caught.value)
 
 
-def test_read_accepts_the_file_that_the_bad_ones_start_from(path):
+def test_read_accepts_the_undamaged_file(path):
     """The companion of the refusals."""
     state = read(path)
     assert (state.values, state.blobs) == ({"class": "x"}, {"node": b"x" * 300})
@@ -89,12 +89,12 @@ def test_read_accepts_the_file_that_the_bad_ones_start_from(path):
     ],
     ids=lambda name: repr(name[:20]),
 )
-def test_read_rejects_names_that_no_model_has(path, name):
+def test_read_rejects_unknown_names(path, name):
     packed(path, {name: b"x"})
     refused(path, "which no model has")
 
 
-def test_read_rejects_members_that_no_model_has(path):
+def test_read_rejects_unknown_members(path):
     with pytest.warns(UserWarning, match="Duplicate name"), zipfile.ZipFile(path, "a") as archive:
         archive.writestr("edge.npy", b"x")
     refused(path, "a member is there twice")
@@ -130,7 +130,7 @@ def central_entry(raw, name):
         (8, 1, "encrypted"),
     ],
 )
-def test_read_rejects_a_directory_that_lies(path, field, value, message):
+def test_read_rejects_inconsistent_directory(path, field, value, message):
     raw = bytearray(path.read_bytes())
     at = central_entry(raw, b"edge.npy")
     if value == "<I":
@@ -140,7 +140,7 @@ def test_read_rejects_a_directory_that_lies(path, field, value, message):
     refused(path, message)
 
 
-def test_read_rejects_members_that_reach_into_one_another(path):
+def test_read_rejects_overlapping_members(path):
     """One begins inside the other, right after its header."""
     inner = io.BytesIO()
     with zipfile.ZipFile(inner, "w") as archive:
@@ -223,7 +223,7 @@ def test_read_takes_a_zip_in_a_zip_for_bytes(path):
     ],
     ids=lambda text: repr(text[:24]),
 )
-def test_read_rejects_json_that_is_none(path, text, message):
+def test_read_rejects_invalid_json(path, text, message):
     packed(path, manifest=text)
     refused(path, message)
 
@@ -247,7 +247,7 @@ def trap(target):
     return npy(array, allow_pickle=True)
 
 
-def test_read_unpickles_nothing(path):
+def test_read_never_unpickles(path):
     """NumPy would unpickle what does not start like an array, were it asked to."""
     target = path.parent / "sprung"
     packed(path, {"edge.npy": trap(target)})
@@ -280,7 +280,7 @@ def test_read_unpickles_nothing(path):
         ({"descr": None}, "not numbers or text"),
     ],
 )
-def test_read_rejects_an_array_header_that_lies(path, change, message):
+def test_read_rejects_inconsistent_array_header(path, change, message):
     packed(path, {"edge.npy": npy_claiming(HEADER | change)})
     refused(path, message)
 
@@ -302,7 +302,7 @@ def test_read_rejects_an_array_header_that_lies(path, change, message):
     ],
     ids=lambda raw: repr(raw[:40]),
 )
-def test_read_rejects_an_array_header_that_is_none(path, monkeypatch, header):
+def test_read_rejects_missing_array_header(path, monkeypatch, header):
     monkeypatch.chdir(path.parent)
     packed(path, {"edge.npy": npy_claiming(header)})
     refused(path, "")

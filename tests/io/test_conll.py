@@ -101,7 +101,7 @@ def test_documents_part_sentences():
     assert Conll(("word", "pos")).written(rest, []) == ["-DOCSTART- -X- O", ""]
 
 
-def test_comments_are_lines_only_where_asked_for():
+def test_comments_require_the_option():
     text = "# one\na b X\n# b X\nc d Y\n"
     format = Conll(("word", "pos"), comments="#")
     (sentence,) = read(text, format)

@@ -51,7 +51,7 @@ def test_read_takes_apart_names_and_values():
         assert sentence.tokens == [expected]
 
 
-def test_a_line_that_begins_with_a_tab_has_no_label():
+def test_read_takes_a_leading_tab_as_missing_label():
     (sentence,) = read("\ta\tb\nX\tc", labelled=False)
     assert sentence.labels == [None, "X"]
     (sentence,) = read("\ta\tb\n\tc", labelled=False)
@@ -65,7 +65,7 @@ names = st.text(
 
 
 @given(names.filter(lambda name: name[0] != "@"), st.dictionaries(names, st.floats(-1e30, 1e30)))
-def test_what_is_written_is_read_back(label, features):
+def test_read_returns_what_was_written(label, features):
     (sentence,) = read(line_of(label, features))
     assert sentence.labels == [label]
     (token,) = sentence.tokens

@@ -63,7 +63,7 @@ def tagged(n_sentences=60):
     return X, y
 
 
-def test_weights_are_those_that_crfsuite_shows(tmp_path):
+def test_weights_agree_with_crfsuite_info(tmp_path):
     library = pytest.importorskip("pycrfsuite", reason="CRFsuite as witness: crfx[bench]")
     path = str(tmp_path / "model")
     trainer = library.Trainer("lbfgs", {"c1": 0.1, "c2": 0.01}, verbose=False)
@@ -110,7 +110,7 @@ def record_of(raw, at):
     return raw.index(b"Z\0", at) - 8
 
 
-def test_read_rejects_parts_that_lie(tmp_path, whole):
+def test_read_rejects_inconsistent_chunks(tmp_path, whole):
     first = len("FEAT") + 8
     fields = [
         ("magic", 0, "does not begin with lCRF"),
@@ -159,7 +159,7 @@ def test_read_rejects_parts_that_lie(tmp_path, whole):
         assert message in refusal(tmp_path, changed), (place, message)
 
 
-def test_read_rejects_lists_that_are_all_one(tmp_path, whole):
+def test_read_rejects_corrupt_lists(tmp_path, whole):
     """Attributes that share one long list would grow beyond the file."""
     at = number(whole, PLACES["attribute_refs"])
     count = number(whole, at + 8)

@@ -43,7 +43,7 @@ def test_guess():
         assert formats.format_of(lines(text), name) == expected, text
 
 
-def test_guess_and_by_name_take_what_the_user_says():
+def test_format_of_takes_user_options():
     text = lines("% all\nB-ORG EU NNP\nO rejects VBZ")
     format = formats.format_of(text, columns=("form", "pos"), label="0", comments="%")
     assert format == Conll(("form", "pos"), 0, "%", " ")

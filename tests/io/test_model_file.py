@@ -118,7 +118,7 @@ def test_read_takes_arrays_of_other_writers(path, version):
     np.testing.assert_array_equal(edge, np.arange(6).reshape(2, 3))
 
 
-def test_write_stores_what_would_expand_too_much(path, monkeypatch):
+def test_write_stores_highly_compressible_members(path, monkeypatch):
     """So that everything which can be written can be read."""
     monkeypatch.setattr(model_file, "FREE_BYTES", {".json": 100, ".npy": 2000, ".ubj": 2000})
     random = np.random.default_rng(0).random(500)
@@ -180,7 +180,7 @@ def test_write_that_fails_leaves_the_old_file_or_none(path, monkeypatch, call):
         (State({}, {"../x": np.zeros(1)}), ValueError),
     ],
 )
-def test_write_rejects_what_the_file_cannot_hold(path, bad, error):
+def test_write_rejects_unsupported_values(path, bad, error):
     before = path.read_bytes()
     with pytest.raises(error):
         write(path, bad)

@@ -35,7 +35,7 @@ def labels(kind, unknown=()):
 
 @pytest.mark.parametrize("format", ["npz", "parquet"])
 @pytest.mark.parametrize("kind", LABELS)
-def test_labels_come_back_as_they_were(tmp_path, format, kind):
+def test_load_returns_labels_as_written(tmp_path, format, kind):
     for number, unknown in enumerate([(), (0, 7), range(7)]):  # none, some, a shard
         y, folder = labels(kind, unknown), tmp_path / str(number)
         shards = crfx.write_shards(folder, X, y, lengths=FILLED, positions=7, format=format)
@@ -54,7 +54,7 @@ def test_labels_come_back_as_they_were(tmp_path, format, kind):
         (X, 4, "parquet"),
     ],
 )
-def test_everything_comes_back(tmp_path, matrix, positions, format):
+def test_load_returns_everything_written(tmp_path, matrix, positions, format):
     lengths = LENGTHS if format == "npz" else FILLED
     structure = {
         "lengths": lengths,
@@ -80,7 +80,7 @@ def test_everything_comes_back(tmp_path, matrix, positions, format):
 
 
 @pytest.mark.parametrize("kind", LABELS)
-def test_an_empty_shard_is_of_any_kind(tmp_path, kind):
+def test_empty_shards_fit_any_kind(tmp_path, kind):
     """What `numpy.savez` makes of empty lists are fractions."""
     rows, types = slice(0, 3), np.array([0, 1, 0])
     full = {"X": X[rows], "y": labels(kind)[rows], "lengths": [3]}
@@ -95,7 +95,7 @@ def test_an_empty_shard_is_of_any_kind(tmp_path, kind):
     assert data["parents"].dtype == data["edge_types"].dtype == np.int64
 
 
-def test_labels_of_empty_or_unlabelled_shards_are_of_any_kind(tmp_path):
+def test_empty_or_unlabelled_shards_fit_any_labels(tmp_path):
     sentences(0, size=1.0).to_parquet(tmp_path / "0.parquet")
     empty = sentences(1, size=1.0)[:0].astype({"label": float})
     empty.to_parquet(tmp_path / "1.parquet")
@@ -125,7 +125,7 @@ def sentences(number, **columns):
     return pandas.DataFrame({"instance": [number, number, number + 0.5], "label": "A", **columns})
 
 
-def test_the_index_of_rows_is_no_feature(tmp_path):
+def test_parquet_index_is_not_a_feature(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     plain = sentences(0, size=[0.5, 1.5, 2.5])
     indices = {
@@ -150,7 +150,7 @@ def test_the_index_of_rows_is_no_feature(tmp_path):
         assert list(crfx.Shards(path).load()["X"].columns) == ["size"]
 
 
-def test_shards_agree_on_what_a_column_holds(tmp_path):
+def test_shards_reject_columns_of_different_kinds(tmp_path):
     """With numbers in the first shard: tests/bad_inputs/listed/shards.py."""
     flags, letters = [True, False, True], pandas.Categorical(["a", "b", "a"])
     for one, other, message in (

@@ -133,7 +133,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", str(place)], check=True)
 
 
-def test_a_disk_that_is_really_full(small_disk):
+def test_save_on_a_full_disk_raises(small_disk):
     path = small_disk / "m.crfx"
     random = np.random.default_rng(0)
     for name in ("t.txt", "t.txt.gz"):

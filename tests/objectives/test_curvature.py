@@ -85,7 +85,7 @@ def test_curvature_of_start_and_end_of_one_position(name):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_two_parts_that_move_at_once_need_at_most_twice_their_curvature(seed):
+def test_two_moving_parts_need_at_most_twice_their_curvature(seed):
     """So a full Newton step of both, which halves nothing, does not raise the quadratic bound."""
     _, problem, truth = make_case(ORDINARY, seed=seed)
     assert slack(Likelihood(truth), problem, ["edge", "ends"], parse("mixing"), 2.0) > -NOISE

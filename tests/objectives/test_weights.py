@@ -129,7 +129,7 @@ def test_levels_hold_only_instances_that_have_such_labels():
     assert result == [([0, 1, 2], [0.5, 1.0, 0.5]), ([0, 2], [0.5, 0.5]), ([0], [2.0])]
 
 
-def test_objectives_that_cannot_weigh_labels_raise():
+def test_class_weight_rejects_unsupported_objectives():
     _, _, truth = make_case({"lengths": (4, 3)}, class_weights=CLASS_WEIGHTS)
     for name in WHOLE:
         with pytest.raises(ValueError, match=f'objective "{name}" has no weights of labels'):

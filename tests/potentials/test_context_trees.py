@@ -322,7 +322,7 @@ def test_propose_finds_the_best_set_of_labels(seed):
         np.testing.assert_allclose(trees.gains[trees.starts[label]], best, **SUMS)
 
 
-def test_exhaustive_search_disagrees_with_trees_of_other_slopes():
+def test_exhaustive_search_detects_other_slopes():
     """The companion of the agreement."""
     case = make_case(curved=True)
     other = replace(case, slopes=make_case(curved=True, seed=1).slopes)
@@ -419,7 +419,7 @@ WALKED = [
 
 
 @pytest.mark.parametrize("arguments", WALKED, ids=str)
-def test_scores_are_those_of_walks(arguments):
+def test_scores_agree_with_plain_walks(arguments):
     case = make_case(**arguments, share=0.7)
     function = rounds_of(case, ContextLearner(max_leaves=9), 3)
     node, edge = function.parts(case.batch, case.structure).values()
@@ -436,7 +436,7 @@ def test_scores_are_those_of_walks(arguments):
     assert not edge[~case.has_context].any()
 
 
-def test_rounds_added_one_by_one_give_the_bits_of_all_at_once():
+def test_rounds_added_singly_are_bitwise_equal_to_all_at_once():
     case = make_case("missing", order=2)
     function = rounds_of(case, ContextLearner(), 5)
     trees = function.trees
@@ -451,7 +451,7 @@ def test_rounds_added_one_by_one_give_the_bits_of_all_at_once():
     assert all(scores.any() for scores in whole.values())
 
 
-def test_adders_add_what_an_accepted_round_scores():
+def test_adders_add_scores_of_accepted_rounds():
     """Training adds steps of a round, a model has leaves shorter by the step."""
     case = make_case()
     function = case.function(ContextLearner())
@@ -495,7 +495,7 @@ def test_rounds_are_kept_and_dropped():
 # Influence trimming.
 
 
-def test_trimming_searches_the_rest_and_fits_leaves_to_all():
+def test_trimming_searches_kept_rows_and_fits_all_rows():
     share = 0.2
     case = make_case("missing", seed=3, lengths=(9, 8, 7))
     tiny = np.random.default_rng(0).random(24) < 0.4
@@ -527,7 +527,7 @@ def test_trimming_searches_the_rest_and_fits_leaves_to_all():
         assert len(np.unique(scores)) == 6
 
 
-def test_trimming_of_too_small_a_share_gives_the_same_trees():
+def test_trimming_of_a_tiny_share_changes_nothing():
     """Bit by bit: no row is so small."""
     case = make_case("frame", window=(1, 1))
     plain, trimmed = (case.grow(ContextLearner(trimming=t))[0] for t in (0.0, 1e-9))
@@ -539,7 +539,7 @@ def test_trimming_of_too_small_a_share_gives_the_same_trees():
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_categories_that_do_not_occur_go_with_the_greater_part(sign):
+def test_absent_categories_go_to_larger_child(sign):
     frame = pd.DataFrame({"a": pd.Categorical(list("xxxxxyyz"), categories=list("wxyzv"))})
     node = sign * np.where(np.array(list("xxxxxyyz"))[:, None] == "x", -1.0, [[1.0]])
     names = ["w", "x", "y", "z", "v", None]
@@ -549,7 +549,7 @@ def test_categories_that_do_not_occur_go_with_the_greater_part(sign):
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_missing_values_that_do_not_occur_go_with_the_greater_part(sign):
+def test_absent_missing_values_go_to_larger_child(sign):
     x = np.array([[1.0]] * 5 + [[2.0]] * 3, np.float32)
     asked = np.array([[np.nan], [1 * sign], [2 * sign]], np.float32)
     scores = scores_of_single_rows(fitted(sign * x, [1] * 8, x - 1.5), asked)
@@ -557,7 +557,7 @@ def test_missing_values_that_do_not_occur_go_with_the_greater_part(sign):
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-def test_no_label_before_goes_with_the_greater_part_where_it_does_not_occur(sign):
+def test_absent_missing_context_goes_to_larger_child(sign):
     X = np.ones((12, 1), np.float32)
     edge = np.zeros((12, 3, 3), np.float32)
     edge[:, :2], edge[:, 2] = -0.5 * sign, 1.0 * sign
@@ -595,7 +595,7 @@ def test_windows_reject_features_of_another_kind(kind):
     assert function.parts(none, case.structure)["edge"].shape == (0, 3, 3)
 
 
-def test_the_core_refuses_rows_with_too_few_features():
+def test_core_rejects_rows_with_too_few_features():
     function = rounds_of(make_case("dense", window=(1, 1)), ContextLearner(), 1)
     assert function.trees.features.max() >= 3
     narrow = ContextTrees(ContextShape(3, 1), _rounds=[function.trees])
@@ -632,7 +632,7 @@ def test_a_tree_may_be_as_deep_as_it_has_leaves():
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
-def test_numbers_next_to_zero_are_zero_in_search_and_in_walks(kind):
+def test_near_zero_numbers_are_zero_in_search_and_walks(kind):
     """Threads flush them: what bins keep apart walks would take for the same."""
     x = np.where(np.arange(40) % 3 == 0, 1e-40, 0).astype(np.float32)[:, None]
     case = make_case(lengths=(40,))

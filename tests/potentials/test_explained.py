@@ -60,7 +60,7 @@ def test_hidden_units_without_movement_have_their_slope():
 
 
 @pytest.mark.parametrize("as_kind", [np.asarray, sparse.csr_matrix])
-def test_sampled_values_are_exact_where_features_act_by_twos(as_kind):
+def test_sampled_values_are_exact_for_pairwise_functions(as_kind):
     def scores(X):
         X = X.toarray() if sparse.issparse(X) else X
         return np.column_stack([X[:, 0] * X[:, 1] + 2 * X[:, 2] + 5, X[:, 0]])

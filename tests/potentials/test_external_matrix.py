@@ -55,7 +55,7 @@ def bins_of(X, n_chunks, max_bin=256):
         (thin(10_000, 0.001), 2, 256),
     ],
 )
-def test_bins_need_more_room_than_they_take(X, n_chunks, max_bin, cache, monkeypatch):
+def test_bins_require_spare_disk_space(X, n_chunks, max_bin, cache, monkeypatch):
     """More is asked for, so that XGBoost never meets a full disk; six times as much is enough."""
     matrix = bins_of(X, n_chunks, max_bin)
     a_chunk = sum(path.stat().st_size for path in cache.glob("*/*")) / n_chunks
@@ -89,7 +89,7 @@ def ended():
 
 
 @pytest.mark.skipif(os.name != "posix", reason="asks whether a process lives")
-def test_the_folder_of_a_process_stays_until_it_is_killed(cache):
+def test_bins_folder_stays_until_process_ends(cache):
     process = subprocess.Popen(
         [sys.executable, "-c", ANOTHER],
         env=os.environ | {"TMPDIR": str(cache)},

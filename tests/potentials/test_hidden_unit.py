@@ -73,7 +73,7 @@ def test_gradient_belongs_to_the_last_scores(monkeypatch):
 
 
 @pytest.mark.parametrize("skip", [False, True])
-def test_prepare_part_has_the_weights_that_its_rows_touch(skip):
+def test_prepare_part_selects_weights_of_its_rows(skip):
     units, X = function(skip=skip), features()
     X = sparse.csr_matrix(X.multiply(np.arange(N_FEATURES) != 2))
     X.eliminate_zeros()
@@ -132,7 +132,7 @@ def test_extreme_numbers_stay_finite(activation):
 
 # Fewer weights than a pack, a pack and a rest, whole packs; exp(95) overflows in float32.
 @pytest.mark.parametrize(("n_hidden", "far"), [(3, 95.0), (7, -95.0), (7, 95.0), (16, 95.0)])
-def test_a_weight_too_large_for_a_table_of_exponentials_is_noticed(n_hidden, far):
+def test_huge_weights_bypass_exponential_table(n_hidden, far):
     shape = HiddenShape(n_features=2, n_hidden=n_hidden, n_labels=5)
     X = np.array([[0.5, -1.0], [1.0, 2.0], [90.0, 0.0]], np.float32)
     for place in np.ndindex(n_hidden, 5):

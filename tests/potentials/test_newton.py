@@ -48,7 +48,7 @@ def quadratic(X, gradient, curvature, weights, l2, step):
     return loss + l2 / 2 * ((weights + step) ** 2).sum(axis=0)
 
 
-def test_as_many_steps_as_features_find_the_exact_solution(monkeypatch):
+def test_newton_step_is_exact_after_n_features_steps(monkeypatch):
     """Directions that were conjugate need no more; those of steepest descent would."""
     monkeypatch.setattr(newton, "CG_STEPS", N_FEATURES)
     monkeypatch.setattr(newton, "CG_TOLERANCE", 0.0)

@@ -83,7 +83,7 @@ def test_leaves_of_a_tree_take_the_newton_step():
     assert not np.allclose(delta, plain, rtol=1e-4)
 
 
-def test_rows_without_curvature_count_for_nothing():
+def test_rows_without_curvature_are_ignored():
     """Rows that a round leaves out have neither gradient nor curvature: 0 / 0."""
     gradient, curvature = derivatives()
     out = np.arange(N_ROWS) % 3 == 0

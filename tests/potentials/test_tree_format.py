@@ -308,7 +308,7 @@ def sets_of(kind):
             yield int(tree["split_indices"][node]), categories.tolist()
 
 
-def test_check_rejects_categories_that_the_columns_have_not():
+def test_check_rejects_unknown_categories():
     """XGBoost makes room for all up to the largest: a small file would take a gigabyte."""
     features = {feature for feature, _ in sets_of("categories")}
     assert features == {1, 2}
@@ -325,7 +325,7 @@ def test_check_rejects_categories_that_the_columns_have_not():
 
 
 @pytest.mark.parametrize("change", ["the same again", "a gap", "one that is left over"])
-def test_check_rejects_categories_that_are_not_one_after_the_other(change):
+def test_check_rejects_unsorted_categories(change):
     """If each node could name all of them, reading them would take nodes times categories."""
     path = (*TREES, categorical_tree())
     tree = trees_of(joined("categories"))["trees"][categorical_tree()]

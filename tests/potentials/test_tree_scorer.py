@@ -60,7 +60,7 @@ def walked(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_scores_have_the_bits_of_xgboost_for_any_number_of_threads(kind):
+def test_scores_are_bitwise_equal_to_xgboost(kind):
     (X, learner, _), raw = grown(kind), joined(kind)
     expected = TreeEnsemble.of(raw, n_outputs(kind)).scores(learner.matrix(X))
     scorer = TreeScorer(raw, n_outputs(kind))
@@ -73,7 +73,7 @@ def test_scores_have_the_bits_of_xgboost_for_any_number_of_threads(kind):
 
 
 @pytest.mark.parametrize("kind", ["on thresholds", "categories", "deep sets of categories"])
-def test_scores_have_the_bits_of_a_plain_walk(kind):
+def test_scores_are_bitwise_equal_to_plain_walk(kind):
     X, raw = grown(kind)[0], joined(kind)
     assert TreeScorer(raw, n_outputs(kind)).scores(X, 1).tobytes() == walked(kind).tobytes()
 
@@ -108,7 +108,7 @@ def changed(raw, change):
     return ubjson.encode(model)
 
 
-def test_numbers_next_to_0_are_not_taken_for_0():
+def test_near_zero_numbers_are_not_zero():
     """Other parts of the core do so, for speed; XGBoost does not."""
     (X, learner, _), raw = grown("many outputs"), joined("many outputs")
     tiny = np.float32(1e-40)
@@ -165,7 +165,7 @@ BREAK = {
 }
 
 
-def test_the_core_rejects_trees_that_lead_outside():
+def test_core_rejects_trees_with_bad_children():
     arrays = _arrays(trees_of(joined("many outputs")))
     _core.BoostedTrees(**arrays, n_features=N_FEATURES, n_outputs=9)
     for message, change in BREAK.items():

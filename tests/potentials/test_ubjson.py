@@ -73,7 +73,7 @@ def test_round_trip(value):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_typed_arrays_come_back_in_the_byte_order_of_the_machine(dtype):
+def test_decode_returns_native_byte_order(dtype):
     limits = np.finfo(dtype) if dtype[0] == "f" else np.iinfo(dtype)
     values = np.array([limits.min, 0, 1, limits.max], dtype=dtype)
     for order in "<>":
@@ -82,7 +82,7 @@ def test_typed_arrays_come_back_in_the_byte_order_of_the_machine(dtype):
         assert decoded.flags.writeable
 
 
-def test_decode_reads_what_others_write():
+def test_decode_reads_foreign_documents():
     """Short lengths and lists without a length, which `encode` never writes."""
     for raw, value in (
         (b"U\xff", 255),
@@ -99,7 +99,7 @@ def test_decode_reads_what_others_write():
         assert same(ubjson.decode(raw), value)
 
 
-def test_encode_writes_all_floats_and_rejects_what_the_format_cannot_hold():
+def test_encode_writes_all_floats_and_rejects_unsupported_values():
     """It would come back as something else, or not at all."""
     decoded = ubjson.decode(ubjson.encode([math.inf, -math.inf, math.nan]))
     assert decoded[:2] == [math.inf, -math.inf]
@@ -174,6 +174,6 @@ def test_arbitrary_bytes_decode_or_raise(raw):
     ],
     ids=lambda raw: repr(raw[:20]),
 )
-def test_decode_rejects_documents_made_to_harm(raw, message):
+def test_decode_rejects_malicious_documents(raw, message):
     with pytest.raises(ValueError, match=message):
         ubjson.decode(raw)

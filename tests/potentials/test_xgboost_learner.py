@@ -39,7 +39,7 @@ def test_threads_give_the_same_trees(n_outputs, params):
     assert one.tobytes() == two.tobytes()
 
 
-def test_the_seed_is_that_of_the_learner_and_of_the_round():
+def test_seed_depends_on_learner_and_round():
     """Same pair, same trees; another seed or another round samples other columns."""
     X = dense()
     matrix = XGBoostLearner().matrix(X)
@@ -124,7 +124,7 @@ def test_contributions_add_up_to_the_scores(n_outputs):
     assert ensemble.contributions(nothing).shape == (0, n_outputs, N_FEATURES + 1)
 
 
-def test_no_rounds_score_nothing():
+def test_no_rounds_score_zero():
     """To XGBoost the range of rounds (0, 0) means all of them."""
     matrix, trees = grow(XGBoostLearner(PARAMS), dense(), 3)
     ensemble = TreeEnsemble.of(trees.raw(), 3)

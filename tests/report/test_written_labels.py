@@ -36,7 +36,7 @@ def test_labels_that_are_written_alike_add_up():
 
 
 @pytest.mark.parametrize("as_bio", [True, False])
-def test_truth_in_iob1_is_compared_in_the_scheme_that_is_written(as_bio):
+def test_iob1_truth_is_compared_in_written_scheme(as_bio):
     crf = fitted(as_bio)
     instances, labels = as_instances(crf, iter(X), IOB1, None, None, None)  # a generator, read once
     first, second, third = judged_instances(crf, instances, labels, WrittenLabels(crf))

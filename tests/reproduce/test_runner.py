@@ -180,7 +180,7 @@ def test_units_run_side_by_side(table_file, importable, tmp_path):
     assert missing(read_table(table_file), tmp_path) == []
 
 
-def test_side_by_side_a_failure_is_told_and_ends_those_that_wait(table_file, importable, tmp_path):
+def test_parallel_failure_is_reported_and_cancels_waiting_tasks(table_file, importable, tmp_path):
     """More than the workers and their queue take, so that some never begin."""
     text = table_file.read_text(encoding="utf-8")
     text = text.replace("start = 3.0", "start = -3.0")

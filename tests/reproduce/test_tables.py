@@ -49,7 +49,7 @@ DEFAULT_ESTIMATORS = {"letor": "RankingCRF", "loss-gradients": None}
 PEERS = {"CRFsuite", *RANKERS}
 
 
-def test_defaults_lie_under_the_settings_of_a_row_and_quick_changes_them(table_file):
+def test_row_settings_override_defaults_and_quick_overrides_both(table_file):
     table = read_table(table_file)
     new = table.row("new")
     assert new.settings == {"random_state": 0, "rounds": 10, "edges": None}

@@ -106,7 +106,7 @@ def test_gains_are_finite_where_positions_are_certain():
         assert np.isfinite(gains(sparse.csc_matrix(VALUED), at)).all()
 
 
-def test_labels_that_are_not_seen_with_a_column_have_no_weight():
+def test_labels_unseen_with_a_column_have_zero_weight():
     column = sparse.csc_matrix((TRUTH == 1).astype(np.float32)[:, None])
     result = gains(column, positions(l2=0.1))[0]
     assert result == pytest.approx(brute_force(column.toarray()[:, 0], 1, 0, 0.1)[0], abs=EXACT)

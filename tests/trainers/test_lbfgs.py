@@ -169,7 +169,7 @@ def rounded_and_exact(n=30):
 START = np.zeros(30)
 
 
-def test_a_finer_function_takes_over_below_the_resolution():
+def test_lbfgs_switches_to_finer_function():
     rounded, exact, lowest = rounded_and_exact()
     rough = minimise(rounded, START, tol=1e-14)
     fine = minimise(rounded, START, tol=1e-14, finer=exact)
@@ -217,7 +217,7 @@ def test_an_interrupted_run_resumes_in_either_function(l1):
         np.testing.assert_array_equal(then[-1][0], whole[-1][0])
 
 
-def test_max_iter_counts_the_steps_of_both_functions_and_nothing_else():
+def test_max_iter_counts_steps_of_both_functions():
     whole, _ = course_seen(tol=0.0)
     change = [is_fine for _, is_fine in whole].index(True)
     for max_iter in (change - 1, change, change + 1, change + 2, change + 6):
@@ -251,7 +251,7 @@ def test_a_course_can_continue_with_another_function():
     np.testing.assert_allclose(minimum, np.linalg.lstsq(matrix, target)[0], **SOLVED)
 
 
-def test_nothing_learned_warns_once_the_finer_function_has_failed_too():
+def test_lbfgs_warns_once_if_nothing_was_learned():
     rounded, options = Rounded(wrong, 1e-8), {"max_iter": 50, "tol": 0.0}
     with pytest.warns(ConvergenceWarning, match="nothing was learned") as caught:
         minimise(rounded, ZERO, finer=Rounded(wrong), **options)

@@ -127,7 +127,7 @@ def test_one_group_equals_no_groups():
     assert ours.first == theirs.first
 
 
-def test_an_epoch_counts_once_where_averages_are_by_epoch():
+def test_average_by_epoch_counts_each_epoch_once():
     taking = Taking()
     descent(n_instances=9, ends=np.array([0, 3, 6, 9]), by_sweep=True).sweep(0, None, taking)
     assert [steps.counts for steps in taking.asked] == [False, False, True]
@@ -176,7 +176,7 @@ def test_larger_steps_are_tried_while_the_largest_wins():
     assert best_step(lambda step: 0.0 if step >= 4 else 1.0) == 4.0  # alike: no larger ones
 
 
-def test_steps_that_grow_without_end_warn_and_divergence_raises():
+def test_growing_steps_warn_and_divergence_raises():
     with pytest.warns(ConvergenceWarning, match="step of 1e.12 is too small: scale the features"):
         assert best_step(lambda step: -step) >= 1e12
     with pytest.raises(ValueError, match="no step leads to scores that are finite: scale the feat"):

@@ -55,7 +55,7 @@ def measured(browse, path, script, tmp_path, *options, width=360):
     return re.search("<title>(.*?)</title>", document)[1]
 
 
-def test_the_console_is_quiet_and_hostile_text_stays_text(page, browse):
+def test_page_logs_nothing_and_escapes_hostile_text(page, browse):
     document, said = browse(page)
     assert said == []
     assert document.count("<script") == 0

@@ -30,7 +30,7 @@ def test_confusion_counts_all_positions(crf):
     assert f"{100 * crf.score(X, Y):.2f} %" in axes.get_title()
 
 
-def test_confusion_of_stacked_rows_and_of_labels_the_model_does_not_know(crf, monkeypatch):
+def test_confusion_of_stacked_rows_and_unknown_labels(crf, monkeypatch):
     y = [list(labels) for labels in Y]
     y[0][0], y[1][0] = "new", None
     lengths = [len(x) for x in X]
