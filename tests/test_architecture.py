@@ -154,7 +154,7 @@ def pipeline(source):
 
 
 def misplaced(source, part):
-    """What the opening of a sub-package's docstring gets wrong, or None."""
+    """Return what the opening of a sub-package's docstring gets wrong, or None."""
     opening = " ".join(docstring(source / part / "__init__.py").split("\n\n")[0].split())
     match = OPENING.match(opening)
     if not match:

@@ -103,7 +103,7 @@ ARM_TAKEN_APART = """
 
 
 def disassembly(kernels, isa="avx2", machine="elf64-x86-64"):
-    """What objdump prints of functions in the namespace of an instruction set."""
+    """Return what objdump prints about functions in the namespace of an instruction set."""
     text = f"\nkernels.o:     file format {machine}\n\n\nDisassembly of section .text:\n"
     for name, code in kernels.items():
         is_full = "crfx::" in name.partition("(")[0].partition("<")[0]

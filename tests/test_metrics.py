@@ -38,7 +38,7 @@ def test_metrics_name_what_does_not_line_up():
     [(token_accuracy, 4 / 5), (sequence_accuracy, 1 / 2), (label_f1, 4 / 5), (span_f1, 2 / 3)],
 )
 def test_unknown_labels_do_not_count(metric, figure):
-    """Of spans: instances that have one, as in `TagReport`."""
+    """Span metrics skip instances with an unknown label, as `TagReport` does."""
     true = [["B-A", "O", "B-A"], ["B-A", None, "O"]]
     predicted = [["B-A", "O", "O"], ["B-A", "I-A", "O"]]
     assert metric(true, predicted) == pytest.approx(figure)

@@ -1,4 +1,4 @@
-"""What the rendered reports say is what the recorded results say."""
+"""Rendered reports agree with the recorded results."""
 
 import importlib.util
 import json

@@ -45,7 +45,7 @@ def run() -> dict[str, Any]:
 
 
 def _outcome(case: Case) -> dict[str, Any]:
-    """What the first input was told, and whether all were refused."""
+    """Return the message for the first input and whether every input raised."""
     with tempfile.TemporaryDirectory() as folder:
         outcome = tried(case, Path(folder))
     return {
@@ -121,7 +121,7 @@ def _cell(text: str) -> str:
 
 
 def _json(results: dict[str, Any]) -> str:
-    """With a line for each case, so that changes can be read."""
+    """Return the results as JSON, one line per case, so that diffs are readable."""
     parts = []
     for name, value in results.items():
         rows = value if isinstance(value, list) else [value]

@@ -54,7 +54,7 @@ def outcome(name, path):
 
 
 def places(value, path=()):
-    """Where a manifest says something: the first two entries of lists stand for all."""
+    """Return the places of values in a manifest; the first two entries of a list stand for all."""
     if path:
         yield path
     if isinstance(value, dict | list):
@@ -143,7 +143,7 @@ def flipped(raw, random, values):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_bytes_changed_in_files_and_trees(name, tmp_path):
-    """Of the file itself, or of XGBoost's trees in it: what is loaded can be asked without harm."""
+    """Bytes change in the file or in XGBoost's trees; what loads predicts without a crash."""
     whole, random = (SAVED / f"{name}-1.crfx").read_bytes(), np.random.default_rng(0)
     parts, bad = members(name), tmp_path / "bad.crfx"
     blobs = [member for member in parts if member.endswith(".ubj")]

@@ -109,7 +109,7 @@ def test_copies_and_files_give_the_same_answers(kind, fitted, tmp_path):
 
 
 def test_a_file_keeps_attributes_and_is_saved_again_to_the_byte(kind, fitted, tmp_path):
-    """To the byte: nothing is lost on the way, and files can be compared."""
+    """Saving a loaded model writes the same bytes: nothing is lost, and files can be compared."""
     loaded = by_file(fitted, tmp_path)
     assert loaded.get_params() == fitted.get_params()
     for name in ATTRIBUTES:
@@ -125,7 +125,7 @@ def test_a_file_keeps_attributes_and_is_saved_again_to_the_byte(kind, fitted, tm
 
 
 def test_further_training_is_the_same(kind, fitted, tmp_path):
-    """From the estimator, from its file by name, and from what was loaded."""
+    """Warm starts from the estimator, from its file name and from the loaded model agree."""
     loaded, before = by_file(fitted, tmp_path), answers(kind, fitted)
     further = [
         answers(kind, kind.fitted(start, **kind.longer))
@@ -163,7 +163,7 @@ def write(path, members):
 
 
 def test_files_of_another_class_or_with_other_members_raise(fitted, tmp_path):
-    """With any other class's name in it, without one member, or with one more."""
+    """The file names another class, lacks a member, or has one more."""
     path, other = tmp_path / "own.crfx", tmp_path / "other.crfx"
     fitted.save(path)
     with zipfile.ZipFile(path) as archive:

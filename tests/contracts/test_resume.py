@@ -162,7 +162,7 @@ def test_a_checkpoint_holds_the_arguments_of_its_run(tmp_path):
 
 
 def test_callbacks_are_called_and_may_end_a_run(tmp_path):
-    """Also one that was cut off in the round in which they did."""
+    """This includes a run that was interrupted in the round in which the callback ended it."""
     X, y, _ = dense(0)
     called, path = [], tmp_path / "m.crfx"
 

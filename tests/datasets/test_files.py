@@ -1,4 +1,4 @@
-"""Where data are looked for, what is refused, and what the reader is told."""
+"""The search for data files, rejected files, and error messages."""
 
 import gzip
 import hashlib

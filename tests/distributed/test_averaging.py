@@ -64,7 +64,7 @@ class Slope:
 
 
 def swept(counts, n_sweeps):
-    """Where sweeps lead, of workers with so many instances."""
+    """Return the parameters after each epoch of workers with these numbers of instances."""
 
     def work(workers):
         n_own = counts[workers.rank]

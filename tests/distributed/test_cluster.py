@@ -68,7 +68,7 @@ def noting_rounds(marker):
 
 
 def rounds_seen(marker):
-    """By the callback, in all attempts."""
+    """Return the rounds that the callback saw, in all attempts."""
     return [int(line) for line in marker.with_suffix(".rounds").read_text().split()]
 
 
@@ -236,7 +236,7 @@ def test_prediction_error_is_not_a_lost_worker(client, alone):
 
 
 def test_prediction_results_are_not_recomputed(client, alone, monkeypatch):
-    """Where one share is lost: it alone is sent again."""
+    """If one share is lost, only that share is sent again."""
     sent = []
 
     def submitted(client, there, estimator, method, shares, common):

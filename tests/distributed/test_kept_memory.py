@@ -26,7 +26,7 @@ print(held() - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="is about glibc")
 def test_kept_memory_is_released():
-    """In a process of its own: another may have as much to spare already."""
+    """The test runs in a separate process, since this one may already hold spare memory."""
     asked = [sys.executable, "-c", ASKED]
     output = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
     kept, left = map(int, output.split())

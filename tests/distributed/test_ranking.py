@@ -42,7 +42,7 @@ def make_queries(seed=0, n_queries=40):
 
 
 def part(workers, values, cuts=None):
-    """What a worker has of a list that is cut at some places; None: into equal parts."""
+    """Return a worker's part of a list that is cut at these places (None: into equal parts)."""
     if values is None:
         return None
     borders = np.linspace(0, len(values), workers.size + 1) if cuts is None else [0, *cuts, None]
@@ -126,7 +126,7 @@ def test_early_stopping_uses_queries_of_all_workers(metric):
     [("trees", (0, 15)), ("trees", (1, 1)), ("trees", (20, 40)), ("linear", (1, 1))],
 )
 def test_worker_may_have_no_learnable_queries(scorer, cuts):
-    """No query, or one that cannot be learned from: the first; and nothing of the eval_set."""
+    """A worker may have no query, or only one of a single level, and no part of the eval_set."""
     X, relevance = make_queries()
     watched = make_queries(1, n_queries=2)
     crf = make(scorer, early_stopping_rounds=2)
@@ -226,7 +226,7 @@ def test_workers_share_the_seed_of_the_first():
 
 
 def test_workers_halve_steps_together():
-    """Of two of three it would fall."""
+    """The objective of two of the three workers alone would fall."""
     batch = Batch.from_lengths([2, 2, 2])
     gains, change = np.tile([0.0, 1.0], 3), np.array([0, 8, 0, 8, 12, 0], np.float32)
 
@@ -284,7 +284,7 @@ def test_epochs_of_several_workers_are_as_good(n_workers):
 @pytest.mark.xdist_group("cluster")
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_on_a_cluster(client):
-    """Of three processes, for one of which nothing of the eval_set is left."""
+    """One of the three processes gets no part of the eval_set."""
     X, relevance = make_queries()
     watched = make_queries(1, n_queries=2)
     crf = make(early_stopping_rounds=2)

@@ -1,4 +1,4 @@
-"""What is shared out over workers is all there is, and what does not fit stays whole."""
+"""Shares of all workers add up to all data, and inconsistent data stay whole."""
 
 import numpy as np
 import pytest

@@ -70,7 +70,7 @@ def test_boosting_together_equals_boosting_alone(n_workers, subsample):
 
 @pytest.mark.parametrize(("n_workers", "edges"), [(1, "trees"), (2, None), (3, "trees")])
 def test_trees_do_not_depend_on_the_number_of_workers(n_workers, edges):
-    """To the bit, where no sum of all gradients moves a shared table."""
+    """Trees are equal to the bit unless a sum of all gradients moves a shared table."""
     X, y = make_task(n_instances=60)  # of more values than there are bins
     settings = {"max_bin": 16, "max_depth": 3, "edges": edges, "start_end": False, "n_jobs": 1}
     alone = GBCRF(4, **settings).fit(X, y)

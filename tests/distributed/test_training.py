@@ -58,7 +58,7 @@ def boosted(**more):
 
 
 def check_same(crf, data, n_workers, tolerance):
-    """That all workers find one model, with the objective of the run alone; return both."""
+    """Check that all workers get one model with the objective of a run alone; return both."""
     alone, models = fitted(crf, data), fitted_together(n_workers, crf, data)
     for model in models:
         assert model.history_["objective"] == models[0].history_["objective"]

@@ -84,7 +84,7 @@ def needed(blocks: list[Block]) -> list[str]:
 
 
 def described() -> dict[str, Any]:
-    """What has a docstring or an example."""
+    """Return what has a docstring or an example."""
     names = dict(public_names())
     return {
         "public": len(names),

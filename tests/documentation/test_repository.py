@@ -1,4 +1,4 @@
-"""What is written in two places agrees: versions, and what the reference shows."""
+"""Statements that are repeated agree: versions, and what the reference shows."""
 
 import importlib
 import re

@@ -1,4 +1,4 @@
-"""What tests of several estimators share."""
+"""Fixtures of the tests of several estimators."""
 
 import io
 import json

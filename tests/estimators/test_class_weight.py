@@ -57,7 +57,7 @@ def test_class_weight_favours_heavy_label(name, tmp_path):
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_equal_class_weights_equal_sample_weights(name):
-    """In a sum; steps of perceptrons and trees do not depend on how weights are given."""
+    """Sums are equal; steps of perceptrons and trees do not depend on the kind of weight."""
     crf, weights = ESTIMATORS[name], dict.fromkeys(["L0", "L1", "L2"], 2.0)
     weighted = clone(crf).set_params(class_weight=weights).fit(X, Y)
     expected = clone(crf).fit(X, Y, sample_weight=np.full(len(X), 2.0))
@@ -111,7 +111,7 @@ def test_eval_set_loss_uses_class_weight():
 
 
 def test_class_weight_ignores_labels_of_zero_weight_instances():
-    """What is left has weights of 0 only, or no label that is known."""
+    """Only instances of weight 0 have the label, or no label is known."""
     y = [["L0"] * len(labels) for labels in Y[:-1]] + [["L1"] * len(Y[-1])]
     unknown = [[None] * len(labels) for labels in Y[:-1]] + y[-1:]
     weights = np.append(np.ones(len(X) - 1), 0)

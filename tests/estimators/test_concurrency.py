@@ -31,7 +31,7 @@ def sequences(seed=0):
 
 
 def spans(y):
-    """The same labels as spans in BIO, which begin where there is none to go on with."""
+    """Return the labels as BIO tags; a span begins where none can be continued."""
     result = []
     for labels in y:
         tags = ["O", "B-X", "I-X"]
@@ -104,7 +104,7 @@ def folder(tmp_path_factory):
 
 
 def answers(crf, X, y):
-    """All that an estimator tells of one instance, as bytes."""
+    """Return every prediction for one instance as bytes."""
     results = [crf.predict([X])[0], crf.predict_marginals([X])[0]]
     if hasattr(crf, "n_rounds_"):
         results += [crf.predict([X], n_rounds=2)[0], crf.predict_marginals([X], n_rounds=1)[0]]
@@ -121,7 +121,7 @@ def answers(crf, X, y):
 
 
 def sure_answers(crf, X):
-    """How sure it is, where it is not sure enough, and what it says if not all labels may be."""
+    """Return confidences, labels that are sure enough, and predictions under allowed labels."""
     n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
     allowed = [[None if row % 3 else crf.classes_[[0, -1]].tolist() for row in range(n_rows)]]
     results = []
@@ -175,7 +175,7 @@ def test_predict_in_many_threads_right_after_fit(kind):
 
 
 def test_predict_joins_rounds_in_one_thread(monkeypatch):
-    """By the first of many threads; a second one would join half of what the first has done."""
+    """The first thread joins the rounds; a second one would see them half joined."""
     X, y = sequences()
     crf = GBCRF(n_estimators=4).fit(X, y)
     joined, calls = tree_format.join, []

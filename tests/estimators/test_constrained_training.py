@@ -205,7 +205,7 @@ def test_fit_obeys_allowed_labels_by_position(kind, bio_task):
     ],
 )
 def test_fit_rejects_forbidden_labels(more, message):
-    """In training, or in the eval_set; `tests/bad_inputs` has what is rejected in all kinds."""
+    """Training labels and the eval_set are checked; `tests/bad_inputs` has every estimator."""
     X = [np.zeros((2, 1), np.float32), np.zeros((1, 1), np.float32)]
     more = {"y": [["O", "B-X"], ["O"]], "constraints": "bio", **more}
     if "eval_set" in more:

@@ -288,7 +288,7 @@ def test_python_takes_steps_unsupported_by_the_core(monkeypatch, kind, arguments
     + [(HiddenUnitCRF, *row) for row in pairwise(list(DATA), [0.0, 0.4], [1, 3])],
 )
 def test_epoch_in_parts_is_the_same(monkeypatch, kind, data, dropout, batch_size):
-    """Which features are left out, and how long a step is, depends on its number alone."""
+    """Dropout and the length of a step depend only on the number of the step."""
     arguments = {"X": DATA[data], "batch_size": batch_size}
     arguments |= {} if dropout is None else {"dropout": dropout}
     whole = trained(kind, **arguments)

@@ -25,7 +25,7 @@ class Unread:
 
 
 def without_gpu(code, *arguments):
-    """What a program prints in a process that sees no GPU."""
+    """Return what a program prints in a process without a visible GPU."""
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code, *map(str, arguments)],
         capture_output=True,

@@ -44,7 +44,7 @@ def one_instance(kind, instance=0, seed=1):
 
 
 def check(explanation, crf, X_i, more):
-    """What holds for every explanation of a labelling."""
+    """Check what holds for every explanation of a labelling."""
     lists = {name: [value] for name, value in more.items()}
     assert explanation.predicted.tolist() == crf.predict([X_i], **lists)[0].tolist()
     marginals = crf.predict_marginals([X_i], **lists)[0]

@@ -121,7 +121,7 @@ def test_continued_training_equals_one_longer_run(edges):
 
 
 def test_an_interrupted_run_resumes_exactly(tmp_path):
-    """From the checkpoint, and from the estimator that was interrupted."""
+    """The run resumes from the checkpoint and from the interrupted estimator."""
     settings = {"random_state": 0, "subsample": 0.7, "colsample_bynode": 0.5}
     path = tmp_path / "checkpoint.crfx"
 
@@ -201,7 +201,7 @@ def test_eval_metric_agrees_with_final_model(kind):
 
 @pytest.mark.parametrize(("edges", "step"), [("table", 1.0), (None, 0.3)])
 def test_objective_falls_without_regularisation(edges, step):
-    """Where rows become all but certain, marginals must not exceed 1, nor steps explode."""
+    """When rows become almost certain, marginals must not exceed 1 and steps must not explode."""
     random = np.random.default_rng(0)
     noisy = [[label if random.random() < 0.9 else "L1" for label in y] for y in Y]
     settings = {"min_child_weight": 0, "reg_lambda": 0, "edge_l2": 0.0, "max_depth": 2}

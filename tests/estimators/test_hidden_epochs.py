@@ -42,7 +42,7 @@ def parameters(*data, **arguments):
 
 @pytest.fixture(params=["core", "python"])
 def steps(request, monkeypatch):
-    """Who takes the steps."""
+    """Run the test with steps of the core and with steps of Python."""
     if request.param == "python":
         monkeypatch.setattr(epochs, "can_take_steps", lambda *_: False)
 
@@ -52,7 +52,7 @@ def steps(request, monkeypatch):
     ("trainer", "l2", "data"), pairwise(["sgd", "large_margin"], [0.0, 100.0], list(DATA))
 )
 def test_parameters_are_averaged_over_the_ends_of_epochs(trainer, l2, data):
-    """From burn_in on; without averaging, a run of n epochs ends where epoch n does."""
+    """Averaging starts at burn_in; without it, a run of n epochs ends where epoch n ends."""
     arguments = {"X": DATA[data], "l2": l2}
     ends = [parameters(trainer, sweeps=n, burn_in=9, **arguments) for n in (2, 3, 4)]
     assert np.abs(ends[0] - ends[2]).max() > 10 * ROUNDING
@@ -78,7 +78,7 @@ def test_steps_become_shorter_from_epoch_to_epoch(monkeypatch):
 
 @pytest.mark.parametrize("data", DATA)
 def test_block_rates_scale_with_block_size(monkeypatch, data):
-    """Of a kind, in the order W, b, V, c, U, edges, ends; five times longer for W."""
+    """Blocks are ordered W, b, V, c, U, edges, ends; the step for W is five times longer."""
     rates, spread, X = [], epochs.block_rates, DATA[data]
     monkeypatch.setattr(
         epochs, "block_rates", lambda *args: rates.append(spread(*args)) or rates[-1]
@@ -116,7 +116,7 @@ def test_dropout_is_for_dense_features_by_default():
 
 @pytest.mark.usefixtures("steps")
 def test_dropout_rescales_kept_inputs():
-    """Without hidden units scores are linear: the mean step is the same."""
+    """Without hidden units scores are linear, so the mean step equals the step without dropout."""
     ones = [np.ones((50, 40), np.float32) for _ in range(40)]
     labels = [np.arange(50) % 2, *[np.zeros(50, int)] * 39]
 
@@ -140,7 +140,7 @@ def easy(n=6):
 
 
 def test_perceptron_stops_at_separation_and_large_margin_continues():
-    """What is right by less than the margin moves; by more, it rests."""
+    """Parameters move while the margin is too small and stop once it is large enough."""
     x, y = easy()
     learned = fitted("perceptron", x, y, sweeps=40, burn_in=99)
     assert learned.score(x, y) == 1
@@ -170,7 +170,7 @@ def test_large_margin_without_margin_equals_perceptron():
     ("trainer", "case", "place"), pairwise(TRAINERS, ["unknown", "empty", "weightless"], [0, 1])
 )
 def test_first_step_search_uses_informative_instances(trainer, case, place):
-    """By others all steps are alike, and the smallest, which learns nothing, would be taken."""
+    """On others all steps look alike, and the smallest, which learns nothing, would win."""
     tells = [k == place for k in range(2)]
     x, y, fit = X[-2:], [labels.tolist() for labels in Y[-2:]], {}
     if case == "unknown":

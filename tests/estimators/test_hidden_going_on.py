@@ -47,7 +47,7 @@ def assert_same_run(model, expected):
 
 @pytest.mark.parametrize(("trainer", "way", "data"), pairwise(TRAINERS, WAYS, list(DATA)))
 def test_warm_start_equals_one_run(trainer, way, data, tmp_path):
-    """Also the step, where it was found by trials."""
+    """This includes the step if it was found by trials."""
     X = DATA[data]
     whole = crf(trainer, 7, step=None).fit(X, Y)
     part = crf(trainer, 3, step=None).fit(X, Y)
@@ -69,7 +69,7 @@ def test_warm_start_equals_one_run_in_python(monkeypatch, trainer, tmp_path):
 
 @pytest.mark.parametrize("data", DATA)
 def test_warm_start_equals_one_run_with_shrinkage(data):
-    """How much they did is remembered: when it is counted anew, bits change."""
+    """The state keeps the shrinkage so far, since starting its product anew changes bits."""
     arguments, X = {"l2": 5.0, "step": 0.2}, DATA[data]
     whole = crf("sgd", 6, **arguments).fit(X, Y)
     for n_first in (1, 2, 3):

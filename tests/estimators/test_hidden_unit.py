@@ -253,7 +253,7 @@ def test_herding_counts_one_vote_per_epoch():
 
 
 def test_predicting_by_votes_keeps_parameters():
-    """Also while others predict with them."""
+    """This holds while other threads predict, too."""
     model = crf("perceptron", herding=True).fit(X, Y)
     before, expected = get_weights(model.model_), model.predict_marginals(X)
     with ThreadPoolExecutor(4) as pool:

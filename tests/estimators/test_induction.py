@@ -115,7 +115,7 @@ def test_stacked_and_dense_rows_are_predicted_alike():
 
 
 def test_hashed_names_are_column_numbers():
-    """Over a forest as well."""
+    """This holds for forests as well."""
     parents = [np.arange(len(x)) - 1 for x in X]
     crf = LinearCRF(l2=0.1, n_hashed=1000, feature_induction=INDUCTION)
     assert crf.fit(X, Y, parents=parents).score(X, Y, parents=parents) == 1
@@ -221,7 +221,7 @@ def test_base_of_boosting_and_conjunctions_on_a_base(induced):
 
 
 def test_early_stopping_restores_the_best_weights():
-    """Of an earlier round: labels are drawn at random, and what is learned from them is wrong."""
+    """An earlier round is the best, since random labels of training teach nothing useful."""
     random = np.random.default_rng(0)
     wrong = [random.choice(["odd", "even"], len(labels)) for labels in Y]
     settings = FeatureInduction(6, 1, min_gain=0, iterations=3)

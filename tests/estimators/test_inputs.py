@@ -1,4 +1,4 @@
-"""What users pass to an estimator, and get: containers, labels, padding, attributes, warnings."""
+"""Inputs and outputs of estimators: containers, labels, padding, attributes, warnings."""
 
 import warnings
 
@@ -108,7 +108,7 @@ def test_none_and_nan_labels_are_unknown():
 
 
 def test_numpy_numbers_are_valid_labels(tmp_path):
-    """And a model of them can be saved."""
+    """A model with such labels can be saved."""
     numbers = [[np.int64(label[1]) for label in y] for y in Y]
     crf = GBCRF(**FEW, eval_metric="token_accuracy").fit(X, numbers)
     assert crf.classes_.dtype == np.int64

@@ -55,7 +55,7 @@ def test_l1_makes_weights_zero():
     [("observed", "table"), ("observed", "linear"), ("all", "linear"), ("all", None)],
 )
 def test_sparse_and_dense_input_agree(features, edges):
-    """With all weights, or those observed, zeros are absent entries."""
+    """Zeros count as absent entries, with all weights or only the observed ones."""
     arguments = {"features": features, "edges": edges, "tol": 1e-8}
     from_sparse = LinearCRF(**arguments).fit(SPARSE, Y)
     from_dense = LinearCRF(**arguments).fit([x.toarray() for x in SPARSE], Y)
@@ -338,7 +338,7 @@ def test_edge_types_need_a_base_with_types():
 
 
 def test_init_model_decides_whether_warm_start_is_possible():
-    """Not the arguments of its estimator, which may have been changed."""
+    """The arguments of its estimator, which may have been changed, do not decide."""
     fitted = LinearCRF(max_iter=5).fit(X, Y).set_params(edges="linear")
     crf = LinearCRF(edges="linear", max_iter=5).fit(X, Y, init_model=fitted)
     assert crf.model_.edge_family == "linear"

@@ -28,7 +28,7 @@ def fnv(name, size):
 
 
 def numbers_of(model, position):
-    """Values by number of feature; of conjunctions too."""
+    """Return values by feature number, including conjunctions."""
     numbers = {}
     names = None if model["feature_names"] is None else model["feature_names"]
     if isinstance(position, np.ndarray):
@@ -52,7 +52,7 @@ def numbers_of(model, position):
 
 
 def score(model, rows, labels, parents=None, types=None):
-    """Of one labelling, straight from the page's words."""
+    """Return the score of one labelling, computed as the page describes it."""
     forbidden = model["forbidden"] or {"pairs": [], "start": [], "end": []}
     pairs = [list(pair) for pair in pairwise(labels)]
     if (
@@ -117,7 +117,7 @@ def test_json_scores_agree_with_model(tmp_path, name):
 
 
 def test_documented_json_reader_decodes_as_model(tmp_path, monkeypatch, capsys):
-    """On data of its own, words that the model has not seen among them."""
+    """The data include words that the model has not seen."""
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "model-file.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL)

@@ -149,7 +149,7 @@ def test_save_keeps_new_labels_for_warm_start(case, tmp_path):
     ids=str,
 )
 def test_base_models_get_new_labels(above, below):
-    """Of another kind, and in two layers."""
+    """The base models are of another kind, and in two layers."""
     crf, structure = ESTIMATORS[below]
     middle = LinearCRF(edges=None, max_iter=3).fit(X_MORE, Y, init_model=clone(crf).fit(X_MORE, Y))
     new = clone(above).fit(X_MORE, MORE, init_model=middle, classes=[NEW])

@@ -129,7 +129,7 @@ def test_warm_start_with_another_objective_keeps_weights_only():
 
 
 class OwnObjective:
-    """What a user may write: a name, whether it asks for a loss, and `bind`."""
+    """A user-defined objective: a name, whether it needs a loss, and `bind`."""
 
     name, uses_loss = "own", True
 

@@ -86,7 +86,7 @@ def test_lbfgs_resumes_in_either_precision(tmp_path):
 
 @pytest.mark.parametrize("trainer", ["sgd", "perceptron", "large_margin"])
 def test_partial_fit_per_epoch_equals_fit(trainer):
-    """With the same step; both average from the sweep `burn_in` on."""
+    """The step is the same, and both average from epoch `burn_in` on."""
     settings = {"step": 0.1, "burn_in": 0, "random_state": 0}
     whole = LinearCRF(trainer, sweeps=3, **settings).fit(X, Y)
     parts = LinearCRF(trainer, **settings)

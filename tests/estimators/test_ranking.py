@@ -117,7 +117,7 @@ def test_fit_skips_and_counts_queries_of_one_level(make_queries, scorer):
 
 @each_scorer
 def test_query_weight_equals_copies(make_queries, scorer):
-    """To the bit they cannot be: subsets are drawn for each. Small queries have one subset."""
+    """Bits differ, since subsets are drawn for each copy; small queries have a single subset."""
     X, relevance, group = make_queries(n_queries=6)
     options = {"subset_size": 14}
     if scorer == "linear":

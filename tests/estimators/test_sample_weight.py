@@ -79,7 +79,7 @@ def test_sample_weight_of_two_equals_two_copies(name, kind):
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_sample_weight_of_zero_removes_instance(name):
-    """To the bit: bins, patterns of weights and the order of instances included."""
+    """Models are equal to the bit, including bins, weight patterns and the order of instances."""
     crf = ESTIMATORS[name]
     far = [*X, 50 + X[0], X[1] - 50]  # would move any quantile
     labels = [*Y, Y[0][::-1], Y[1][::-1]]

@@ -47,7 +47,7 @@ def random_parents(X, seed=0):
 
 
 def slopes_at(crf, seed=0, **structure):
-    """What a round is fitted to at random scores; those scores, and the truth."""
+    """Return gradient and curvature at random scores, those scores, and the truth."""
     random = np.random.default_rng(seed)
     lengths = [4, 1, 3, 2]
     X = [random.normal(size=(n, 2)) for n in lengths]
@@ -331,7 +331,7 @@ def test_the_objective_falls(arguments):
 
 
 def test_colsample_bynode_limits_columns():
-    """Of one column in five, the best is not always among those seen; and labels are columns."""
+    """With one column in five, the best one is not always sampled; labels count as columns."""
     settings = {"colsample_bynode": 0.2, "max_leaves": 2, "n_jobs": 1}
     crf, again, other = (TreeCRF(10, random_state=k, **settings).fit(X, Y) for k in (0, 0, 1))
     roots = crf.model_.node.trees.features[crf.model_.node.trees.starts[:-1]]
@@ -431,7 +431,7 @@ def test_viterbi_and_marginal_decoding():
 
 
 def test_stopping_in_the_first_rounds():
-    """Of the pseudo-likelihood: the likelihood does not follow."""
+    """A stop during the pseudo-likelihood rounds skips the likelihood."""
     crf = TreeCRF(30, pseudo_likelihood_rounds=20, **ONE)
     crf.fit(X, Y, callbacks=[lambda progress: progress.n_rounds == 4])
     assert crf.n_rounds_ == 4

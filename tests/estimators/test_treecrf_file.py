@@ -34,7 +34,7 @@ KINDS = {"dense": X, "sparse": [sparse.csr_matrix(x) for x in X], "frame": frame
 
 
 def check_same_marginals(one, other, data, **more):
-    """Two models say the same, to the bit."""
+    """Check that two models give the same marginals to the bit."""
     marginals, expected = (
         np.concatenate(crf.predict_marginals(data, **more)) for crf in (one, other)
     )

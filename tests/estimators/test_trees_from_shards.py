@@ -17,7 +17,7 @@ SETTINGS = {"max_bin": 16, "max_depth": 3, "n_jobs": 1, "random_state": 0}
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path, monkeypatch):
-    """Where temporary files go."""
+    """Return the folder of temporary files."""
     folder = tmp_path / "cache"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))

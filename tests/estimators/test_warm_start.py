@@ -235,7 +235,7 @@ def test_load_restores_tree_parameters(tmp_path):
 
 
 def test_warm_start_depends_on_fitted_model_not_arguments():
-    """Not arguments that were changed after fitting."""
+    """Arguments that were changed after fitting do not count."""
     for fitted, asked, goes_on in [
         ({}, {"edges": None}, False),
         ({"edges": "linear"}, {"edges": "table"}, False),

@@ -20,7 +20,7 @@ def taken(X, begin, end):
 
 
 def columns_of(points):
-    """What stands in each column, from top to bottom."""
+    """Return the stored values of each column, from top to bottom."""
     table = points.tocsc()
     return [column.tolist() for column in np.split(table.data, table.indptr[1:-1])]
 
@@ -144,7 +144,7 @@ def test_fewer_of_very_many_entries_are_sampled(fewest, strides, monkeypatch):
 
 
 def test_many_small_shards_are_not_merged_one_by_one(monkeypatch):
-    """What was found before would be sorted again with every one of them."""
+    """Merging one by one would sort all earlier values again with every shard."""
     X = sparse.csr_matrix(np.random.default_rng(0).normal(size=(256, 4)))
     expected = columns_of(quantile_points(X, 256))
     sizes, merged = [], quantile_cuts._merged

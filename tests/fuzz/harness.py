@@ -1,4 +1,4 @@
-"""What all harnesses share: seeds on disk, a target that may raise some errors only, findings.
+"""Shared code of the harnesses: seeds on disk, a target that may raise some errors, findings.
 
 A harness is one file, fuzz_NAME.py, that calls `fuzz`.  An error that is not allowed is a finding:
 it is written down, once for each place in the code, and the run goes on.  A crash of the process, a

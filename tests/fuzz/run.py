@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def fuzzed(name: str, minutes: float, seed: int) -> dict[str, Any]:
-    """What one harness did in its time."""
+    """Return what one harness did in its time."""
     folder = WORK / name
     for part in ("findings", "crashes"):
         shutil.rmtree(folder / part, ignore_errors=True)
@@ -156,7 +156,7 @@ def page(results: dict[str, Any]) -> str:
 
 
 def mended() -> list[str]:
-    """What runs found that is mended now, as found.md tells it."""
+    """Return the fixed findings from found.md."""
     return (HERE / "found.md").read_text(encoding="utf-8").rstrip().splitlines()
 
 

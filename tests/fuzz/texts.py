@@ -1,4 +1,4 @@
-"""What the harnesses of text formats share: read, write back, compare; ask for the format."""
+"""Shared code of the harnesses of text formats: read, write back, compare; guess the format."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from crfx.io.lines import open_lines
 
 
 def there_and_back(name: str, path: str) -> None:
-    """With the labels that were read, the lines that are written are those that were read."""
+    """Check that writing the labels that were read gives the lines that were read."""
     for labelled in (False, True):
         with open_lines(path) as lines:
             first = lines.peek_block()

@@ -1,4 +1,4 @@
-"""Whether constraints leave a labelling, and allow the one that is true: against enumeration."""
+"""Feasibility of constraints and of true labellings, against enumeration."""
 
 import re
 import time
@@ -126,7 +126,7 @@ def is_found_possible(batch, structure, mask):
 
 @pytest.mark.parametrize("is_forest", [False, True])
 def test_masks_alone_against_enumeration(is_forest, monkeypatch):
-    """As enumeration does, and without the core where every length will do."""
+    """Masks agree with enumeration, without calling the core if every length is possible."""
     random = np.random.default_rng(1)
     whole, result, by_core = feasibility.impossible_rows, [], []
 

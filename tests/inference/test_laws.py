@@ -58,7 +58,7 @@ def test_equal_scores_count_the_labellings(order, module):
     pairwise(list(MODULES), list(STRUCTURES), ["shared", "typed", "each"]),
 )
 def test_marginals_and_covariances_are_gradients(module, structure, sharing):
-    """Of log Z, and of the expected cost."""
+    """Marginals are gradients of log Z, covariances are gradients of the expected cost."""
     arguments = make_problem(21, sharing=sharing, **STRUCTURES[structure]).arguments()
     cost = np.sin(np.arange(arguments["node"].size)).reshape(arguments["node"].shape)
     prepared = prepare(**arguments)

@@ -87,7 +87,7 @@ def test_forest_gammas_are_sums_over_paths(seed, shape, kind):
 
 
 def reach(listed, order, sign, t, kind):
-    """How far y_t moves each later node, and the edge that ends at t each later edge.
+    """Return how far y_t moves each later node, and the edge that ends at t each later edge.
 
     ``sign`` -1 looks at the chain from its other end.  With n the order and q whole turns of n
     steps, node t + qn + m moves by alpha^(n)_t alpha^(n)_{t+n} ... alpha^(m)_{t+qn}.

@@ -114,7 +114,7 @@ def test_read_rejects_unknown_members(path):
 
 
 def central_entry(raw, name):
-    """Where the directory at the end of the file speaks of a member."""
+    """Return the offset of a member's entry in the central directory."""
     at = raw.index(b"PK\x01\x02")
     while raw[at + 46 : at + 46 + len(name)] != name:
         at = raw.index(b"PK\x01\x02", at + 1)
@@ -350,7 +350,7 @@ def test_damaged_files_load_or_raise(path):
 
 
 def test_damaged_arrays_load_or_raise(path):
-    """With checksums that are right, as one who means harm would write them."""
+    """Checksums are valid, as in a malicious file."""
     whole, random, outcomes = npy(np.zeros((2, 3), np.float32)), np.random.default_rng(0), set()
     odd = np.frombuffer(b"()[]{}'\",:<>OVSUL0123456789 \n\\-\x00\xff", dtype=np.uint8)
     for _ in range(MUTATIONS):

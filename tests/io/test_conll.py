@@ -53,7 +53,7 @@ def test_read_yields_a_sentence_at_its_end():
 
 
 def test_read_finds_columns_and_labels():
-    """With the label N written instead."""
+    """Each case ends with the line that results from writing the label N."""
     cases = [
         ("a b X", -1, ("a", "b"), "X", "a b N"),
         ("a\tb\tX", -1, ("a", "b"), "X", "a\tb\tN"),

@@ -89,7 +89,7 @@ def test_weights_agree_with_crfsuite_info(tmp_path):
 
 
 def test_read_rejects_files_cut_off_anywhere(tmp_path, whole):
-    """With and without a header that admits it."""
+    """The header has the old size or the new one."""
     with pytest.raises(FileNotFoundError):
         read(tmp_path / "model")
     refusal(tmp_path, b"lCRF" * 100)
@@ -106,7 +106,7 @@ def set_at(offset, value, form="<I"):
 
 
 def record_of(raw, at):
-    """Where a database of names has the label Z."""
+    """Return the offset of the label Z in a database of names."""
     return raw.index(b"Z\0", at) - 8
 
 

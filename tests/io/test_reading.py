@@ -1,4 +1,4 @@
-"""How files are read, as a model file keeps it."""
+"""Readings: how a model file records the format of its training files."""
 
 import pytest
 

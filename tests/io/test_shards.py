@@ -81,7 +81,7 @@ def test_load_returns_everything_written(tmp_path, matrix, positions, format):
 
 @pytest.mark.parametrize("kind", LABELS)
 def test_empty_shards_fit_any_kind(tmp_path, kind):
-    """What `numpy.savez` makes of empty lists are fractions."""
+    """`numpy.savez` stores empty lists as floats."""
     rows, types = slice(0, 3), np.array([0, 1, 0])
     full = {"X": X[rows], "y": labels(kind)[rows], "lengths": [3]}
     np.savez(tmp_path / "1.npz", **full, parents=[-1, 0, 1], edge_types=types, sample_weight=[2])
@@ -151,7 +151,7 @@ def test_parquet_index_is_not_a_feature(tmp_path):
 
 
 def test_shards_reject_columns_of_different_kinds(tmp_path):
-    """With numbers in the first shard: tests/bad_inputs/listed/shards.py."""
+    """tests/bad_inputs/listed/shards.py covers numbers in the first shard."""
     flags, letters = [True, False, True], pandas.Categorical(["a", "b", "a"])
     for one, other, message in (
         (flags, letters, "holds categories, and truth values in"),

@@ -99,7 +99,7 @@ def test_checkpoint_on_a_full_disk_leaves_the_one_before(tmp_path, monkeypatch, 
 
 
 def test_errors_name_the_file_that_was_asked_for(tmp_path, monkeypatch):
-    """Not the one beside it; an error about another file keeps its name."""
+    """Errors do not name the temporary file; an error about another file keeps its name."""
     with (
         pytest.raises(FileNotFoundError, match="there is no folder"),
         whole_file(tmp_path / "none" / "m.crfx"),

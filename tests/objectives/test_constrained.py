@@ -119,7 +119,7 @@ def test_values_are_sums_over_the_labellings_left(case):
 
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_slopes_by_differences_are_0_where_forbidden(case, name):
-    """In three random directions, which move all scores that are allowed."""
+    """The test moves all allowed scores in three random directions."""
     problem, truth, _ = case
     objective, random = bind(name, truth), np.random.default_rng(0)
     evaluation = objective.evaluate(problem, all_parts(problem), curvatures.parse("auto"))

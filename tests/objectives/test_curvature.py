@@ -92,7 +92,7 @@ def test_two_moving_parts_need_at_most_twice_their_curvature(seed):
 
 
 def test_class_weights_scale_the_curvature():
-    """Of one position, by the weight of its label."""
+    """The curvature of a position is scaled by the weight of its label."""
     structure = {"lengths": (1,), "sharing": "none", "ends": False}
     _, problem, truth = make_case(structure, class_weights=CLASS_WEIGHTS)
     plain = replace(truth, class_weights=None)
@@ -131,7 +131,7 @@ def test_a_number_scales_the_curvature_of_the_pseudo_likelihood():
 
 @pytest.mark.parametrize("sharing", ["shared", "typed", "each"])
 def test_first_order_curvature_is_the_weight_of_every_event(sharing):
-    """Of likelihood and pseudo-likelihood alike."""
+    """This holds for likelihood and pseudo-likelihood."""
     _, problem, truth = make_case({"lengths": (4, 3), "sharing": sharing}, weighted=True)
     parts = parts_of(problem)
     one, other = (

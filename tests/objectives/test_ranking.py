@@ -40,7 +40,7 @@ def orders(m):
 
 
 def losses(gains, cut):
-    """Of all orders; those of the truths are exactly 0."""
+    """Return the losses of all orders; those of true orders are exactly 0."""
     m = len(gains)
     discount = rank_weights(m) * (np.arange(m) < (cut or m))
     ideal = np.sort(gains)[::-1] @ discount

@@ -83,7 +83,7 @@ def test_equal_class_weights_are_weights_of_instances(objective):
 
 @pytest.mark.parametrize("objective", BOTH)
 def test_independent_positions_count_with_the_weight_of_their_label(objective):
-    """As positions that are instances do, with that weight; in chains whose edges are all 0 too."""
+    """Positions count as weighted instances of one position, also with all-zero edges."""
     structure = {"lengths": (4, 3), "sharing": "none", "ends": False}
     _, problem, truth = make_case(structure, class_weights=CLASS_WEIGHTS)
     alone = Batch.from_lengths(np.ones(problem.batch.n_rows, np.int64))

@@ -303,7 +303,7 @@ def test_propose_agrees_with_an_exhaustive_search(arguments, settings):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_propose_finds_the_best_set_of_labels(seed):
-    """Of all sets, not only of first parts: those sorted by slope hold the best (Fisher 1958)."""
+    """The best of all sets is a prefix of the labels sorted by slope (Fisher 1958)."""
     learner = ContextLearner(max_leaves=2, reg_lambda=5.0)
     case = make_case(n_labels=5, curved=True, seed=seed, lengths=(4, 5))
     case.batch = Batch.from_lengths((4, 5), X=np.zeros((9, 1), np.float32))
@@ -350,7 +350,7 @@ def scores_of_single_rows(function, X):
 
 
 def test_bins_of_many_values_are_of_equal_size():
-    """Of more values than bins, none holds many more than its part; a frequent one has its own."""
+    """With more values than bins, bins are of similar size, and a frequent value has its own."""
     random = np.random.default_rng(0)
     x = np.where(random.random(4000) < 0.5, 0.25, random.normal(size=4000)).astype(np.float32)
     node = random.normal(size=(4000, 1))
@@ -654,7 +654,7 @@ def test_rounding_errors_of_histograms_are_no_categories(seed):
 
 
 def check_absent_categories(case):
-    """What does not occur in a node goes where the greater part of the curvature goes."""
+    """Check that values absent from a node go to the child with the larger curvature."""
     trees, *_ = case.grow(ContextLearner(max_leaves=25))
     for label in range(3):
         examples = case.examples(label)

@@ -43,7 +43,7 @@ def test_scores_are_those_of_the_formula(activation, skip, n_hidden):
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_gradient_of_every_part_is_that_of_differences(activation):
-    """Of the formula in float64: differences of the core's scores would measure their rounding."""
+    """Differences use the formula in float64; those of the core's scores would measure rounding."""
     units, X = function(activation), features()
     slope = np.random.default_rng(2).normal(size=(N_ROWS, N_LABELS)).astype(np.float32)
     expected = central_differences(

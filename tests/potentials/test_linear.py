@@ -114,7 +114,7 @@ def test_missing_values_count_as_zero():
 
 @pytest.mark.parametrize("kinds", ["oo", "oa", "ao", "aa"])
 def test_patterns_follow_each_other(kinds):
-    """Of features with weights for what is observed (o), or for all (a)."""
+    """Features have weights for observed labels (o) or for all labels (a)."""
     X = features()
     patterns = [
         observed(30, X, seed)[0] if kind == "o" else WeightPattern.all(N_FEATURES, 30)

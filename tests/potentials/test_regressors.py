@@ -13,7 +13,7 @@ N_ROWS, N_OUTPUTS = 60, 3
 
 
 class Recorder(RegressorMixin, BaseEstimator):
-    """A regressor that predicts 0 and tells what it was given."""
+    """A regressor that predicts 0 and records the data of every fit."""
 
     calls = []  # noqa: RUF012 - shared by clones on purpose
 

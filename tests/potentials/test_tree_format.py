@@ -46,7 +46,7 @@ def raws_of(kind):
 
 
 def running_sum(kind, n_rounds=None):
-    """What a trainer has added up while it grew the rounds, in float32 and in this order."""
+    """Return the sum of the rounds' scores as a trainer adds them: in float32 and in this order."""
     X, learner, rounds = grown(kind)
     matrix = learner.matrix(X)
     total = np.zeros((N_ROWS, n_outputs(kind)), dtype=np.float32)
@@ -326,7 +326,7 @@ def test_check_rejects_unknown_categories():
 
 @pytest.mark.parametrize("change", ["the same again", "a gap", "one that is left over"])
 def test_check_rejects_unsorted_categories(change):
-    """If each node could name all of them, reading them would take nodes times categories."""
+    """If every node could list all categories, reading would take nodes times categories."""
     path = (*TREES, categorical_tree())
     tree = trees_of(joined("categories"))["trees"][categorical_tree()]
     starts, sizes = tree["categories_segments"].copy(), tree["categories_sizes"].copy()

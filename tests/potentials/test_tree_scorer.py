@@ -89,7 +89,7 @@ def test_scores_of_the_first_rounds(kind):
 
 
 def test_dense_and_sparse_rows_in_turn():
-    """What one call leaves behind, in the lanes that it used, is no feature of the next."""
+    """Values that one call leaves in its lanes must not become features of the next call."""
     X, raw = grown("many outputs")[0], joined("many outputs")
     seen = ~np.isnan(X)
     absent = sparse.csr_matrix((X[seen], np.nonzero(seen)), shape=X.shape)

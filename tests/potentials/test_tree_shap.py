@@ -46,7 +46,7 @@ def random_trees(seed, n_trees, n_features, n_leaves):
 
 
 def expected_score(trees, tree, node, goes_left, known):
-    """Of a walk that asks for the features ``known`` alone, and goes both ways at the others."""
+    """Return the expected score of a walk that takes both ways at features not in ``known``."""
     first = int(trees.starts[tree])
     feature = trees.features[first + node]
     if feature == LEAF:

@@ -125,7 +125,7 @@ def test_contributions_add_up_to_the_scores(n_outputs):
 
 
 def test_no_rounds_score_zero():
-    """To XGBoost the range of rounds (0, 0) means all of them."""
+    """XGBoost takes the range of rounds (0, 0) as all rounds."""
     matrix, trees = grow(XGBoostLearner(PARAMS), dense(), 3)
     ensemble = TreeEnsemble.of(trees.raw(), 3)
     assert ensemble.scores(matrix).any()

@@ -1,4 +1,4 @@
-"""What models are said to be."""
+"""Descriptions of models."""
 
 import numpy as np
 import pytest

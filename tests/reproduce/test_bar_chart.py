@@ -1,4 +1,4 @@
-"""What is drawn, as matplotlib was told."""
+"""The artists that a bar chart draws with matplotlib."""
 
 import pytest
 

@@ -272,7 +272,7 @@ def test_a_number_without_a_vector_takes_the_mean_of_its_parts(three_numbers):
 
 
 def test_other_mentions_in_the_document_are_counted():
-    """Not the word itself, not beginnings of sentences, not headlines, not other documents."""
+    """The word itself, sentence starts, headlines and other documents are not counted."""
     texts = [["Then", "Mr", "Bird", "sang"], ["BIRD", "SANG"], ["a", "bird"], ["a", "bird", "X"]]
     split = Conll2003Split(
         [[Conll2003Token(word, "", "") for word in words] for words in texts],
@@ -312,7 +312,7 @@ def objectives_task(**data):
 
 @pytest.fixture
 def watched(small_ocr, monkeypatch):
-    """What is fitted: the objective, the penalty, how many words, and whether from a model."""
+    """Record each fit: objective, penalty, number of words, and whether it is a warm start."""
     hidden_units._ocr.cache_clear()
     seen = []
 

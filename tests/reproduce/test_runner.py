@@ -1,4 +1,4 @@
-"""What is done stays done; what is missing, or was asked otherwise, is run."""
+"""The runner keeps results and runs what is missing or has changed."""
 
 import json
 import multiprocessing

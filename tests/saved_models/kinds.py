@@ -47,7 +47,7 @@ def dense(seed: int) -> tuple[Any, Any, dict[str, Any]]:
 
 
 def holes(seed: int) -> tuple[Any, Any, dict[str, Any]]:
-    """With values that are missing, and labels that are numbers."""
+    """Return data with missing values and numeric labels."""
     X, y, more = dense(seed)
     random = np.random.default_rng(seed)
     X = [np.where(random.random(x.shape) < 0.2, np.nan, x).astype(np.float32) for x in X]

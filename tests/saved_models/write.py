@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 
 
 def asked(kind: Any) -> dict[str, Any]:
-    """What goes into the .npz: X stacked, or as JSON where it holds words; and what is with it."""
+    """Return the members of the .npz: X stacked, or words as JSON, and its structure."""
     X, y, more = kind.data(1)
     arrays = {name: np.concatenate(values) for name, values in more.items() if name != "group"}
     if kind.ranks:

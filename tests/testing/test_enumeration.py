@@ -266,7 +266,7 @@ def test_theorem_4_2_as_printed_fails_on_a_star():
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_bound_that_is_too_small_is_seen(order):
-    """On chains that copy their labels everything moves together: no smaller gamma will do."""
+    """On chains that copy their labels everything moves together, so no smaller gamma is valid."""
     problem = make_problem(10, order=order, lengths=(5,), n_labels=2, ends=False, scale=0.1)
     copies = np.zeros((2,) * (order + 1))
     copies[(0,) * (order + 1)] = copies[(1,) * (order + 1)] = 6.0
@@ -282,7 +282,7 @@ def test_a_bound_that_is_too_small_is_seen(order):
 
 
 def test_windows_that_mix_in_one_step_fail(monkeypatch):
-    """Of order 2, y_3 copies y_1 past an independent y_2: one step mixes fully, two do not."""
+    """In order 2, y_3 copies y_1 past an independent y_2: one step mixes fully, two do not."""
     edge = np.zeros((4, 2, 2, 2))
     edge[3] = 9.0 * np.eye(2)[:, None, :]
     arguments = {"node": np.zeros((4, 2)), "edge": edge, "offsets": [0, 4], "order": 2}

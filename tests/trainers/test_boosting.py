@@ -77,7 +77,7 @@ STEEP = {"learning_rate": 1.0, "curvature": 0.05, "min_child_weight": 0.0, "reg_
 
 @pytest.mark.parametrize("edges", ["table", "linear", "trees"])
 def test_followed_scores_take_the_halved_step(edges):
-    """What is watched are the scores of the model, not of steps as they were proposed."""
+    """Metrics see the scores of the model, not of the proposed steps."""
     X, y, _ = random_task(2)
     X_dev, y_dev, _ = random_task(3)
     n_rows = sum(map(len, y_dev))

@@ -34,7 +34,7 @@ def positions(l1=0.0, l2=0.0, **more):
 
 
 def brute_force(column, label, l1, l2):
-    """How much one weight can lower the objective, found by SciPy; and the weight."""
+    """Return how much one weight can lower the objective, according to SciPy, and the weight."""
 
     def objective(mu):
         scores = SCORES.copy()
@@ -140,7 +140,7 @@ def test_the_conjunction_that_explains_is_chosen_first():
 
 
 def test_existing_columns_are_not_added():
-    """With a copy of b, a & b is there twice; with the constant, all columns are."""
+    """A copy of b makes a & b a duplicate; the constant makes every column a duplicate."""
     X, at = xor()
     result = choose(X, NONE, at, EASY)[0].sets()
     values = [tuple(X.toarray()[:, columns].prod(axis=1)) for columns in map(list, result)]

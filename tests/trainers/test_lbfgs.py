@@ -193,7 +193,7 @@ def test_the_finer_function_is_not_called_without_need():
 
 
 def course_seen(stop_after=None, course=None, **asked):
-    """What a run sees: parameters, and whether the finer function has taken over."""
+    """Return what a run sees: parameters, and whether the finer function is in use."""
     rounded, exact, _ = rounded_and_exact()
     course, seen = course or Course(), []
 

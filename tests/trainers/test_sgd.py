@@ -15,7 +15,7 @@ EXACT = {"rtol": 1e-10, "atol": 1e-12}
 
 
 def plain(values, steps):
-    """What `AveragedParameters` does, every parameter in every step."""
+    """Do what `AveragedParameters` does, for every parameter in every step."""
     values, total, count = values.copy(), np.zeros_like(values), 0
     for at, change, shrinkage, counts in steps:
         values *= shrinkage
@@ -28,7 +28,7 @@ def plain(values, steps):
 
 @pytest.mark.parametrize(("smallest", "burn_in"), [(1e-3, 0), (0.5, 13), (1e-3, 60)])
 def test_lazy_shrinking_and_averaging_are_exact(monkeypatch, burn_in, smallest):
-    """Also where the product of shrinkages is begun anew on the way."""
+    """This holds even if the product of shrinkages is restarted on the way."""
     monkeypatch.setattr(sgd, "SMALLEST_SHRINKAGE", smallest)
     random = np.random.default_rng(0)
     start = random.normal(size=20)
@@ -141,7 +141,7 @@ def test_steps_become_smaller_with_a_period():
 
 @pytest.mark.parametrize("l2", [0.0, 5.0])
 def test_descent_finds_the_minimum(l2):
-    """Of 1/2 sum_i (w - target_i)^2 + l2 w^2."""
+    """The objective is 1/2 sum_i (w - target_i)^2 + l2 w^2."""
     targets = np.random.default_rng(1).normal(3.0, 1.0, 40)
     run = descent(step=0.02, period=50.0, l2=l2, burn_in=20)
     parameters = AveragedParameters(np.zeros(1))

@@ -18,7 +18,7 @@ PATIENCE = 30.0
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """What might be harmed, and a look at it: equal looks before and after mean that it was not."""
+    """An object that a case might damage; equal looks before and after show that it did not."""
 
     name: str
     make: Callable[[], Any]
@@ -72,12 +72,12 @@ class Case:
 
     @property
     def name(self) -> str:
-        """For pytest and the page."""
+        """Return the name of the case for pytest and the page."""
         return f"{self.area}: {self.tried}"
 
     @property
     def n_inputs(self) -> int:
-        """How many inputs are tried."""
+        """Return the number of inputs that are tried."""
         return 1 if self.values is None else len(self.values)
 
 
@@ -114,7 +114,7 @@ def tried(case: Case, folder: Path) -> Outcome:
 
 
 def refused(case: Case, subject: Subject, folder: Path, value: tuple[Any, ...]) -> Outcome:
-    """Whether the right error came, in one line, in time, and left all as it was."""
+    """Return whether the right error was raised, in one line and in time, and nothing changed."""
     thing = subject.make()
     before = subject.look(thing)
     outcome = Outcome()

@@ -29,7 +29,7 @@ def _ask(
 
 
 def _both(tried: str, argv: str, message: str, files: Files | None = None, **more: Any) -> Case:
-    """What `tag` and `eval` share: they read a model, and a file."""
+    """Return cases for `tag` and for `eval`, which both read a model and a file."""
     words, files = each(f"tag {argv}", f"eval {argv}"), {**MODEL, **(files or {})}
     return command("crfx tag and eval", tried, words, message, files, **more)
 

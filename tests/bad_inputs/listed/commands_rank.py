@@ -49,7 +49,7 @@ def _train(tried: str, argv: str | Each, message: str, files: Files | None = Non
 
 
 def _with(tried: str, options: str | Each, message: str, files: Files | None = None) -> Case:
-    """Of a good file."""
+    """Return a case that runs the command with these options on a valid file."""
     return _train(tried, with_words("good.txt --model m.crfx", options), message, files)
 
 

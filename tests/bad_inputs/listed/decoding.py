@@ -25,7 +25,7 @@ CHAINS = [list(range(-1, length - 1)) for length in LENGTHS]
 
 
 def allowed(*sets: Any) -> list[Any]:
-    """Of the first instance; all others may have any label."""
+    """Return allowed labels that restrict the first instance only."""
     return [list(sets), *([None] * length for length in LENGTHS[1:])]
 
 

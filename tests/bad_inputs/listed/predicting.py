@@ -1,4 +1,4 @@
-"""What a fitted model is asked that it cannot answer."""
+"""Invalid inputs to the predictions of a fitted model."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ MAKERS = LABELLERS | RANKERS
 
 
 def fit(crf: Any) -> Any:
-    """On good data."""
+    """Fit the estimator to valid data."""
     if hasattr(crf, "rank"):
         return crf.fit(DOCUMENTS, RELEVANCE, group=GROUP)
     return crf.fit(X, Y)

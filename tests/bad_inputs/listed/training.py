@@ -1,4 +1,4 @@
-"""What goes with a training: eval_set, init_model, callbacks, partial_fit, saving."""
+"""Invalid arguments of training: eval_set, init_model, callbacks, partial_fit, saving."""
 
 from __future__ import annotations
 

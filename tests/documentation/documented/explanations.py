@@ -1,4 +1,4 @@
-"""How well the sums of explanations hold, over small models of every kind that labels."""
+"""Errors of the sums of explanations, over small models of every kind that labels."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from documented import ROOT
 
 
 def links_of(page: str) -> list[str]:
-    """Where the links of a page lead, from the repository's root; those to other sites aside."""
+    """Return where links within the repository lead, from its root."""
     text = (ROOT / page).read_text(encoding="utf-8")
     links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text)
     return [os.path.normpath(os.path.join(os.path.dirname(page), link)) for link in links]

@@ -39,7 +39,7 @@ def page(tmp_path_factory):
 
 
 def measured(browse, path, script, tmp_path, *options, width=360):
-    """What a script says that looks at the page in a frame of that many pixels."""
+    """Return what a script reports about the page in a frame of that many pixels."""
     text = path.read_text(encoding="utf-8")
     assert text.count(POLICY) == 1
     text = text.replace(POLICY, f"{POLICY}; script-src 'unsafe-inline'")

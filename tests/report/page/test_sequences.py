@@ -1,4 +1,4 @@
-"""What is kept of a file: the worst and the most uncertain sequences, in constant memory."""
+"""The page keeps the worst and the most uncertain sequences of a file in constant memory."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What templates write: escaped, readable, and only what can be written."""
+"""Templates write escaped, readable text that can be encoded."""
 
 import sys
 

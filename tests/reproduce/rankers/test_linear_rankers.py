@@ -138,7 +138,7 @@ def order_terms(relevance, scores, order, gain):
 
 
 def slow_hinge(relevance, scores, gain):
-    """Over all orders; the truth's score is the mean over the orders of loss 0."""
+    """Return the loss over all orders; the truth's score is the mean over orders of loss 0."""
     terms = [
         order_terms(relevance, scores, order, gain) for order in permutations(range(len(scores)))
     ]
