@@ -14,7 +14,7 @@ SHOW = "import os, crfx; print(os.environ.get('GOMP_SPINCOUNT'))"
 
 
 @pytest.mark.parametrize(
-    ("said", "found"),
+    ("said", "spin"),
     [({}, "3000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, "None")],
 )
 def test_import_sets_spin_time_unless_configured(said, spin):

@@ -135,7 +135,7 @@ def test_block_rates_do_not_depend_on_the_split_of_rows():
 
 
 @pytest.mark.parametrize(
-    ("cls", "given", "settings", "place"),
+    ("cls", "data", "settings", "place"),
     [
         (LinearCRF, WORDS, {"trainer": "sgd", "sweeps": 4, "min_count": 2}, 0),
         (LinearCRF, WORDS, {"trainer": "sgd", "sweeps": 4, "min_count": 2}, 2),

@@ -51,25 +51,25 @@ def test_sparse_features_touch_their_own_weights():
 
 def test_subsets_are_drawn_once_an_epoch():
     ranking, X, base = task(n_subsets=1)
-    ranking = QueryBatches(ranking, X, base, seed=0, size=2)  # three steps an epoch
+    batches = QueryBatches(ranking, X, base, seed=0, size=2)  # three steps an epoch
     weights = np.array([0.3, -1.0, 0.5])
 
     def value(number):
-        return ranking(ALL, number)[1](weights)[0]
+        return batches(ALL, number)[1](weights)[0]
 
     assert value(0) == value(2) != value(3)
     assert value(3) == value(5) != value(6)
     assert value(0) == QueryBatches(ranking, X, base, seed=0, size=2)(ALL, 1)[1](weights)[0]
     assert value(0) != QueryBatches(ranking, X, base, seed=1, size=2)(ALL, 1)[1](weights)[0]
-    assert value(None) == ranking.value(weights).value
+    assert value(None) == batches.value(weights).value
 
 
 def test_the_loss_of_some_queries_is_theirs():
     ranking, X, base = task()
-    ranking = QueryBatches(ranking, X, base, seed=0, size=1)
+    batches = QueryBatches(ranking, X, base, seed=0, size=1)
     weights = np.array([0.3, -1.0, 0.5])
-    parts = [ranking(np.array([query]), 0)[1](weights)[0] for query in range(5)]
-    assert sum(parts) == pytest.approx(ranking(ALL, 0)[1](weights)[0])
+    parts = [batches(np.array([query]), 0)[1](weights)[0] for query in range(5)]
+    assert sum(parts) == pytest.approx(batches(ALL, 0)[1](weights)[0])
 
 
 def test_weights_of_queries():
